@@ -1,0 +1,79 @@
+/** Every kind of event, "noun.verb", grouped by family. The noun is the last token of the log's subject. */
+export const kinds = [
+  // source and session: what Tapedeck says about what it records
+  "source.added",
+  "source.checkpoint",
+  "session.started",
+  "session.identified", // a channel's fingerprint, by which a reconnect or an import finds the session again
+  "session.described", // the upstream's own state at a moment
+  "session.ended",
+  "session.lost",
+  "session.gap", // something may be missing between two known points
+  "session.erased",
+  // the upstream's process read its configuration: a new runner; and: it says that it ends
+  "session.configured",
+  "session.terminated",
+  // dev loop
+  "loop.started",
+  "loop.succeeded",
+  "loop.failed",
+  "build.started",
+  "build.succeeded",
+  "build.failed",
+  "build.canceled",
+  "build.cached",
+  "test.started",
+  "test.succeeded",
+  "test.failed",
+  "test.canceled",
+  "render.started",
+  "render.succeeded",
+  "render.failed",
+  "render.canceled",
+  "deploy.started",
+  "deploy.succeeded",
+  "deploy.failed",
+  "deploy.canceled",
+  "verify.started",
+  "verify.succeeded",
+  "verify.failed",
+  "verify.canceled",
+  "exec.started",
+  "exec.succeeded",
+  "exec.failed",
+  "exec.canceled",
+  "check.started",
+  "check.succeeded",
+  "check.failed",
+  "resource.pending",
+  "resource.ready",
+  "resource.failed",
+  "sync.started",
+  "sync.succeeded",
+  "sync.failed",
+  "port.forwarded",
+  "debugger.attached",
+  "debugger.detached",
+  "log.written",
+  "control.requested",
+  "control.accepted",
+  "control.rejected",
+  "upstream.connected",
+  "upstream.lost",
+  "upstream.restored",
+  "upstream.unreadable", // the bytes are kept
+  // another channel tells it too, or a frame without a fact of its own: kept to re-serve its channel
+  "mirror.received",
+] as const;
+
+export type Kind = (typeof kinds)[number];
+
+const known: ReadonlySet<string> = new Set(kinds);
+
+export function isKind(text: string): text is Kind {
+  return known.has(text);
+}
+
+export function kindNoun(kind: string): string {
+  return kind.slice(0, kind.indexOf("."));
+}

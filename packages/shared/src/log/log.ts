@@ -1,0 +1,75 @@
+import type { Event } from "../events/codec.ts";
+import type { SourceName } from "../source.ts";
+
+/** An event as the log gives it back. */
+export type Recorded = {
+  /** Sequence in the stream; with the log's epoch it is the position. */
+  readonly seq: number;
+  /** The log's own time of the message. */
+  readonly recordedAt: Date;
+  readonly subject: string;
+  readonly event: Event;
+};
+
+/** What the writer keeps with every message, so that the log itself is the checkpoint. */
+export type WriterMark = {
+  /** ULID of the writing ingest instance. */
+  readonly writer: string;
+  readonly cursor: Cursor;
+};
+
+/** The source's session and the last ordinal of every channel, the carrying message included. */
+export type Cursor = {
+  /** Empty before the first session. */
+  readonly session: string;
+  readonly ordinals: Readonly<Record<string, number>>;
+  /** Last frame ordinal by channel. */
+  readonly frames: Readonly<Record<string, number>>;
+};
+
+/** A source's last message, read from the stream's leader. */
+export type LastOfSource = { readonly seq: number; readonly mark: WriterMark };
+
+export type NewMessage = { readonly subject: string; readonly event: Uint8Array; readonly cursor: Cursor };
+
+/** How a publish ended. Unknown: timeout or disconnect; ask `lastOf` before going on (DESIGN 3's table). */
+export type Published =
+  | { readonly outcome: "acknowledged"; readonly lastSeq: number }
+  | { readonly outcome: "wrong-sequence" }
+  | { readonly outcome: "unknown"; readonly cause: unknown }
+  | { readonly outcome: "refused"; readonly cause: unknown };
+
+/** The writing half of the log: one source, one publish in flight at a time. */
+export type LogWriter = {
+  lastOf(source: SourceName): Promise<LastOfSource | undefined>;
+  /** One message: a plain publish; several: an atomic batch (at most 1,000 messages and 4 MiB together). */
+  publish(
+    source: SourceName,
+    writer: string,
+    messages: readonly NewMessage[],
+    expectedLastSeq: number,
+  ): Promise<Published>;
+};
+
+/** Where a read begins and what it is limited to. `subjects` are NATS filter subjects; empty: everything. */
+export type ReadFrom = { readonly afterSeq: number; readonly subjects: readonly string[] };
+
+/** The reading half of the log. */
+export type LogReader = {
+  readonly epoch: string;
+  /** First kept sequence (1 on a log that never dropped anything) and last sequence, from the stream's leader. */
+  bounds(): Promise<{ readonly firstSeq: number; readonly lastSeq: number }>;
+  /** Last sequence that matches any of the subjects, from the leader; 0 when none does. */
+  lastMatch(subjects: readonly string[]): Promise<number>;
+  /** First sequence recorded at or after the moment; undefined when none is. */
+  firstSince(time: Date): Promise<number | undefined>;
+  /** Everything after `afterSeq` that matches, in order, once each; ends when `untilSeq` (inclusive) has been passed. */
+  history(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<Recorded, void>;
+  /** History, then live, in order, once each, without an end. `caughtUp` is called once, when the live tail is joined. */
+  follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<Recorded, void>;
+};
+
+export type FollowOptions = {
+  readonly signal: AbortSignal;
+  readonly caughtUp?: (seq: number) => void;
+};

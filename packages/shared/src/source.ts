@@ -1,0 +1,39 @@
+/** One recorded upstream, "workspace/developer/project/upstream", each part 1–64 of `a-z 0-9 _ -`. */
+export type SourceName = string & { readonly __brand: "SourceName" };
+
+export type SourceParts = {
+  readonly workspace: string;
+  readonly developer: string;
+  readonly project: string;
+  readonly upstream: string;
+};
+
+const part = /^[a-z0-9_-]{1,64}$/;
+
+/** Makes a name part of anything that people type: lower case, odd characters become "-", at most 64. */
+export function namePart(text: string): string {
+  const fit = text
+    .toLowerCase()
+    .replace(/[^a-z0-9_-]+/g, "-")
+    .slice(0, 64);
+  return fit === "" ? "-" : fit;
+}
+
+export function sourceName(parts: SourceParts): SourceName {
+  const { workspace, developer, project, upstream } = parts;
+  for (const [name, value] of Object.entries({ workspace, developer, project, upstream })) {
+    if (!part.test(value)) throw new RangeError(`${name} ${JSON.stringify(value)} is not 1–64 of a-z 0-9 _ -`);
+  }
+  return `${workspace}/${developer}/${project}/${upstream}` as SourceName;
+}
+
+/** Undefined when the text is not a full source name. */
+export function parseSourceName(text: string): SourceName | undefined {
+  const parts = text.split("/");
+  return parts.length === 4 && parts.every((p) => part.test(p)) ? (text as SourceName) : undefined;
+}
+
+export function sourceParts(source: SourceName): SourceParts {
+  const [workspace = "", developer = "", project = "", upstream = ""] = source.split("/");
+  return { workspace, developer, project, upstream };
+}

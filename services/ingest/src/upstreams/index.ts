@@ -1,0 +1,6 @@
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import { skaffold } from "./skaffold/skaffold.ts";
+import type { Upstream } from "./upstream.ts";
+
+/** The registry: a new name in `upstreamNames` stops this file from compiling until its adapter is here. */
+export const upstreams = { skaffold } satisfies Record<UpstreamName, Upstream>;

@@ -1,0 +1,93 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { Kind } from "@tapedeck/shared/events/kinds";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+
+/** What an upstream brings: how it is tapped (dials, knows no NATS) and how its frames are read (pure, dials nothing). */
+export type Upstream = {
+  readonly name: UpstreamName;
+  readonly tap: UpstreamTap;
+  readonly reading: UpstreamReading;
+};
+
+/** Everything of an item but its index, which the spill gives. */
+export type TapItem = Omit<Item, "index" | "$unknown">;
+
+export type TapOptions = {
+  /** "127.0.0.1:50051". */
+  readonly address: string;
+  /** Takes an item at once, never makes the upstream wait. */
+  readonly emit: (item: TapItem) => void;
+  readonly signal: AbortSignal;
+  /** Channels left out by configuration (skaffold: "logs"). */
+  readonly skipChannels?: readonly string[];
+};
+
+export type UpstreamTap = {
+  /**
+   * Dials, drains and dials again until the signal; waits for the next process when one ends. Never throws because of
+   * the upstream: what goes wrong there becomes an item. Resolves after having left the upstream in an idle moment.
+   */
+  readonly run: (options: TapOptions) => RunningTap;
+};
+
+export type RunningTap = {
+  readonly done: Promise<void>;
+  /** Makes a control call on the current connection. Code 14 when there is none. */
+  readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
+};
+
+/** Seconds since 1970 and nanoseconds, as protobuf's Timestamp. */
+export type Moment = { readonly seconds: bigint; readonly nanos: number };
+
+/** One fact that a frame tells. Identity, session, ordinals and observed time are record's business. */
+export type Fact = {
+  readonly kind: Kind;
+  readonly subject?: string;
+  readonly outcome?: Event["outcome"];
+  readonly error?: Event["error"];
+  readonly summary: string;
+  /** The upstream's own time; absent: when it was observed. */
+  readonly occurredAt?: Moment;
+  readonly operation?: Event["operation"];
+  readonly inferred?: boolean;
+  readonly detail?: Event["detail"];
+};
+
+export type UpstreamReading = {
+  /** Channels that carry frames, besides "tapedeck". */
+  readonly channels: readonly ChannelReading[];
+  /** Masks secrets in string fields in place (same length). */
+  readonly mask: (channel: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
+  /** True when two states differ in what session.described is for (not in statuses). */
+  readonly describedDiffers: (channel: string, before: Uint8Array, after: Uint8Array) => boolean;
+  /** A control call as the steps that the upstream can take one after the other (Skaffold: one intent at a time). */
+  readonly controlSteps: (method: string, request: Uint8Array) => readonly { method: string; request: Uint8Array }[];
+  /**
+   * When this control call puts an event into the upstream's own stream (Skaffold's Handle): on which channel, and
+   * whether a frame is that event (the upstream stamps it, so times are not compared).
+   */
+  readonly injects: (
+    method: string,
+    request: Uint8Array,
+  ) => { readonly channel: string; readonly matches: (frame: Uint8Array) => boolean } | undefined;
+};
+
+export type ChannelReading = {
+  readonly name: string;
+  /** Full name of the protobuf message of a frame, for example "proto.LogEntry". */
+  readonly messageType: string;
+  /** A new connection repeats everything since the process began (Skaffold's v1 and v2). */
+  readonly replays: boolean;
+  /** The upstream's own time of a frame; undefined when it can't be read. */
+  readonly momentOf: (bytes: Uint8Array) => Moment | undefined;
+  /** A reader with a memory of its own channel only (runner, loop), so that other channels' timing can't matter. */
+  readonly reader: () => FrameReader;
+};
+
+export type FrameReader = {
+  /** One fact or more; total: bytes that can't be read give upstream.unreadable. */
+  readonly read: (bytes: Uint8Array) => readonly [Fact, ...Fact[]];
+  /** Brings the memory to where it was after this event, read back from the log in order. */
+  readonly resume: (event: Event) => void;
+};
