@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { open, readFile, rename, stat } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
@@ -54,9 +54,7 @@ export const spawnServer = async (server: ServerCommand): Promise<ServerProcess>
     await log.close();
   }
   const pid = child.pid as number;
-  const onExit = () => child.kill(server.stopSignal);
-  process.once("exit", onExit);
-  void exited.then(() => process.off("exit", onExit));
+  stopOnExit(child, server.stopSignal);
 
   const kill = (signal: NodeJS.Signals = "SIGKILL") => {
     child.kill(signal);
@@ -116,6 +114,21 @@ export const logSince = async (logFile: string, from: number): Promise<string> =
 
 export const logSize = async (logFile: string): Promise<number> =>
   existsSync(logFile) ? (await stat(logFile)).size : 0;
+
+const running = new Map<ChildProcess, NodeJS.Signals>();
+
+const stopOnExit = (child: ChildProcess, signal: NodeJS.Signals): void => {
+  if (running.size === 0) process.once("exit", stopAll);
+  running.set(child, signal);
+  child.once("exit", () => {
+    running.delete(child);
+    if (running.size === 0) process.off("exit", stopAll);
+  });
+};
+
+const stopAll = (): void => {
+  for (const [child, signal] of running) child.kill(signal);
+};
 
 const rotate = async (logFile: string): Promise<void> => {
   if ((await logSize(logFile)) > LOG_LIMIT_BYTES) await rename(logFile, `${logFile}.old`);

@@ -1,0 +1,36 @@
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "nats";
+import { expect, test } from "vitest";
+import { startTestNats } from "./nats.ts";
+import { until } from "./until.ts";
+
+test("what was acknowledged is there after a kill -9 and a restart on the same port", async () => {
+  await using server = await startTestNats({ syncAlways: true });
+  const nats = await connect({ servers: server.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
+  const manager = await jetstreamManager(nats, { timeout: 300 });
+  await manager.streams.add({ name: "T", subjects: ["t.>"], allow_atomic: true, allow_direct: true });
+  await jetstream(nats).publish("t.a", "1");
+
+  await server.kill();
+  await server.restart();
+
+  const state = await until(async () => (await manager.streams.info("T")).state, { message: "the stream to be back" });
+  expect(state.messages).toBe(1);
+  await nats.close();
+});
+
+test("two servers have nothing in common", async () => {
+  await using one = await startTestNats();
+  await using other = await startTestNats();
+  expect(one.port).not.toBe(other.port);
+});
+
+test("a server with a password lets nobody in without it", async () => {
+  await using server = await startTestNats({ user: "tapedeck", password: 'a "quoted" $word' });
+  const { host } = new URL(server.url);
+  await expect(connect({ servers: host, reconnect: false })).rejects.toThrow(/authorization/i);
+
+  const nats = await connect({ servers: host, user: "tapedeck", pass: 'a "quoted" $word' });
+  expect(nats.info?.max_payload).toBe(8 * 1024 * 1024);
+  await nats.close();
+});

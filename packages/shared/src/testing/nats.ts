@@ -1,0 +1,51 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { inject } from "vitest";
+
+export type TestNats = AsyncDisposable & {
+  /** Stays the same over restarts. */
+  readonly url: string;
+  readonly port: number;
+  /** SIGKILL; resolves when the server is gone. */
+  kill(): Promise<void>;
+  /** A clean stop; resolves when the server is gone. */
+  stop(): Promise<void>;
+  /** Starts it again on the same port and data, after a clean stop if it still runs; resolves when it accepts connections. */
+  restart(): Promise<void>;
+};
+
+export type StartTestNats = {
+  /** As in production every acknowledged message is on disk. Default false: a kill loses nothing either way. */
+  readonly syncAlways?: boolean;
+  readonly user?: string;
+  readonly password?: string;
+};
+
+/** Starts a nats-server that belongs to the caller alone, with a data directory that goes with it. */
+export const startTestNats = async ({ syncAlways = false, ...credentials }: StartTestNats = {}): Promise<TestNats> => {
+  const dataDir = await mkdtemp(join(tmpdir(), "tapedeck-nats-"));
+  const start = (port: number): Promise<NatsServer> =>
+    startNatsServer({ binary: inject("natsServer"), dataDir, port, syncAlways, ...credentials });
+
+  let server = await start(0);
+  const { url, port } = server;
+  const stop = () => server.stop();
+  return {
+    url,
+    port,
+    stop,
+    kill: async () => {
+      await server.kill("SIGKILL");
+    },
+    restart: async () => {
+      await stop();
+      server = await start(port);
+    },
+    [Symbol.asyncDispose]: async () => {
+      await stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+};

@@ -1,0 +1,36 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { findNatsServer } from "@tapedeck/infra/local/nats-server";
+import { startPostgres } from "@tapedeck/infra/local/postgres";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** Connection string of the run's Postgres, as superuser, database `postgres`. */
+    readonly postgres: string;
+    /** Path of a nats-server that is new enough. */
+    readonly natsServer: string;
+  }
+}
+
+/**
+ * Vitest's global set-up: one real Postgres for the whole run, in which test files make databases of their own, and the
+ * nats-server that each test file starts for itself (the stream's name is fixed, so sharing one would mix their logs).
+ */
+export default async ({ provide }: TestProject): Promise<() => Promise<void>> => {
+  const root = fileURLToPath(new URL("../../../../", import.meta.url));
+  const folder = await mkdtemp(join(tmpdir(), "tapedeck-test-"));
+  await chmod(folder, 0o711); // started by root, Postgres runs as another user
+  const [natsServer, postgres] = await Promise.all([
+    findNatsServer({ root, log: console.log }),
+    startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: false }),
+  ]);
+  provide("natsServer", natsServer);
+  provide("postgres", postgres.url("postgres"));
+  return async () => {
+    await postgres.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+};

@@ -1,0 +1,38 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+export type Until = {
+  /** What is waited for, for the error: "the second build to be recorded". */
+  readonly message: string;
+  readonly signal?: AbortSignal;
+  /** Only says when a broken test gives up. Default 30 s. */
+  readonly deadlineMs?: number;
+};
+
+const FIRST_PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 50;
+
+/**
+ * Asks again and again until the condition gives something other than undefined, null or false, and resolves with that.
+ * A condition that throws is asked again too, so it may hold assertions. This is the only place where tests wait.
+ */
+export const until = async <T>(
+  condition: () => T | Promise<T>,
+  { message, signal, deadlineMs = 30_000 }: Until,
+): Promise<Exclude<T, undefined | null | false>> => {
+  const end = performance.now() + deadlineMs;
+  let cause: unknown;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    signal?.throwIfAborted();
+    try {
+      const found = await condition();
+      if (found !== undefined && found !== null && found !== false) {
+        return found as Exclude<T, undefined | null | false>;
+      }
+      cause = undefined;
+    } catch (error) {
+      cause = error;
+    }
+    if (performance.now() > end) throw new Error(`waited ${deadlineMs} ms in vain for ${message}`, { cause });
+    await delay(pause, undefined, signal && { signal });
+  }
+};

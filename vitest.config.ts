@@ -1,0 +1,16 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig(({ mode }) => {
+  // `*.long.test.ts` (random kills, minutes away, many interleavings) run with `npm run test:long` only.
+  const long = mode === "long";
+  return {
+    test: {
+      include: ["**/*.test.ts"],
+      exclude: ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**", ...(long ? [] : ["**/*.long.test.ts"])],
+      globalSetup: ["packages/shared/src/testing/servers.ts"],
+      // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
+      testTimeout: long ? 600_000 : 60_000,
+      hookTimeout: 60_000,
+    },
+  };
+});
