@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { LocalServerError } from "./local-server-error.ts";
 import { fetchNatsFromDebian } from "./nats-debian.ts";
-import { fetchNatsRelease } from "./nats-release.ts";
+import { type FetchNats, fetchNatsRelease } from "./nats-release.ts";
 import { run } from "./run.ts";
 
 /** Atomic batches appeared in 2.12. */
@@ -14,13 +14,20 @@ export type FindNatsServer = {
   readonly root: string;
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
+  /** Where to fetch from, in this order. Default: the official release, then Debian. */
+  readonly sources?: readonly ((fetch: FetchNats) => Promise<string>)[];
 };
 
 /**
  * The path of a nats-server that is new enough: from PATH, from `.tapedeck/bin`, from the official release, or from Debian.
  * @throws LocalServerError that says what to install when none of these gives one
  */
-export const findNatsServer = async ({ root, log, signal }: FindNatsServer): Promise<string> => {
+export const findNatsServer = async ({
+  root,
+  log,
+  signal,
+  sources = [fetchNatsRelease, fetchNatsFromDebian],
+}: FindNatsServer): Promise<string> => {
   const installed = await natsVersion("nats-server");
   if (installed !== undefined && isNewEnough(installed)) return "nats-server";
 
@@ -33,7 +40,7 @@ export const findNatsServer = async ({ root, log, signal }: FindNatsServer): Pro
   const bin = join(root, ".tapedeck", "bin");
   await mkdir(bin, { recursive: true });
   const failures: string[] = [];
-  for (const fetch of [fetchNatsRelease, fetchNatsFromDebian]) {
+  for (const fetch of sources) {
     // A private folder and a rename at the end: two processes that fetch at once both end with a whole binary.
     const folder = await mkdtemp(join(bin, ".fetch-"));
     try {

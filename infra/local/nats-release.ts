@@ -11,6 +11,9 @@ const DOWNLOAD_TIMEOUT_MS = 120_000;
 
 const ARCH: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64", arm: "arm7", ia32: "386" };
 
+/** Folder inside the archive, and the archive's name without its ending. */
+export const RELEASE_NAME = `nats-server-${VERSION}-${process.platform}-${ARCH[process.arch] ?? process.arch}`;
+
 export type FetchNats = {
   /** An empty folder that belongs to the caller. */
   readonly folder: string;
@@ -22,8 +25,7 @@ export type FetchNats = {
 
 /** Fetches the official release archive, checks it against the release's SHA256SUMS and unpacks it into the folder. */
 export const fetchNatsRelease = async ({ folder, log, signal, releases = RELEASES }: FetchNats): Promise<string> => {
-  const name = `nats-server-${VERSION}-${process.platform}-${ARCH[process.arch] ?? process.arch}`;
-  const archive = `${name}.tar.gz`;
+  const archive = `${RELEASE_NAME}.tar.gz`;
   const base = `${releases}/${VERSION}`;
   await assertReachable(new URL(base));
   log(`fetching ${base}/${archive}`);
@@ -39,8 +41,8 @@ export const fetchNatsRelease = async ({ folder, log, signal, releases = RELEASE
 
   const file = join(folder, archive);
   await writeFile(file, bytes);
-  await extract({ file, cwd: folder, filter: (path) => path === `${name}/nats-server` });
-  return join(folder, name, "nats-server");
+  await extract({ file, cwd: folder, filter: (path) => path === `${RELEASE_NAME}/nats-server` });
+  return join(folder, RELEASE_NAME, "nats-server");
 };
 
 const download = async (url: string, signal?: AbortSignal): Promise<Buffer> => {

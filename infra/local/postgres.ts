@@ -1,9 +1,11 @@
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
+import { Client } from "pg";
 import { LocalServerError } from "./local-server-error.ts";
 import { type PostgresBinaries, postgresBinaries } from "./postgres-binaries.ts";
 import { initialise } from "./postgres-init.ts";
+import { acceptsPassword, setPassword } from "./postgres-password.ts";
 import { type AsPostgres, asPostgres } from "./postgres-user.ts";
 import {
   commandLineOf,
@@ -39,6 +41,8 @@ export type Postgres = AsyncDisposable & {
   readonly exited: Promise<Exit>;
   /** A connection string for a database on this server. */
   url(database: string): string;
+  /** Makes an empty database unless it is there. */
+  ensureDatabase(name: string): Promise<void>;
   stop(): Promise<void>;
   kill(signal?: NodeJS.Signals): Promise<Exit>;
 };
@@ -62,20 +66,39 @@ export const startPostgres = async (given: StartPostgres): Promise<Postgres> => 
   await settleEarlierServer(dataDir, options.takeOver ?? false);
   await initialise({ ...options, binaries, as });
 
-  const { server, port } = await launch(options, binaries, as);
+  let launched = await launch(options, binaries, as);
+  const credentials = password === undefined ? "postgres" : `postgres:${encodeURIComponent(password)}`;
+  const url = (database: string) =>
+    `postgres://${credentials}@${host.includes(":") ? `[${host}]` : host}:${launched.port}/${encodeURIComponent(database)}`;
+  if (password !== undefined && !(await acceptsPassword(url("postgres")))) {
+    await launched.server.stop();
+    await setPassword(dataDir, password, binaries, as);
+    launched = await launch(options, binaries, as);
+  }
+  const { server, port } = launched;
   const stop = async () => {
     await server.stop();
     if (!persistent) await rm(dataDir, { recursive: true, force: true });
   };
-  const credentials = password === undefined ? "postgres" : `postgres:${encodeURIComponent(password)}`;
   return {
     ...server,
     port,
     stop,
-    url: (database) =>
-      `postgres://${credentials}@${host.includes(":") ? `[${host}]` : host}:${port}/${encodeURIComponent(database)}`,
+    url,
+    ensureDatabase: (name) => ensureDatabase(url("postgres"), name),
     [Symbol.asyncDispose]: stop,
   };
+};
+
+const ensureDatabase = async (url: string, name: string): Promise<void> => {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    const { rowCount } = await client.query("select from pg_database where datname = $1", [name]);
+    if (rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`);
+  } finally {
+    await client.end();
+  }
 };
 
 const launch = async (

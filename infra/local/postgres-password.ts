@@ -1,0 +1,35 @@
+import { Client, escapeLiteral } from "pg";
+import { LocalServerError } from "./local-server-error.ts";
+import type { PostgresBinaries } from "./postgres-binaries.ts";
+import type { AsPostgres } from "./postgres-user.ts";
+import { run } from "./run.ts";
+
+const INVALID_PASSWORD = "28P01";
+
+/** Whether the running server takes the password in this connection string. Other trouble is thrown. */
+export const acceptsPassword = async (url: string): Promise<boolean> => {
+  const client = new Client(url);
+  try {
+    await client.connect();
+    return true;
+  } catch (error) {
+    if ((error as { code?: string }).code === INVALID_PASSWORD) return false;
+    throw error;
+  } finally {
+    await client.end();
+  }
+};
+
+/** Gives the superuser another password (the file with the secrets was lost, say); the server must be stopped. */
+export const setPassword = async (
+  dataDir: string,
+  password: string,
+  { postgres }: PostgresBinaries,
+  as: AsPostgres,
+): Promise<void> => {
+  const { command, args, user } = as.command(postgres, ["--single", "-D", dataDir, "postgres"]);
+  const statement = `alter role postgres password ${escapeLiteral(password)}\n`;
+  const { code } = await run(command, args, { env: { ...process.env, LC_ALL: "C" }, ...user }, statement);
+  // What the server says then may repeat the statement, and the password with it.
+  if (code !== 0) throw new LocalServerError(`the password of Postgres on ${dataDir} is unknown and can't be changed.`);
+};

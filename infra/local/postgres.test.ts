@@ -1,0 +1,84 @@
+import { existsSync } from "node:fs";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Client } from "pg";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../testing/temporary-folder.ts";
+import { LocalServerError } from "./local-server-error.ts";
+import { startPostgres } from "./postgres.ts";
+
+/** With mode 700, so that as root these tests also show that Postgres gets through a folder of root's. */
+const folder = async () => join(await temporaryFolder(), "data");
+
+const query = async (url: string, text: string): Promise<unknown[]> => {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+};
+
+test("data survive a kill -9, and a pid file whose number belongs to somebody else by now", async () => {
+  const dataDir = await folder();
+  const options = { dataDir, port: 0, password: "p@ss/word" };
+  const first = await startPostgres(options);
+  await first.ensureDatabase("tapedeck");
+  await first.ensureDatabase("tapedeck");
+  await query(first.url("tapedeck"), "create table kept as select 42 as n");
+  expect(await first.kill()).toEqual({ code: null, signal: "SIGKILL" });
+  const pidFile = join(dataDir, "postmaster.pid");
+  await writeFile(pidFile, (await readFile(pidFile, "utf8")).replace(/^\d+/, String(process.pid)));
+
+  await using second = await startPostgres(options);
+  expect(await query(second.url("tapedeck"), "select n from kept")).toEqual([{ n: 42 }]);
+  expect(await query(second.url("tapedeck"), "show fsync")).toEqual([{ fsync: "on" }]);
+});
+
+test("nobody gets in without the password", async () => {
+  await using server = await startPostgres({ dataDir: await folder(), port: 0, password: "right", fsync: false });
+  const url = new URL(server.url("postgres"));
+  url.password = "wrong";
+  await expect(query(url.href, "select 1")).rejects.toThrow(/password authentication failed/);
+});
+
+test("another password than at the first start is taken over", async () => {
+  const dataDir = await folder();
+  await (await startPostgres({ dataDir, port: 0, password: "one", fsync: false })).stop();
+  await using server = await startPostgres({ dataDir, port: 0, password: "other", fsync: false });
+  expect(await query(server.url("postgres"), "select 1 as n")).toEqual([{ n: 1 }]);
+});
+
+test("what is not persistent goes when it stops", async () => {
+  const dataDir = await folder();
+  const server = await startPostgres({ dataDir, port: 0, persistent: false, fsync: false });
+  expect(existsSync(dataDir)).toBe(true);
+  await server.stop();
+  expect(existsSync(dataDir)).toBe(false);
+});
+
+test("a taken port is named, and a second server on the same data refused or allowed to take over", async () => {
+  const dataDir = await folder();
+  await using server = await startPostgres({ dataDir, port: 0, fsync: false });
+  const elsewhere = startPostgres({ dataDir: await folder(), port: server.port, fsync: false });
+  await expect(elsewhere).rejects.toThrow(LocalServerError);
+  await expect(elsewhere).rejects.toThrow(`port ${server.port} on 127.0.0.1 is taken, so Postgres can't listen there`);
+  await expect(startPostgres({ dataDir, port: 0 })).rejects.toThrow(
+    `a Postgres (process ${server.pid}) already runs on ${dataDir}`,
+  );
+  await using next = await startPostgres({ dataDir, port: server.port, fsync: false, takeOver: true });
+  await server.exited;
+  expect(next.port).toBe(server.port);
+});
+
+test("a data directory of something else or of another version is refused", async () => {
+  const dataDir = await folder();
+  await mkdir(dataDir);
+  await writeFile(join(dataDir, "thesis.tex"), "");
+  await expect(startPostgres({ dataDir, port: 0 })).rejects.toThrow(/holds something else \(thesis\.tex\)/);
+  await writeFile(join(dataDir, "PG_VERSION"), "13\n");
+  await expect(startPostgres({ dataDir, port: 0 })).rejects.toThrow(
+    /was made by Postgres 13, and this is Postgres \d+/,
+  );
+});

@@ -1,0 +1,71 @@
+import { randomBytes } from "node:crypto";
+import { chmod, link, mkdir, open, readFile, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { LocalServerError } from "./local-server-error.ts";
+
+/** What the processes of one machine know of each other, and nobody else. */
+export type Secrets = {
+  readonly natsPassword: string;
+  readonly postgresPassword: string;
+  /** Shown by the services to each other; 256 bits. */
+  readonly servicesKey: string;
+};
+
+const NAMES = ["natsPassword", "postgresPassword", "servicesKey"] as const satisfies readonly (keyof Secrets)[];
+
+/**
+ * The secrets in a file (`.tapedeck/secrets`, mode 0600), made at the first call. Of several processes that come first at
+ * once one makes them and all get the same.
+ */
+export const loadSecrets = async (file: string): Promise<Secrets> => {
+  const found = await read(file);
+  if (found) return found;
+  await create(file);
+  const made = await read(file);
+  if (made) return made;
+  throw unusable(file, "it went away again");
+};
+
+const read = async (file: string): Promise<Secrets | undefined> => {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw unusable(file, (error as Error).message);
+  }
+  const secrets = parse(text);
+  const missing = NAMES.find((name) => typeof secrets[name] !== "string" || secrets[name] === "");
+  if (missing !== undefined) throw unusable(file, `${missing} is not in it`);
+  await chmod(file, 0o600);
+  return secrets as Secrets;
+};
+
+const parse = (text: string): Partial<Record<keyof Secrets, unknown>> => {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return {};
+  }
+};
+
+/** A whole file appears at once: link() refuses when somebody else was faster, and then theirs counts. */
+const create = async (file: string): Promise<void> => {
+  const fresh = Object.fromEntries(NAMES.map((name) => [name, randomBytes(32).toString("base64url")]));
+  const half = `${file}.${randomBytes(6).toString("hex")}`;
+  try {
+    await mkdir(dirname(file), { recursive: true });
+    const handle = await open(half, "wx", 0o600);
+    await handle.writeFile(`${JSON.stringify(fresh, null, 2)}\n`);
+    await handle.sync();
+    await handle.close();
+    await link(half, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw unusable(file, (error as Error).message);
+  } finally {
+    await rm(half, { force: true });
+  }
+};
+
+const unusable = (file: string, why: string): LocalServerError =>
+  new LocalServerError(`${file} can't be used (${why}): delete it, and new secrets are made at the next start.`);
