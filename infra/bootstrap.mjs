@@ -1,0 +1,180 @@
+// What `npm start`, `npm test` and `npm run test:long` need before anything is installed. Plain JavaScript without
+// dependencies: it runs on the machine's own Node (20 or newer); all that follows runs on the Node 24 that npm installs.
+import { spawn } from "node:child_process";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const bin = join(root, "node_modules", ".bin");
+const node = join(bin, "node");
+const windows = process.platform === "win32";
+const separator = windows ? ";" : ":";
+
+// npm puts node_modules/.bin in front of PATH; npm itself must not run on the Node that it is about to replace.
+const pathOutside = (process.env.PATH ?? "")
+  .split(separator)
+  .filter((dir) => !dir.startsWith(join(root, "node_modules")))
+  .join(separator);
+const outside = { ...process.env, PATH: pathOutside };
+const inside = { ...process.env, PATH: `${bin}${separator}${pathOutside}`, TURBO_TELEMETRY_DISABLED: "1" };
+
+const fail = (sentence) => {
+  console.error(sentence);
+  process.exit(1);
+};
+
+/** Runs a command to its end; `output: "inherit"` shows what it says, else it is collected. */
+const run = (command, args, { env = inside, output = "collect" } = {}) =>
+  new Promise((resolve) => {
+    const stdio = output === "inherit" ? "inherit" : ["ignore", "pipe", "pipe"];
+    const child = spawn(command, args, { cwd: root, env, stdio, shell: windows });
+    let said = "";
+    const collect = (chunk) => {
+      said += chunk;
+    };
+    child.stdout?.on("data", collect);
+    child.stderr?.on("data", collect);
+    child.once("error", (error) => resolve({ code: 127, said: `${error.message}\n` }));
+    child.once("close", (code, signal) => resolve({ code: code ?? (signal === "SIGINT" ? 130 : 1), said }));
+  });
+
+/** One line for a step that works; all it said for one that does not. */
+const step = async (title, command, args, options) => {
+  process.stdout.write(`${title} … `);
+  const started = performance.now();
+  const { code, said } = await run(command, args, options);
+  console.log(`${code === 0 ? "ok" : "failed"} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+  if (code !== 0) {
+    process.stderr.write(said);
+    process.exit(code);
+  }
+};
+
+const readJson = (path) => {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return undefined;
+  }
+};
+
+/** Whether node_modules holds what the lock says: npm notes what it installed in a lock of its own, at the very end. */
+const isInstalled = async () => {
+  const installed = readJson(join(root, "node_modules", ".package-lock.json"))?.packages;
+  const wanted = readJson(join(root, "package-lock.json"))?.packages;
+  if (!wanted) fail("package-lock.json is missing or damaged: get it back from git.");
+  if (!installed) return false;
+  const external = Object.entries(wanted).filter(([path, entry]) => path.includes("node_modules/") && !entry.link);
+  for (const [path, entry] of external) {
+    if (installed[path] ? installed[path].version !== entry.version : !entry.optional) return false;
+  }
+  return (await run(node, ["--version"])).said.startsWith("v24.");
+};
+
+/** Two at once (a start and a test on a fresh clone) must not both write node_modules. */
+const withInstallLock = async (install) => {
+  mkdirSync(join(root, ".tapedeck"), { recursive: true });
+  const lock = join(root, ".tapedeck", "install.lock");
+  for (let told = false; ; await delay(500)) {
+    try {
+      const file = openSync(lock, "wx");
+      writeSync(file, String(process.pid));
+      closeSync(file);
+      break;
+    } catch (error) {
+      if (error.code !== "EEXIST") fail(`${lock} can't be written: ${error.message}.`);
+      if (!isAlive(Number(existsSync(lock) && readFileSync(lock, "utf8")))) rmSync(lock, { force: true });
+      else if (!told) console.log("another process is installing the packages; waiting for it");
+      told = true;
+    }
+  }
+  process.once("exit", () => rmSync(lock, { force: true }));
+  await install();
+  rmSync(lock, { force: true });
+};
+
+const isAlive = (pid) => {
+  try {
+    return pid > 0 && process.kill(pid, 0);
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+};
+
+const install = async () => {
+  if (await isInstalled()) return;
+  await withInstallLock(async () => {
+    if (await isInstalled()) return;
+    if ((await run("npm", ["--version"], { env: outside })).code !== 0) {
+      fail("npm is needed and was not found: it comes with Node (https://nodejs.org).");
+    }
+    await step("installing packages (npm ci)", "npm", ["ci", "--no-audit", "--no-fund"], { env: outside });
+    const { said } = await run(node, ["--version"]);
+    if (!said.startsWith("v24.")) {
+      fail("npm did not run the install script of the package `node`: allow install scripts and run npm ci again.");
+    }
+  });
+};
+
+const turbo = (task) => ["run", task, "--output-logs=errors-only"];
+
+const prepare = async () => {
+  await install();
+  await step("generating code", join(bin, "turbo"), turbo("generate"));
+  const found = await run(node, [join(root, "infra", "local", "fetch-nats-server.ts")], { output: "inherit" });
+  if (found.code !== 0) process.exit(found.code);
+};
+
+/**
+ * Runs until it ends by itself, in a process group of its own: a Ctrl-C in the terminal comes to npm and to us, npm
+ * passes its one on as well, and the command must see one.
+ */
+const become = (command, args) => {
+  const child = spawn(command, args, { cwd: root, env: inside, stdio: "inherit", detached: !windows });
+  const ECHO_MS = 300;
+  const last = {};
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(signal, () => {
+      const now = performance.now();
+      if (now - (last[signal] ?? -ECHO_MS) >= ECHO_MS) child.kill(signal);
+      last[signal] = now;
+    });
+  }
+  child.once("error", (error) => fail(`${command} can't be started: ${error.message}.`));
+  child.once("exit", (code, signal) => {
+    if (signal === null) process.exit(code);
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+};
+
+const vitest = (args) => become(node, [join(root, "node_modules", "vitest", "vitest.mjs"), "run", ...args]);
+
+const commands = {
+  start: async (args) => {
+    await prepare();
+    become(node, [join(root, "packages", "cli", "src", "main.ts"), "up", ...args]);
+  },
+  test: async (args) => {
+    await prepare();
+    await step("lint (biome)", join(bin, "biome"), ["check", "--colors=off", "."]);
+    await step("types (tsc)", join(bin, "turbo"), turbo("check"));
+    console.log("tests (vitest)");
+    vitest(args);
+  },
+  "test:long": async (args) => {
+    await prepare();
+    console.log("long tests (vitest)");
+    vitest(["--mode", "long", ...args]);
+  },
+};
+
+const [name, ...args] = process.argv.slice(2);
+if (Number.parseInt(process.versions.node, 10) < 20) {
+  fail(`Node 20 or newer is needed, and this is ${process.versions.node}: get one from https://nodejs.org.`);
+}
+const command = commands[name];
+if (!command) fail(`usage: node infra/bootstrap.mjs ${Object.keys(commands).join("|")} [arguments]`);
+await command(args);
