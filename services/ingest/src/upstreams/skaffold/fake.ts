@@ -1,0 +1,161 @@
+import { once } from "node:events";
+import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
+import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { answers, type ControlName, type FakeCall } from "./fake-answers.ts";
+import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./fake-handler.ts";
+import { type Counts, type Cue, type Playback, playback, type Speed } from "./fake-playback.ts";
+import { openPort } from "./fake-port.ts";
+import { mixedReplay } from "./fake-replay.ts";
+import { type Api, type Channel, channels, services } from "./methods.ts";
+import type { Recording } from "./recording.ts";
+
+export type FakeSkaffoldOptions = {
+  readonly recording: Recording;
+  /** 0 (default): a free one. */
+  readonly port?: number;
+  /** Default "max". */
+  readonly speed?: Speed;
+  /** Default true, as with the real one. */
+  readonly leavingInReplayHangs?: boolean;
+  /** Replays come in another order on every stream (chosen by this seed), with live events between replayed ones. */
+  readonly mixReplays?: number;
+};
+
+export type FakeSkaffold = AsyncDisposable &
+  Pick<Playback, "play" | "playUntil" | "pause" | "resume" | "setSpeed" | "played"> & {
+    readonly address: string;
+    readonly port: number;
+    readonly health: Readonly<Record<Channel, HandlerHealth>>;
+    /** Channels that hang for ever because a reader left in its replay. */
+    readonly hung: readonly Channel[];
+    /** Addresses of the connections that have opened a stream. */
+    readonly peers: ReadonlySet<string>;
+    /** Control and Handle calls, in the order of arrival. */
+    readonly calls: readonly FakeCall[];
+    /** GetState calls answered so far. */
+    readonly statesAsked: Readonly<Record<Api, number>>;
+    /** As the real one: GOAWAY, a second of nothing, then the connections are cut ("graceful"); or just the cut. */
+    readonly end: (how: "graceful" | "kill") => Promise<void>;
+    readonly ended: Promise<void>;
+  };
+
+/** Between GOAWAY and the end of the connections. */
+const farewellMs = 1_000;
+
+/**
+ * A real gRPC server that says what a recorded Skaffold process said, byte for byte, and behaves as that process did.
+ * Nothing happens before `play`. Rejects if the port is taken.
+ */
+export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<FakeSkaffold> {
+  const { recording, speed = "max", leavingInReplayHangs = true, mixReplays } = options;
+  const over = new AbortController();
+  const ended = Promise.withResolvers<void>();
+  const mixReplay = mixReplays === undefined ? undefined : mixedReplay(mixReplays);
+  const handlers = eachChannel(() => eventHandler({ leavingInReplayHangs, ...(mixReplay && { mixReplay }) }));
+  const tape = playback(cuesOf(recording, handlers), speed, over.signal);
+  const replies = answers(recording);
+  const statesAsked = { v1: 0, v2: 0 };
+  const peers = new Set<string>();
+
+  const server = new Server({ "grpc.max_send_message_length": -1 });
+  // Up to 0.41 the client streamed to Events too, and there was no v2.
+  const eventsV1 = { ...services.v1.events, requestStream: recording.generation === "A" };
+  server.addService({ ...services.v1, events: eventsV1 }, { ...methods("v1"), eventLog: stream("v1") });
+  if (recording.generation !== "A")
+    server.addService(services.v2, { ...methods("v2"), applicationLogs: stream("logs") });
+  const door = await openPort(server, options.port ?? 0);
+
+  function methods(api: Api) {
+    const auto = { autoBuild: control(api, "AutoBuild"), autoSync: control(api, "AutoSync") };
+    return {
+      getState: (_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+        statesAsked[api]++;
+        reply(null, replies.state(api, tape.played[api], tape.now()));
+      },
+      events: stream(api),
+      execute: control(api, "Execute"),
+      handle: control(api, "Handle"),
+      ...(recording.generation === "C" && { ...auto, autoDeploy: control(api, "AutoDeploy") }),
+    };
+  }
+
+  function stream(channel: Channel) {
+    return async (call: EventCall) => {
+      peers.add(call.getPeer());
+      await handlers[channel].open(call);
+    };
+  }
+
+  function control(api: Api, name: ControlName) {
+    return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+      const { answer } = replies.control(api, name, call.getPath(), call.request);
+      if (answer === undefined) void end("kill");
+      else if (answer.code === status.OK) reply(null, answer.response);
+      else reply({ code: answer.code, details: answer.message });
+    };
+  }
+
+  async function end(how: "graceful" | "kill"): Promise<void> {
+    if (over.signal.aborted) return ended.promise;
+    over.abort();
+    tape.resume();
+    if (how === "graceful") {
+      door.leave();
+      const closed = Promise.all([...door.sockets].map((socket) => once(socket, "close")));
+      const timer = setTimeout(door.cut, farewellMs);
+      await closed;
+      clearTimeout(timer);
+    }
+    door.cut();
+    ended.resolve();
+  }
+
+  const { play, playUntil, pause, resume, setSpeed, played } = tape;
+  return {
+    ...{ play, playUntil, pause, resume, setSpeed, played, end, peers, statesAsked },
+    address: `127.0.0.1:${door.port}`,
+    port: door.port,
+    health: eachChannel((channel) => handlers[channel].health),
+    get hung() {
+      return channels.filter((channel) => handlers[channel].health.hung);
+    },
+    calls: replies.calls,
+    ended: ended.promise,
+    [Symbol.asyncDispose]: () => end("kill"),
+  };
+}
+
+function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>): Record<Channel, Cue[]> {
+  const brokenV2 = recording.ends.v2;
+  const before: Partial<Record<Channel, (bytes: Buffer) => void>> = {
+    // Application logs are kept for one loop only.
+    v2: (bytes) => isLoopStart(bytes) && handlers.logs.clear(),
+  };
+  const after: Partial<Record<Channel, () => Promise<void>>> = {
+    // What v2 said after it broke was recorded by nobody, but it went on beside v1: hand over something in its place.
+    v1: async () => {
+      if (brokenV2 !== undefined && handlers.v2.health.doomed) await handlers.v2.handOver(Buffer.alloc(0));
+    },
+  };
+  return eachChannel((channel) => {
+    const cues = recording.messages[channel].map(({ at, bytes }): Cue => {
+      const happen = async () => {
+        before[channel]?.(bytes);
+        await handlers[channel].handOver(bytes);
+        await after[channel]?.();
+      };
+      return { channel, at, happen };
+    });
+    const end = recording.ends[channel];
+    return end === undefined ? cues : [...cues, { channel, at: end.at, happen: () => handlers[channel].breakOff(end) }];
+  });
+}
+
+function isLoopStart(bytes: Buffer): boolean {
+  const event = Event.decode(bytes).event_type;
+  return event?.$case === "taskEvent" && event.value.task === "DevLoop" && event.value.status === "InProgress";
+}
+
+function eachChannel<T>(make: (channel: Channel) => T): Record<Channel, T> {
+  return { v1: make("v1"), v2: make("v2"), logs: make("logs") };
+}
