@@ -1,7 +1,8 @@
 // What `npm start`, `npm test` and `npm run test:long` need before anything is installed. Plain JavaScript without
 // dependencies: it runs on the machine's own Node (20 or newer); all that follows runs on the Node 24 that npm installs.
 import { spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -60,17 +61,26 @@ const readJson = (path) => {
   }
 };
 
-/** Whether node_modules holds what the lock says: npm notes what it installed in a lock of its own, at the very end. */
+const lockFile = join(root, "package-lock.json");
+const stampFile = join(root, "node_modules", ".installed-from");
+const lockHash = () => createHash("sha256").update(readFileSync(lockFile)).digest("hex");
+
 const isInstalled = async () => {
+  const stamped = existsSync(stampFile) && readFileSync(stampFile, "utf8") === lockHash();
+  return (stamped || holdsWhatTheLockSays()) && (await run(node, ["--version"])).said.startsWith("v24.");
+};
+
+/** After an `npm install` by hand there is no stamp; but npm notes what it installed in a lock of its own, at the very end. */
+const holdsWhatTheLockSays = () => {
   const installed = readJson(join(root, "node_modules", ".package-lock.json"))?.packages;
-  const wanted = readJson(join(root, "package-lock.json"))?.packages;
+  const wanted = readJson(lockFile)?.packages;
   if (!wanted) fail("package-lock.json is missing or damaged: get it back from git.");
   if (!installed) return false;
   const external = Object.entries(wanted).filter(([path, entry]) => path.includes("node_modules/") && !entry.link);
   for (const [path, entry] of external) {
     if (installed[path] ? installed[path].version !== entry.version : !entry.optional) return false;
   }
-  return (await run(node, ["--version"])).said.startsWith("v24.");
+  return true;
 };
 
 /** Two at once (a start and a test on a fresh clone) must not both write node_modules. */
@@ -115,6 +125,7 @@ const install = async () => {
     if (!said.startsWith("v24.")) {
       fail("npm did not run the install script of the package `node`: allow install scripts and run npm ci again.");
     }
+    writeFileSync(stampFile, lockHash());
   });
 };
 
