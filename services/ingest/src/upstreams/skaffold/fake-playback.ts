@@ -28,7 +28,13 @@ export type Playback = {
 /** Playing yields to others after this many cues, so that "as fast as it goes" starves nobody. */
 const cuesPerTurn = 64;
 
-export function playback(cues: Readonly<Record<Channel, readonly Cue[]>>, first: Speed, end: AbortSignal): Playback {
+/** `refill` is asked for more cues when all are played; it adds them to the lists, or leaves them as they are. */
+export function playback(
+  cues: Readonly<Record<Channel, readonly Cue[]>>,
+  first: Speed,
+  end: AbortSignal,
+  refill: () => void = () => {},
+): Playback {
   const played = { v1: 0, v2: 0, logs: 0 };
   let speed = first;
   let clock: number | undefined;
@@ -44,7 +50,7 @@ export function playback(cues: Readonly<Record<Channel, readonly Cue[]>>, first:
   }
 
   function isReached(targets: Partial<Counts>): boolean {
-    return channels.every((channel) => played[channel] >= Math.min(targets[channel] ?? 0, cues[channel].length));
+    return channels.every((channel) => played[channel] >= (targets[channel] ?? 0));
   }
 
   async function waitFor(cue: Cue): Promise<void> {
@@ -55,6 +61,7 @@ export function playback(cues: Readonly<Record<Channel, readonly Cue[]>>, first:
 
   async function run(targets: Partial<Counts>): Promise<void> {
     for (let count = 1; !end.aborted && !isReached(targets); count++) {
+      if (next({}) === undefined) refill();
       const cue = next(targets);
       if (cue === undefined) return;
       await waitFor(cue);
@@ -73,7 +80,7 @@ export function playback(cues: Readonly<Record<Channel, readonly Cue[]>>, first:
   return {
     played,
     playUntil,
-    play: () => playUntil({ v1: cues.v1.length, v2: cues.v2.length, logs: cues.logs.length }),
+    play: () => playUntil({ v1: Number.POSITIVE_INFINITY }),
     now: () => next({})?.at ?? Number.POSITIVE_INFINITY,
     pause: () => {
       paused ??= Promise.withResolvers();

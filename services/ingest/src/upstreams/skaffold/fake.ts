@@ -3,11 +3,12 @@ import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { answers, type ControlName, type FakeCall } from "./fake-answers.ts";
 import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./fake-handler.ts";
-import { type Counts, type Cue, type Playback, playback, type Speed } from "./fake-playback.ts";
+import { loopPasses } from "./fake-loop.ts";
+import { type Cue, type Playback, playback, type Speed } from "./fake-playback.ts";
 import { openPort } from "./fake-port.ts";
 import { mixedReplay } from "./fake-replay.ts";
 import { type Api, type Channel, channels, services } from "./methods.ts";
-import type { Recording } from "./recording.ts";
+import type { RecordedMessage, Recording } from "./recording.ts";
 
 export type FakeSkaffoldOptions = {
   readonly recording: Recording;
@@ -19,6 +20,8 @@ export type FakeSkaffoldOptions = {
   readonly leavingInReplayHangs?: boolean;
   /** Replays come in another order on every stream (chosen by this seed), with live events between replayed ones. */
   readonly mixReplays?: number;
+  /** Plays the later dev loops again and again, as if now, with this pause (on the recording's clock) between. */
+  readonly loop?: { readonly pauseMs: number };
 };
 
 export type FakeSkaffold = AsyncDisposable &
@@ -52,7 +55,8 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   const ended = Promise.withResolvers<void>();
   const mixReplay = mixReplays === undefined ? undefined : mixedReplay(mixReplays);
   const handlers = eachChannel(() => eventHandler({ leavingInReplayHangs, ...(mixReplay && { mixReplay }) }));
-  const tape = playback(cuesOf(recording, handlers), speed, over.signal);
+  const cues = cuesOf(recording, handlers, options.loop);
+  const tape = playback(cues.lists, speed, over.signal, cues.refill);
   const replies = answers(recording);
   const statesAsked = { v1: 0, v2: 0 };
   const peers = new Set<string>();
@@ -125,30 +129,37 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   };
 }
 
-function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>): Record<Channel, Cue[]> {
-  const brokenV2 = recording.ends.v2;
-  const before: Partial<Record<Channel, (bytes: Buffer) => void>> = {
+type Cues = { readonly lists: Record<Channel, Cue[]>; readonly refill: () => void };
+
+function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>, loop?: { pauseMs: number }): Cues {
+  const lists: Record<Channel, Cue[]> = { v1: [], v2: [], logs: [] };
+  const add = (channel: Channel, message: RecordedMessage, bytes: () => Buffer) => {
     // Application logs are kept for one loop only.
-    v2: (bytes) => isLoopStart(bytes) && handlers.logs.clear(),
+    const startsLoop = channel === "v2" && isLoopStart(message.bytes);
+    const happen = async () => {
+      if (startsLoop) handlers.logs.clear();
+      await handlers[channel].handOver(bytes());
+      // What v2 said after it broke was heard by nobody, but it went on beside v1: something stands in for it.
+      if (channel === "v1" && recording.ends.v2 !== undefined && handlers.v2.health.doomed) {
+        await handlers.v2.handOver(Buffer.alloc(0));
+      }
+    };
+    lists[channel].push({ channel, at: message.at, happen });
   };
-  const after: Partial<Record<Channel, () => Promise<void>>> = {
-    // What v2 said after it broke was recorded by nobody, but it went on beside v1: hand over something in its place.
-    v1: async () => {
-      if (brokenV2 !== undefined && handlers.v2.health.doomed) await handlers.v2.handOver(Buffer.alloc(0));
-    },
-  };
-  return eachChannel((channel) => {
-    const cues = recording.messages[channel].map(({ at, bytes }): Cue => {
-      const happen = async () => {
-        before[channel]?.(bytes);
-        await handlers[channel].handOver(bytes);
-        await after[channel]?.();
-      };
-      return { channel, at, happen };
-    });
+  if (loop !== undefined) {
+    const passes = loopPasses(recording, loop.pauseMs);
+    const refill = () => {
+      const pass = passes.next().value;
+      for (const channel of channels) for (const message of pass[channel]) add(channel, message, message.stamped);
+    };
+    return { lists, refill };
+  }
+  for (const channel of channels) {
+    for (const message of recording.messages[channel]) add(channel, message, () => message.bytes);
     const end = recording.ends[channel];
-    return end === undefined ? cues : [...cues, { channel, at: end.at, happen: () => handlers[channel].breakOff(end) }];
-  });
+    if (end !== undefined) lists[channel].push({ channel, at: end.at, happen: () => handlers[channel].breakOff(end) });
+  }
+  return { lists, refill: () => {} };
 }
 
 function isLoopStart(bytes: Buffer): boolean {
