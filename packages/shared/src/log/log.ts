@@ -30,9 +30,20 @@ export type Cursor = {
 /** A source's last message, read from the stream's leader. */
 export type LastOfSource = { readonly seq: number; readonly mark: WriterMark };
 
-export type NewMessage = { readonly subject: string; readonly event: Uint8Array; readonly cursor: Cursor };
+export type NewMessage = {
+  readonly subject: string;
+  readonly event: Uint8Array;
+  readonly cursor: Cursor;
+  /** The log drops the message after this time (whole seconds, rounded up); absent: it stays. */
+  readonly ttlSeconds?: number;
+};
 
-/** How a publish ended. Unknown: timeout or disconnect; ask `lastOf` before going on (DESIGN 3's table). */
+/**
+ * How a publish ended. Acknowledged: it is on disk. Wrong sequence: something of the source came after the expected
+ * message, maybe this very publish from before. Unknown: timeout or disconnect, it may or may not be in the log, and may
+ * still land. Refused: not in the log, for a reason that has nothing to do with the sequence. After wrong-sequence and
+ * unknown ask `lastOf` before going on.
+ */
 export type Published =
   | { readonly outcome: "acknowledged"; readonly lastSeq: number }
   | { readonly outcome: "wrong-sequence" }
@@ -41,8 +52,13 @@ export type Published =
 
 /** The writing half of the log: one source, one publish in flight at a time. */
 export type LogWriter = {
+  /** From the stream's leader. Rejects when it can't be asked. */
   lastOf(source: SourceName): Promise<LastOfSource | undefined>;
-  /** One message: a plain publish; several: an atomic batch (at most 1,000 messages and 4 MiB together). */
+  /**
+   * One message (at most 7.9 MiB): a plain publish; several: an atomic batch (at most 1,000 messages and 4 MiB together).
+   * `expectedLastSeq` is the sequence of the source's last message, 0 when it has none.
+   * @throws RangeError when the messages are too many or too large; nothing was published then
+   */
   publish(
     source: SourceName,
     writer: string,
@@ -57,15 +73,26 @@ export type ReadFrom = { readonly afterSeq: number; readonly subjects: readonly 
 /** The reading half of the log. */
 export type LogReader = {
   readonly epoch: string;
-  /** First kept sequence (1 on a log that never dropped anything) and last sequence, from the stream's leader. */
+  /**
+   * First kept sequence (1 on a log that never dropped anything) and last sequence (0 on an empty one), from the
+   * stream's leader. When all was dropped, first is last + 1.
+   */
   bounds(): Promise<{ readonly firstSeq: number; readonly lastSeq: number }>;
   /** Last sequence that matches any of the subjects, from the leader; 0 when none does. */
   lastMatch(subjects: readonly string[]): Promise<number>;
   /** First sequence recorded at or after the moment; undefined when none is. */
   firstSince(time: Date): Promise<number | undefined>;
-  /** Everything after `afterSeq` that matches, in order, once each; ends when `untilSeq` (inclusive) has been passed. */
+  /**
+   * Everything after `afterSeq` that matches, in order, once each; ends when `untilSeq` (inclusive) has been passed.
+   * Waits while the log is away and goes on by itself; ends early, without an error, when the signal aborts.
+   */
   history(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<Recorded, void>;
-  /** History, then live, in order, once each, without an end. `caughtUp` is called once, when the live tail is joined. */
+  /**
+   * History, then live, in order, once each, without an end. `caughtUp` is called once, when the live tail is joined, with
+   * the log's end of that moment. Waits while the log is away and goes on by itself; ends, without an error, when the
+   * signal aborts. A consumer that stops asking costs nothing but a number: what it misses is read from the log later.
+   * @throws LogReplacedError when the stream is made anew under it (another epoch, or an earlier end)
+   */
   follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<Recorded, void>;
 };
 
@@ -73,3 +100,8 @@ export type FollowOptions = {
   readonly signal: AbortSignal;
   readonly caughtUp?: (seq: number) => void;
 };
+
+/** The stream that positions were given for is no more. */
+export class LogReplacedError extends Error {
+  override readonly name = "LogReplacedError";
+}

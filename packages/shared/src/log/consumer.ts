@@ -1,0 +1,103 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import { createInbox, type Msg, type NatsConnection, nuid } from "nats";
+import { withoutCovered } from "./subject-match.ts";
+
+export type StreamAccess = {
+  readonly nc: NatsConnection;
+  readonly jsm: JetStreamManager;
+  readonly streamName: string;
+  readonly timeoutMs: number;
+};
+
+/** A short-lived reading position on the server. The server forgets it when nobody pulls for a while. */
+export type Consumer = { readonly name: string; readonly pendingAtStart: number };
+
+/** A stored message as a consumer delivers it. */
+export type Delivered = {
+  readonly seq: number;
+  /** 1, 2, 3 … per consumer: a hole means that something was lost on the way. */
+  readonly deliverySeq: number;
+  readonly recordedAtMs: number;
+  /** How many more match. */
+  readonly pending: number;
+  readonly subject: string;
+  readonly data: Uint8Array;
+};
+
+const forgetAfterNs = 10_000_000_000;
+
+export async function addConsumer(
+  { jsm, streamName }: StreamAccess,
+  afterSeq: number,
+  subjects: readonly string[],
+): Promise<Consumer> {
+  const name = nuid.next();
+  const info = await jsm.consumers.add(streamName, {
+    name,
+    ack_policy: "none",
+    deliver_policy: "by_start_sequence",
+    opt_start_seq: afterSeq + 1,
+    inactive_threshold: forgetAfterNs,
+    mem_storage: true,
+    num_replicas: 1,
+    ...(subjects.length > 0 && { filter_subjects: [...withoutCovered(subjects)] }),
+  });
+  return { name, pendingAtStart: info.num_pending };
+}
+
+export type PullRequest = {
+  readonly batch: number;
+  readonly max_bytes?: number;
+  readonly no_wait?: boolean;
+  /** Nanoseconds. */
+  readonly expires?: number;
+  readonly idle_heartbeat?: number;
+};
+
+export type PullAnswer =
+  | { readonly type: "message"; readonly message: Delivered }
+  | { readonly type: "status"; readonly code: number; readonly description: string };
+
+/** Sends one pull; every answer to it goes to the callback, in order, until the subscription is closed. */
+export function pull(
+  { nc, streamName }: StreamAccess,
+  consumer: Consumer,
+  request: PullRequest,
+  answered: (answer: PullAnswer) => void,
+): Disposable {
+  const inbox = createInbox();
+  const subscription = nc.subscribe(inbox, {
+    callback: (error, msg) =>
+      answered(error ? { type: "status", code: 500, description: error.message } : readAnswer(msg)),
+  });
+  nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${streamName}.${consumer.name}`, JSON.stringify(request), { reply: inbox });
+  return { [Symbol.dispose]: () => subscription.unsubscribe() };
+}
+
+/** The next message would exceed the pull's max_bytes: the pull is over, there is more to have. */
+export function exceedsMaxBytes(description: string): boolean {
+  return /max.?bytes/i.test(description);
+}
+
+function readAnswer(msg: Msg): PullAnswer {
+  const stored = msg.reply === undefined ? undefined : readDelivery(msg.reply);
+  if (stored !== undefined) {
+    return { type: "message", message: { ...stored, subject: msg.subject, data: msg.data } };
+  }
+  return { type: "status", code: msg.headers?.code ?? 0, description: msg.headers?.description ?? "" };
+}
+
+/**
+ * Reads `$JS.ACK.[<domain>.<account hash>.]<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>[.<random>]`.
+ */
+function readDelivery(reply: string) {
+  const tokens = reply.split(".");
+  if (tokens[0] !== "$JS" || tokens[1] !== "ACK") return undefined;
+  const first = tokens.length === 9 ? 5 : 7;
+  return {
+    seq: Number(tokens[first]),
+    deliverySeq: Number(tokens[first + 1]),
+    recordedAtMs: Math.floor(Number(tokens[first + 2]) / 1e6),
+    pending: Number(tokens[first + 3]),
+  };
+}

@@ -1,0 +1,75 @@
+import { backoff, pause } from "../streams/pause.ts";
+import type { FollowOptions, LogReader, ReadFrom, Recorded } from "./log.ts";
+import { subjectMatcher } from "./subject-match.ts";
+import type { Tail } from "./tail.ts";
+
+export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "history"> & { readonly tail: Tail };
+
+/**
+ * See LogReader.follow. All that a subscriber keeps is how far it came (`done`). While that is inside the tail's ring it
+ * reads there; when it has fallen out, or begins before, it reads history and comes back.
+ *
+ * The hand-over is exact because of its order: first what the tail has reached, then the leader's last match, which is
+ * at least that, then history up to the match. Whatever is not after `reached` has been read then, also when the node
+ * that serves history lags behind the leader; the rest is in the ring, or it is once more history's turn.
+ */
+export async function* followLog(
+  { tail, bounds, lastMatch, history }: FollowDeps,
+  { afterSeq, subjects }: ReadFrom,
+  { signal, caughtUp }: FollowOptions,
+): AsyncGenerator<Recorded, void> {
+  const matches = subjectMatcher(subjects);
+  const retry = backoff(50, 2_000);
+  let announce = caughtUp;
+  let logEnd: number | undefined;
+  let done = afterSeq;
+
+  /** Undefined when the log is away; then a while has passed. */
+  const ask = async (question: () => Promise<number>): Promise<number | undefined> => {
+    try {
+      const answer = await question();
+      retry.reset();
+      return answer;
+    } catch {
+      await pause(retry.next(), signal);
+      return undefined;
+    }
+  };
+
+  while (!signal.aborted) {
+    const live = tail.now();
+    if (live === undefined) {
+      await tail.changed(signal);
+      continue;
+    }
+    // "Caught up" promises all that was in the log when the subscription began, also when the tail is behind that.
+    if (announce !== undefined && logEnd === undefined) {
+      logEnd = await ask(async () => (await bounds()).lastSeq);
+      continue;
+    }
+    const { ring, last: reached } = live;
+    if (done < ring.floor) {
+      const match = await ask(() => lastMatch(subjects));
+      if (match === undefined) continue;
+      for await (const recorded of history({ afterSeq: done, subjects }, match, signal)) {
+        yield recorded;
+        done = recorded.seq;
+      }
+      if (!signal.aborted) done = Math.max(done, reached);
+      continue;
+    }
+    let index = ring.indexAfter(done);
+    for (let entry = ring.at(index); entry !== undefined && !signal.aborted; entry = ring.at(++index)) {
+      if (matches(entry.tokens)) yield entry.recorded;
+      done = entry.seq;
+    }
+    if (done < ring.floor || signal.aborted) continue;
+    done = Math.max(done, tail.now()?.last ?? 0);
+    if (announce !== undefined && done >= (logEnd ?? 0)) {
+      announce(done);
+      announce = undefined;
+    }
+    // Checked once more without a pause in between: what came while the last one was read has already woken us.
+    if (ring.at(index) === undefined) await tail.changed(signal);
+  }
+}

@@ -1,0 +1,142 @@
+import { backoff, pause } from "../streams/pause.ts";
+import type { Turns } from "../streams/turns.ts";
+import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type StreamAccess } from "./consumer.ts";
+import { decodeDelivered, type Warn } from "./decode.ts";
+import type { ReadFrom, Recorded } from "./log.ts";
+
+export type HistoryDeps = StreamAccess & {
+  readonly turns: Turns;
+  readonly lastMatch: (subjects: readonly string[]) => Promise<number>;
+  readonly warn: Warn;
+};
+
+/** One turn reads this much at most, so that a reader that stops asking holds no more. One message always fits. */
+const batchMessages = 256;
+const batchBytes = 1024 * 1024;
+
+/** What was read and is not asked for is dropped after this time, and read again when it is. */
+const holdMs = 5_000;
+
+/** See LogReader.history. Reads batch by batch, each in a turn of its own: whoever stops asking blocks nobody. */
+export async function* readHistory(
+  deps: HistoryDeps,
+  { afterSeq, subjects }: ReadFrom,
+  untilSeq: number,
+  signal: AbortSignal,
+): AsyncGenerator<Recorded, void> {
+  const { turns, lastMatch, warn } = deps;
+  const retry = backoff(50, 2_000);
+  let reading: Reading | undefined;
+  let done = afterSeq;
+  try {
+    while (done < untilSeq && !signal.aborted) {
+      let batch: Batch;
+      let complete: boolean; // nothing else is in the log: what `untilSeq` named need not exist any more
+      const endTurn = await turns.take(signal);
+      if (endTurn === undefined) return;
+      try {
+        reading ??= { consumer: await addConsumer(deps, done, subjects), delivered: 0 };
+        batch = await readBatch(deps, reading, signal);
+        // Whoever waits has a turn now; a consumer kept meanwhile would be one more than there are turns.
+        if (turns.waiting > 0) reading = forget(deps, reading);
+        complete = batch.drained && (await lastMatch(subjects)) <= (batch.messages.at(-1)?.seq ?? done);
+      } catch (err) {
+        reading = undefined;
+        if (err instanceof ForgottenError || signal.aborted) continue;
+        warn("reading history failed; trying again", { afterSeq: done, err });
+        endTurn();
+        await pause(retry.next(), signal);
+        continue;
+      } finally {
+        endTurn();
+      }
+      if (batch.messages.length > 0) retry.reset();
+      else if (batch.drained && !complete) await pause(retry.next(), signal); // a replica that lags behind the leader
+
+      using held = hold(batch.messages);
+      for (let message = held.next(); message !== undefined; message = held.next()) {
+        if (message.seq > untilSeq || signal.aborted) return;
+        const recorded = decodeDelivered(message, warn);
+        if (recorded !== undefined) yield recorded;
+        done = message.seq;
+      }
+      if (held.dropped) reading = forget(deps, reading);
+      else if (complete) return;
+    }
+  } finally {
+    forget(deps, reading);
+  }
+}
+
+/** Nobody pulled for so long that the server has forgotten the consumer. */
+class ForgottenError extends Error {}
+
+/** A consumer, and how many messages it has delivered to us. */
+type Reading = { readonly consumer: Consumer; delivered: number };
+
+type Batch = { readonly messages: readonly Delivered[]; readonly drained: boolean };
+
+async function readBatch(deps: HistoryDeps, reading: Reading, signal: AbortSignal): Promise<Batch> {
+  const batch = await pullOnce(deps, reading, { batch: batchMessages, max_bytes: batchBytes }, signal);
+  if (batch.messages.length > 0 || batch.drained) return batch;
+  return pullOnce(deps, reading, { batch: 1 }, signal); // the next one is larger than a batch
+}
+
+async function pullOnce(
+  deps: HistoryDeps,
+  reading: Reading,
+  request: { readonly batch: number; readonly max_bytes?: number },
+  signal: AbortSignal,
+): Promise<Batch> {
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  const messages: Delivered[] = [];
+  const abort = () => reject(signal.reason);
+  const late = setTimeout(() => reject(new Error("the log did not answer in time")), deps.timeoutMs);
+  signal.addEventListener("abort", abort);
+  using _pull = pull(deps, reading.consumer, { ...request, no_wait: true }, (answer) => {
+    if (answer.type === "status") {
+      if (answer.code === 404 || answer.code === 408) resolve(true);
+      else if (answer.code === 503) reject(new ForgottenError());
+      else if (answer.code === 409 && exceedsMaxBytes(answer.description)) resolve(false);
+      else reject(new Error(`the log answered ${answer.code} ${answer.description}`));
+    } else if (answer.message.deliverySeq !== ++reading.delivered) {
+      reject(new Error("a message was lost on the way"));
+    } else {
+      late.refresh();
+      messages.push(answer.message);
+      if (messages.length === request.batch) resolve(false);
+    }
+  });
+  try {
+    return { drained: await promise, messages };
+  } finally {
+    clearTimeout(late);
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+function forget({ jsm, streamName }: HistoryDeps, reading: Reading | undefined): undefined {
+  // The server forgets it anyway; this is only sooner.
+  if (reading !== undefined) jsm.consumers.delete(streamName, reading.consumer.name).catch(() => {});
+}
+
+/** Gives messages one after another, and lets go of all when nobody has asked for a while. */
+function hold(messages: readonly Delivered[]) {
+  let held: readonly Delivered[] = messages;
+  let index = 0;
+  let dropped = false;
+  const timer = setTimeout(() => {
+    dropped = index < held.length;
+    held = [];
+  }, holdMs).unref();
+  return {
+    next(): Delivered | undefined {
+      timer.refresh();
+      return held[index++];
+    },
+    get dropped() {
+      return dropped;
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
+}

@@ -1,0 +1,70 @@
+import type { MsgRequest } from "@nats-io/jetstream";
+import { type Turns, turns } from "../streams/turns.ts";
+import type { StreamAccess } from "./consumer.ts";
+import type { Warn } from "./decode.ts";
+import { followLog } from "./follow.ts";
+import { readHistory } from "./history.ts";
+import { currentEpoch } from "./jetstream.ts";
+import type { LogReader } from "./log.ts";
+import { withoutCovered } from "./subject-match.ts";
+import { openTail, type Tail } from "./tail.ts";
+
+export type ReaderDeps = StreamAccess & {
+  readonly epoch: string;
+  readonly warn: Warn;
+  readonly historyReaders: number;
+};
+
+export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promise<void> } {
+  const { jsm, streamName, epoch } = deps;
+  const warn = seldom(deps.warn);
+  const historyTurns: Turns = turns(deps.historyReaders);
+  let tail: Tail | undefined;
+
+  const bounds: LogReader["bounds"] = async () => {
+    const { state } = await jsm.streams.info(streamName);
+    return { firstSeq: Math.max(1, state.first_seq), lastSeq: state.last_seq };
+  };
+
+  const lastMatch: LogReader["lastMatch"] = async (subjects) => {
+    // Not the stream's last sequence when all is asked for: its message may be gone.
+    const lasts = withoutCovered(subjects.length === 0 ? [">"] : subjects).map((subject) =>
+      jsm.streams.getMessage(streamName, { last_by_subj: subject }),
+    );
+    return Math.max(...(await Promise.all(lasts)).map((message) => message?.seq ?? 0));
+  };
+
+  const history: LogReader["history"] = (from, untilSeq, signal) =>
+    readHistory({ ...deps, warn, turns: historyTurns, lastMatch }, from, untilSeq, signal);
+
+  return {
+    epoch,
+    bounds,
+    lastMatch,
+    history,
+
+    async firstSince(time) {
+      // The server's leader takes a start time here as well; only the client's type does not know.
+      const query = { start_time: time.toISOString() } as unknown as MsgRequest;
+      return (await jsm.streams.getMessage(streamName, query))?.seq;
+    },
+
+    follow(from, options) {
+      tail ??= openTail({ ...deps, warn, epochOf: currentEpoch });
+      return followLog({ tail, bounds, lastMatch, history }, from, options);
+    },
+
+    close: async () => tail?.[Symbol.asyncDispose](),
+  };
+}
+
+/** The same warning of many readers counts once in a while: when the log is away, it is away for all. */
+function seldom(warn: Warn): Warn {
+  const lastTold = new Map<string, number>();
+  return (message, fields) => {
+    const now = performance.now();
+    if (now - (lastTold.get(message) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
+    lastTold.set(message, now);
+    warn(message, fields);
+  };
+}

@@ -1,0 +1,153 @@
+import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
+import type { NatsConnection } from "nats";
+import { jetstreamReader } from "./jetstream-reader.ts";
+import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
+import type { LogReader, LogWriter } from "./log.ts";
+import { streamName as defaultStreamName, everySubject } from "./subjects.ts";
+
+/** The log can't be used as it is; the message is one sentence for people. */
+export class LogUnusableError extends Error {
+  override readonly name = "LogUnusableError";
+}
+
+export type OpenLogOptions = {
+  /** Make the stream when it is missing. Default true. */
+  readonly create?: boolean;
+  readonly streamName?: string;
+  /** Filter of the stream, for tests that put several logs on one server. */
+  readonly subjects?: readonly string[];
+  readonly replicas?: number;
+  /** How long one request may take before its outcome counts as unknown. Default 2,000. */
+  readonly timeoutMs?: number;
+  /** True when the caller knows that the server syncs every message to disk: a server can't be asked. */
+  readonly syncKnown?: boolean;
+  /** How many pulls of history may run at once in this process; the rest wait their turn. Default 256. */
+  readonly historyReaders?: number;
+  readonly warn?: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
+};
+
+export type Log = AsyncDisposable & {
+  readonly epoch: string;
+  readonly writer: LogWriter;
+  readonly reader: LogReader;
+};
+
+const epochKey = "tapedeck-epoch";
+const streamExists = 10058;
+
+/**
+ * Opens the log on a NATS connection, and makes it when it is missing. Processes that make it at the same time agree on
+ * one epoch. Disposing ends every follow; the connection stays the caller's.
+ * @throws LogUnusableError when the server is too old or without JetStream, or the stream is missing or not Tapedeck's
+ */
+export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}): Promise<Log> {
+  const { create = true, streamName = defaultStreamName, timeoutMs = 2_000, warn = () => {} } = options;
+  refuseOldServer(nc);
+  const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
+  const info = (create ? await ensureStream(jsm, streamName, options) : undefined) ?? (await find(jsm, streamName));
+  const epoch = epochOf(info, streamName);
+  if (!options.syncKnown) {
+    warn(
+      "can't tell whether this nats-server syncs every message to disk: set `jetstream { sync_interval: always }` in its configuration",
+    );
+  }
+  if ((nc.info?.max_payload ?? 0) < largestMessageBytes) {
+    warn(
+      `events above ${nc.info?.max_payload} bytes won't fit: set \`max_payload: 8MB\` in the nats-server's configuration`,
+    );
+  }
+  const reader = jetstreamReader({
+    nc,
+    jsm,
+    streamName,
+    epoch,
+    timeoutMs,
+    warn,
+    historyReaders: options.historyReaders ?? 256,
+  });
+  return {
+    epoch,
+    reader,
+    writer: jetstreamWriter({ nc, jsm, streamName, timeoutMs }),
+    [Symbol.asyncDispose]: () => reader.close(),
+  };
+}
+
+function refuseOldServer(nc: NatsConnection): void {
+  const version = nc.info?.version ?? "";
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (major > 2 || (major === 2 && minor >= 12)) return;
+  throw new LogUnusableError(`nats-server ${version} is too old for Tapedeck: install 2.12 or newer.`);
+}
+
+async function ensureStream(
+  jsm: JetStreamManager,
+  name: string,
+  { subjects = [everySubject], replicas = 1 }: OpenLogOptions,
+): Promise<StreamInfo | undefined> {
+  const config: Partial<StreamConfig> & { name: string } = {
+    name,
+    subjects: [...subjects],
+    storage: "file",
+    num_replicas: replicas,
+    allow_atomic: true,
+    allow_direct: true,
+    allow_msg_ttl: true,
+    metadata: { [epochKey]: newEpoch() },
+  };
+  try {
+    return await jsm.streams.add(config);
+  } catch (cause) {
+    // Somebody has made it before, maybe a moment ago: theirs counts.
+    if (codeOf(cause) === streamExists) return undefined;
+    throw unusable(cause, name);
+  }
+}
+
+async function find(jsm: JetStreamManager, name: string): Promise<StreamInfo> {
+  try {
+    return await jsm.streams.info(name);
+  } catch (cause) {
+    throw unusable(cause, name);
+  }
+}
+
+function epochOf({ config }: StreamInfo, name: string): string {
+  const epoch = config.metadata?.[epochKey];
+  if (epoch === undefined) {
+    throw new LogUnusableError(
+      `the stream ${name} on this nats-server was not made by Tapedeck: it has no ${epochKey}.`,
+    );
+  }
+  for (const option of ["allow_atomic", "allow_direct", "allow_msg_ttl"] as const) {
+    if (!config[option]) throw new LogUnusableError(`the stream ${name} has ${option} switched off: switch it on.`);
+  }
+  return epoch;
+}
+
+/** Reads the epoch that the stream has now; undefined when it is gone. */
+export function currentEpoch(info: StreamInfo): string | undefined {
+  return info.config.metadata?.[epochKey];
+}
+
+function unusable(cause: unknown, name: string): Error {
+  const { name: kind, message } = cause as Error;
+  if (kind === "StreamNotFoundError") {
+    return new LogUnusableError(`there is no stream ${name} on this nats-server yet.`, { cause });
+  }
+  if (kind === "JetStreamNotEnabled" || kind === "JetStreamNotEnabledError" || codeOf(cause) === 10039) {
+    return new LogUnusableError("this nats-server runs without JetStream: start it with a `jetstream` block.", {
+      cause,
+    });
+  }
+  return new LogUnusableError(`the stream ${name} can't be opened: ${message}.`, { cause });
+}
+
+function codeOf(error: unknown): number | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "number" ? error.code : undefined;
+}
+
+/** Six random characters of 0-9 a-z. */
+function newEpoch(): string {
+  return Array.from(crypto.getRandomValues(new Uint32Array(6)), (random) => (random % 36).toString(36)).join("");
+}

@@ -1,0 +1,228 @@
+import { Original } from "@tapedeck/proto/tapedeck/v1/event";
+import { describe, expect, test } from "vitest";
+import { encodeEvent } from "../events/codec.ts";
+import { sourceName } from "../source.ts";
+import { acknowledged, testMessage, testWriter } from "../testing/log-messages.ts";
+import { until } from "../testing/until.ts";
+import type { LogReader, LogWriter, NewMessage, Recorded } from "./log.ts";
+import { channelFilter, sourceFilter } from "./subjects.ts";
+
+export type LogUnderTest = AsyncDisposable & { readonly writer: LogWriter; readonly reader: LogReader };
+
+export async function take(events: AsyncIterable<Recorded>, count: number): Promise<readonly Recorded[]> {
+  const taken: Recorded[] = [];
+  if (count === 0) return taken;
+  for await (const recorded of events) if (taken.push(recorded) === count) break;
+  return taken;
+}
+
+const seqs = (events: readonly Recorded[]) => events.map(({ seq }) => seq);
+const upTo = (end: number, from = 1) => Array.from({ length: end - from + 1 }, (_, i) => from + i);
+const never = new AbortController().signal;
+const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const bob = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
+
+/** What every implementation of the log must do. Each call of `open` gives an empty log. */
+export function logContract(name: string, open: () => Promise<LogUnderTest>): void {
+  describe(`${name}: writing`, () => {
+    test("a source without messages has no last one", async () => {
+      await using log = await open();
+      expect(await log.writer.lastOf(alice)).toBeUndefined();
+      expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 0 });
+    });
+
+    test.each([1, 2, 1_000])("%i messages land together and leave writer and cursor behind", async (count) => {
+      await using log = await open();
+      const messages = upTo(count).map((ordinal) => testMessage(alice, ordinal));
+      expect(await log.writer.publish(alice, "w1", messages, 0)).toEqual({ outcome: "acknowledged", lastSeq: count });
+      expect(await log.writer.lastOf(alice)).toEqual({
+        seq: count,
+        mark: { writer: "w1", cursor: { session: "s", ordinals: { v1: count }, frames: { v1: count } } },
+      });
+    });
+
+    test.each([1, 3])("%i messages with a stale expectation change nothing", async (count) => {
+      await using log = await open();
+      await testWriter(log.writer, alice).append(2);
+      const messages = upTo(count).map((ordinal) => testMessage(alice, ordinal));
+      expect(await log.writer.publish(alice, "w2", messages, 1)).toEqual({ outcome: "wrong-sequence" });
+      expect((await log.writer.lastOf(alice))?.mark.writer).toBe("w1");
+      expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 2 });
+    });
+
+    test("sources don't get in each other's way", async () => {
+      await using log = await open();
+      await testWriter(log.writer, alice).append(3);
+      const other = testWriter(log.writer, bob);
+      expect(await other.append(1)).toBe(4);
+      expect(await other.append(2)).toBe(6);
+      expect((await log.writer.lastOf(alice))?.seq).toBe(3);
+    });
+
+    test("of two writers of one source exactly one wins, every time", async () => {
+      await using log = await open();
+      let last = 0;
+      for (let round = 1; round <= 50; round++) {
+        const outcomes = await Promise.all(
+          ["w1", "w2"].map((writer) =>
+            log.writer.publish(
+              alice,
+              writer,
+              upTo(1 + (round % 3)).map((n) => testMessage(alice, n)),
+              last,
+            ),
+          ),
+        );
+        expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(["acknowledged", "wrong-sequence"]);
+        last = outcomes.reduce((seq, o) => (o.outcome === "acknowledged" ? o.lastSeq : seq), last);
+      }
+    });
+
+    test.each([
+      { title: "nothing", messages: [] },
+      { title: "more than 1,000 messages", messages: upTo(1_001).map((n) => testMessage(alice, n)) },
+      { title: "more than 4 MiB together", messages: [large(2.1), large(2.1)] },
+      { title: "one message above 7.9 MiB", messages: [large(7.95)] },
+    ])("$title can't be published", async ({ messages }) => {
+      await using log = await open();
+      await expect(log.writer.publish(alice, "w1", messages, 0)).rejects.toThrow(RangeError);
+      expect((await log.reader.bounds()).lastSeq).toBe(0);
+    });
+
+    test("one message of 7.8 MiB fits, and comes back", async () => {
+      await using log = await open();
+      const message = large(7.8);
+      expect(acknowledged(await log.writer.publish(alice, "w1", [message], 0))).toBe(1);
+      acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 2)], 1));
+      expect((await log.writer.lastOf(alice))?.seq).toBe(2);
+      const [first] = await take(log.reader.history({ afterSeq: 0, subjects: [] }, 2, never), 2);
+      expect(first && encodeEvent(first.event).byteLength).toBe(message.event.byteLength);
+    });
+  });
+
+  describe(`${name}: asking`, () => {
+    test("bounds, last match and first since", async () => {
+      await using log = await open();
+      const a = testWriter(log.writer, alice);
+      const b = testWriter(log.writer, bob);
+      await a.append(3);
+      await b.append(2, { channel: "v2" });
+      expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 5 });
+      expect(await log.reader.lastMatch([sourceFilter(alice)])).toBe(3);
+      expect(await log.reader.lastMatch([sourceFilter(alice), channelFilter(bob, "v2")])).toBe(5);
+      expect(await log.reader.lastMatch([channelFilter(bob, "v1")])).toBe(0);
+      expect(await log.reader.lastMatch([])).toBe(5);
+      const third = (await take(log.reader.history({ afterSeq: 0, subjects: [] }, 5, never), 3))[2];
+      expect(await log.reader.firstSince(new Date(0))).toBe(1);
+      expect(await log.reader.firstSince(third?.recordedAt ?? new Date())).toBeLessThanOrEqual(3);
+      expect(await log.reader.firstSince(new Date(Date.now() + 3_600_000))).toBeUndefined();
+    });
+  });
+
+  describe(`${name}: history`, () => {
+    test("gives what matches between the ends, in order, and stops", async () => {
+      await using log = await open();
+      const a = testWriter(log.writer, alice);
+      const b = testWriter(log.writer, bob);
+      for (let round = 0; round < 40; round++) {
+        await a.append(10);
+        await b.append(5, { channel: "v2", kind: "deploy.started" });
+      }
+      const all = seqs(await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, 600, never)));
+      expect(all).toEqual(upTo(600));
+      expect(seqs(await Array.fromAsync(log.reader.history({ afterSeq: 100, subjects: [] }, 400, never)))).toEqual(
+        upTo(400, 101),
+      );
+      const ofBob = await Array.fromAsync(
+        log.reader.history({ afterSeq: 0, subjects: [sourceFilter(bob)] }, 600, never),
+      );
+      expect(ofBob.map(({ event }) => Number(event.ordinal))).toEqual(upTo(200));
+      const both = [sourceFilter(bob), channelFilter(bob, "v2"), channelFilter(alice, "v1")];
+      expect(seqs(await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: both }, 600, never)))).toEqual(
+        upTo(600),
+      );
+      expect(
+        await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [channelFilter(bob, "v9")] }, 600, never)),
+      ).toEqual([]);
+    });
+
+    test("ends when its signal aborts", async () => {
+      await using log = await open();
+      await testWriter(log.writer, alice).append(1_000);
+      const abort = new AbortController();
+      let seen = 0;
+      for await (const { seq } of log.reader.history({ afterSeq: 0, subjects: [] }, 1_000, abort.signal)) {
+        seen = seq;
+        if (seq === 10) abort.abort();
+      }
+      expect(seen).toBe(10);
+    });
+  });
+
+  describe(`${name}: following`, () => {
+    test("gives history, says that it has caught up, then gives what comes", async () => {
+      await using log = await open();
+      const a = testWriter(log.writer, alice);
+      await a.append(5);
+      const abort = new AbortController();
+      const told: (number | string)[] = [];
+      const reading = (async () => {
+        const options = { signal: abort.signal, caughtUp: (seq: number) => void told.push(`caught up ${seq}`) };
+        for await (const { seq } of log.reader.follow({ afterSeq: 2, subjects: [] }, options)) told.push(seq);
+      })();
+      await until(() => told.includes("caught up 5"), { message: "the follower to catch up" });
+      await a.append(1);
+      await a.append(2);
+      await until(() => told.length === 7, { message: "the new events" });
+      abort.abort();
+      await reading;
+      expect(told).toEqual([3, 4, 5, "caught up 5", 6, 7, 8]);
+    });
+
+    test("a follower of an empty log has caught up at once", async () => {
+      await using log = await open();
+      const abort = new AbortController();
+      const caughtUp = Promise.withResolvers<number>();
+      const first = take(
+        log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal, caughtUp: caughtUp.resolve }),
+        1,
+      );
+      expect(await caughtUp.promise).toBe(0);
+      await testWriter(log.writer, alice).append(1);
+      expect(seqs(await first)).toEqual([1]);
+      abort.abort();
+    });
+
+    test("gives only what matches one of several filters", async () => {
+      await using log = await open();
+      const a = testWriter(log.writer, alice);
+      const b = testWriter(log.writer, bob);
+      const abort = new AbortController();
+      const subjects = [channelFilter(alice, "v2"), sourceFilter(bob)];
+      await a.append(2);
+      await b.append(2);
+      const reading = take(log.reader.follow({ afterSeq: 0, subjects }, { signal: abort.signal }), 5);
+      await a.append(2, { channel: "v2" });
+      await a.append(2);
+      await b.append(1);
+      expect(seqs(await reading)).toEqual([3, 4, 5, 6, 9]);
+    });
+
+    test("waiting for the next event ends when the signal aborts", async () => {
+      await using log = await open();
+      const abort = new AbortController();
+      const caughtUp = Promise.withResolvers<number>();
+      const options = { signal: abort.signal, caughtUp: caughtUp.resolve };
+      const events = log.reader.follow({ afterSeq: 0, subjects: [] }, options);
+      const next = events.next();
+      await caughtUp.promise;
+      abort.abort();
+      expect(await next).toEqual({ done: true, value: undefined });
+    });
+  });
+
+  function large(mebibytes: number): NewMessage {
+    const bytes = Buffer.alloc(Math.floor(mebibytes * 1024 * 1024), 7);
+    return testMessage(alice, 1, { original: Original.fromPartial({ type: "x", bytes }) });
+  }
+}

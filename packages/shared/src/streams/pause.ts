@@ -1,0 +1,28 @@
+/** Resolves after a time, or at once when the signal aborts. Never rejects. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener("abort", done);
+  });
+}
+
+/** Times between attempts: doubling from `first` to `most`, and a fifth at random so that many don't come at once. */
+export function backoff(first: number, most: number): { next(): number; reset(): void } {
+  let ms = first;
+  return {
+    next() {
+      const wait = ms * (0.8 + Math.random() * 0.4);
+      ms = Math.min(most, ms * 2);
+      return wait;
+    },
+    reset() {
+      ms = first;
+    },
+  };
+}

@@ -1,0 +1,54 @@
+/** Lets a bounded number of tasks run at once; the rest wait in line. */
+export type Turns = {
+  /** Resolves when it is our turn, with what ends the turn; undefined when the signal aborts first. */
+  take(signal: AbortSignal): Promise<(() => void) | undefined>;
+  readonly waiting: number;
+  readonly running: number;
+};
+
+export function turns(atOnce: number): Turns {
+  const line = new Set<() => void>();
+  let running = 0;
+
+  const end = () => {
+    running--;
+    const [next] = line;
+    if (next === undefined) return;
+    line.delete(next);
+    next();
+  };
+
+  const start = () => {
+    running++;
+    let ended = false;
+    return () => {
+      if (!ended) end();
+      ended = true;
+    };
+  };
+
+  return {
+    get waiting() {
+      return line.size;
+    },
+    get running() {
+      return running;
+    },
+    take(signal) {
+      if (signal.aborted) return Promise.resolve(undefined);
+      if (running < atOnce) return Promise.resolve(start());
+      return new Promise((resolve) => {
+        const called = () => {
+          signal.removeEventListener("abort", leave);
+          resolve(start());
+        };
+        const leave = () => {
+          line.delete(called);
+          resolve(undefined);
+        };
+        line.add(called);
+        signal.addEventListener("abort", leave, { once: true });
+      });
+    },
+  };
+}
