@@ -1,0 +1,86 @@
+/** Code → gRPC status and HTTP status: the one table for all transports (DESIGN 7). */
+const table = {
+  out_of_range: { grpc: 11, http: 410 },
+  position_future: { grpc: 11, http: 416 },
+  position_foreign: { grpc: 9, http: 409 },
+  unknown_source: { grpc: 5, http: 404 },
+  unknown_session: { grpc: 5, http: 404 },
+  before_first: { grpc: 5, http: 404 },
+  source_taken: { grpc: 6, http: 409 },
+  ambiguous_source: { grpc: 9, http: 409 },
+  invalid_argument: { grpc: 3, http: 400 },
+  upstream_away: { grpc: 14, http: 503 },
+  not_ready: { grpc: 14, http: 503 },
+  refused_dangerous: { grpc: 9, http: 409 },
+  unauthenticated: { grpc: 16, http: 401 },
+  forbidden: { grpc: 7, http: 403 },
+  limit_exceeded: { grpc: 8, http: 429 },
+  internal: { grpc: 13, http: 500 },
+} as const;
+
+export type ErrorCode = keyof typeof table;
+
+export type ErrorDetails = {
+  /** The field of the request that is wrong. */
+  readonly field?: string;
+  /** First position that can be asked for. */
+  readonly earliest?: string;
+  /** Last position that can be asked for. */
+  readonly latest?: string;
+  readonly choices?: readonly string[];
+};
+
+/** An error that a client may see: says what was wrong and what to do. */
+export class TapedeckError extends Error {
+  override name = "TapedeckError";
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.details = details;
+  }
+}
+
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(table, text);
+}
+
+export function grpcStatusOf(code: ErrorCode): number {
+  return table[code].grpc;
+}
+
+export function httpStatusOf(code: ErrorCode): number {
+  return table[code].http;
+}
+
+/** The error as it is, or `internal` with nothing leaked and the cause kept for the service's log. */
+export function fromUnknown(error: unknown): TapedeckError {
+  return error instanceof TapedeckError ? error : new TapedeckError("internal", "internal error", {}, { cause: error });
+}
+
+/** Body of an error under /api/v1 and in WebSocket, SSE and NDJSON messages. */
+export function toErrorBody({
+  code,
+  message,
+  details,
+}: TapedeckError): { code: ErrorCode; message: string } & ErrorDetails {
+  return { code, message, ...details };
+}
+
+export type ErrorInfo = {
+  readonly reason: string;
+  readonly domain: string;
+  readonly metadata: Readonly<Record<string, string>>;
+};
+
+/** The same as google.rpc.ErrorInfo. */
+export function toErrorInfo({ code, details }: TapedeckError): ErrorInfo {
+  const { choices, ...texts } = details;
+  return {
+    reason: code,
+    domain: "tapedeck",
+    metadata: { ...texts, ...(choices !== undefined && { choices: choices.join(", ") }) },
+  };
+}
