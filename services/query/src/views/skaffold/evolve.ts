@@ -1,0 +1,43 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { accepted, rejected, requested } from "./control.ts";
+import { described } from "./described.ts";
+import { evolveV1 } from "./evolve-v1.ts";
+import { evolveV2 } from "./evolve-v2.ts";
+import { v1EventOf, v2EventOf } from "./message-of.ts";
+import type { SkaffoldState } from "./state.ts";
+
+export { foldVersion, initialState, type SkaffoldState } from "./state.ts";
+
+/**
+ * One event of a session, in the order of the log. What can't touch state gives the very same object back. Total: what
+ * can't be read changes nothing. A position must not be given twice.
+ */
+export function evolve(state: SkaffoldState, event: Event): SkaffoldState {
+  switch (event.channel) {
+    case "v1": {
+      const message = v1EventOf(event);
+      return message ? evolveV1(state, message, event.injected) : state;
+    }
+    case "v2": {
+      const message = v2EventOf(event);
+      return message ? evolveV2(state, message, event.injected) : state;
+    }
+    case "tapedeck":
+      return evolveTapedeck(state, event);
+    default:
+      return state;
+  }
+}
+
+function evolveTapedeck(state: SkaffoldState, { kind, detail }: Event): SkaffoldState {
+  switch (detail?.$case) {
+    case "session_detail":
+      return kind === "session.described" ? described(state, detail.value) : state;
+    case "control":
+      if (kind === "control.requested") return requested(state, detail.value);
+      if (kind === "control.accepted") return accepted(state, detail.value);
+      return kind === "control.rejected" ? rejected(state, detail.value) : state;
+    default:
+      return state;
+  }
+}

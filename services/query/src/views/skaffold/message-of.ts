@@ -1,0 +1,33 @@
+import { LogEntry, type Event as V1Message } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { Event as V2Message } from "@tapedeck/proto/skaffold/v2/skaffold";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { toldOfV1, toldOfV2 } from "./oversize.ts";
+
+export type V1Event = NonNullable<V1Message["event_type"]>;
+export type V2Event = NonNullable<V2Message["event_type"]>;
+
+/** The upstream's message of an event, once per frame. Undefined for what can't touch state or can't be read. */
+export function v1EventOf(event: Event): V1Event | undefined {
+  return messageOf(event, (bytes) => LogEntry.decode(bytes).event?.event_type, toldOfV1);
+}
+
+export function v2EventOf(event: Event): V2Event | undefined {
+  return messageOf(event, (bytes) => V2Message.decode(bytes).event_type, toldOfV2);
+}
+
+function messageOf<M>(
+  event: Event,
+  decode: (bytes: Uint8Array) => M | undefined,
+  told: (event: Event) => M | undefined,
+): M | undefined {
+  // Text makes up nearly all of a session: not even decoded.
+  if (event.part !== 0 || event.kind === "log.written" || event.kind === "upstream.unreadable") return undefined;
+  const { original } = event;
+  const isOversize = !original || BigInt(original.bytes.length) < original.size;
+  if (isOversize) return told(event);
+  try {
+    return decode(original.bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,59 @@
+import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
+import { DebuggingContainerEvent, Metadata, PortEvent, State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { flagsFor } from "./flags.ts";
+import { fromBase64, type SkaffoldState, type V1Facts, type Written } from "./state.ts";
+
+const notStarted = "Not Started";
+
+/** What v1's GetState answers. Before a runner exists: no member set. */
+export function toV1Message(state: SkaffoldState): State {
+  const { v1 } = state;
+  if (v1.runner === 0 && v1.writes === 0) return State.create();
+  const flags = flagsFor(v1.flags, v1.loopsTold);
+  // Not State.create, which would leave out the fields that our description does not know.
+  return {
+    buildState: { artifacts: artifactsOf(state), autoTrigger: flags.build, statusCode: code(v1.buildCode) },
+    deployState: { status: text(v1.deploy), autoTrigger: flags.deploy, statusCode: code(v1.deployCode) },
+    forwardedPorts: mapValues(v1.ports, (port) => PortEvent.decode(fromBase64(port.value))),
+    statusCheckState: {
+      status: text(v1.check),
+      resources: mapValues(v1.resources, (resource) => resource.value),
+      statusCode: code(v1.checkCode),
+    },
+    fileSyncState: { status: text(v1.sync), autoTrigger: flags.sync },
+    debuggingContainers: v1.debuggers.map((one) => DebuggingContainerEvent.decode(fromBase64(one.value))),
+    metadata: v1.metadata === null ? undefined : Metadata.decode(fromBase64(v1.metadata)),
+    testState: v1.described?.lacks.includes("testState")
+      ? undefined
+      : { status: text(v1.test), statusCode: code(v1.testCode) },
+  };
+}
+
+export function toV1State(state: SkaffoldState): Uint8Array {
+  return State.encode(toV1Message(state)).finish();
+}
+
+/** Those of the configuration, which v2 tells (or the upstream's own state), and any that was built or made up. */
+function artifactsOf({ v1, hints }: SkaffoldState): Record<string, string> {
+  const told = hints.artifacts.find(({ runner }) => runner === v1.runner)?.names ?? describedNames(v1);
+  const names = [...told, ...Object.keys(v1.artifacts)];
+  return Object.fromEntries(names.map((name) => [name, text(v1.artifacts[name] ?? null)]));
+}
+
+/** A description that was made before the stream told of any runner belongs to whichever comes. */
+function describedNames({ described, runner }: V1Facts): readonly string[] {
+  if (!described) return [];
+  return described.runner === 0 || described.runner === runner ? described.artifacts : [];
+}
+
+function text(written: Written<string> | null): string {
+  return written?.value ?? notStarted;
+}
+
+function code(written: Written<number> | null): StatusCode {
+  return (written?.value ?? StatusCode.OK) as StatusCode;
+}
+
+function mapValues<T, U>(table: { readonly [name: string]: T }, change: (value: T) => U): { [name: string]: U } {
+  return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, change(value)]));
+}
