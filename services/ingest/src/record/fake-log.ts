@@ -1,0 +1,66 @@
+import type { LastOfSource, LogWriter, NewMessage, Published } from "@tapedeck/shared/log/log";
+
+export type StoredMessage = { readonly seq: number; readonly writer: string; readonly message: NewMessage };
+
+/** What becomes of one publish. `lands`: when the server takes it; `answers`: whether the client hears of it. */
+export type Fate = { readonly lands: "now" | "late" | "never"; readonly answers: boolean; readonly refuses?: boolean };
+
+export type FakeLog = LogWriter & {
+  readonly stored: readonly StoredMessage[];
+  /** Lets everything land that was on its way. */
+  landLate(): void;
+};
+
+export type FakeLogOptions = {
+  readonly lastOfFails?: () => boolean;
+  /** Before a publish does anything. */
+  readonly onPublish?: (messages: readonly NewMessage[]) => void | Promise<void>;
+};
+
+/** One source's log in memory, with the server's rules for expectations and batches, and a network that loses things. */
+export function fakeLog(
+  fate: () => Fate,
+  { lastOfFails = () => false }: { lastOfFails?: () => boolean } = {},
+): FakeLog {
+  const stored: StoredMessage[] = [];
+  let late: (() => void)[] = [];
+  let seq = 0;
+
+  const land = (writer: string, messages: readonly NewMessage[], expected: number): Published => {
+    if ((stored.at(-1)?.seq ?? 0) !== expected) return { outcome: "wrong-sequence" };
+    for (const message of messages) {
+      // Other sources' messages take sequences too, but never inside a batch.
+      seq += 1;
+      stored.push({ seq, writer, message });
+    }
+    const lastSeq = seq;
+    seq += 2;
+    return { outcome: "acknowledged", lastSeq };
+  };
+
+  const landLate = () => {
+    const landing = late;
+    late = [];
+    for (const one of landing) one();
+  };
+
+  return {
+    stored,
+    landLate,
+    async lastOf(): Promise<LastOfSource | undefined> {
+      await Promise.resolve();
+      if (lastOfFails()) throw new Error("no answer");
+      const last = stored.at(-1);
+      return last && { seq: last.seq, mark: { writer: last.writer, cursor: last.message.cursor } };
+    },
+    async publish(_source, writer, messages, expected) {
+      await onPublish?.(messages);
+      const { lands, answers, refuses } = fate();
+      if (refuses) return { outcome: "refused", cause: new Error("storage full") };
+      if (lands === "late") late.push(() => land(writer, messages, expected));
+      if (lands !== "now") return { outcome: "unknown", cause: new Error("timeout") };
+      const published = land(writer, messages, expected);
+      return answers ? published : { outcome: "unknown", cause: new Error("the answer was lost") };
+    },
+  };
+}
