@@ -18,10 +18,7 @@ export type FakeLogOptions = {
 };
 
 /** One source's log in memory, with the server's rules for expectations and batches, and a network that loses things. */
-export function fakeLog(
-  fate: () => Fate,
-  { lastOfFails = () => false }: { lastOfFails?: () => boolean } = {},
-): FakeLog {
+export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish }: FakeLogOptions = {}): FakeLog {
   const stored: StoredMessage[] = [];
   let late: (() => void)[] = [];
   let seq = 0;
