@@ -1,0 +1,118 @@
+import { TapedeckError } from "../errors/errors.ts";
+import type { Event } from "../events/codec.ts";
+import { kinds } from "../events/kinds.ts";
+import { outcomeNames } from "../events/names.ts";
+import { namePart } from "../source.ts";
+
+/**
+ * What a subscriber or a list wants (DESIGN 6): fields are ANDed, values in a field ORed; an absent field is anything.
+ * It means the same live, in history and in SQL.
+ */
+export type Filter = { readonly [Field in FilterField]?: readonly string[] };
+
+export const filterFields = [
+  "developers",
+  "projects",
+  "upstreams",
+  "sources",
+  "sessions",
+  "kinds",
+  "subjects",
+  "outcomes",
+] as const;
+
+export type FilterField = (typeof filterFields)[number];
+
+/** More values than this in one field are refused. */
+const mostValues = 100;
+
+/** A filter from what a client wrote, `{"kinds": ["build.*"], …}`. Errors name the field. */
+export function parseFilter(input: unknown): Filter {
+  if (typeof input !== "object" || input === null || Array.isArray(input)) {
+    throw invalid("filter", "the filter is not an object of arrays");
+  }
+  const filter: Partial<Record<FilterField, readonly string[]>> = {};
+  for (const [name, value] of Object.entries(input)) {
+    const field = filterFields.find((known) => known === name);
+    if (field === undefined) throw invalid(`filter.${name}`, `unknown: a filter has ${filterFields.join(", ")}`);
+    if (value === undefined) continue;
+    if (!Array.isArray(value) || !value.every((entry) => typeof entry === "string" && entry !== "")) {
+      throw invalid(`filter.${field}`, "not an array of non-empty strings");
+    }
+    if (value.length > mostValues) throw invalid(`filter.${field}`, `more than ${mostValues} values`);
+    if (value.length > 0) filter[field] = value.map((entry: string) => normalized(field, entry));
+  }
+  return filter;
+}
+
+export function matches(filter: Filter, event: Event): boolean {
+  const [, developer = "", project = "", upstream = ""] = event.source.split("/");
+  return (
+    has(filter.developers, developer) &&
+    has(filter.projects, project) &&
+    has(filter.upstreams, upstream) &&
+    (filter.sources === undefined || filter.sources.some((source) => isSource(source, event.source))) &&
+    has(filter.sessions, event.session) &&
+    (filter.kinds === undefined || filter.kinds.some((pattern) => kindMatches(pattern, event.kind))) &&
+    has(filter.subjects, event.subject) &&
+    has(filter.outcomes, outcomeNames[event.outcome] ?? "")
+  );
+}
+
+/** "build.failed", "build.*", "*.failed", "*". */
+export function kindMatches(pattern: string, kind: string): boolean {
+  if (pattern === "*" || pattern === kind) return true;
+  const [noun = "", verb = ""] = pattern.split(".");
+  const [ofKind = "", did = ""] = kind.split(".");
+  return (noun === "*" || noun === ofKind) && (verb === "*" || verb === did);
+}
+
+function normalized(field: FilterField, value: string): string {
+  switch (field) {
+    case "developers":
+    case "projects":
+      return namePart(value);
+    case "sources": {
+      const parts = value.split("/");
+      if (parts.length < 2 || parts.length > 4) {
+        throw invalid("filter.sources", `"${value}" is not developer/project, with /upstream, or in full`);
+      }
+      return parts.map(namePart).join("/");
+    }
+    case "kinds":
+      if (!/^(\*|[a-z_]+|\*\.\*|[a-z_]+\.\*|\*\.[a-z_]+|[a-z_]+\.[a-z_]+)$/.test(value)) {
+        throw invalid("filter.kinds", `"${value}" is not noun.verb, noun.* or *.verb`);
+      }
+      if (!kinds.some((kind) => kindMatches(value, kind))) {
+        throw invalid("filter.kinds", `"${value}" matches no kind of event`);
+      }
+      return value;
+    case "outcomes":
+      if (!Object.values(outcomeNames).includes(value)) {
+        throw invalid("filter.outcomes", `"${value}" is not one of ${Object.values(outcomeNames).join(", ")}`);
+      }
+      return value;
+    default:
+      return value;
+  }
+}
+
+/** `developer/project` and `developer/project/upstream` leave out what a full name says too. */
+function isSource(wanted: string, source: string): boolean {
+  switch (wanted.split("/").length) {
+    case 4:
+      return wanted === source;
+    case 3:
+      return source.endsWith(`/${wanted}`);
+    default:
+      return source.includes(`/${wanted}/`);
+  }
+}
+
+function has(values: readonly string[] | undefined, value: string): boolean {
+  return values === undefined || values.includes(value);
+}
+
+function invalid(field: string, message: string): TapedeckError {
+  return new TapedeckError("invalid_argument", `${field}: ${message}`, { field });
+}

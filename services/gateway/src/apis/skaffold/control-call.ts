@@ -1,0 +1,93 @@
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { TriggerRequest, Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import type { ControlMethod } from "./methods.ts";
+
+/** How a client's control call goes to Skaffold. */
+export type Forwarded = { readonly method: string; readonly request: Uint8Array };
+
+/**
+ * Skaffold's v2 control calls change nothing but v2's own state (FACTS 5.2). Here they act: Execute and Auto* of v2 go
+ * to v1, whose messages have the same numbers. v2 reads a missing `enabled` as false, v1 refuses it, so it is filled
+ * in. Handle of v2 stays with v2, whose event stream it is meant for.
+ */
+export function forwarded(method: ControlMethod, request: Uint8Array): Forwarded {
+  if (method.api === "v1" || method.action === "handle") return { method: method.path, request };
+  const path = method.path.replace("/proto.v2.SkaffoldV2Service/", "/proto.SkaffoldService/");
+  if (method.action === "execute") return { method: path, request };
+  const enabled = TriggerRequest.decode(request).state?.val?.value ?? false;
+  const state = { val: { $case: "enabled" as const, value: enabled } };
+  return { method: path, request: TriggerRequest.encode({ state }).finish() };
+}
+
+/** v2 words its 409 with a capital: "auto Build is already set to true" (FACTS 2.2). */
+export function answerText(method: ControlMethod, message: string): string {
+  if (method.api === "v1" || method.action !== "auto") return message;
+  return message.replace(/^auto ([a-z])/, (_, letter: string) => `auto ${letter.toUpperCase()}`);
+}
+
+/** The request message around the message that an HTTP body holds (field 1 of UserIntentRequest and TriggerRequest). */
+export function requestFromBody(method: ControlMethod, body: Uint8Array, isEmpty: boolean): Uint8Array {
+  if (method.bodyIsRequest) return body;
+  if (isEmpty) return new Uint8Array();
+  return new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(body).finish();
+}
+
+/** What has to be known of the session to tell whether a Handle call is dangerous. */
+export type HandleCircumstances = {
+  /** The runner exists: GetState is not empty. */
+  readonly runnerExists: () => Promise<boolean>;
+  /** A v2 Auto* call was made through Tapedeck in this session. */
+  readonly v2AutoWasCalled: () => Promise<boolean>;
+};
+
+/**
+ * Why Skaffold would crash on this Handle call (FACTS 5.5: each ends the process with exit code 2); undefined when
+ * it would not. Bytes that are no event are left to Skaffold, which refuses them unharmed.
+ */
+export async function dangerOf(
+  method: ControlMethod,
+  request: Uint8Array,
+  circumstances: HandleCircumstances,
+): Promise<string | undefined> {
+  const what = eventIn(method, request);
+  if (what === undefined) return undefined;
+  if (what.name === "terminationEvent") {
+    return "a terminationEvent closes Skaffold's event channel: its next real event would crash it";
+  }
+  if (what.failedWithoutError) {
+    return "a devLoopEvent with status Failed and no err crashes Skaffold: add err {errCode, message}";
+  }
+  if (needsRunner.has(what.name) && !(await circumstances.runnerExists())) {
+    return `a ${what.name} before Skaffold has read its configuration crashes it: wait for the first dev loop`;
+  }
+  if (what.name === "statusCheckSubtaskEvent" && (await circumstances.v2AutoWasCalled())) {
+    return "a v2 statusCheckSubtaskEvent after a v2 auto-build, auto-sync or auto-deploy call crashes Skaffold";
+  }
+  return undefined;
+}
+
+const needsRunner: ReadonlySet<string> = new Set([
+  "buildEvent",
+  "buildSubtaskEvent",
+  "deployEvent",
+  "deploySubtaskEvent",
+  "TestEvent",
+  "testEvent",
+  "fileSyncEvent",
+]);
+
+function eventIn(
+  method: ControlMethod,
+  request: Uint8Array,
+): { readonly name: string; readonly failedWithoutError: boolean } | undefined {
+  if (method.action !== "handle") return undefined;
+  try {
+    const event = method.api === "v1" ? V1Event.decode(request).event_type : V2Event.decode(request).event_type;
+    if (event === undefined) return undefined;
+    const loop = event.$case === "devLoopEvent" ? event.value : undefined;
+    return { name: event.$case, failedWithoutError: loop?.status === "Failed" && loop.err === undefined };
+  } catch {
+    return undefined;
+  }
+}

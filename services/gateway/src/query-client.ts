@@ -1,0 +1,135 @@
+import { type ChannelCredentials, Client, credentials, Metadata } from "@grpc/grpc-js";
+import {
+  type BuildStatsRequest,
+  type BuildStatsResponse,
+  type ListOperationsResponse,
+  type ListRequest,
+  type ListSessionsResponse,
+  type ListSourcesResponse,
+  type PositionResponse,
+  QueryService,
+  type ReadStateRequest,
+  type ReadStateResponse,
+  type StateHead,
+} from "@tapedeck/proto/tapedeck/v1/query";
+import { fromServiceError } from "@tapedeck/shared/errors/grpc";
+
+/** State of a session at a position; rows as the upstream's own messages. */
+export type ReadState = { readonly head: StateHead; readonly rows: readonly { key: string; bytes: Uint8Array }[] };
+
+/** What gateway asks query. Every failure is a TapedeckError; query away is `not_ready`. */
+export type QueryClient = AsyncDisposable & {
+  readState(request: Partial<ReadStateRequest>): Promise<ReadState>;
+  listSources(request: Partial<ListRequest>): Promise<ListSourcesResponse>;
+  listSessions(request: Partial<ListRequest>): Promise<ListSessionsResponse>;
+  listOperations(request: Partial<ListRequest>): Promise<ListOperationsResponse>;
+  buildStats(request: Partial<BuildStatsRequest>): Promise<BuildStatsResponse>;
+  position(): Promise<PositionResponse>;
+};
+
+/** Query's own waits end after 2 s and its queries after 15 s; this is the bound for one that hangs. */
+const deadlineMs = 20_000;
+
+export function queryClient(address: string, key: string, channelCredentials?: ChannelCredentials): QueryClient {
+  const client = new Client(address, channelCredentials ?? credentials.createInsecure(), {
+    "grpc.max_receive_message_length": -1,
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 1_000,
+  });
+  const metadata = () => {
+    const md = new Metadata();
+    md.set("tapedeck-key", key);
+    return md;
+  };
+  const options = () => ({ deadline: Date.now() + deadlineMs });
+
+  const unary = <Request, Response>(
+    method: { path: string; requestSerialize: (r: Request) => Buffer; responseDeserialize: (b: Buffer) => Response },
+    request: Request,
+  ) =>
+    new Promise<Response>((resolve, reject) => {
+      client.makeUnaryRequest(
+        method.path,
+        method.requestSerialize,
+        method.responseDeserialize,
+        request,
+        metadata(),
+        options(),
+        (error, response) => {
+          if (error !== null) reject(fromServiceError(error));
+          else if (response === undefined) reject(new Error(`${method.path} answered without a message`));
+          else resolve(response);
+        },
+      );
+    });
+
+  return {
+    async readState(request) {
+      const method = QueryService.readState;
+      const call = client.makeServerStreamRequest(
+        method.path,
+        method.requestSerialize,
+        method.responseDeserialize,
+        { ...emptyReadState, ...request },
+        metadata(),
+        options(),
+      );
+      let head: StateHead | undefined;
+      const rows: { key: string; bytes: Uint8Array }[] = [];
+      try {
+        for await (const { body } of call as AsyncIterable<ReadStateResponse>) {
+          if (body?.$case === "head") head = body.value;
+          else if (body?.$case === "row") rows.push(body.value);
+        }
+      } catch (error) {
+        throw fromServiceError(error);
+      }
+      if (head === undefined) throw new Error("ReadState answered without a head");
+      return { head, rows };
+    },
+    listSources: (request) => unary(QueryService.listSources, { ...emptyList, ...request }),
+    listSessions: (request) => unary(QueryService.listSessions, { ...emptyList, ...request }),
+    listOperations: (request) => unary(QueryService.listOperations, { ...emptyList, ...request }),
+    buildStats: (request) => unary(QueryService.buildStats, { ...emptyStats, ...request }),
+    position: () => unary(QueryService.position, {}),
+    [Symbol.asyncDispose]: async () => client.close(),
+  };
+}
+
+const emptyReadState: ReadStateRequest = {
+  workspace: "",
+  source: "",
+  session: "",
+  at: "",
+  min_position: "",
+  collection: "",
+  key_prefix: "",
+};
+
+const emptyList: ListRequest = {
+  workspace: "",
+  developers: [],
+  projects: [],
+  upstreams: [],
+  sources: [],
+  sessions: [],
+  kinds: [],
+  subjects: [],
+  outcomes: [],
+  labels: {},
+  from: undefined,
+  to: undefined,
+  limit: 0,
+  page: "",
+  at: "",
+};
+
+const emptyStats: BuildStatsRequest = {
+  workspace: "",
+  group: [],
+  from: undefined,
+  to: undefined,
+  developers: [],
+  projects: [],
+  artifacts: [],
+};
