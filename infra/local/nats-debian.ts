@@ -1,12 +1,14 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
-import { userInfo } from "node:os";
 import { join } from "node:path";
 import type { FetchNats } from "./nats-release.ts";
 import { run } from "./run.ts";
 
 const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const MIRROR = "http://deb.debian.org/debian";
+
+/** Only root's apt drops its rights for the fetching, and would then not get into our folder; others have no name to give. */
+const SANDBOX = process.getuid?.() === 0 ? { "APT::Sandbox::User": "root" } : {};
 
 /**
  * Fetches Debian's package `nats-server` of suite sid (stable's is too old) and unpacks it into the folder.
@@ -30,7 +32,7 @@ export const fetchNatsFromDebian = async ({ folder, log }: FetchNats): Promise<s
     "Dir::Etc::sourceparts": "-",
     "Dir::Etc::preferences": "-",
     "Dir::Etc::preferencesparts": "-",
-    "APT::Sandbox::User": userInfo().username,
+    ...SANDBOX,
     "APT::Update::Error-Mode": "any",
     "Acquire::Languages": "none",
     "Acquire::Retries": "2",

@@ -30,9 +30,15 @@ export const asPostgres = async (dataDir: string, binary: string): Promise<AsPos
   }
   // A project below root's home, which nobody else may enter: let the server pass through, and be root in nothing else.
   const passing = [`--reuid=${owner.uid}`, `--regid=${owner.gid}`, "--clear-groups"];
-  const capability = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--"];
+  // Without the securebit access(2), which initdb asks, does not count the capability.
+  const capability = [
+    "--inh-caps=+dac_override",
+    "--ambient-caps=+dac_override",
+    "--securebits=+no_setuid_fixup",
+    "--",
+  ];
   const prefix = [...passing, ...capability];
-  if ((await run("setpriv", [...prefix, "ls", "-d", `${dirname(dataDir)}/.`])).code === 0) {
+  if ((await run("setpriv", [...prefix, "test", "-x", binary])).code === 0) {
     return {
       owner,
       command: (command, args) => ({ command: "setpriv", args: [...prefix, command, ...args], user: undefined }),
