@@ -1,0 +1,51 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+export type LossyProxy = AsyncDisposable & {
+  readonly port: number;
+  /** While true, what the server says is thrown away; what the client says arrives. */
+  deaf: boolean;
+  /** Cuts every connection. */
+  cut(): void;
+};
+
+/** Stands between a client and a server on this machine and loses answers on demand. */
+export async function lossyProxy(serverPort: number): Promise<LossyProxy> {
+  const sockets = new Set<Socket>();
+  let deaf = false;
+  const keep = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => socket.destroy());
+  };
+  const server = createServer((client) => {
+    const upstream = connect(serverPort, "127.0.0.1");
+    keep(client);
+    keep(upstream);
+    client.on("data", (data) => upstream.write(data));
+    upstream.on("data", (data) => {
+      if (!deaf) client.write(data);
+    });
+    client.on("close", () => upstream.destroy());
+    upstream.on("close", () => client.destroy());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    get deaf() {
+      return deaf;
+    },
+    set deaf(value) {
+      deaf = value;
+    },
+    cut() {
+      for (const socket of sockets) socket.destroy();
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
