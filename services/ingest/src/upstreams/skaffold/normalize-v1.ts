@@ -32,7 +32,6 @@ export type V1Memory = {
   readonly loop: number;
   /** Skaffold's own number of the loop. */
   readonly iteration: number;
-  readonly end: "none" | "failed" | "succeeded";
 };
 
 type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
@@ -40,7 +39,7 @@ type Step = { readonly memory: V1Memory; readonly fact: Fact };
 
 /** v1 is the primary voice for loops, builds, tests, deploys, checks, resources, syncs, ports and debugging. */
 export const v1: Narrator<V1Memory> = {
-  start: { runner: 0, loop: 0, iteration: 0, end: "none" },
+  start: { runner: 0, loop: 0, iteration: 0 },
   read(memory, bytes) {
     try {
       const entry = LogEntry.decode(bytes);
@@ -108,7 +107,7 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): Step {
   const told = [`Skaffold${version && ` ${version}`} read its configuration`];
   if (artifacts !== undefined) told.push(artifacts === 1 ? "1 artifact" : `${artifacts} artifacts`);
   return {
-    memory: { runner: memory.runner + 1, loop: 0, iteration: 0, end: "none" },
+    memory: { runner: memory.runner + 1, loop: 0, iteration: 0 },
     fact: {
       kind: "session.configured",
       summary: told.join(": "),
@@ -129,33 +128,22 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): Step {
 }
 
 /**
- * A loop ends once, with its first end. Each failed try of a sync says Failed again for the same iteration: mirrors.
- * If a later try works, or Skaffold (since 2.15) goes on in spite of it, Succeeded follows and is a fact again: it
- * takes the place of the failure.
+ * A loop can end more than once, and the last word counts: while a sync is tried again each try says Failed for the
+ * same iteration, and if one works, or Skaffold (since 2.15) goes on in spite of it, Succeeded follows. An end of another
+ * iteration is not this loop's: it came through Handle.
  */
 function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): Step {
-  const detail: Fact["detail"] = { $case: "loop", value: { iteration } };
-  if (status === "In Progress") {
-    const next: V1Memory = { runner: memory.runner, loop: memory.loop + 1, iteration, end: "none" };
-    const started = { kind: "loop.started", summary: `loop ${next.loop} started` } as const;
-    return { memory: next, fact: { ...started, operation: operation(next, "loop"), detail } };
+  const next = status === "In Progress" ? { ...memory, loop: memory.loop + 1, iteration } : memory;
+  const rest = { operation: operation(next, "loop"), detail: { $case: "loop", value: { iteration } } } as const;
+  const what = `loop ${next.loop}`;
+  if (next !== memory) return { memory: next, fact: { kind: "loop.started", summary: `${what} started`, ...rest } };
+  const isItsEnd = memory.loop > 0 && iteration === memory.iteration;
+  if (isItsEnd && status === "Succeeded") {
+    return { memory, fact: { kind: "loop.succeeded", ...succeeded, summary: `${what} succeeded`, ...rest } };
   }
-  const belongs = memory.loop > 0 && iteration === memory.iteration;
-  const own = operation(memory, "loop");
-  if (belongs && status === "Succeeded" && memory.end !== "succeeded") {
-    const fact: Fact = {
-      kind: "loop.succeeded",
-      ...succeeded,
-      summary: `loop ${memory.loop} succeeded`,
-      operation: own,
-    };
-    return { memory: { ...memory, end: "succeeded" }, fact: { ...fact, detail } };
-  }
-  if (belongs && status === "Failed" && memory.end === "none") {
+  if (isItsEnd && status === "Failed") {
     const error = errorOf(err);
-    const told = failure(`loop ${memory.loop}`, error);
-    const fact: Fact = { kind: "loop.failed", ...failed(error), summary: told, operation: own };
-    return { memory: { ...memory, end: "failed" }, fact: { ...fact, detail } };
+    return { memory, fact: { kind: "loop.failed", ...failed(error), summary: failure(what, error), ...rest } };
   }
   return { memory, fact: mirror("devLoopEvent", { status }) };
 }
@@ -176,18 +164,7 @@ function statusOf(event: V1Event): string {
 
 function resume(memory: V1Memory, event: Event): V1Memory {
   const { runner, loop } = event.operation ?? memory;
-  switch (event.kind) {
-    case "session.configured":
-      return { runner, loop, iteration: 0, end: "none" };
-    case "loop.started": {
-      const iteration = event.detail?.$case === "loop" ? event.detail.value.iteration : 0;
-      return { runner, loop, iteration, end: "none" };
-    }
-    case "loop.failed":
-      return { ...memory, runner, loop, end: "failed" };
-    case "loop.succeeded":
-      return { ...memory, runner, loop, end: "succeeded" };
-    default:
-      return { ...memory, runner, loop };
-  }
+  if (event.kind === "session.configured") return { runner, loop, iteration: 0 };
+  const started = event.kind === "loop.started" ? event.detail : undefined;
+  return { runner, loop, iteration: started?.$case === "loop" ? started.value.iteration : memory.iteration };
 }
