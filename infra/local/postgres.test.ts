@@ -2,10 +2,16 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client } from "pg";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { LocalServerError } from "./local-server-error.ts";
 import { startPostgres } from "./postgres.ts";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    readonly postgres: string;
+  }
+}
 
 /** With mode 700, so that as root these tests also show that Postgres gets through a folder of root's. */
 const folder = async () => join(await temporaryFolder(), "data");
@@ -28,12 +34,17 @@ test("data survive a kill -9, and a pid file whose number belongs to somebody el
   await first.ensureDatabase("tapedeck");
   await query(first.url("tapedeck"), "create table kept as select 42 as n");
   expect(await first.kill()).toEqual({ code: null, signal: "SIGKILL" });
+  // Postgres itself ignores such a number only if its process belongs to another user or is its parent.
+  const somebody = new Client(inject("postgres"));
+  await somebody.connect();
+  const { rows } = await somebody.query<{ pid: number }>("select pg_backend_pid() as pid");
   const pidFile = join(dataDir, "postmaster.pid");
-  await writeFile(pidFile, (await readFile(pidFile, "utf8")).replace(/^\d+/, String(process.pid)));
+  await writeFile(pidFile, (await readFile(pidFile, "utf8")).replace(/^\d+/, String(rows[0]?.pid)));
 
   await using second = await startPostgres(options);
   expect(await query(second.url("tapedeck"), "select n from kept")).toEqual([{ n: 42 }]);
   expect(await query(second.url("tapedeck"), "show fsync")).toEqual([{ fsync: "on" }]);
+  await somebody.end();
 });
 
 test("nobody gets in without the password", async () => {
