@@ -32,11 +32,11 @@ export function scanFirstValue(text: string): Scanned {
   const string = () => {
     for (at++; text.charAt(at) !== '"'; at++) {
       if (at >= text.length || text.charCodeAt(at) < 0x20) fail("in string literal");
-      if (text.charAt(at) === "\\") escape();
+      if (text.charAt(at) === "\\") escapeCode();
     }
     at++;
   };
-  const escape = () => {
+  const escapeCode = () => {
     at++;
     if (text.charAt(at) === "u") {
       for (let i = 0; i < 4; i++) {

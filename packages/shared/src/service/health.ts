@@ -1,0 +1,70 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Registry } from "prom-client";
+
+/** Why the service can't serve now, or undefined when it can. */
+export type ReadinessCheck = () => string | undefined | Promise<string | undefined>;
+
+export type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, string>> };
+
+/** Asks every check; "ok" or the reason, by name. */
+export async function readinessOf(checks: Readonly<Record<string, ReadinessCheck>>): Promise<Readiness> {
+  const answers = await Promise.all(
+    Object.entries(checks).map(async ([name, check]) => [name, (await check()) ?? "ok"] as const),
+  );
+  return { ready: answers.every(([, answer]) => answer === "ok"), checks: Object.fromEntries(answers) };
+}
+
+export type HealthServer = AsyncDisposable & { readonly address: string; readonly port: number };
+
+/** /healthz (the process lives), /readyz (200 or 503 with reasons) and /metrics of a service. */
+export async function startHealthServer(options: {
+  readonly host: string;
+  readonly port: number;
+  readonly checks: Readonly<Record<string, ReadinessCheck>>;
+  readonly metrics: Registry;
+}): Promise<HealthServer> {
+  const { host, port, checks, metrics } = options;
+  const server = createServer((request, response) => {
+    const answer = async (): Promise<[status: number, type: string, body: string]> => {
+      switch (request.url?.split("?")[0]) {
+        case "/healthz":
+          return [200, "application/json", '{"status":"ok"}'];
+        case "/readyz": {
+          const readiness = await readinessOf(checks);
+          return [readiness.ready ? 200 : 503, "application/json", JSON.stringify(readiness)];
+        }
+        case "/metrics":
+          return [200, metrics.contentType, await metrics.metrics()];
+        default:
+          return [404, "application/json", '{"error":{"code":"not_found","message":"/healthz, /readyz, /metrics"}}'];
+      }
+    };
+    answer().then(
+      ([status, type, body]) => response.writeHead(status, { "content-type": type }).end(body),
+      () => response.writeHead(500).end(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => reject(listenError(cause, host, port)));
+    server.listen(port, host, resolve);
+  });
+  const bound = (server.address() as AddressInfo).port;
+  return {
+    address: `${host}:${bound}`,
+    port: bound,
+    [Symbol.asyncDispose]: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** One sentence for a port that can't be had. */
+export function listenError(cause: NodeJS.ErrnoException, host: string, port: number): Error {
+  if (cause.code === "EADDRINUSE") {
+    return new Error(`port ${port} on ${host} is taken: stop what listens there, or choose another port`, { cause });
+  }
+  return new Error(`can't listen on ${host}:${port}: ${cause.message}`, { cause });
+}

@@ -1,0 +1,35 @@
+import { once } from "node:events";
+import type { Logger } from "./logger.ts";
+import { SettingsError } from "./settings.ts";
+
+/**
+ * The life of a service's process: start, wait for SIGINT or SIGTERM, stop, exit code. A second signal ends it at once.
+ * With an IPC channel or TAPEDECK_EXIT_WITH_STDIN=1 it also stops when its parent is gone.
+ */
+export async function runService(
+  log: Logger,
+  start: () => Promise<AsyncDisposable & { readonly addresses?: Readonly<Record<string, string>> }>,
+): Promise<void> {
+  const shutdown = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (shutdown.signal.aborted) process.exit(130);
+      shutdown.abort();
+    });
+  }
+  process.on("disconnect", () => shutdown.abort());
+  try {
+    await using service = await start();
+    log.info({ ...service.addresses }, "ready");
+    process.send?.({ type: "ready", addresses: service.addresses ?? {} });
+    if (!shutdown.signal.aborted) await once(shutdown.signal, "abort");
+    log.info("stopping");
+  } catch (error) {
+    if (error instanceof SettingsError) log.fatal(error.message);
+    else log.fatal({ err: error }, error instanceof Error ? error.message : "failed");
+    process.send?.({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+    process.exitCode = 1;
+  } finally {
+    if (process.connected) process.disconnect();
+  }
+}

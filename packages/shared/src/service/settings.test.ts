@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { parseSettings, SettingsError, settingsReader } from "./settings.ts";
+
+const file = (text: string) => parseSettings("tapedeck.yaml", text);
+
+describe("settings", () => {
+  it("come from the environment before the file before the default", () => {
+    const env = { TAPEDECK_GATEWAY_GRPC_PORT: "1" };
+    const read = settingsReader({ env, file: file("gateway: {grpc: {port: 2}, http: {port: 3}}") });
+    expect([read.port("gateway.grpc.port", 4), read.port("gateway.http.port", 4), read.port("query.port", 4)]).toEqual([
+      1, 3, 4,
+    ]);
+  });
+
+  it("are read in people's units", () => {
+    const read = settingsReader({ env: {}, file: file("a: 30d\nb: 500ms\nc: [x, y]\nd: 'on'\ne: {n: 1}") });
+    expect(read.duration("a", 0)).toBe(30 * 86_400_000);
+    expect(read.duration("b", 0)).toBe(500);
+    expect(read.list("c", [])).toEqual(["x", "y"]);
+    expect(read.boolean("d", false)).toBe(true);
+    expect(read.custom("e", z.strictObject({ n: z.number() }), undefined)).toEqual({ n: 1 });
+  });
+
+  it("that are wrong are all told at once, with file, key and the expected form", () => {
+    const read = settingsReader({
+      env: { TAPEDECK_QUERY_PORT: "99999" },
+      file: file("gateway:\n  port: many\n  colour: red\nredact: maybe\nsources: [{name: 3}]\n"),
+    });
+    read.port("gateway.port", 1);
+    read.port("query.port", 1);
+    read.oneOf("redact", ["on", "off"], "on");
+    read.custom("sources", z.array(z.strictObject({ name: z.string() })), []);
+    const problems = (() => {
+      try {
+        read.assertValid({ complete: true });
+        return [];
+      } catch (error) {
+        return error instanceof SettingsError ? error.problems : [];
+      }
+    })();
+    expect(problems).toEqual([
+      'tapedeck.yaml: gateway.port: "many" is not a whole number from 0 to 65535',
+      'TAPEDECK_QUERY_PORT: "99999" is not a whole number from 0 to 65535',
+      'tapedeck.yaml: redact: "maybe" is not one of on, off',
+      expect.stringMatching(/^tapedeck.yaml: sources\.0\.name: /),
+      "tapedeck.yaml: gateway.colour: unknown; gateway has port",
+    ]);
+  });
+
+  it("in a file that is no YAML name the line", () => {
+    expect(() => file("a: [1\nb: 2")).toThrow(/^a setting is wrong:\n {2}tapedeck.yaml:2:/);
+  });
+});

@@ -1,0 +1,209 @@
+import { readFileSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
+import { LineCounter, parseDocument } from "yaml";
+import type { z } from "zod";
+
+/** Every problem of a configuration at once: where, which key, what was expected. */
+export class SettingsError extends Error {
+  override name = "SettingsError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(
+      `${problems.length === 1 ? "a setting is" : `${problems.length} settings are`} wrong:\n  ${problems.join("\n  ")}`,
+    );
+    this.problems = problems;
+  }
+}
+
+/** A parsed tapedeck.yaml. */
+export type SettingsFile = { readonly path: string; readonly values: Readonly<Record<string, unknown>> };
+
+/** Throws SettingsError for a file that is no YAML mapping, with line and column. */
+export function loadSettingsFile(path: string): SettingsFile {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new SettingsError([`${path}: can't be read (${cause instanceof Error ? cause.message : String(cause)})`]);
+  }
+  return parseSettings(path, text);
+}
+
+export function parseSettings(path: string, text: string): SettingsFile {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  if (document.errors.length > 0) {
+    throw new SettingsError(
+      document.errors.map(({ message, pos }) => {
+        const { line, col } = lines.linePos(pos[0]);
+        return `${path}:${line}:${col}: ${message}`;
+      }),
+    );
+  }
+  const values: unknown = document.toJS() ?? {};
+  if (typeof values !== "object" || values === null || Array.isArray(values)) {
+    throw new SettingsError([`${path}: expected a mapping such as "gateway:\\n  http:\\n    port: 7052"`]);
+  }
+  return { path, values: values as Record<string, unknown> };
+}
+
+export type SettingsSources = { readonly env: NodeJS.ProcessEnv; readonly file?: SettingsFile | undefined };
+
+export type SettingsReader = ReturnType<typeof settingsReader>;
+
+const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * Reads settings by key, "gateway.grpc.port": from TAPEDECK_GATEWAY_GRPC_PORT, else from that path in tapedeck.yaml,
+ * else the default. Problems are collected; `assertValid` throws them all at once. A setting that is wrong reads as
+ * its default until then.
+ */
+export function settingsReader({ env, file }: SettingsSources) {
+  const problems: string[] = [];
+  const known = new Set<string>();
+
+  const find = (key: string): { readonly value: unknown; readonly where: string } | undefined => {
+    known.add(key);
+    const name = envName(key);
+    const fromEnv = env[name];
+    if (fromEnv !== undefined && fromEnv !== "") return { value: fromEnv, where: name };
+    const fromFile = file === undefined ? undefined : valueAt(file.values, key);
+    return fromFile === undefined || fromFile === null
+      ? undefined
+      : { value: fromFile, where: `${file?.path}: ${key}` };
+  };
+
+  /** Reads with a parser that gives undefined for what it can't take. */
+  const read = <T, D>(key: string, fallback: D, expected: string, parse: (value: unknown) => T | undefined): T | D => {
+    const found = find(key);
+    if (found === undefined) return fallback;
+    const value = parse(found.value);
+    if (value !== undefined) return value;
+    problems.push(`${found.where}: ${JSON.stringify(found.value)} is not ${expected}`);
+    return fallback;
+  };
+
+  const integer = <D>(key: string, fallback: D, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}): number | D =>
+    read(key, fallback, `a whole number from ${min} to ${max}`, (value) => {
+      const number = toNumber(value);
+      return number !== undefined && Number.isInteger(number) && number >= min && number <= max ? number : undefined;
+    });
+
+  return {
+    string: <D>(key: string, fallback: D): string | D =>
+      read(key, fallback, "text", (value) => (isScalar(value) ? String(value) : undefined)),
+    integer,
+    /** 0 means any free port. */
+    port: <D>(key: string, fallback: D): number | D => integer(key, fallback, { max: 65_535 }),
+    boolean: <D>(key: string, fallback: D): boolean | D =>
+      read(key, fallback, "true or false", (value) => booleans.get(String(value).toLowerCase())),
+    /** Milliseconds, from "500ms", "30s", "10m", "2h" or "30d". */
+    duration: <D>(key: string, fallback: D): number | D =>
+      read(key, fallback, 'a duration such as "500ms", "30s", "10m", "2h" or "30d"', (value) => {
+        const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(String(value));
+        return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ""] ?? 0);
+      }),
+    /** From a YAML list, or text with commas. */
+    list: (key: string, fallback: readonly string[]): readonly string[] =>
+      read(key, fallback, "a list of texts", (value) => {
+        if (typeof value === "string")
+          return value
+            .split(",")
+            .map((item) => item.trim())
+            .filter((item) => item !== "");
+        return Array.isArray(value) && value.every(isScalar) ? value.map(String) : undefined;
+      }),
+    oneOf: <T extends string, D>(key: string, choices: readonly T[], fallback: D): T | D =>
+      read(key, fallback, `one of ${choices.join(", ")}`, (value) =>
+        choices.find((choice) => choice === String(value)),
+      ),
+    /** Anything larger, by a schema; from the environment it is JSON. Each issue is a problem of its own. */
+    custom: <T, D>(key: string, schema: z.ZodType<T>, fallback: D): T | D => {
+      const found = find(key);
+      if (found === undefined) return fallback;
+      const parsed = schema.safeParse(typeof found.value === "string" ? fromJson(found.value) : found.value);
+      if (parsed.success) return parsed.data;
+      for (const issue of parsed.error.issues) {
+        problems.push(`${found.where}${issue.path.map((step) => `.${String(step)}`).join("")}: ${issue.message}`);
+      }
+      return fallback;
+    },
+    /** Says what is wrong beyond the form of one setting. */
+    problem: (text: string): void => {
+      problems.push(text);
+    },
+    knownKeys: (): ReadonlySet<string> => known,
+    /**
+     * Throws SettingsError when anything was wrong. With `complete`, every key of the product has been read by now,
+     * and keys of the file that nobody knows are problems too.
+     */
+    assertValid: ({ complete = false, alsoKnown = [] as Iterable<string> } = {}): void => {
+      const all = new Set([...known, ...alsoKnown]);
+      const unknown =
+        complete && file !== undefined ? unknownKeys(file.values, all).map((key) => unknownKey(file, key, all)) : [];
+      if (problems.length + unknown.length > 0) throw new SettingsError([...problems, ...unknown]);
+    },
+  };
+}
+
+export function envName(key: string): string {
+  return `TAPEDECK_${key
+    .replace(/([a-z])([A-Z])/g, "$1_$2")
+    .replace(/[.-]/g, "_")
+    .toUpperCase()}`;
+}
+
+const booleans: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["1", true],
+  ["on", true],
+  ["yes", true],
+  ["false", false],
+  ["0", false],
+  ["off", false],
+  ["no", false],
+]);
+
+function valueAt(values: Readonly<Record<string, unknown>>, key: string): unknown {
+  return key.split(".").reduce<unknown>((at, step) => (isMapping(at) ? at[step] : undefined), values);
+}
+
+function unknownKeys(values: Readonly<Record<string, unknown>>, known: ReadonlySet<string>, prefix = ""): string[] {
+  return Object.entries(values).flatMap(([name, value]) => {
+    const key = `${prefix}${name}`;
+    if (known.has(key)) return [];
+    const hasInner = [...known].some((other) => other.startsWith(`${key}.`));
+    if (hasInner && isMapping(value)) return unknownKeys(value, known, `${key}.`);
+    return hasInner && isDeepStrictEqual(value, null) ? [] : [key];
+  });
+}
+
+function unknownKey({ path }: SettingsFile, key: string, known: ReadonlySet<string>): string {
+  const parent = key.includes(".") ? key.slice(0, key.lastIndexOf(".") + 1) : "";
+  const siblings = new Set(
+    [...known].filter((k) => k.startsWith(parent)).map((k) => k.slice(parent.length).split(".")[0]),
+  );
+  return `${path}: ${key}: unknown; ${parent === "" ? "the file" : parent.slice(0, -1)} has ${[...siblings].sort().join(", ")}`;
+}
+
+function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isScalar(value: unknown): value is string | number | boolean {
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+}
+
+function toNumber(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  return typeof value === "string" && /^\d+$/.test(value) ? Number(value) : undefined;
+}
+
+function fromJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
