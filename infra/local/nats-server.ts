@@ -44,9 +44,13 @@ export const startNatsServer = async (options: StartNatsServer): Promise<NatsSer
   if (!isNewEnough(version)) {
     throw new LocalServerError(`nats-server ${version} (${binary}) is too old: install 2.12 or newer.`);
   }
-  const configFile = join(dataDir, "nats-server.conf");
+  const configFile = configFileOf(dataDir);
   await prepare(dataDir);
-  await settleEarlierServer(dataDir, configFile, options.takeOver ?? false);
+  if (options.takeOver) await stopLeftNatsServer(dataDir);
+  const pid = await runningOn(dataDir);
+  if (pid !== undefined) {
+    throw new LocalServerError(`a nats-server (process ${pid}) already runs on ${dataDir}: stop it first.`);
+  }
   await writeFile(configFile, config(options), { mode: 0o600 });
 
   const logFile = options.logFile ?? join(dataDir, "nats-server.log");
@@ -105,13 +109,18 @@ const prepare = async (dataDir: string): Promise<void> => {
   }
 };
 
-const settleEarlierServer = async (dataDir: string, configFile: string, takeOver: boolean): Promise<void> => {
+/** Stops a server that a process which is gone left running on this data directory, if there is one. */
+export const stopLeftNatsServer = async (dataDir: string): Promise<void> => {
+  const pid = await runningOn(dataDir);
+  if (pid !== undefined) await stopForeign(pid, "SIGTERM");
+};
+
+const configFileOf = (dataDir: string): string => join(dataDir, "nats-server.conf");
+
+/** The process that serves this data directory; the number alone may belong to another program by now. */
+const runningOn = async (dataDir: string): Promise<number | undefined> => {
   const pid = Number(await readFile(join(dataDir, "pid"), "utf8").catch(() => ""));
-  if (!pid || !(await commandLineOf(pid))?.endsWith(`-c ${configFile}`)) return;
-  if (!takeOver) {
-    throw new LocalServerError(`a nats-server (process ${pid}) already runs on ${dataDir}: stop it first.`);
-  }
-  await stopForeign(pid, "SIGTERM");
+  return pid && (await commandLineOf(pid))?.endsWith(`-c ${configFileOf(dataDir)}`) ? pid : undefined;
 };
 
 const readPort = async (portsFile: string): Promise<number | undefined> => {

@@ -1,5 +1,4 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { inject } from "vitest";
@@ -25,7 +24,7 @@ export type StartTestNats = {
 
 /** Starts a nats-server that belongs to the caller alone, with a data directory that goes with it. */
 export const startTestNats = async ({ syncAlways = false, ...credentials }: StartTestNats = {}): Promise<TestNats> => {
-  const dataDir = await mkdtemp(join(tmpdir(), "tapedeck-nats-"));
+  const dataDir = await mkdtemp(join(inject("serversFolder"), "nats-"));
   const start = (port: number): Promise<NatsServer> =>
     startNatsServer({ binary: inject("natsServer"), dataDir, port, syncAlways, ...credentials });
 

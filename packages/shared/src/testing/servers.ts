@@ -1,8 +1,8 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findNatsServer } from "@tapedeck/infra/local/nats-server";
+import { findNatsServer, stopLeftNatsServer } from "@tapedeck/infra/local/nats-server";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
 import type { TestProject } from "vitest/node";
 
@@ -12,6 +12,8 @@ declare module "vitest" {
     readonly postgres: string;
     /** Path of a nats-server that is new enough. */
     readonly natsServer: string;
+    /** Where the run's servers keep their data; it goes at the end. */
+    readonly serversFolder: string;
   }
 }
 
@@ -28,9 +30,12 @@ export default async ({ provide }: TestProject): Promise<() => Promise<void>> =>
     startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: false }),
   ]);
   provide("natsServer", natsServer);
+  provide("serversFolder", folder);
   provide("postgres", postgres.url("postgres"));
   return async () => {
-    await postgres.stop();
+    // A worker that was killed could not stop its own.
+    const left = (await readdir(folder)).filter((name) => name.startsWith("nats-"));
+    await Promise.all([postgres.stop(), ...left.map((name) => stopLeftNatsServer(join(folder, name)))]);
     await rm(folder, { recursive: true, force: true });
   };
 };
