@@ -10,6 +10,9 @@ export function toV1Message(state: SkaffoldState): State {
   const { v1 } = state;
   if (v1.runner === 0 && v1.writes === 0) return State.create();
   const flags = flagsFor(v1.flags, v1.loopsTold);
+  // Codes came with metadata, in Skaffold 1.9.
+  const hasCodes = v1.runner === 0 || v1.metadata !== null;
+  const code = (written: Written<number> | null) => (hasCodes ? codeOf(written) : StatusCode.OK);
   // Not State.create, which would leave out the fields that our description does not know.
   return {
     buildState: { artifacts: artifactsOf(state), autoTrigger: flags.build, statusCode: code(v1.buildCode) },
@@ -50,7 +53,7 @@ function text(written: Written<string> | null): string {
   return written?.value ?? notStarted;
 }
 
-function code(written: Written<number> | null): StatusCode {
+function codeOf(written: Written<number> | null): StatusCode {
   return (written?.value ?? StatusCode.OK) as StatusCode;
 }
 

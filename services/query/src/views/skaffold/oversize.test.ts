@@ -1,0 +1,35 @@
+import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { describe, expect, it } from "vitest";
+import { build, firstLoopV2, loop, runner, v1After, v2After } from "./testing/told.ts";
+
+describe("frames that are too large for the log", () => {
+  const failure = { code: "BUILD_USER_ERROR", message: "x", suggestions: [] };
+  const oversize = (fields: Partial<Event>): Event => {
+    const none = Buffer.alloc(0);
+    const original = { type: "", bytes: none, size: 8_000_000n, sha256: none, head: none };
+    return { ...Event.create({ channel: "v1" }), original, ...fields };
+  };
+
+  it("fold from what was understood of them", () => {
+    const large = oversize({ kind: "build.failed", subject: "web", error: failure });
+    const failed = oversize({ kind: "loop.failed", error: failure });
+    expect(v1After(runner, loop("In Progress"), build("web", "In Progress"), large, failed)).toMatchObject({
+      buildState: { artifacts: { web: "Failed" }, statusCode: "BUILD_USER_ERROR" },
+    });
+    const deployed = oversize({ kind: "deploy.failed", error: { ...failure, code: `${StatusCode.DEPLOY_UNKNOWN}` } });
+    expect(v1After(runner, loop("In Progress"), deployed)).toMatchObject({
+      deployState: { status: "Failed", statusCode: "DEPLOY_UNKNOWN" },
+    });
+  });
+
+  it("fold from the mirror where v1 tells it as well", () => {
+    const value = { what: "deploySubtaskEvent", status: "Failed", task_id: "Deploy-1", subtask_id: "0" };
+    const mirrored = oversize({ channel: "v2", kind: "mirror.received", detail: { $case: "mirror", value } });
+    const rendered = oversize({ channel: "v2", kind: "render.failed" });
+    expect(v2After(...firstLoopV2, mirrored, rendered)).toMatchObject({
+      deployState: { status: "Failed" },
+      renderState: { status: "Failed" },
+    });
+  });
+});
