@@ -1,0 +1,110 @@
+import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { crc32 } from "node:zlib";
+import { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+
+/**
+ * A file of items whose indexes follow on each other without a hole. Each record is its length (u32, little-endian),
+ * the CRC-32 of what follows (u32), and the item as protobuf. The last record of a crashed process may be torn.
+ */
+export type Segment = { readonly path: string; readonly first: bigint; readonly last: bigint; readonly bytes: number };
+
+/** A segment that is being written. Writes are synchronous: an item is with the operating system when `append` returns. */
+export type SegmentWriter = {
+  readonly segment: () => Segment;
+  /** The next index only. Throws if the disk does not take it (the file then ends before it). */
+  readonly append: (item: Item) => void;
+  readonly close: () => void;
+};
+
+const headerBytes = 8;
+
+export function writeSegment(path: string, first: bigint): SegmentWriter {
+  const file = openSync(path, "w", 0o600);
+  let bytes = 0;
+  let last = first - 1n;
+  return {
+    segment: () => ({ path, first, last, bytes }),
+    append: (item) => {
+      const record = encodeRecord(item);
+      for (let written = 0; written < record.length; ) {
+        // A short write that then fails leaves half a record behind: written over by the position of the next one.
+        written += writeSync(file, record, written, record.length - written, bytes + written);
+      }
+      bytes += record.length;
+      last = item.index;
+    },
+    close: () => closeSync(file),
+  };
+}
+
+export type Place = { readonly index: bigint; readonly offset: number };
+
+/** Items from a place on, in order, as far as the segment went when it was asked for; less if the file is damaged. */
+export async function* readSegment(segment: Segment, from: Place): AsyncGenerator<{ item: Item; next: Place }> {
+  await using file = await open(segment.path, "r");
+  let { offset } = from;
+  for (let rest: Buffer = Buffer.alloc(0), readTo = offset; offset < segment.bytes; ) {
+    const needed = rest.length < headerBytes ? headerBytes : headerBytes + rest.readUInt32LE(0);
+    if (rest.length < needed) {
+      const length = Math.min(Math.max(chunkBytes, needed - rest.length), segment.bytes - readTo);
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), 0, length, readTo);
+      if (bytesRead === 0) return;
+      readTo += bytesRead;
+      rest = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
+      continue;
+    }
+    const item = decodeRecord(rest.subarray(0, needed));
+    if (item === undefined) return;
+    rest = rest.subarray(needed);
+    offset += needed;
+    if (item.index >= from.index) yield { item, next: { index: item.index + 1n, offset } };
+  }
+}
+
+const chunkBytes = 1024 * 1024;
+
+/** What a file holds up to the first record that can't be read; undefined if there is none. */
+export async function inspectSegment(path: string): Promise<Segment | undefined> {
+  await using file = await open(path, "r");
+  const { size } = await file.stat();
+  let found: Segment | undefined;
+  for await (const { item, next } of readSegment(
+    { path, first: 0n, last: 0n, bytes: size },
+    { index: 0n, offset: 0 },
+  )) {
+    if (found !== undefined && item.index !== found.last + 1n) break;
+    found = { path, first: found?.first ?? item.index, last: item.index, bytes: next.offset };
+  }
+  return found;
+}
+
+/** Through the caches of the operating system. */
+export function syncSegment({ path }: Segment): void {
+  const file = openSync(path, "r+");
+  fsyncSync(file);
+  closeSync(file);
+}
+
+export function removeSegment({ path }: Segment): void {
+  unlinkSync(path);
+}
+
+function encodeRecord(item: Item): Buffer {
+  const payload = Item.encode(item).finish();
+  const record = Buffer.allocUnsafe(headerBytes + payload.length);
+  record.writeUInt32LE(payload.length, 0);
+  record.writeUInt32LE(crc32(payload), 4);
+  record.set(payload, headerBytes);
+  return record;
+}
+
+function decodeRecord(record: Buffer): Item | undefined {
+  const payload = record.subarray(headerBytes);
+  if (crc32(payload) !== record.readUInt32LE(4)) return undefined;
+  try {
+    return Item.decode(payload);
+  } catch {
+    return undefined;
+  }
+}
