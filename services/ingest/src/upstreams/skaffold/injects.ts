@@ -3,9 +3,9 @@ import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { mask } from "./mask.ts";
-import { services } from "./methods.ts";
+import { type Channel, services } from "./methods.ts";
 
-type Injection = { readonly channel: "v1" | "v2"; readonly matches: (frame: Uint8Array) => boolean };
+type Injection = { readonly channel: Channel; readonly matches: (frame: Uint8Array) => boolean };
 
 const types = {
   entry: messageType("proto.LogEntry"),
@@ -19,13 +19,13 @@ const types = {
  */
 export function injects(method: string, request: Uint8Array): Injection | undefined {
   if (method === services.v1.handle.path) return injection("v1", v1Keys(request), eventOfEntry);
-  if (method === services.v2.handle.path) return injection("v2", v2Keys(request), eventOfV2);
+  if (method === services.v2.handle.path) return injection(v2Channel(request), v2Keys(request), eventOfV2);
   return undefined;
 }
 
 type Key = string | undefined;
 
-function injection(channel: Injection["channel"], keys: readonly Key[], keyOf: (frame: Uint8Array) => Key): Injection {
+function injection(channel: Channel, keys: readonly Key[], keyOf: (frame: Uint8Array) => Key): Injection {
   const wanted = new Set(keys.filter((key) => key !== undefined));
   return {
     channel,
@@ -40,6 +40,11 @@ function v1Keys(request: Uint8Array): readonly Key[] {
   // As a LogEntry's event, so that it is masked as one.
   const entry = LogEntry.encode({ event: undefined, entry: "" }).raw(Uint8Array.of(0x12)).bytes(request).finish();
   return [eventOfEntry(entry), eventOfEntry(mask("v1", entry).bytes)];
+}
+
+/** What a container prints goes where ApplicationLogs is read from. */
+function v2Channel(request: Uint8Array): Channel {
+  return read(types.v2, request)?.applicationLogEvent === undefined ? "v2" : "logs";
 }
 
 function v2Keys(request: Uint8Array): readonly Key[] {
