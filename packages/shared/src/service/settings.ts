@@ -50,6 +50,12 @@ export function parseSettings(path: string, text: string): SettingsFile {
 
 export type SettingsSources = { readonly env: NodeJS.ProcessEnv; readonly file?: SettingsFile | undefined };
 
+/** The environment and the file that TAPEDECK_CONFIG names, where it does. */
+export function settingsSources(env: NodeJS.ProcessEnv): SettingsSources {
+  const path = env.TAPEDECK_CONFIG;
+  return { env, file: path === undefined || path === "" ? undefined : loadSettingsFile(path) };
+}
+
 export type SettingsReader = ReturnType<typeof settingsReader>;
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -13,18 +13,25 @@ import type { SkaffoldApi } from "../../apis/skaffold/skaffold-api.ts";
 import type { CallContext } from "../../call-context.ts";
 import { contextOf, setHead } from "./call-context.ts";
 import { callSignal, writeAll } from "./server-stream.ts";
-import { toStatus } from "./status.ts";
+import { type OnInternal, toStatus } from "./status.ts";
 
 /** Who calls: from the connection and, where there is authentication, the token. */
 export type Caller = (call: { getPeer(): string; metadata: Metadata }) => Pick<CallContext, "workspace" | "who">;
+
+export type ServiceOptions = {
+  readonly bound?: string | undefined;
+  readonly onInternal: OnInternal;
+  readonly seen: (api: string, stream?: AbortSignal) => void;
+};
 
 /**
  * proto.SkaffoldService and proto.v2.SkaffoldV2Service over gRPC. Messages pass through as bytes: nobody re-encodes
  * what the upstream said. `bound` is the source of a listener that serves only one (endpoints in tapedeck.yaml).
  */
-export function skaffoldServices(api: SkaffoldApi, caller: Caller, bound?: string) {
+export function skaffoldServices(api: SkaffoldApi, caller: Caller, { bound, onInternal, seen }: ServiceOptions) {
   const context = (call: { getPeer(): string; metadata: Metadata; once(e: "cancelled", l: () => void): unknown }) => {
     const read = contextOf(call.metadata, { ...caller(call), signal: callSignal(call) });
+    seen("skaffold grpc", read.signal);
     return bound === undefined || read.source !== undefined ? read : { ...read, source: bound };
   };
 
@@ -53,7 +60,7 @@ export function skaffoldServices(api: SkaffoldApi, caller: Caller, bound?: strin
           : api.control(method, call.request, asked);
       answered.then(
         (bytes) => answer(null, Buffer.from(bytes)),
-        (error: unknown) => answer(toStatus(error)),
+        (error: unknown) => answer(toStatus(error, onInternal)),
       );
     };
   }
@@ -72,7 +79,7 @@ export function skaffoldServices(api: SkaffoldApi, caller: Caller, bound?: strin
       await writeAll(call, frames, asked.signal);
       if (!asked.signal.aborted) call.end();
     } catch (error) {
-      if (!asked.signal.aborted) call.emit("error", toStatus(error));
+      if (!asked.signal.aborted) call.emit("error", toStatus(error, onInternal));
     }
   }
 }

@@ -27,7 +27,17 @@ const filterFields = {
 const listNames = ["limit", "page", "at", "from", "to", "label"];
 
 /** Tapedeck's own API under /api/v1 (DESIGN 7). */
-export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCaller): void {
+export function apiRoutes(
+  app: FastifyInstance,
+  api: TapedeckApi,
+  caller: HttpCaller,
+  onInternal: (error: unknown) => void,
+): void {
+  const ownError = (error: unknown): TapedeckError => {
+    const own = fromUnknown(error);
+    if (own.code === "internal") onInternal(error);
+    return own;
+  };
   const get = (path: string, known: readonly string[], answer: (call: ApiCall) => Promise<object | undefined>) => {
     app.get(`/api/v1/${path}`, async (request, reply) => {
       try {
@@ -35,7 +45,7 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
         const result = await answer({ request, reply, parameters, workspace: caller(request).workspace });
         return result === undefined ? reply : reply.type("application/json").send(result);
       } catch (error) {
-        return sendError(reply, error);
+        return sendError(reply, ownError(error));
       }
     });
   };
@@ -64,7 +74,9 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
       const end = until ?? api.written(await api.lastSeq());
       const context = { ...caller(request), signal };
       const { messages } = await api.subscribe({ after, until: end, filter, original }, context);
-      await writeStream(reply, { "content-type": ndjson }, lines(messages, toNdjson), errorLine);
+      await writeStream(reply, { "content-type": ndjson }, lines(messages, toNdjson), (error) =>
+        errorLine(ownError(error)),
+      );
       return undefined;
     }
     const last = limitOf(parameters, "last");
@@ -101,7 +113,7 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
       "tapedeck-position": api.written(afterSeq),
     };
     const chunks = asLines ? lines(messages, toNdjson) : lines(messages, toSse);
-    await writeStream(reply, headers, chunks, asLines ? errorLine : errorEvent);
+    await writeStream(reply, headers, chunks, (error) => (asLines ? errorLine : errorEvent)(ownError(error)));
     return undefined;
   });
 
@@ -111,7 +123,7 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
       socket.close(1002, `this server speaks ${subprotocol}`);
       return;
     }
-    serveSocket(socket, api, caller(request));
+    serveSocket(socket, api, caller(request), ownError);
   });
 }
 
@@ -126,16 +138,15 @@ async function* lines(messages: AsyncIterable<SubscriptionMessage>, render: (m: 
   for await (const message of messages) yield render(message);
 }
 
-function errorLine(error: unknown): string {
-  return `${JSON.stringify({ type: "error", error: toErrorBody(fromUnknown(error)) })}\n`;
+function errorLine(error: TapedeckError): string {
+  return `${JSON.stringify({ type: "error", error: toErrorBody(error) })}\n`;
 }
 
-function errorEvent(error: unknown): string {
+function errorEvent(error: TapedeckError): string {
   return `event: error\ndata: ${errorLine(error)}\n`;
 }
 
-function sendError(reply: FastifyReply, error: unknown): FastifyReply {
-  const own = fromUnknown(error);
+function sendError(reply: FastifyReply, own: TapedeckError): FastifyReply {
   if (own.code === "not_ready") reply.header("retry-after", "1");
   return reply
     .code(httpStatusOf(own.code))

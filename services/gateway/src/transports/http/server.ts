@@ -1,5 +1,8 @@
+import type { AddressInfo } from "node:net";
 import fastifyWebsocket from "@fastify/websocket";
+import { listenError } from "@tapedeck/shared/service/health";
 import fastify, { type FastifyInstance } from "fastify";
+import { closedSignal } from "./call-context.ts";
 import { type AllowedNames, refusalOf } from "./host-origin.ts";
 import { notFound } from "./skaffold-errors.ts";
 
@@ -9,10 +12,14 @@ export type HttpServerOptions = {
   readonly bodyLimit: number;
   /** Largest WebSocket message of a client in bytes. */
   readonly maxMessage: number;
+  /** Told of every request but those of operators; the signal is over with the answer. */
+  readonly seen: (api: string, signal: AbortSignal) => void;
+  readonly onInternal: (error: unknown) => void;
 };
 
 /** The HTTP server with what holds for every path: who may come in, how bodies are read, how errors look. */
-export async function httpServer({ allowed, bodyLimit, maxMessage }: HttpServerOptions): Promise<FastifyInstance> {
+export async function httpServer(options: HttpServerOptions): Promise<FastifyInstance> {
+  const { allowed, bodyLimit, maxMessage, seen, onInternal } = options;
   const app = fastify({ bodyLimit, forceCloseConnections: true, exposeHeadRoutes: false, return503OnClosing: false });
   await app.register(fastifyWebsocket, { options: { maxPayload: maxMessage, perMessageDeflate: false } });
 
@@ -22,7 +29,11 @@ export async function httpServer({ allowed, bodyLimit, maxMessage }: HttpServerO
 
   app.addHook("onRequest", async (request, reply) => {
     const refusal = refusalOf(request.headers, allowed);
-    if (refusal === undefined) return;
+    if (refusal === undefined) {
+      const path = request.url.split("?")[0] ?? "";
+      if (!operators.has(path)) seen(isOurs(path) ? "api" : "skaffold http", closedSignal(request));
+      return;
+    }
     if (isOurs(request.url)) await reply.code(403).send({ error: { code: "forbidden", message: refusal } });
     else await reply.code(403).send({ code: 7, message: refusal, details: [] });
   });
@@ -39,6 +50,7 @@ export async function httpServer({ allowed, bodyLimit, maxMessage }: HttpServerO
       : status < 500
         ? error.message
         : "internal error";
+    if (status >= 500) onInternal(error);
     if (isOurs(request.url)) {
       const code = tooLarge ? "limit_exceeded" : status < 500 ? "invalid_argument" : "internal";
       return reply.code(status).send({ error: { code, message } });
@@ -46,6 +58,18 @@ export async function httpServer({ allowed, bodyLimit, maxMessage }: HttpServerO
     return reply.code(status).send({ code: tooLarge ? 8 : status < 500 ? 3 : 13, message, details: [] });
   });
   return app;
+}
+
+const operators: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
+/** Listens; a taken port is one sentence. Gives "host:port". */
+export async function listenHttp(app: FastifyInstance, host: string, port: number): Promise<string> {
+  try {
+    await app.listen({ host, port });
+  } catch (cause) {
+    throw listenError(cause as NodeJS.ErrnoException, host, port);
+  }
+  return `${host}:${(app.server.address() as AddressInfo).port}`;
 }
 
 /** Our own paths have our own errors; every other path is Skaffold's. */

@@ -38,12 +38,16 @@ const statusByCode: Readonly<Record<number, number>> = {
  * An error in Skaffold's body (FACTS 2.2): its own as they are; Tapedeck's with their own status and the ErrorInfo
  * in `details`.
  */
-export function skaffoldErrorBody(error: unknown): { readonly status: number; readonly body: SkaffoldErrorBody } {
+export function skaffoldErrorBody(
+  error: unknown,
+  onInternal: (error: unknown) => void,
+): { readonly status: number; readonly body: SkaffoldErrorBody } {
   if (error instanceof UpstreamError) {
     const status = statusByCode[error.code] ?? 500;
     return { status, body: { code: error.code, message: error.message, details: [] } };
   }
   const own: TapedeckError = fromUnknown(error);
+  if (own.code === "internal") onInternal(error);
   const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", ...toErrorInfo(own) }];
   return { status: httpStatusOf(own.code), body: { code: grpcStatusOf(own.code), message: own.message, details } };
 }

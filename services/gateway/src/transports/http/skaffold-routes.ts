@@ -26,7 +26,12 @@ const verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const form = "application/x-www-form-urlencoded";
 
 /** Skaffold's own paths with Skaffold's own JSON (FACTS 2, 2.1, 2.2), answered from the record. */
-export function skaffoldRoutes(app: FastifyInstance, api: SkaffoldApi, caller: HttpCaller): void {
+export function skaffoldRoutes(
+  app: FastifyInstance,
+  api: SkaffoldApi,
+  caller: HttpCaller,
+  { bound, onInternal }: { readonly bound?: string | undefined; readonly onInternal: (error: unknown) => void },
+): void {
   for (const method of skaffoldMethods) {
     const { http } = method;
     if (http === undefined) continue;
@@ -37,9 +42,11 @@ export function skaffoldRoutes(app: FastifyInstance, api: SkaffoldApi, caller: H
         if (!isFor(http.verb, request)) return methodNotAllowed(request, reply);
         const body = typeof request.body === "string" ? request.body : "";
         try {
-          return await answer(method, contextOf(request, caller(request)), body, request, reply);
+          const read = contextOf(request, caller(request));
+          const context = bound === undefined || read.source !== undefined ? read : { ...read, source: bound };
+          return await answer(method, context, body, request, reply);
         } catch (error) {
-          const { status, body: refusal } = skaffoldErrorBody(error);
+          const { status, body: refusal } = skaffoldErrorBody(error, onInternal);
           return reply.code(status).type("application/json").send(refusal);
         }
       },
@@ -75,7 +82,7 @@ export function skaffoldRoutes(app: FastifyInstance, api: SkaffoldApi, caller: H
     setHead(reply, head);
     const headers = { "content-type": "application/json", "grpc-metadata-content-type": "application/grpc" };
     await writeStream(reply, headers, resultLines(desc, frames), (error) => {
-      const { body } = skaffoldErrorBody(error);
+      const { body } = skaffoldErrorBody(error, onInternal);
       return `${JSON.stringify({ error: body })}\n`;
     });
   }

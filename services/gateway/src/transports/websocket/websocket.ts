@@ -1,4 +1,4 @@
-import { fromUnknown, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { type TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { WebSocket } from "ws";
 import { z } from "zod";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
@@ -40,6 +40,7 @@ export function serveSocket(
   socket: WebSocket,
   api: TapedeckApi,
   caller: Pick<CallContext, "workspace" | "who">,
+  ownError: (error: unknown) => TapedeckError,
   limits: SocketLimits = socketLimits,
 ): void {
   const subscriptions = new Map<string, AbortController>();
@@ -49,7 +50,7 @@ export function serveSocket(
     if (socket.readyState === socket.OPEN) socket.send(json);
   };
   const sendError = (error: unknown, subscription?: string) => {
-    const body = toErrorBody(fromUnknown(error));
+    const body = toErrorBody(ownError(error));
     send(JSON.stringify({ type: "error", ...(subscription !== undefined && { id: subscription }), error: body }));
   };
 
