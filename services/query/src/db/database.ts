@@ -1,0 +1,65 @@
+import { CompiledQuery, Kysely, PostgresDialect, type Transaction } from "kysely";
+import pg from "pg";
+import type { Schema } from "./schema.ts";
+
+/** Everything that is served lives in here; a rebuild works beside it and takes its name at the end. */
+export const liveSchema = "tapedeck";
+
+/** A pool of connections that see one schema. */
+export type Database = AsyncDisposable & { readonly db: Kysely<Schema>; readonly schema: string };
+export type Tx = Transaction<Schema>;
+
+export type OpenDatabase = {
+  readonly url: string;
+  readonly schema?: string;
+  readonly connections?: number;
+  /** A statement that takes longer is ended by the server; 0: never. */
+  readonly statementTimeoutMs?: number;
+};
+
+/** Connects when first used. Every unqualified name means the handle's schema. */
+export function openDatabase(options: OpenDatabase): Database {
+  const { url, schema = liveSchema, connections = 10, statementTimeoutMs = 0 } = options;
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: connections,
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    application_name: "tapedeck-query",
+    types: { getTypeParser },
+  });
+  // A lost connection is told by the next statement on it; without listeners it would end the process.
+  pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", () => {}));
+  const db = new Kysely<Schema>({
+    dialect: new PostgresDialect({
+      pool,
+      onCreateConnection: async (connection) => {
+        await connection.executeQuery(
+          CompiledQuery.raw(
+            "select set_config('search_path', $1, false), set_config('timezone', 'UTC', false), set_config('datestyle', 'ISO', false), set_config('statement_timeout', $2, false)",
+            [schema, String(statementTimeoutMs)],
+          ),
+        );
+      },
+    }),
+  });
+  return { db, schema, [Symbol.asyncDispose]: () => db.destroy() };
+}
+
+const int8 = 20;
+const timestamptz = 1184;
+
+/** Positions fit a number; moments keep their microseconds as text (see Schema). */
+const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: "text" | "binary") => {
+  if (format !== "binary" && oid === int8) return Number;
+  if (format !== "binary" && oid === timestamptz) return momentText;
+  return pg.types.getTypeParser(oid, format as "text");
+};
+
+/** "2026-11-20 17:14:18.12+00" → "2026-11-20T17:14:18.120000Z". */
+function momentText(text: string): string {
+  const [day = "", time = ""] = text.split(" ");
+  const [clock = "", fraction = ""] = time.replace("+00", "").split(".");
+  return `${day}T${clock}.${fraction.padEnd(6, "0")}Z`;
+}

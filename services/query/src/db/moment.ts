@@ -1,0 +1,37 @@
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+
+/** A moment as two columns: text with microseconds for timestamptz, and the nanoseconds that it can't hold. */
+export type Moment = { readonly at: string | null; readonly ns: number };
+
+const unknown: Moment = { at: null, ns: 0 };
+const firstSecond = -62_135_596_800n;
+const lastSecond = 253_402_300_799n;
+
+/** What an upstream sent may lie outside of the years 1 to 9999: then the moment is unknown. */
+export function momentOf(timestamp: Timestamp | undefined): Moment {
+  if (timestamp === undefined) return unknown;
+  const { seconds, nanos } = timestamp;
+  if (seconds < firstSecond || seconds > lastSecond || nanos < 0 || nanos > 999_999_999) return unknown;
+  const micros = Math.floor(nanos / 1_000);
+  const second = new Date(Number(seconds) * 1_000).toISOString().slice(0, 19);
+  return { at: `${second}.${String(micros).padStart(6, "0")}Z`, ns: nanos % 1_000 };
+}
+
+export function momentOfDate(date: Date): string {
+  return `${date.toISOString().slice(0, 23)}000Z`;
+}
+
+/** The way back. */
+export function timestampOf(at: string | null, ns: number): Timestamp | undefined {
+  if (at === null) return undefined;
+  return { seconds: BigInt(Date.parse(`${at.slice(0, 19)}Z`)) / 1_000n, nanos: Number(at.slice(20, 26)) * 1_000 + ns };
+}
+
+/** Whole milliseconds between two moments; parallel senders may stamp an end before its start: then 0. */
+export function millisecondsBetween(start: Moment, end: Moment): number | null {
+  const from = timestampOf(start.at, start.ns);
+  const to = timestampOf(end.at, end.ns);
+  if (from === undefined || to === undefined) return null;
+  const nanos = (to.seconds - from.seconds) * 1_000_000_000n + BigInt(to.nanos - from.nanos);
+  return nanos < 0n ? 0 : Number(nanos / 1_000_000n);
+}

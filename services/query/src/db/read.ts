@@ -1,0 +1,29 @@
+import { sql } from "kysely";
+import { readCheckpoint } from "../checkpoint.ts";
+import type { Database, Tx } from "./database.ts";
+import type { CheckpointRow } from "./schema.ts";
+
+const key = sql`hashtext('tapedeck swap')`;
+
+/** Waits until nobody reads and keeps readers out until the transaction ends: tables are about to change their names. */
+export async function swapLock(tx: Tx): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${key})`.execute(tx);
+}
+
+/**
+ * Reads at one moment: all that `read` sees is what the checkpoint says. Undefined as checkpoint: nothing is projected
+ * yet.
+ */
+export async function readConsistently<T>(
+  { db }: Database,
+  read: (tx: Tx, checkpoint: CheckpointRow | undefined) => Promise<T>,
+): Promise<T> {
+  return db
+    .transaction()
+    .setIsolationLevel("repeatable read")
+    .setAccessMode("read only")
+    .execute(async (tx) => {
+      await sql`select pg_advisory_xact_lock_shared(${key})`.execute(tx);
+      return read(tx, await readCheckpoint(tx));
+    });
+}

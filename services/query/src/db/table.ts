@@ -1,0 +1,61 @@
+import { sql } from "kysely";
+import type { Tx } from "./database.ts";
+import type { Schema } from "./schema.ts";
+
+type PgType = "text" | "int" | "bigint" | "boolean" | "timestamptz" | "jsonb";
+
+/** How rows of a table are written, whole batches at once. */
+export type Table<Row> = {
+  readonly name: keyof Schema & string;
+  readonly key: readonly (keyof Row & string)[];
+  readonly columns: { readonly [Column in keyof Row & string]: PgType };
+};
+
+/** Inserts rows, or puts them in the place of those with the same key. One row per key. */
+export async function upsert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
+  if (rows.length === 0) return;
+  const columns = columnsOf(table);
+  const changed = columns.filter((column) => !table.key.includes(column));
+  await sql`
+    insert into ${sql.table(table.name)} (${sql.join(columns.map((column) => sql.ref(column)))})
+    select * from unnest(${arrays(table, columns, rows)})
+    on conflict (${sql.join(table.key.map((column) => sql.ref(column)))})
+    do update set ${sql.join(changed.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`))}
+  `.execute(tx);
+}
+
+/** Inserts rows that are known to be new. */
+export async function insert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
+  if (rows.length === 0) return;
+  const columns = columnsOf(table);
+  await sql`
+    insert into ${sql.table(table.name)} (${sql.join(columns.map((column) => sql.ref(column)))})
+    select * from unnest(${arrays(table, columns, rows)})
+  `.execute(tx);
+}
+
+/** Removes the rows that have the keys of these. */
+export async function remove<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
+  if (rows.length === 0) return;
+  await sql`
+    delete from ${sql.table(table.name)}
+    where (${sql.join(table.key.map((column) => sql.ref(column)))}) in
+      (select * from unnest(${arrays(table, table.key, rows)}))
+  `.execute(tx);
+}
+
+function columnsOf<Row>(table: Table<Row>): (keyof Row & string)[] {
+  return Object.keys(table.columns) as (keyof Row & string)[];
+}
+
+function arrays<Row>(table: Table<Row>, columns: readonly (keyof Row & string)[], rows: readonly Row[]) {
+  return sql.join(
+    columns.map((column) => {
+      const type = table.columns[column];
+      const values = rows.map((row) =>
+        type === "jsonb" && row[column] !== null ? JSON.stringify(row[column]) : row[column],
+      );
+      return sql`${values}::${sql.raw(type)}[]`;
+    }),
+  );
+}

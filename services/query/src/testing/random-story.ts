@@ -1,0 +1,99 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { sourceName } from "@tapedeck/shared/source";
+import { type SkaffoldSession, type Story, story } from "./story.ts";
+
+export type Random = (below: number) => number;
+
+/** The same numbers for the same seed. */
+export function seeded(seed: number): Random {
+  let state = seed >>> 0;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+/**
+ * Several developers in two workspaces at once, each with sessions that loop, fail, end in mid-build, reload, reconnect
+ * and come after one another; about `size` events. Some sessions are erased.
+ */
+export function randomEvents(random: Random, size: number): Event[] {
+  const stories = ["acme/alice/shop", "acme/bob/shop", "globex/carol/site"].map((name) => {
+    const [workspace = "", developer = "", project = ""] = name.split("/");
+    return randomSource(random, story(sourceName({ workspace, developer, project, upstream: "skaffold" })), size / 3);
+  });
+  // Sources take turns in runs, as their writers do.
+  const events: Event[] = [];
+  while (stories.some((own) => own.length > 0)) {
+    const own = stories[random(stories.length)] ?? [];
+    events.push(...own.splice(0, 1 + random(20)));
+  }
+  return events;
+}
+
+function randomSource(random: Random, tale: Story, size: number): Event[] {
+  tale.tell({
+    kind: "source.added",
+    detail: { $case: "source_detail", value: { developer_name: "A. Lice", project_name: "Shop" } },
+  });
+  for (let number = 1; tale.events.length < size; number += 1) {
+    const id = `${tale.source.replaceAll("/", "-")}-${number}`;
+    tale.tell({
+      kind: "upstream.connected",
+      session: id,
+      detail: { $case: "upstream", value: { address: `127.0.0.1:${50_000 + number}` } },
+    });
+    const session = tale.session(id);
+    session.started({ branch: ["main", "fix", "wild\0card"][random(3)] ?? "", number: String(number) });
+    const length = 20 + random(150);
+    const end = Math.min(tale.events.length + length, size);
+    session.configured();
+    while (tale.events.length < end) randomLoop(random, tale, session);
+    if (random(4) > 0) {
+      session.ended(["process ended", "replaced\0"][random(2)]);
+      if (random(4) === 0) tale.tell({ kind: "upstream.restored", session: id });
+    }
+    if (random(6) === 0) tale.tell({ kind: "session.erased", session: id, subject: id });
+  }
+  return tale.events;
+}
+
+function randomLoop(random: Random, tale: Story, session: SkaffoldSession): void {
+  if (random(10) === 0) session.configured();
+  session.loopStarted();
+  const artifacts = ["web", "api", "worker", "odd\0name", "n".repeat(3_000)].slice(0, 1 + random(5));
+  for (const artifact of artifacts) {
+    if (random(5) === 0) session.cached(artifact);
+    else session.build(artifact, "started");
+    for (let lines = random(4); lines > 0; lines -= 1) session.text(`\u001b[32mStep ${lines}\u0000\n`);
+    session.mirrored(artifact, "InProgress");
+  }
+  for (const artifact of artifacts) {
+    if (random(8) > 0)
+      session.build(artifact, (["succeeded", "succeeded", "failed", "canceled"] as const)[random(4)] ?? "failed");
+  }
+  if (random(2) === 0) {
+    session.phase("deploy", "started");
+    session.phase("check", "started");
+    session.resource("deployment/web", "pending");
+    session.resource("deployment/web", "ready");
+    session.phase("check", "succeeded");
+    session.phase("deploy", random(3) === 0 ? "failed" : "succeeded");
+    session.port(9_000 + random(3));
+    session.debugger(["c", "d"][random(2)] ?? "c", random(2) === 0 ? "attached" : "detached");
+  }
+  if (random(6) === 0) {
+    tale.tell({
+      kind: "session.gap",
+      session: session.session,
+      detail: { $case: "gap", value: { channel: "v1", reason: "spill full", dropped: { frames: 3n } } },
+    });
+  }
+  if (random(8) === 0)
+    tale.tell({
+      kind: "upstream.lost",
+      session: session.session,
+      detail: { $case: "upstream", value: { reason: "hung up", code: 14 } },
+    });
+  if (random(5) > 0) session.loopEnded(random(4) === 0 ? "failed" : "succeeded");
+}

@@ -1,0 +1,26 @@
+import type { LogReader } from "@tapedeck/shared/log/log";
+import type { BatchLimits } from "../batches.ts";
+import { openDatabase } from "../db/database.ts";
+import { withTables } from "../db/lock.ts";
+import { migrate } from "../db/migrate.ts";
+import { project } from "../project.ts";
+import { views } from "../views/views.ts";
+
+/** Projects until the tables stand at the position. */
+export async function projectUntil(
+  url: string,
+  log: LogReader,
+  position: number,
+  options: { readonly limits?: BatchLimits; readonly textRows?: boolean } = {},
+): Promise<void> {
+  await using database = openDatabase({ url, connections: 2 });
+  await migrate(database);
+  const left = new AbortController();
+  const all = views({ textRows: options.textRows ?? false });
+  const { limits } = options;
+  const work = withTables(database, (connection) =>
+    project({ connection, log, views: all, signal: left.signal, ...(limits && { limits }) }),
+  );
+  for await (const applied of work) if (applied.position >= position) break;
+  left.abort();
+}

@@ -1,0 +1,287 @@
+import { type DeepPartial, LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { Event, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { encodeEvent } from "@tapedeck/shared/events/codec";
+import type { Log } from "@tapedeck/shared/log/jetstream";
+import type { NewMessage } from "@tapedeck/shared/log/log";
+import { eventSubject } from "@tapedeck/shared/log/subjects";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+
+export type Fields = DeepPartial<Event>;
+
+export const shop = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+
+/** The moment that stories count milliseconds from. */
+export const startedAt = Date.UTC(2026, 10, 20, 9);
+
+/** Writes events as an ingest would: numbers them, and stamps each a millisecond after the last. */
+export function story(source: SourceName = shop) {
+  const ordinals = new Map<string, number>();
+  const events: Event[] = [];
+  let ms = 0;
+
+  const tell = (fields: Fields & { readonly kind: string }, at = ms + 1): Event => {
+    const { session = "", channel = "tapedeck" } = fields;
+    ms = at;
+    const key = channel === "tapedeck" ? source : session;
+    const ordinal = (ordinals.get(`${key}.${channel}`) ?? 0) + 1;
+    ordinals.set(`${key}.${channel}`, ordinal);
+    const moment = timestamp(startedAt + at);
+    const event = Event.fromPartial({
+      id: `${key}.${channel}.${ordinal}`,
+      source,
+      channel,
+      ordinal: BigInt(ordinal),
+      frame_ordinal: BigInt(ordinal),
+      occurred_at: moment,
+      time_source: channel === "tapedeck" ? TimeSource.TIME_SOURCE_OBSERVED : TimeSource.TIME_SOURCE_UPSTREAM,
+      observed_at: moment,
+      summary: fields.kind,
+      ...fields,
+    });
+    events.push(event);
+    return event;
+  };
+
+  return { source, events, tell, session: (session: string) => skaffoldSession(session, tell) };
+}
+
+export type Story = ReturnType<typeof story>;
+type Tell = (fields: Fields & { readonly kind: string }, at?: number) => Event;
+
+/** What a Skaffold process tells, by the phase. `at`: milliseconds since the story's start. */
+function skaffoldSession(session: string, tell: Tell) {
+  let runner = 0;
+  let loop = 0;
+  const ref = (kind: string, subject = "") => ({ kind, subject, runner, loop });
+  const v1 = (fields: Fields & { readonly kind: string }, event: V1Fields | undefined, at?: number) =>
+    tell({ session, channel: "v1", ...fields, ...(event && { original: v1Frame(event) }) }, at);
+  const v2 = (fields: Fields & { readonly kind: string }, event: V2Fields, at?: number) =>
+    tell({ session, channel: "v2", ...fields, original: v2Frame(event) }, at);
+
+  return {
+    session,
+    own: (kind: string, detail?: Fields["detail"], at?: number) =>
+      tell({ session, kind, ...(detail && { detail }) }, at),
+    started: (labels: Record<string, string> = {}, at?: number) =>
+      tell(
+        {
+          session,
+          kind: "session.started",
+          detail: { $case: "session_detail", value: { labels, upstream_version: "v2.14.2" } },
+        },
+        at,
+      ),
+    ended: (reason = "process ended", at?: number) =>
+      tell({ session, kind: "session.ended", detail: { $case: "session_detail", value: { reason } } }, at),
+    configured(at?: number) {
+      runner += 1;
+      loop = 0;
+      v1(
+        { kind: "session.configured" },
+        { event_type: { $case: "metaEvent", value: { entry: "Starting", metadata: {} } } },
+        at,
+      );
+    },
+    loopStarted(at?: number) {
+      loop += 1;
+      const detail = { $case: "loop" as const, value: { iteration: loop - 1 } };
+      v1(
+        { kind: "loop.started", operation: ref("loop"), detail },
+        { event_type: { $case: "devLoopEvent", value: { iteration: loop - 1, status: "In Progress" } } },
+        at,
+      );
+    },
+    loopEnded(verb: "succeeded" | "failed", at?: number) {
+      const failed = verb === "failed";
+      v1(
+        {
+          kind: `loop.${verb}`,
+          operation: ref("loop"),
+          outcome: outcomes[verb],
+          ...(failed && { error: { code: "BUILD_UNKNOWN", message: "no" } }),
+        },
+        {
+          event_type: {
+            $case: "devLoopEvent",
+            value: {
+              iteration: loop - 1,
+              status: failed ? "Failed" : "Succeeded",
+              ...(failed && { err: { message: "no" } }),
+            },
+          },
+        },
+        at,
+      );
+    },
+    build(artifact: string, verb: "started" | "succeeded" | "failed" | "canceled", at?: number, more: Fields = {}) {
+      const failed = verb === "failed";
+      v1(
+        {
+          kind: `build.${verb}`,
+          subject: artifact,
+          operation: ref("build", artifact),
+          outcome: outcomes[verb],
+          detail: { $case: "build", value: { artifact, target_platforms: "linux/amd64" } },
+          ...(failed && { error: { code: "BUILD_UNKNOWN", message: `${artifact} does not build` } }),
+          ...more,
+        },
+        { event_type: { $case: "buildEvent", value: { artifact, status: v1Texts[verb] } } },
+        at,
+      );
+    },
+    cached(artifact: string, at?: number) {
+      v2(
+        {
+          kind: "build.cached",
+          subject: artifact,
+          operation: ref("build", artifact),
+          outcome: Outcome.OUTCOME_SUCCEEDED,
+          detail: { $case: "build", value: { artifact, cache_hit: true } },
+        },
+        { event_type: { $case: "buildSubtaskEvent", value: { artifact, step: "Cache", status: "Succeeded" } } },
+        at,
+      );
+    },
+    /** Test, deploy, check or sync. */
+    phase(noun: "test" | "deploy" | "check" | "sync", verb: "started" | "succeeded" | "failed", at?: number) {
+      v1(
+        { kind: `${noun}.${verb}`, operation: ref(noun), outcome: outcomes[verb] },
+        { event_type: phaseEvent(noun, verb) },
+        at,
+      );
+    },
+    resource(resource: string, verb: "pending" | "ready", at?: number) {
+      v1(
+        { kind: `resource.${verb}`, subject: resource, operation: ref("check") },
+        {
+          event_type: {
+            $case: "resourceStatusCheckEvent",
+            value: { resource, status: verb === "ready" ? "Succeeded" : "In Progress" },
+          },
+        },
+        at,
+      );
+    },
+    port(localPort: number, at?: number) {
+      v1(
+        { kind: "port.forwarded" },
+        { event_type: { $case: "portEvent", value: { localPort, remotePort: 80, podName: "web-0" } } },
+        at,
+      );
+    },
+    debugger(container: string, verb: "attached" | "detached", at?: number) {
+      v1(
+        { kind: `debugger.${verb}`, subject: container },
+        {
+          event_type: {
+            $case: "debuggingContainerEvent",
+            value: {
+              containerName: container,
+              podName: "web-0",
+              status: verb === "attached" ? "Started" : "Terminated",
+              debugPorts: { jdwp: 5005 },
+            },
+          },
+        },
+        at,
+      );
+    },
+    mirrored(artifact: string, status: string, at?: number) {
+      v2(
+        { kind: "mirror.received", detail: { $case: "mirror", value: { what: "buildSubtaskEvent", status } } },
+        { event_type: { $case: "buildSubtaskEvent", value: { artifact, step: "Build", status } } },
+        at,
+      );
+    },
+    text(text: string, at?: number) {
+      v2(
+        { kind: "log.written", detail: { $case: "text", value: { text } } },
+        { event_type: { $case: "skaffoldLogEvent", value: { message: text } } },
+        at,
+      );
+    },
+  };
+}
+
+export type SkaffoldSession = ReturnType<typeof skaffoldSession>;
+type V1Fields = NonNullable<DeepPartial<LogEntry>["event"]>;
+type V2Fields = DeepPartial<V2Event>;
+
+const outcomes = {
+  started: Outcome.OUTCOME_NONE,
+  succeeded: Outcome.OUTCOME_SUCCEEDED,
+  failed: Outcome.OUTCOME_FAILED,
+  canceled: Outcome.OUTCOME_CANCELED,
+} as const;
+
+const v1Texts = { started: "In Progress", succeeded: "Complete", failed: "Failed", canceled: "Canceled" } as const;
+
+function phaseEvent(
+  noun: "test" | "deploy" | "check" | "sync",
+  verb: "started" | "succeeded" | "failed",
+): V1Fields["event_type"] {
+  switch (noun) {
+    case "test":
+      return { $case: "TestEvent", value: { status: v1Texts[verb] } };
+    case "deploy":
+      return { $case: "deployEvent", value: { status: v1Texts[verb] } };
+    case "check":
+      return {
+        $case: "statusCheckEvent",
+        value: { status: verb === "started" ? "Started" : v1Texts[verb].replace("Complete", "Succeeded") },
+      };
+    case "sync":
+      return { $case: "fileSyncEvent", value: { status: v1Texts[verb].replace("Complete", "Succeeded") } };
+  }
+}
+
+function v1Frame(event: V1Fields) {
+  const bytes = Buffer.from(LogEntry.encode(LogEntry.fromPartial({ event })).finish());
+  return { type: "proto.LogEntry", bytes, size: BigInt(bytes.length) };
+}
+
+function v2Frame(event: V2Fields) {
+  const bytes = Buffer.from(V2Event.encode(V2Event.fromPartial(event)).finish());
+  return { type: "proto.v2.Event", bytes, size: BigInt(bytes.length) };
+}
+
+export function timestamp(ms: number, nanos = 0) {
+  const seconds = Math.floor(ms / 1_000);
+  return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1_000_000) + nanos };
+}
+
+/** Appends events to the log, in their order; resolves with the position of each. */
+export async function write(log: Log, events: readonly Event[], batch = 500): Promise<number[]> {
+  const positions: number[] = [];
+  for (const run of runs(events, batch)) {
+    const source = run[0]?.source as SourceName;
+    const last = await log.writer.lastOf(source);
+    const messages = run.map(messageOf);
+    const published = await log.writer.publish(source, "w1", messages, last?.seq ?? 0);
+    if (published.outcome !== "acknowledged")
+      throw new Error(`not acknowledged but ${published.outcome}`, { cause: published });
+    for (let index = run.length - 1; index >= 0; index -= 1) positions.push(published.lastSeq - index);
+  }
+  return positions;
+}
+
+/** Pieces of one source each, of at most `batch` events. */
+function runs(events: readonly Event[], batch: number): Event[][] {
+  const pieces: Event[][] = [];
+  for (const event of events) {
+    const piece = pieces.at(-1);
+    if (piece !== undefined && piece.length < batch && piece[0]?.source === event.source) piece.push(event);
+    else pieces.push([event]);
+  }
+  return pieces;
+}
+
+function messageOf(event: Event): NewMessage {
+  const ordinals = { [event.channel]: Number(event.ordinal) };
+  return {
+    subject: eventSubject(event.source as SourceName, event.channel, event.kind),
+    event: encodeEvent(event),
+    cursor: { session: event.session, ordinals, frames: ordinals },
+  };
+}

@@ -1,0 +1,36 @@
+import { sql } from "kysely";
+import { type Database, openDatabase } from "../db/database.ts";
+
+const order = {
+  checkpoint: "name",
+  sources: "source",
+  sessions: "session",
+  events: "position",
+  operations: "id",
+  fold_states: "session",
+  snapshots: "session, position",
+  skaffold_artifacts: "session, artifact",
+  skaffold_phases: "session, phase",
+  skaffold_resources: "session, resource",
+  skaffold_ports: "session, local_port",
+  skaffold_debug_containers: "session, place",
+  build_times: "start_position",
+  build_times_daily: "workspace, developer, project, artifact, day",
+};
+
+/** All that is in the tables, for comparing. */
+export async function contents(url: string): Promise<Record<string, readonly unknown[]>> {
+  await using database = openDatabase({ url, connections: 1 });
+  const found: Record<string, readonly unknown[]> = {};
+  for (const [table, by] of Object.entries(order)) found[table] = await rows(database, table, by);
+  return found;
+}
+
+export async function rows(
+  { db }: Database,
+  table: string,
+  by = "1",
+): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  return (await sql<Record<string, unknown>>`select * from ${sql.table(table)} order by ${sql.raw(by)}`.execute(db))
+    .rows;
+}

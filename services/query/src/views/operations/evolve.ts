@@ -1,0 +1,136 @@
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { millisecondsBetween, momentOf } from "../../db/moment.ts";
+import type { OperationRow, OutcomeText } from "../../db/schema.ts";
+import { longText, text } from "../../db/text.ts";
+import { sourceColumns } from "../view.ts";
+import { type Pairing, pairingKey, stepOf } from "./pairing.ts";
+
+/**
+ * Pairs starts and ends. `known` holds the newest operation of every pairing in the batch and those that run in the
+ * sessions that end in it; what comes back are the rows that are new or have changed.
+ */
+export function evolve(known: readonly OperationRow[], batch: readonly Recorded[]): OperationRow[] {
+  const newest = new Map<string, OperationRow>();
+  const running = new Map<string, OperationRow>();
+  const changed = new Map<string, OperationRow>();
+  for (const row of known) {
+    const before = newest.get(pairingKey(row));
+    if (before === undefined || before.start_position < row.start_position) newest.set(pairingKey(row), row);
+    if (row.outcome === null) running.set(row.id, row);
+  }
+  const put = (row: OperationRow) => {
+    const key = pairingKey(row);
+    if ((newest.get(key)?.start_position ?? 0) <= row.start_position) newest.set(key, row);
+    if (row.outcome === null) running.set(row.id, row);
+    else running.delete(row.id);
+    changed.set(row.id, row);
+  };
+
+  for (const recorded of batch) {
+    const step = stepOf(recorded);
+    if (step !== undefined) {
+      const before = newest.get(pairingKey(step.pairing));
+      switch (step.does) {
+        case "start":
+          if (before?.outcome === null) put(abandoned(before, recorded));
+          put(begun(step.pairing, recorded));
+          break;
+        case "once":
+          put(cached(step.pairing, recorded));
+          break;
+        default:
+          // An end that comes late (the session was thought to be over), or once more (Skaffold says of a loop whose
+          // sync is tried again that it failed, each time): the last word counts.
+          put(
+            ended(
+              before === undefined || before.cache_hit ? unbegun(step.pairing, recorded) : before,
+              recorded,
+              step.does,
+            ),
+          );
+      }
+    } else if (recorded.event.kind === "session.ended" || recorded.event.kind === "session.lost") {
+      for (const row of running.values()) if (row.session === recorded.event.session) put(abandoned(row, recorded));
+    }
+  }
+  return [...changed.values()];
+}
+
+function unbegun(pairing: Pairing, { event, seq }: Recorded): OperationRow {
+  return {
+    ...sourceColumns(event.source),
+    ...pairing,
+    id: event.id,
+    started_at: null,
+    started_ns: 0,
+    ended_at: null,
+    ended_ns: 0,
+    duration_ms: null,
+    outcome: null,
+    error_code: "",
+    error: "",
+    cache_hit: false,
+    injected: event.injected,
+    platform: "",
+    iteration: null,
+    start_position: seq,
+    end_position: null,
+  };
+}
+
+function begun(pairing: Pairing, recorded: Recorded): OperationRow {
+  const started = momentOf(recorded.event.occurred_at);
+  return {
+    ...unbegun(pairing, recorded),
+    ...told(recorded),
+    started_at: started.at,
+    started_ns: started.ns,
+  };
+}
+
+function ended(row: OperationRow, recorded: Recorded, outcome: OutcomeText): OperationRow {
+  const { event, seq } = recorded;
+  const end = momentOf(event.occurred_at);
+  return {
+    ...row,
+    ...told(recorded),
+    ended_at: end.at,
+    ended_ns: end.ns,
+    duration_ms: millisecondsBetween({ at: row.started_at, ns: row.started_ns }, end),
+    outcome,
+    error_code: text(event.error?.code ?? ""),
+    error: longText(event.error?.message ?? ""),
+    end_position: seq,
+  };
+}
+
+/** A moment without a duration: nothing was built. */
+function cached(pairing: Pairing, recorded: Recorded): OperationRow {
+  const { at, ns } = momentOf(recorded.event.occurred_at);
+  return {
+    ...begun(pairing, recorded),
+    ended_at: at,
+    ended_ns: ns,
+    outcome: "succeeded",
+    cache_hit: true,
+    end_position: recorded.seq,
+  };
+}
+
+/** Nobody will say any more how it ended, nor when. */
+function abandoned(row: OperationRow, { seq }: Recorded): OperationRow {
+  return { ...row, outcome: "unknown", end_position: seq };
+}
+
+function told({ event }: Recorded): Partial<OperationRow> {
+  switch (event.detail?.$case) {
+    case "build": {
+      const platform = text(event.detail.value.target_platforms || event.detail.value.host_platform);
+      return platform === "" ? {} : { platform };
+    }
+    case "loop":
+      return { iteration: event.detail.value.iteration };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,78 @@
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { sql } from "kysely";
+import type { Tx } from "../../db/database.ts";
+import type { OperationRow } from "../../db/schema.ts";
+import { type Table, upsert } from "../../db/table.ts";
+import type { View } from "../view.ts";
+import { evolve } from "./evolve.ts";
+import { type Pairing, pairingKey, stepOf } from "./pairing.ts";
+
+const table: Table<OperationRow> = {
+  name: "operations",
+  key: ["id"],
+  columns: {
+    id: "text",
+    source: "text",
+    workspace: "text",
+    developer: "text",
+    project: "text",
+    upstream: "text",
+    session: "text",
+    runner: "int",
+    loop: "int",
+    kind: "text",
+    subject: "text",
+    started_at: "timestamptz",
+    started_ns: "int",
+    ended_at: "timestamptz",
+    ended_ns: "int",
+    duration_ms: "bigint",
+    outcome: "text",
+    error_code: "text",
+    error: "text",
+    cache_hit: "boolean",
+    injected: "boolean",
+    platform: "text",
+    iteration: "int",
+    start_position: "bigint",
+    end_position: "bigint",
+  },
+};
+
+export const operations: View = {
+  name: "operations",
+  version: 1,
+  sessionTables: ["operations"],
+  async apply(tx, batch) {
+    await upsert(tx, table, evolve([...(await newest(tx, batch)), ...(await running(tx, batch))], batch));
+  },
+};
+
+async function newest(tx: Tx, batch: readonly Recorded[]): Promise<readonly OperationRow[]> {
+  const pairings = new Map<string, Pairing>();
+  for (const recorded of batch) {
+    const step = stepOf(recorded);
+    if (step !== undefined) pairings.set(pairingKey(step.pairing), step.pairing);
+  }
+  if (pairings.size === 0) return [];
+  const wanted = [...pairings.values()];
+  const { rows } = await sql<OperationRow>`
+    select o.* from unnest(
+      ${wanted.map(({ session }) => session)}::text[], ${wanted.map(({ runner }) => runner)}::int[],
+      ${wanted.map(({ loop }) => loop)}::int[], ${wanted.map(({ kind }) => kind)}::text[],
+      ${wanted.map(({ subject }) => subject)}::text[]) as wanted (session, runner, loop, kind, subject)
+    cross join lateral (
+      select * from operations where session = wanted.session and runner = wanted.runner and loop = wanted.loop
+        and kind = wanted.kind and subject = wanted.subject
+      order by start_position desc limit 1) as o
+  `.execute(tx);
+  return rows;
+}
+
+async function running(tx: Tx, batch: readonly Recorded[]): Promise<readonly OperationRow[]> {
+  const ended = batch
+    .filter(({ event }) => event.kind === "session.ended" || event.kind === "session.lost")
+    .map(({ event }) => event.session);
+  if (ended.length === 0) return [];
+  return tx.selectFrom("operations").selectAll().where("session", "in", ended).where("outcome", "is", null).execute();
+}

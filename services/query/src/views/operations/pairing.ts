@@ -1,0 +1,34 @@
+import type { Recorded } from "@tapedeck/shared/log/log";
+import type { OperationRow } from "../../db/schema.ts";
+import { key } from "../../db/text.ts";
+
+/** What a start and its end have in common. */
+export type Pairing = Pick<OperationRow, "session" | "runner" | "loop" | "kind" | "subject">;
+
+/** What an event says about an operation; `once`: it is start and end in one. */
+export type Step = { readonly pairing: Pairing; readonly does: "start" | "succeeded" | "failed" | "canceled" | "once" };
+
+const kinds = new Set(["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"]);
+
+export function stepOf({ event }: Recorded): Step | undefined {
+  const [noun = "", verb] = event.kind.split(".");
+  if (!kinds.has(noun) || event.session === "") return undefined;
+  const { kind, subject, runner, loop } = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
+  const pairing = { session: event.session, runner, loop, kind, subject: key(subject) };
+  switch (verb) {
+    case "started":
+      return { pairing, does: "start" };
+    case "succeeded":
+    case "failed":
+    case "canceled":
+      return { pairing, does: verb };
+    case "cached":
+      return { pairing, does: "once" };
+    default:
+      return undefined;
+  }
+}
+
+export function pairingKey({ session, runner, loop, kind, subject }: Pairing): string {
+  return JSON.stringify([session, runner, loop, kind, subject]);
+}

@@ -1,0 +1,56 @@
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { momentOf } from "../../db/moment.ts";
+import type { SessionRow } from "../../db/schema.ts";
+import { key, longText, text } from "../../db/text.ts";
+import { sourceColumns } from "../view.ts";
+
+/** Recording may begin mid-life: any event of a session makes it known. */
+export function evolve(row: SessionRow | undefined, recorded: Recorded): SessionRow {
+  const { event, seq } = recorded;
+  const before = row ?? unseen(recorded);
+  const seen = { ...before, ...described(recorded, before), last_position: seq };
+  switch (event.kind) {
+    case "session.started":
+    case "upstream.restored":
+      return { ...seen, ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
+    case "session.ended":
+    case "session.lost": {
+      const ended = momentOf(event.occurred_at);
+      const reason = event.detail?.$case === "session_detail" ? longText(event.detail.value.reason) : "";
+      return { ...seen, ended_at: ended.at, ended_ns: ended.ns, end_reason: reason, end_position: seq };
+    }
+    case "session.gap":
+      return { ...seen, gaps: before.gaps + 1 };
+    default:
+      return seen;
+  }
+}
+
+function unseen({ event, seq }: Recorded): SessionRow {
+  const started = momentOf(event.occurred_at);
+  return {
+    ...sourceColumns(event.source),
+    session: event.session,
+    labels: {},
+    upstream_version: "",
+    started_at: started.at,
+    started_ns: started.ns,
+    ended_at: null,
+    ended_ns: 0,
+    end_reason: "",
+    start_position: seq,
+    last_position: seq,
+    end_position: null,
+    gaps: 0,
+  };
+}
+
+function described({ event }: Recorded, before: SessionRow): Partial<SessionRow> {
+  if (event.detail?.$case !== "session_detail") return {};
+  const { labels, upstream_version } = event.detail.value;
+  const added = Object.entries(labels).map(([name, value]) => [key(name), longText(value)]);
+  return {
+    ...(added.length > 0 && { labels: { ...before.labels, ...Object.fromEntries(added) } }),
+    ...(upstream_version !== "" && { upstream_version: text(upstream_version) }),
+  };
+}

@@ -1,0 +1,64 @@
+import { State as StateV1 } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { SkaffoldState } from "./state.ts";
+import { toV1Message } from "./to-v1-state.ts";
+import { toV2Message } from "./to-v2-state.ts";
+
+const busy = new Set(["In Progress", "InProgress", "Started"]);
+
+/**
+ * Names the statuses that Skaffold's own answer has otherwise than the fold. Only at rest: an answer can't be tied to a
+ * place in the events while they flow.
+ */
+export function drift(state: SkaffoldState, { detail }: Event): readonly string[] {
+  if (detail?.$case !== "session_detail") return [];
+  const { v1, v2 } = detail.value.states;
+  return [
+    ...differences("v1", statuses(toV1Message(state)), v1 && decoded(StateV1, v1)),
+    ...differences("v2", statuses(toV2Message(state)), v2 && decoded(StateV2, v2)),
+  ];
+}
+
+type Statuses = Readonly<Record<string, string>>;
+
+function differences(api: string, folded: Statuses, told: Statuses | undefined): string[] {
+  if (told === undefined || !atRest(folded) || !atRest(told)) return [];
+  const names = new Set([...Object.keys(folded), ...Object.keys(told)]);
+  return [...names].filter((name) => folded[name] !== told[name]).map((name) => `${api} ${name}`);
+}
+
+function atRest(statuses: Statuses): boolean {
+  return !Object.values(statuses).some((status) => busy.has(status));
+}
+
+/** Undefined for bytes that can't be read, and before there is a runner. */
+function decoded<S extends StateV1 | StateV2>(
+  type: { readonly decode: (bytes: Uint8Array) => S },
+  bytes: Uint8Array,
+): Statuses | undefined {
+  try {
+    const state = type.decode(bytes);
+    return state.buildState === undefined ? undefined : statuses(state);
+  } catch {
+    return undefined;
+  }
+}
+
+function statuses(state: StateV1 | StateV2): Statuses {
+  const { buildState, testState, deployState, statusCheckState, fileSyncState } = state;
+  const phases: Readonly<Record<string, { readonly status: string } | undefined>> = {
+    testState,
+    deployState,
+    statusCheckState,
+    fileSyncState,
+    renderState: "renderState" in state ? state.renderState : undefined,
+    verifyState: "verifyState" in state ? state.verifyState : undefined,
+    execState: "execState" in state ? state.execState : undefined,
+  };
+  return Object.fromEntries([
+    ...Object.entries(buildState?.artifacts ?? {}).map(([name, status]) => [`artifact ${name}`, status]),
+    ...Object.entries(statusCheckState?.resources ?? {}).map(([name, status]) => [`resource ${name}`, status]),
+    ...Object.entries(phases).flatMap(([name, phase]) => (phase === undefined ? [] : [[name, phase.status]])),
+  ]);
+}

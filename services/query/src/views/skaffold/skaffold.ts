@@ -1,0 +1,18 @@
+import { fold } from "../states/fold.ts";
+import { drift } from "./drift.ts";
+import { evolve, foldVersion, initialState, type SkaffoldState } from "./evolve.ts";
+import { tables } from "./rows.ts";
+import { toV1State } from "./to-v1-state.ts";
+import { toV2State } from "./to-v2-state.ts";
+
+export const skaffold = fold<SkaffoldState>({
+  version: foldVersion,
+  initial: initialState,
+  evolve,
+  collections: {
+    v1: (state) => [{ key: "state", bytes: toV1State(state) }],
+    v2: (state) => [{ key: "state", bytes: toV2State(state) }],
+  },
+  tables,
+  drift,
+});

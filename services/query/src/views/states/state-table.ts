@@ -1,0 +1,40 @@
+import type { Tx } from "../../db/database.ts";
+import type { Schema } from "../../db/schema.ts";
+import { remove, type Table, upsert } from "../../db/table.ts";
+
+export type OfSession = { readonly session: string; readonly source: string };
+
+export type StateChange<State> = {
+  readonly of: OfSession;
+  readonly before: State | undefined;
+  readonly after: State;
+};
+
+/** States as rows, for SQL: the rows of a session are at any time those of its state. */
+export type StateTable<State> = {
+  readonly name: keyof Schema & string;
+  readonly write: (tx: Tx, changes: readonly StateChange<State>[]) => Promise<void>;
+};
+
+export function stateTable<State, Row>(
+  table: Table<Row>,
+  rowsOf: (state: State, of: OfSession) => readonly Row[],
+): StateTable<State> {
+  const byKey = (state: State, of: OfSession) =>
+    new Map(rowsOf(state, of).map((row) => [JSON.stringify(table.key.map((column) => row[column])), row]));
+  return {
+    name: table.name,
+    async write(tx, changes) {
+      const put: Row[] = [];
+      const gone: Row[] = [];
+      for (const { of, before, after } of changes) {
+        const old = before === undefined ? new Map<string, Row>() : byKey(before, of);
+        const now = byKey(after, of);
+        for (const [key, row] of now) if (JSON.stringify(old.get(key)) !== JSON.stringify(row)) put.push(row);
+        for (const [key, row] of old) if (!now.has(key)) gone.push(row);
+      }
+      await remove(tx, table, gone);
+      await upsert(tx, table, put);
+    },
+  };
+}

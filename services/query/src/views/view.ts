@@ -1,0 +1,33 @@
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
+import type { Tx } from "../db/database.ts";
+import type { Schema } from "../db/schema.ts";
+
+/**
+ * A view on the log. What it writes depends on the events alone, never on how they were cut into batches; its tables
+ * and the checkpoint change in one transaction, so it sees every event once.
+ */
+export type View = {
+  readonly name: string;
+  /** Raised when the same events would give other rows: the tables are then rebuilt from the log. */
+  readonly version: number;
+  /** Its tables that hold rows of sessions; session.erased empties them of the session. */
+  readonly sessionTables: readonly (keyof Schema)[];
+  readonly apply: (tx: Tx, batch: readonly Recorded[], notice: Notice) => Promise<void>;
+};
+
+/** What is worth telling once the batch is committed. */
+export type Notice = (observation: Observation) => void;
+
+export type Observation = {
+  readonly what: "fold_drift";
+  readonly source: string;
+  readonly session: string;
+  readonly position: number;
+  /** Where fold and upstream differ, for example "v1 deployState". */
+  readonly fields: readonly string[];
+};
+
+export function sourceColumns(source: string) {
+  return { source, ...sourceParts(source as SourceName) };
+}

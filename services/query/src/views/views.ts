@@ -1,0 +1,22 @@
+import { events } from "./events/events.ts";
+import { folds } from "./folds.ts";
+import { operations } from "./operations/operations.ts";
+import { sessions } from "./sessions/sessions.ts";
+import { sources } from "./sources/sources.ts";
+import { states } from "./states/states.ts";
+import type { View } from "./view.ts";
+
+export type ViewOptions = {
+  /** Rows in `events` for log and terminal text too. */
+  readonly textRows: boolean;
+};
+
+export function views(options: ViewOptions): readonly View[] {
+  return [sources, sessions, events(options), operations, states(folds)];
+}
+
+/** Names what wrote the tables; with another text they are rebuilt from the log. */
+export function projectionVersion(all: readonly View[]): string {
+  const parts = all.map(({ name, version }) => `${name}.${version}`);
+  return [...parts, ...Object.entries(folds).map(([name, { version }]) => `${name}.${version}`)].join(" ");
+}
