@@ -1,0 +1,43 @@
+import type { Moment } from "../upstreams/upstream.ts";
+import { momentKey } from "./moment.ts";
+
+/**
+ * What the log has of one channel already, as a multiset: a repeated frame is dropped as often as it was recorded. The
+ * key is the SHA-256 of the bytes as recorded, which hold the upstream's own time too.
+ */
+export type KnownFrames = {
+  /** Recorded from an earlier connection: this one may repeat it. */
+  addEarlier(sha: string): void;
+  /** Recorded from this very connection: the tap may push it again, at the very time that it had then. */
+  addOfThis(sha: string, at: Moment | undefined): void;
+  /** True if the frame is known, which uses up one of its kind. */
+  take(sha: string, at: Moment): boolean;
+  readonly size: number;
+};
+
+export function knownFrames(): KnownFrames {
+  const counts = new Map<string, number>();
+  let size = 0;
+  const add = (key: string) => {
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    size++;
+  };
+  const takeKey = (key: string): boolean => {
+    const count = counts.get(key);
+    if (count === undefined) return false;
+    if (count === 1) counts.delete(key);
+    else counts.set(key, count - 1);
+    size--;
+    return true;
+  };
+  return {
+    addEarlier: (sha) => add(sha),
+    addOfThis: (sha, at) => add(pushedKey(sha, at)),
+    take: (sha, at) => size > 0 && (takeKey(pushedKey(sha, at)) || takeKey(sha)),
+    get size() {
+      return size;
+    },
+  };
+}
+
+const pushedKey = (sha: string, at: Moment | undefined) => `${sha}@${momentKey(at)}`;
