@@ -93,17 +93,16 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
   }
 
   function take({ body }: PushResponse): void {
-    switch (body?.$case) {
-      case "welcome":
-        welcome = body.value;
-        spill.commit(welcome.committed);
-        log.info({ source: welcome.source, committed: welcome.committed, tap: spill.hello().tap }, "recorded");
-        options.welcomed?.(welcome);
-        return void sendItems(spill, welcome.committed + 1n, box, signal);
-      case "committed":
-        return spill.commit(body.value.index);
-      case "control":
-        return void answer(body.value);
+    if (body?.$case === "welcome") {
+      welcome = body.value;
+      spill.commit(welcome.committed);
+      log.info({ source: welcome.source, committed: welcome.committed, tap: spill.hello().tap }, "recorded");
+      options.welcomed?.(welcome);
+      void sendItems(spill, welcome.committed + 1n, box, signal);
+    } else if (body?.$case === "committed") {
+      spill.commit(body.value.index);
+    } else if (body?.$case === "control") {
+      void answer(body.value);
     }
   }
 

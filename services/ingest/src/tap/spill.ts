@@ -192,7 +192,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     const inMemoryFirst = firstKeyFrom(memory, index) ?? nextIndex;
     const onDisk = [...segments, ...(writer === undefined ? [] : [writer.segment()])];
     const firsts = onDisk.filter(({ last }) => last >= index).map(({ first }) => (first < index ? index : first));
-    return firsts.reduce((least, first) => (first < least ? first : least), inMemoryFirst);
+    return firsts.concat(inMemoryFirst).sort((a, b) => (a < b ? -1 : 1))[0] ?? nextIndex;
   }
 
   async function* read(from: bigint, signal: AbortSignal): AsyncGenerator<Item, void> {
