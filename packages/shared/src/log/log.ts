@@ -25,6 +25,8 @@ export type Cursor = {
   readonly ordinals: Readonly<Record<string, number>>;
   /** Last frame ordinal by channel. */
   readonly frames: Readonly<Record<string, number>>;
+  /** Channels of the present connection that are past the repeat which a connection may begin with. */
+  readonly settled?: readonly string[];
 };
 
 /** A source's last message, read from the stream's leader. */

@@ -1,0 +1,123 @@
+import { Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { encodeEvent } from "@tapedeck/shared/events/codec";
+import type { Cursor, NewMessage } from "@tapedeck/shared/log/log";
+import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { Fact, Moment } from "../upstreams/upstream.ts";
+
+/** Where Tapedeck itself speaks; counted through all sessions of a source. */
+export const ownChannel = "tapedeck";
+
+/** What record adds to a fact. */
+export type Observed = {
+  readonly observedAt: Moment;
+  /** It happened at some time after this. */
+  readonly notBefore?: Moment;
+  readonly injected?: boolean;
+  readonly redacted?: number;
+};
+
+/** A message for the log, and the event that it carries. */
+export type Numbered = { readonly message: NewMessage; readonly event: Event };
+
+/**
+ * Gives events their place: session, ordinals without holes, ids, and the cursor that each message carries. Whatever it
+ * numbers has to be appended to the writer in that order.
+ */
+export type Numbering = {
+  readonly session: string;
+  /** Last ordinal of a channel in this session. */
+  ordinal(channel: string): number;
+  /** A new session: every channel but Tapedeck's own starts from 1 again. */
+  begin(session: string): void;
+  /** All events of one frame; the first carries the original. */
+  frame(channel: string, facts: readonly Fact[], original: Event["original"], observed: Observed): Numbered[];
+  /** A later event of the channel's last frame. */
+  laterPart(channel: string, part: number, fact: Fact, observed: Observed): Numbered;
+  /** Something that Tapedeck says, about a session or, when that is empty, about the source. */
+  own(session: string, fact: Fact, observed: Observed): Numbered;
+  /** A new connection: its channels begin with a repeat. */
+  unsettle(): void;
+  /** The channel is past its repeat; the messages from here on say so. */
+  settle(channel: string): void;
+  isSettled(channel: string): boolean;
+};
+
+export function numbering(source: SourceName, from: Cursor | undefined): Numbering {
+  let session = from?.session ?? "";
+  let ordinals: Record<string, number> = { ...from?.ordinals };
+  let frames: Record<string, number> = { ...from?.frames };
+  let settled: readonly string[] = from?.settled ?? [];
+
+  const number = (
+    channel: string,
+    of: string,
+    part: number,
+    fact: Fact,
+    observed: Observed,
+    original: Event["original"],
+  ) => {
+    const ordinal = (ordinals[channel] ?? 0) + 1;
+    ordinals = { ...ordinals, [channel]: ordinal };
+    if (part === 0) frames = { ...frames, [channel]: (frames[channel] ?? 0) + 1 };
+    const event: Event = {
+      ...base,
+      ...told(fact),
+      id: channel === ownChannel ? `${source}.${channel}.${ordinal}` : `${session}.${channel}.${ordinal}`,
+      source,
+      session: of,
+      channel,
+      ordinal: BigInt(ordinal),
+      frame_ordinal: BigInt(frames[channel] ?? 0),
+      part,
+      occurred_at: fact.occurredAt ?? observed.observedAt,
+      time_source: timeSource(fact, observed),
+      not_before: observed.notBefore,
+      observed_at: observed.observedAt,
+      injected: observed.injected ?? false,
+      redacted: observed.redacted ?? 0,
+      original,
+    };
+    const cursor: Cursor = { session, ordinals, frames, ...(settled.length > 0 && { settled }) };
+    return { event, message: { subject: eventSubject(source, channel, fact.kind), event: encodeEvent(event), cursor } };
+  };
+
+  return {
+    get session() {
+      return session;
+    },
+    ordinal: (channel) => ordinals[channel] ?? 0,
+    begin(id) {
+      session = id;
+      ordinals = pick(ordinals, ownChannel);
+      frames = pick(frames, ownChannel);
+    },
+    frame: (channel, facts, original, observed) =>
+      facts.map((fact, part) => number(channel, session, part, fact, observed, part === 0 ? original : undefined)),
+    laterPart: (channel, part, fact, observed) => number(channel, session, part, fact, observed, undefined),
+    own: (of, fact, observed) => number(ownChannel, of, 0, fact, observed, undefined),
+    unsettle() {
+      settled = [];
+    },
+    settle(channel) {
+      if (!settled.includes(channel)) settled = [...settled, channel];
+    },
+    isSettled: (channel) => settled.includes(channel),
+  };
+}
+
+const base = Event.create();
+
+function told({ kind, subject = "", outcome = 0, error, summary, operation, inferred = false, detail }: Fact) {
+  return { kind, subject, outcome, error, summary, operation, inferred, detail };
+}
+
+function timeSource({ occurredAt }: Fact, { notBefore }: Observed): Event["time_source"] {
+  if (notBefore !== undefined) return TimeSource.TIME_SOURCE_INTERVAL;
+  return occurredAt === undefined ? TimeSource.TIME_SOURCE_OBSERVED : TimeSource.TIME_SOURCE_UPSTREAM;
+}
+
+function pick(numbers: Readonly<Record<string, number>>, name: string): Record<string, number> {
+  const number = numbers[name];
+  return number === undefined ? {} : { [name]: number };
+}
