@@ -1,4 +1,5 @@
 import { backoff, pause } from "../streams/pause.ts";
+import { unlessAborted } from "../streams/unless-aborted.ts";
 import type { FollowOptions, LogReader, ReadFrom, Recorded } from "./log.ts";
 import { subjectMatcher } from "./subject-match.ts";
 import type { Tail } from "./tail.ts";
@@ -27,7 +28,7 @@ export async function* followLog(
   /** Undefined when the log is away; then a while has passed. */
   const ask = async (question: () => Promise<number>): Promise<number | undefined> => {
     try {
-      const answer = await question();
+      const answer = await unlessAborted(question(), signal);
       retry.reset();
       return answer;
     } catch {

@@ -1,18 +1,21 @@
 import { backoff, pause } from "../streams/pause.ts";
 import type { Turns } from "../streams/turns.ts";
+import { unlessAborted } from "../streams/unless-aborted.ts";
 import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type StreamAccess } from "./consumer.ts";
-import { decodeDelivered, type Warn } from "./decode.ts";
+import type { Decode, Warn } from "./decode.ts";
 import type { ReadFrom, Recorded } from "./log.ts";
 
 export type HistoryDeps = StreamAccess & {
   readonly turns: Turns;
   readonly lastMatch: (subjects: readonly string[]) => Promise<number>;
+  readonly decode: Decode;
   readonly warn: Warn;
 };
 
 /** One turn reads this much at most, so that a reader that stops asking holds no more. One message always fits. */
-const batchMessages = 256;
 const batchBytes = 1024 * 1024;
+const largestBatch = 256;
+const firstBatch = 64;
 
 /** What was read and is not asked for is dropped after this time, and read again when it is. */
 const holdMs = 5_000;
@@ -24,10 +27,11 @@ export async function* readHistory(
   untilSeq: number,
   signal: AbortSignal,
 ): AsyncGenerator<Recorded, void> {
-  const { turns, lastMatch, warn } = deps;
+  const { turns, lastMatch, decode, warn } = deps;
   const retry = backoff(50, 2_000);
   let reading: Reading | undefined;
   let done = afterSeq;
+  let size = firstBatch;
   try {
     while (done < untilSeq && !signal.aborted) {
       let batch: Batch;
@@ -35,11 +39,12 @@ export async function* readHistory(
       const endTurn = await turns.take(signal);
       if (endTurn === undefined) return;
       try {
-        reading ??= { consumer: await addConsumer(deps, done, subjects), delivered: 0 };
-        batch = await readBatch(deps, reading, signal);
+        reading ??= { consumer: await unlessAborted(addConsumer(deps, done, subjects), signal), delivered: 0 };
+        batch = await readBatch(deps, reading, size, signal);
         // Whoever waits has a turn now; a consumer kept meanwhile would be one more than there are turns.
         if (turns.waiting > 0) reading = forget(deps, reading);
-        complete = batch.drained && (await lastMatch(subjects)) <= (batch.messages.at(-1)?.seq ?? done);
+        complete =
+          batch.drained && (await unlessAborted(lastMatch(subjects), signal)) <= (batch.messages.at(-1)?.seq ?? done);
       } catch (err) {
         reading = undefined;
         if (err instanceof ForgottenError || signal.aborted) continue;
@@ -56,12 +61,14 @@ export async function* readHistory(
       using held = hold(batch.messages);
       for (let message = held.next(); message !== undefined; message = held.next()) {
         if (message.seq > untilSeq || signal.aborted) return;
-        const recorded = decodeDelivered(message, warn);
+        const recorded = decode(message);
         if (recorded !== undefined) yield recorded;
         done = message.seq;
       }
       if (held.dropped) reading = forget(deps, reading);
       else if (complete) return;
+      // Who asks once in a while would otherwise read the same messages again and again.
+      size = held.dropped ? 1 : Math.min(largestBatch, size * 2);
     }
   } finally {
     forget(deps, reading);
@@ -74,10 +81,10 @@ class ForgottenError extends Error {}
 /** A consumer, and how many messages it has delivered to us. */
 type Reading = { readonly consumer: Consumer; delivered: number };
 
-type Batch = { readonly messages: readonly Delivered[]; readonly drained: boolean };
+type Batch = { readonly messages: Delivered[]; readonly drained: boolean };
 
-async function readBatch(deps: HistoryDeps, reading: Reading, signal: AbortSignal): Promise<Batch> {
-  const batch = await pullOnce(deps, reading, { batch: batchMessages, max_bytes: batchBytes }, signal);
+async function readBatch(deps: HistoryDeps, reading: Reading, size: number, signal: AbortSignal): Promise<Batch> {
+  const batch = await pullOnce(deps, reading, { batch: size, max_bytes: batchBytes }, signal);
   if (batch.messages.length > 0 || batch.drained) return batch;
   return pullOnce(deps, reading, { batch: 1 }, signal); // the next one is larger than a batch
 }
@@ -121,18 +128,17 @@ function forget({ jsm, streamName }: HistoryDeps, reading: Reading | undefined):
 }
 
 /** Gives messages one after another, and lets go of all when nobody has asked for a while. */
-function hold(messages: readonly Delivered[]) {
-  let held: readonly Delivered[] = messages;
+function hold(messages: Delivered[]) {
   let index = 0;
   let dropped = false;
   const timer = setTimeout(() => {
-    dropped = index < held.length;
-    held = [];
+    dropped = index < messages.length;
+    messages.length = 0; // in place: whoever is suspended between two messages keeps the array
   }, holdMs).unref();
   return {
     next(): Delivered | undefined {
       timer.refresh();
-      return held[index++];
+      return messages[index++];
     },
     get dropped() {
       return dropped;

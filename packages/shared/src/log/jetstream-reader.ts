@@ -1,23 +1,26 @@
 import type { MsgRequest } from "@nats-io/jetstream";
 import { type Turns, turns } from "../streams/turns.ts";
 import type { StreamAccess } from "./consumer.ts";
-import type { Warn } from "./decode.ts";
+import { decoder, type Warn } from "./decode.ts";
 import { followLog } from "./follow.ts";
 import { readHistory } from "./history.ts";
-import { currentEpoch } from "./jetstream.ts";
 import type { LogReader } from "./log.ts";
+import type { RingLimits } from "./ring.ts";
 import { withoutCovered } from "./subject-match.ts";
+import { everySubject } from "./subjects.ts";
 import { openTail, type Tail } from "./tail.ts";
 
 export type ReaderDeps = StreamAccess & {
   readonly epoch: string;
   readonly warn: Warn;
   readonly historyReaders: number;
+  readonly limits?: RingLimits;
 };
 
 export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promise<void> } {
   const { jsm, streamName, epoch } = deps;
   const warn = seldom(deps.warn);
+  const decode = decoder(deps.warn);
   const historyTurns: Turns = turns(deps.historyReaders);
   let tail: Tail | undefined;
 
@@ -27,15 +30,15 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
   };
 
   const lastMatch: LogReader["lastMatch"] = async (subjects) => {
-    // Not the stream's last sequence when all is asked for: its message may be gone.
-    const lasts = withoutCovered(subjects.length === 0 ? [">"] : subjects).map((subject) =>
+    // All: not the stream's last sequence, whose message may be gone, and not ">", which finds nothing then (2.15.1).
+    const lasts = withoutCovered(subjects.length === 0 ? [everySubject] : subjects).map((subject) =>
       jsm.streams.getMessage(streamName, { last_by_subj: subject }),
     );
     return Math.max(...(await Promise.all(lasts)).map((message) => message?.seq ?? 0));
   };
 
   const history: LogReader["history"] = (from, untilSeq, signal) =>
-    readHistory({ ...deps, warn, turns: historyTurns, lastMatch }, from, untilSeq, signal);
+    readHistory({ ...deps, warn, decode, turns: historyTurns, lastMatch }, from, untilSeq, signal);
 
   return {
     epoch,
@@ -50,7 +53,7 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
     },
 
     follow(from, options) {
-      tail ??= openTail({ ...deps, warn, epochOf: currentEpoch });
+      tail ??= openTail({ ...deps, warn, decode });
       return followLog({ tail, bounds, lastMatch, history }, from, options);
     },
 

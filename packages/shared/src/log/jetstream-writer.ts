@@ -1,7 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { headers, type MsgHdrs, type NatsConnection, nuid, RequestError } from "nats";
 import type { SourceName } from "../source.ts";
-import type { Cursor, LastOfSource, LogWriter, NewMessage, Published, WriterMark } from "./log.ts";
+import type { Cursor, LogWriter, NewMessage, Published, WriterMark } from "./log.ts";
 import { sourceFilter } from "./subjects.ts";
 
 export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
@@ -128,5 +128,3 @@ function readMark(header: MsgHdrs, source: SourceName): WriterMark {
 function hasNoResponders(cause: unknown): boolean {
   return cause instanceof RequestError && cause.isNoResponders();
 }
-
-export type { LastOfSource };

@@ -1,27 +1,155 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { connect, type NatsConnection } from "nats";
-import { afterAll, beforeAll } from "vitest";
-import { startTestNats, type TestNats } from "../testing/nats.ts";
-import { openLog } from "./jetstream.ts";
-import { logContract } from "./log.contract.ts";
-import { streamName } from "./subjects.ts";
+import { connect } from "nats";
+import { describe, expect, test } from "vitest";
+import { sourceName } from "../source.ts";
+import { acknowledged, testMessage, testWriter } from "../testing/log-messages.ts";
+import { startTestNats } from "../testing/nats.ts";
+import { until } from "../testing/until.ts";
+import { LogUnusableError, type OpenLogOptions, openLog } from "./jetstream.ts";
+import { logContract, take } from "./log.contract.ts";
+import { LogReplacedError } from "./log.ts";
+import { eventSubject, streamName } from "./subjects.ts";
 
-let server: TestNats;
-let nc: NatsConnection;
+const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
-beforeAll(async () => {
-  server = await startTestNats();
-  nc = await connect({ servers: server.url });
+/** A server of its own: a stream that is deleted and made again at once can come back with old messages (2.15.1). */
+async function serve() {
+  const server = await startTestNats();
+  const nc = await connect({ servers: server.url });
+  const { streams } = await jetstreamManager(nc);
+  return {
+    nc,
+    streams,
+    async [Symbol.asyncDispose]() {
+      await nc.close();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function open(options: OpenLogOptions = {}) {
+  const served = await serve();
+  const log = await openLog(served.nc, { syncKnown: true, ...options });
+  return {
+    ...served,
+    ...log,
+    async [Symbol.asyncDispose]() {
+      await log[Symbol.asyncDispose]();
+      await served[Symbol.asyncDispose]();
+    },
+  };
+}
+
+logContract("JetStream", open);
+
+describe("opening", () => {
+  test("processes that make the log at the same time agree on its epoch, and it stays", async () => {
+    await using server = await serve();
+    const epochs = await Promise.all(Array.from({ length: 8 }, async () => (await openLog(server.nc)).epoch));
+    expect(epochs[0]).toMatch(/^[0-9a-z]{6}$/);
+    expect(new Set([...epochs, (await openLog(server.nc, { create: false })).epoch]).size).toBe(1);
+  });
+
+  test("a log that is not there is made only when asked", async () => {
+    await using server = await serve();
+    await expect(openLog(server.nc, { create: false })).rejects.toThrow(
+      "there is no stream TAPEDECK on this nats-server yet.",
+    );
+  });
+
+  test("somebody else's stream is refused", async () => {
+    await using server = await serve();
+    await server.streams.add({ name: streamName, subjects: ["other.>"] });
+    await expect(openLog(server.nc)).rejects.toThrow(LogUnusableError);
+  });
+
+  test("an old nats-server is refused with one sentence", async () => {
+    await using old = await oldServer("2.11.9");
+    const connection = await connect({ servers: old.address, reconnect: false });
+    await expect(openLog(connection)).rejects.toThrow(
+      "nats-server 2.11.9 is too old for Tapedeck: install 2.12 or newer.",
+    );
+    await connection.close();
+  });
+
+  test("says that durability can't be known, unless it is", async () => {
+    const warnings: string[] = [];
+    await using _log = await open({ warn: (message) => warnings.push(message), syncKnown: false });
+    expect(warnings).toEqual([expect.stringContaining("sync_interval: always")]);
+  });
 });
 
-afterAll(async () => {
-  await nc.close();
-  await server[Symbol.asyncDispose]();
+describe("what should not be there", () => {
+  test("a message that is no event is told and skipped, in history and live", async () => {
+    const warnings: unknown[] = [];
+    await using log = await open({ warn: (_message, fields) => warnings.push(fields?.seq) });
+    const abort = new AbortController();
+    const writer = testWriter(log.writer, alice);
+    const noEvent = () => log.nc.request(eventSubject(alice, "v1", "build.started"), new Uint8Array([255, 255, 255]));
+    await noEvent();
+    const caughtUp = Promise.withResolvers<number>();
+    const events = log.reader.follow(
+      { afterSeq: 0, subjects: [] },
+      { signal: abort.signal, caughtUp: caughtUp.resolve },
+    );
+    const first = events.next();
+    await caughtUp.promise;
+    await noEvent();
+    acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 1)], 2));
+    expect((await first).value?.seq).toBe(3);
+    abort.abort();
+    expect(new Set(warnings)).toEqual(new Set([1, 2]));
+    await expect(writer.append(1)).rejects.toThrow("wrong-sequence");
+  });
+
+  test("messages that vanish, the last ones too, are not waited for", async () => {
+    await using log = await open();
+    await testWriter(log.writer, alice).append(10);
+    for (const seq of [4, 9, 10]) await log.streams.deleteMessage(streamName, seq);
+    const signal = new AbortController().signal;
+    const left = await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, 10, signal));
+    expect(left.map(({ seq }) => seq)).toEqual([1, 2, 3, 5, 6, 7, 8]);
+    const caughtUp = Promise.withResolvers<number>();
+    const abort = new AbortController();
+    const options = { signal: abort.signal, caughtUp: caughtUp.resolve };
+    const following = take(log.reader.follow({ afterSeq: 0, subjects: [] }, options), 8);
+    expect(await caughtUp.promise).toBe(10);
+    acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 11)], 8));
+    expect((await following).at(-1)?.seq).toBe(11);
+    abort.abort();
+  });
+
+  test("a message with a time to live goes, the others stay", async () => {
+    await using log = await open();
+    const text = { ...testMessage(alice, 1, { kind: "log.written" }), ttlSeconds: 1 };
+    acknowledged(await log.writer.publish(alice, "w1", [text, testMessage(alice, 2)], 0));
+    await until(async () => (await log.reader.bounds()).firstSeq === 2, { message: "the text to go" });
+    expect((await log.writer.lastOf(alice))?.seq).toBe(2);
+  });
+
+  test("following ends with an error when the log is made anew", async () => {
+    await using log = await open();
+    const caughtUp = Promise.withResolvers<number>();
+    const options = { signal: new AbortController().signal, caughtUp: caughtUp.resolve };
+    const next = log.reader.follow({ afterSeq: 0, subjects: [] }, options).next();
+    const failed = expect(next).rejects.toThrow(LogReplacedError);
+    await caughtUp.promise;
+    await log.streams.delete(streamName);
+    await openLog(log.nc);
+    await failed;
+  });
 });
 
-logContract("JetStream", async () => {
-  await (await import("@nats-io/jetstream"))
-    .jetstreamManager(nc)
-    .then((jsm) => jsm.streams.delete("TAPEDECK").catch(() => {}));
-  return openLog(nc, { syncKnown: true });
-});
+/** Says hello as a nats-server of another version. */
+async function oldServer(version: string) {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (data) => data.includes("PING") && socket.write("PONG\r\n"));
+    socket.write(`INFO ${JSON.stringify({ server_id: "x", version, headers: true, max_payload: 8388608 })}\r\n`);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  return { address: `127.0.0.1:${port}`, [Symbol.asyncDispose]: async () => void server.close() };
+}

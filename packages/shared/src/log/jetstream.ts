@@ -1,8 +1,10 @@
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
+import { epochKey, epochOf, newEpoch } from "./epoch.ts";
 import { jetstreamReader } from "./jetstream-reader.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
 import type { LogReader, LogWriter } from "./log.ts";
+import type { RingLimits } from "./ring.ts";
 import { streamName as defaultStreamName, everySubject } from "./subjects.ts";
 
 /** The log can't be used as it is; the message is one sentence for people. */
@@ -14,8 +16,6 @@ export type OpenLogOptions = {
   /** Make the stream when it is missing. Default true. */
   readonly create?: boolean;
   readonly streamName?: string;
-  /** Filter of the stream, for tests that put several logs on one server. */
-  readonly subjects?: readonly string[];
   readonly replicas?: number;
   /** How long one request may take before its outcome counts as unknown. Default 2,000. */
   readonly timeoutMs?: number;
@@ -23,6 +23,8 @@ export type OpenLogOptions = {
   readonly syncKnown?: boolean;
   /** How many pulls of history may run at once in this process; the rest wait their turn. Default 256. */
   readonly historyReaders?: number;
+  /** What the shared tail keeps of the newest events. Default 4,096 events and 32 MiB. */
+  readonly ring?: RingLimits;
   readonly warn?: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 };
 
@@ -32,7 +34,6 @@ export type Log = AsyncDisposable & {
   readonly reader: LogReader;
 };
 
-const epochKey = "tapedeck-epoch";
 const streamExists = 10058;
 
 /**
@@ -45,7 +46,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
   refuseOldServer(nc);
   const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
   const info = (create ? await ensureStream(jsm, streamName, options) : undefined) ?? (await find(jsm, streamName));
-  const epoch = epochOf(info, streamName);
+  const epoch = checkedEpoch(info, streamName);
   if (!options.syncKnown) {
     warn(
       "can't tell whether this nats-server syncs every message to disk: set `jetstream { sync_interval: always }` in its configuration",
@@ -64,6 +65,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
     timeoutMs,
     warn,
     historyReaders: options.historyReaders ?? 256,
+    ...(options.ring && { limits: options.ring }),
   });
   return {
     epoch,
@@ -83,11 +85,11 @@ function refuseOldServer(nc: NatsConnection): void {
 async function ensureStream(
   jsm: JetStreamManager,
   name: string,
-  { subjects = [everySubject], replicas = 1 }: OpenLogOptions,
+  { replicas = 1 }: OpenLogOptions,
 ): Promise<StreamInfo | undefined> {
   const config: Partial<StreamConfig> & { name: string } = {
     name,
-    subjects: [...subjects],
+    subjects: [everySubject],
     storage: "file",
     num_replicas: replicas,
     allow_atomic: true,
@@ -112,8 +114,9 @@ async function find(jsm: JetStreamManager, name: string): Promise<StreamInfo> {
   }
 }
 
-function epochOf({ config }: StreamInfo, name: string): string {
-  const epoch = config.metadata?.[epochKey];
+function checkedEpoch(info: StreamInfo, name: string): string {
+  const { config } = info;
+  const epoch = epochOf(info);
   if (epoch === undefined) {
     throw new LogUnusableError(
       `the stream ${name} on this nats-server was not made by Tapedeck: it has no ${epochKey}.`,
@@ -123,11 +126,6 @@ function epochOf({ config }: StreamInfo, name: string): string {
     if (!config[option]) throw new LogUnusableError(`the stream ${name} has ${option} switched off: switch it on.`);
   }
   return epoch;
-}
-
-/** Reads the epoch that the stream has now; undefined when it is gone. */
-export function currentEpoch(info: StreamInfo): string | undefined {
-  return info.config.metadata?.[epochKey];
 }
 
 function unusable(cause: unknown, name: string): Error {
@@ -145,9 +143,4 @@ function unusable(cause: unknown, name: string): Error {
 
 function codeOf(error: unknown): number | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "number" ? error.code : undefined;
-}
-
-/** Six random characters of 0-9 a-z. */
-function newEpoch(): string {
-  return Array.from(crypto.getRandomValues(new Uint32Array(6)), (random) => (random % 36).toString(36)).join("");
 }

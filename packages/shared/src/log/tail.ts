@@ -1,4 +1,3 @@
-import type { StreamInfo } from "@nats-io/jetstream";
 import { backoff, pause } from "../streams/pause.ts";
 import {
   addConsumer,
@@ -9,7 +8,8 @@ import {
   pull,
   type StreamAccess,
 } from "./consumer.ts";
-import { decodeDelivered, type Warn } from "./decode.ts";
+import type { Decode, Warn } from "./decode.ts";
+import { epochOf } from "./epoch.ts";
 import { LogReplacedError, type Recorded } from "./log.ts";
 import { type Ring, type RingLimits, ring } from "./ring.ts";
 
@@ -26,7 +26,7 @@ export type Tail = AsyncDisposable & {
 
 export type TailDeps = StreamAccess & {
   readonly epoch: string;
-  readonly epochOf: (info: StreamInfo) => string | undefined;
+  readonly decode: Decode;
   readonly warn: Warn;
   readonly limits?: RingLimits;
 };
@@ -43,7 +43,7 @@ const pullRequest = {
 };
 
 export function openTail(deps: TailDeps): Tail {
-  const { nc, jsm, streamName, epoch, epochOf, warn, limits = { entries: 4_096, bytes: 32 * 1024 * 1024 } } = deps;
+  const { nc, jsm, streamName, epoch, decode, warn, limits = { entries: 4_096, bytes: 32 * 1024 * 1024 } } = deps;
   const closing = new AbortController();
   const waiting = new Set<() => void>();
   let entries: Ring<TailEntry> | undefined;
@@ -70,7 +70,7 @@ export function openTail(deps: TailDeps): Tail {
 
   const accept = (message: Delivered) => {
     if (message.seq <= last || entries === undefined) return;
-    const recorded = decodeDelivered(message, warn);
+    const recorded = decode(message);
     last = message.seq;
     if (recorded !== undefined) {
       entries.push({ seq: message.seq, tokens: message.subject.split("."), recorded }, message.data.byteLength);

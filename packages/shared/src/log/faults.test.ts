@@ -1,0 +1,156 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net";
+import { connect } from "nats";
+import { expect, test } from "vitest";
+import { sourceName } from "../source.ts";
+import { acknowledged, testMessage } from "../testing/log-messages.ts";
+import { startTestNats } from "../testing/nats.ts";
+import { until } from "../testing/until.ts";
+import { openLog } from "./jetstream.ts";
+
+const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const forever = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
+
+test("a lost answer leaves the outcome unknown, and the source's last message tells it", async () => {
+  await using server = await startTestNats();
+  await using way = await lossyWay(server.port);
+  const nc = await connect({ servers: way.address, ...forever });
+  const log = await openLog(nc, { timeoutMs: 300, syncKnown: true });
+  acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 1)], 0));
+
+  for (const batch of [[2], [3, 4, 5]]) {
+    const expected = (batch[0] ?? 0) - 1;
+    way.loseAnswers();
+    const published = log.writer.publish(
+      alice,
+      "w1",
+      batch.map((n) => testMessage(alice, n)),
+      expected,
+    );
+    expect((await published).outcome).toBe("unknown");
+    way.cut();
+    const last = await until(() => log.writer.lastOf(alice), { message: "the log to answer again" });
+    expect(last).toMatchObject({
+      seq: batch.at(-1),
+      mark: { writer: "w1", cursor: { ordinals: { v1: batch.at(-1) } } },
+    });
+    // Publishing it again with the same expectation is refused, so nothing is there twice.
+    const again = await log.writer.publish(alice, "w1", [testMessage(alice, expected + 1)], expected);
+    expect(again).toEqual({ outcome: "wrong-sequence" });
+  }
+  await nc.close();
+});
+
+test("no answer and no server: unknown in time, then on with the log as it was", async () => {
+  await using server = await startTestNats({ syncAlways: true });
+  const nc = await connect({ servers: server.url, ...forever });
+  const log = await openLog(nc, { timeoutMs: 200, syncKnown: true });
+  let expected = 0;
+  for (let round = 1; round <= 5; round++) {
+    const messages = [1, 2, 3].map((n) => testMessage(alice, expected + n));
+    if (round > 1) await server.kill();
+    const published = await log.writer.publish(alice, "w1", messages, expected);
+    expect(published.outcome).toBe(round > 1 ? "unknown" : "acknowledged");
+    if (round > 1) await server.restart();
+    // The table of DESIGN 3: what the client still held back may land after the reconnect.
+    const last = await until(() => log.writer.lastOf(alice), { message: "the log to answer again" });
+    expected = last.seq;
+    if (round > 1) {
+      const again = await log.writer.publish(alice, "w1", [testMessage(alice, expected + 1)], expected);
+      if (again.outcome === "acknowledged") expected = again.lastSeq;
+      else expected = (await until(() => log.writer.lastOf(alice), { message: "the last message" })).seq;
+    }
+    expect((await log.writer.lastOf(alice))?.mark.cursor.ordinals.v1).toBe(expected);
+  }
+  const all = await Array.fromAsync(
+    log.reader.history({ afterSeq: 0, subjects: [] }, expected, AbortSignal.timeout(20_000)),
+  );
+  expect(all.map(({ event }) => Number(event.ordinal))).toEqual(Array.from({ length: expected }, (_, i) => i + 1));
+  await nc.close();
+});
+
+test("who follows goes on by itself after kill -9 of the server, without loss or repeats", async () => {
+  await using server = await startTestNats({ syncAlways: true });
+  const nc = await connect({ servers: server.url, ...forever });
+  const log = await openLog(nc, { timeoutMs: 300, syncKnown: true, ring: { entries: 8, bytes: 1e6 } });
+  const abort = new AbortController();
+  const followers = Array.from({ length: 5 }, () => {
+    const seen: number[] = [];
+    const done = (async () => {
+      const events = log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal });
+      for await (const { event } of events) seen.push(Number(event.ordinal));
+    })();
+    return { seen, done };
+  });
+  let expected = 0;
+  for (let round = 0; round < 4; round++) {
+    for (let i = 0; i < 20; i++) {
+      const published = await log.writer.publish(alice, "w1", [testMessage(alice, expected + 1)], expected);
+      expected = acknowledged(published);
+    }
+    if (round % 2 === 0)
+      await until(() => followers.every(({ seen }) => seen.length > 0), { message: "the first event" });
+    await server.kill();
+    await server.restart();
+    await until(() => log.writer.lastOf(alice), { message: "the log to answer again" });
+  }
+  await until(() => followers.every(({ seen }) => seen.length >= expected), { message: "all events to arrive" });
+  abort.abort();
+  for (const { seen, done } of followers) {
+    await done;
+    expect(seen).toEqual(Array.from({ length: expected }, (_, i) => i + 1));
+  }
+  await nc.close();
+});
+
+test("a follower ends at once when its signal aborts, also while the server is away", async () => {
+  await using server = await startTestNats();
+  const nc = await connect({ servers: server.url, ...forever });
+  const log = await openLog(nc, { timeoutMs: 5_000, syncKnown: true });
+  const abort = new AbortController();
+  await server.stop();
+  const next = log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal }).next();
+  const history = log.reader.history({ afterSeq: 0, subjects: [] }, 10, abort.signal).next();
+  abort.abort();
+  const started = performance.now();
+  expect(await next).toEqual({ done: true, value: undefined });
+  expect(await history).toEqual({ done: true, value: undefined });
+  expect(performance.now() - started).toBeLessThan(1_000);
+  await nc.close();
+});
+
+/** A way to the server on which answers can get lost. */
+async function lossyWay(port: number) {
+  const sockets = new Set<Socket>();
+  let losing = false;
+  const server = createServer((near) => {
+    const far = dial(port, "127.0.0.1");
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        sockets.delete(socket);
+        near.destroy();
+        far.destroy();
+      });
+    }
+    near.pipe(far);
+    far.on("data", (data) => losing || near.write(data));
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const cut = () => {
+    losing = false;
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    loseAnswers() {
+      losing = true;
+    },
+    cut,
+    async [Symbol.asyncDispose]() {
+      cut();
+      server.close();
+    },
+  };
+}

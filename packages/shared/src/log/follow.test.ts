@@ -1,0 +1,120 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { Original } from "@tapedeck/proto/tapedeck/v1/event";
+import { connect } from "nats";
+import { expect, test } from "vitest";
+import { type SourceName, sourceName } from "../source.ts";
+import { testWriter } from "../testing/log-messages.ts";
+import { startTestNats } from "../testing/nats.ts";
+import { until } from "../testing/until.ts";
+import { type OpenLogOptions, openLog } from "./jetstream.ts";
+import type { Recorded } from "./log.ts";
+import { sourceFilter } from "./subjects.ts";
+
+const sourceOf = (developer: string) =>
+  sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
+const sources = ["alice", "bob", "carol", "dave"].map(sourceOf);
+const alice = sources[0] as SourceName;
+
+async function open(options: OpenLogOptions = {}) {
+  const server = await startTestNats();
+  const nc = await connect({ servers: server.url });
+  const log = await openLog(nc, { syncKnown: true, ...options });
+  return {
+    ...log,
+    nc,
+    async [Symbol.asyncDispose]() {
+      await log[Symbol.asyncDispose]();
+      await nc.close();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+type Follower = { readonly want: readonly SourceName[]; readonly after: number; readonly seen: Recorded[] };
+
+test("200 followers that begin anywhere, anytime, at any pace see each event once and in order", async () => {
+  // A small ring makes them fall out of it and come back all the time.
+  await using log = await open({ ring: { entries: 16, bytes: 1e6 }, historyReaders: 3 });
+  const abort = new AbortController();
+  const writers = sources.map((source) => ({ source, ...testWriter(log.writer, source) }));
+  const written: { seq: number; source: SourceName }[] = [];
+  const followers: Follower[] = [];
+  const running: Promise<void>[] = [];
+  const caughtUp: number[] = [];
+
+  const subscribe = () => {
+    const want = sources.filter(() => Math.random() < 0.5);
+    const after = Math.floor(Math.random() * (written.length + 1));
+    const follower: Follower = { want, after, seen: [] };
+    const slow = Math.random() < 0.2;
+    followers.push(follower);
+    const options = { signal: abort.signal, caughtUp: (seq: number) => void caughtUp.push(seq) };
+    const events = log.reader.follow({ afterSeq: after, subjects: want.map(sourceFilter) }, options);
+    running.push(
+      (async () => {
+        for await (const recorded of events) {
+          follower.seen.push(recorded);
+          if (slow && Math.random() < 0.05) await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+      })(),
+    );
+  };
+
+  while (followers.length < 200) {
+    const writer = writers[Math.floor(Math.random() * writers.length)];
+    if (writer === undefined) continue;
+    const last = await writer.append(1 + Math.floor(Math.random() * 12));
+    while (written.length < last) written.push({ seq: written.length + 1, source: writer.source });
+    for (let i = Math.floor(Math.random() * 3); i > 0; i--) subscribe();
+  }
+
+  const wanted = ({ want, after }: Follower) =>
+    written.filter(({ seq, source }) => seq > after && (want.length === 0 || want.includes(source)));
+  await until(() => followers.every((follower) => follower.seen.length >= wanted(follower).length), {
+    message: "all events to arrive",
+  });
+  abort.abort();
+  await Promise.all(running);
+  for (const follower of followers) {
+    expect(follower.seen.map(({ seq }) => seq)).toEqual(wanted(follower).map(({ seq }) => seq));
+  }
+  expect(caughtUp.length).toBe(followers.length);
+});
+
+test("readers that stop asking block nobody, hold nothing, and miss nothing", async () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage: () => void = runInNewContext("gc");
+  await using log = await open({ historyReaders: 2, ring: { entries: 64, bytes: 4 * 1024 * 1024 } });
+  const writer = testWriter(log.writer, alice);
+  const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(16 * 1024, 1) });
+  const abort = new AbortController();
+  const subscribe = () => log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal });
+  // Half of them stop in the live tail, half in the middle of history.
+  const live = Array.from({ length: 20 }, subscribe);
+  const first = live.map((events) => events.next());
+  await writer.append(1);
+  for (const next of first) expect((await next).value?.seq).toBe(1);
+  await writer.append(200, { original });
+  collectGarbage();
+  const bytes = () => process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed;
+  const before = bytes();
+  const behind = Array.from({ length: 20 }, subscribe);
+  for (const events of behind) expect((await events.next()).value?.seq).toBe(1);
+  for (let i = 0; i < 19; i++) await writer.append(200, { original });
+  const total = 4_001; // 62 MiB
+
+  // Others read past them, with fewer turns than there are stalled ones.
+  let seen = 0;
+  for await (const _ of subscribe()) if (++seen === total) break;
+  const grown = () => {
+    collectGarbage();
+    return bytes() - before;
+  };
+  await until(() => grown() < 16 * 1024 * 1024, { message: "the memory to be as before" });
+
+  for (const late of [live[0], behind[0]]) {
+    for (let seq = 2; seq <= total; seq++) expect((await late?.next())?.value?.seq).toBe(seq);
+  }
+  abort.abort();
+});
