@@ -1,0 +1,193 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { maskText } from "./mask-text.ts";
+
+const stars = (length: number) => "*".repeat(length);
+/** `«secret»` marks what must be masked. */
+const input = (marked: string) => marked.replace(/[«»]/g, "");
+const output = (marked: string) =>
+  marked.replace(/«([^»]*)»/g, (_, secret: string) =>
+    secret.replace(/[^\n]+/g, (part) => stars(Buffer.byteLength(part))),
+  );
+
+const masked: readonly string[] = [
+  // environments
+  "DB_PASSWORD=«hunter2»",
+  "A=1 DB_PASSWORD=«hunter2» HOME=/root",
+  'export GITHUB_TOKEN="«a b c»" X=1',
+  "SECRET_KEY_BASE='«x=y;z»'",
+  "docker build --build-arg NPM_TOKEN=«abc» .",
+  '["A=1","NPM_TOKEN=«abc»","B=2"]',
+  '{\\"Env\\":[\\"NPM_TOKEN=«abc»\\",\\"B=2\\"]}',
+  "aws_secret_access_key = «abcd»\nregion = us-east-1",
+  "user=bob password=«s3cret,with;stuff» host=db",
+  "TOKEN=«pässwörd»",
+  "MYKEY=«abc» SIGNING_KEY=«d»",
+  "SMTP_PASS=«abc»",
+  "TOKEN=«abc\\def»",
+  "INPUT=a\\nTOKEN=«abc»\\nHOME=/root",
+  "https://h/path?access_token=«abc»&x=y",
+  "//registry.npmjs.org/:_authToken=«abc»",
+  // JSON, YAML, TOML
+  '{"password": "«hunter2»", "user": "bob"}',
+  '{"apiKey":"«a\\"b»","n":1}',
+  '{\\"client_secret\\": \\"«x»\\", \\"id\\": 1}',
+  '{"token":«12345678901»}',
+  "spring:\n  password: «hunter 2»  # not this\n  user: bob",
+  "- dbPassword: «x»",
+  "{user: bob, password: «x», port: 1}",
+  "secrets:\n  token: |\n    «line1»\n    «line2»\n  next: 1".replace(
+    "|\n    «line1»\n    «line2»",
+    "|«\n    line1\n    line2»",
+  ),
+  "log prefix DB_PASSWORD: «hunter2»",
+  'password = "«x»"',
+  "const apiKey = '«x»';",
+  // name and value apart
+  "- name: DB_PASSWORD\n  value: «hunter2»\n- name: X\n  value: y",
+  '{"name":"DB_PASSWORD","value":"«hunter2»"}',
+  "{Name:API_TOKEN Value:«hunter2» ValueFrom:nil}",
+  // flags
+  "docker login --username bob --password «hunter2» registry",
+  "tool --api-key=«abc» --token '«x y»'",
+  // Go's dumps
+  "with environment map[DB_PASSWORD:«a b]c d» HOME:/root PATH:/bin:/usr/bin]\n",
+  "map[A:x Z_TOKEN:«last one»]\nnext line",
+  "exec [A=1 DB_PASSWORD=«a b c» HOME=/root] done",
+  "map[SSH_KEY:«two\nlines» Z:1]\n",
+  // shapes
+  `push with ghp_${"a".repeat(36)}`.replace(/(ghp_\w+)/, "«$1»"),
+  `x=github_pat_${"a1_".repeat(10)}.`.replace(/(github_pat_\w+)/, "«$1»"),
+  "key id «AKIAIOSFODNN7EXAMPLE» used",
+  `url «AIza${"B".repeat(35)}»`,
+  "hook «xoxb-1234567890-abcdef»",
+  "jwt «eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N»!",
+  `«npm_${"x".repeat(36)}» «glpat-${"y".repeat(20)}»`,
+  "-----BEGIN RSA PRIVATE KEY-----«\nMIIE\nabc\n»-----END RSA PRIVATE KEY-----\n",
+  "-----BEGIN PRIVATE KEY-----«\nMIIEcut off»",
+  "Authorization: Bearer «abc123def456»",
+  "map[Authorization:[Basic «dXNlcjpwYXNz»] Accept:[*/*]]",
+  '"authorization": "token «0123456789abcdef»"',
+  "curl -H 'Authorization: Bearer «abc123def456»' https://x",
+  "postgres://bob:«hunter2»@db:5432/x and https://«»example.com:80/a@b",
+  "redis://:«p@ss»@host",
+];
+
+const untouched: readonly string[] = [
+  "",
+  "monkey=banana KEYBOARD_LAYOUT=us keyboard: us",
+  "cacheKey=web key=value Key: Value primary_key: id",
+  "SyntaxError: Unexpected token: punc (})",
+  "const token = nextToken();",
+  "if (token==other) return token => token.value",
+  "secret.go:12:5: undefined: password",
+  "secretName: my-secret\nsecretKeyRef:\n  name: db",
+  "kind: Secret\nmetadata:\n  name: db-credentials",
+  "automountServiceAccountToken: false",
+  "max_tokens=100 total-tokens: 5",
+  "USE_TOKEN=true PASSWORD= TOKEN=null",
+  "PASSWORD=******",
+  "tests passed: 5, password prompt",
+  "basic authentication, authorization: required",
+  "PWD=/srv/demo OLDPWD=/",
+  "http://host:8080/path?x=1@2 git@github.com:a/b ssh://git@host:22/x",
+  "Token::new() std::token::Kind",
+  "- web: Not found. Building",
+  "map[cache_key:x HOME:/root]",
+  "eyJ is no token, ghp_short neither",
+  '"tokens": ["a", "b"]',
+];
+
+describe("maskText", () => {
+  it.each(masked)("masks %s", (marked) => {
+    const { text, secrets } = maskText(input(marked));
+    expect(text).toBe(output(marked));
+    expect(secrets).toBe([...marked.matchAll(/«[^»]/g)].length);
+  });
+
+  it.each(untouched)("leaves %s", (text) => expect(maskText(text)).toEqual({ text, secrets: 0 }));
+
+  it("keeps the length in bytes, and finds nothing in what it has masked", () => {
+    const words = [
+      "PASSWORD",
+      "token",
+      "apiKey",
+      "=",
+      ":",
+      ": ",
+      '"',
+      "\\",
+      "\n",
+      " ",
+      "map[",
+      "]",
+      "{",
+      "://",
+      "@",
+      "é",
+      "😀",
+      "--",
+      "name: ",
+      "value: ",
+      "ghp_",
+      "a",
+      "Bearer ",
+      "-----BEGIN PRIVATE KEY-----",
+    ];
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.constantFrom(...words), fc.string()), { maxLength: 40 }), (parts) => {
+        const text = parts.join("");
+        const once = maskText(text);
+        expect(Buffer.byteLength(once.text)).toBe(Buffer.byteLength(text));
+        expect(once.text.split("\n").length).toBe(text.split("\n").length);
+        expect(maskText(once.text).text).toBe(once.text);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  const pieces = [
+    "key",
+    "KEY=",
+    "token: ",
+    "password",
+    'password="',
+    "password='a\\",
+    "map[",
+    "map[a:",
+    "map[TOKEN:x ",
+    "[A=",
+    "eyJ",
+    "eyJaaaaaaaa.",
+    "://",
+    "://a:",
+    "authorization=",
+    "authorization: Basic ",
+    "bearer a",
+    "-----BEGIN PRIVATE KEY-----",
+    "name: TOKEN ",
+    "--token ",
+    "\\",
+    '\\"',
+    "ghp_",
+    "github_pat_",
+    "a",
+    " ",
+    "\n",
+    "TOKEN: |\n",
+    "token = a(",
+    "secret_",
+    "-",
+    "xoxb-",
+    "AKIA",
+    "TOKEN=a\\",
+    "pass.",
+    "TOKEN=a ",
+  ];
+  it.each(pieces)("takes time in proportion to 1 MB of %j", (piece) => {
+    const text = piece.repeat(Math.ceil(1_000_000 / piece.length));
+    const start = performance.now();
+    maskText(text);
+    expect(performance.now() - start).toBeLessThan(2_000);
+  });
+});

@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { isSecretName } from "./secret-name.ts";
+
+describe("isSecretName", () => {
+  it.each([
+    "DB_PASSWORD",
+    "TOKEN_FILE",
+    "MYKEY",
+    "KEY",
+    "AWS_SECRET_ACCESS_KEY",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "DB_PASS",
+    "password",
+    "dbpassword",
+    "db.password",
+    "clientSecret",
+    "client-secret",
+    "apiKey",
+    "api_key",
+    "x-api-key",
+    "APIKey",
+    "secretAccessKey",
+    "passwordHash",
+    "token2",
+    "_authToken",
+    "SSHPrivateKey",
+    "credentials",
+    "TF_VAR_db_password",
+  ])("%s", (name) => expect(isSecretName(name)).toBe(true));
+
+  it.each([
+    "",
+    "HOME",
+    "MONKEY",
+    "KEYBOARD_LAYOUT",
+    "DONKEY_KONG",
+    "PASS",
+    "PWD",
+    "BYPASS",
+    "COMPASS_URL",
+    "key",
+    "Key",
+    "keys",
+    "cacheKey",
+    "primary_key",
+    "monkey",
+    "keyboard",
+    "secretName",
+    "tokenExpirationSeconds",
+    "tokenizer",
+    "passed",
+    "passthrough",
+    "secret.go",
+    "keyFile",
+    "value",
+  ])("not %s", (name) => expect(isSecretName(name)).toBe(false));
+});

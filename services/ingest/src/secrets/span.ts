@@ -1,0 +1,13 @@
+/** A piece of text, in UTF-16 units; `end` is exclusive. */
+export type Span = { readonly start: number; readonly end: number };
+
+/** Sorted, without overlaps; neighbours that touch become one. */
+export function merged(spans: readonly Span[]): Span[] {
+  const out: Span[] = [];
+  for (const span of [...spans].sort((a, b) => a.start - b.start)) {
+    const before = out.at(-1);
+    if (before === undefined || span.start > before.end) out.push(span);
+    else if (span.end > before.end) out[out.length - 1] = { start: before.start, end: span.end };
+  }
+  return out.filter(({ start, end }) => end > start);
+}
