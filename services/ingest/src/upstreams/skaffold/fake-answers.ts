@@ -7,7 +7,7 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as EventV2, State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Api } from "./methods.ts";
-import type { Recording } from "./recording.ts";
+import type { RecordedState, Recording } from "./recording.ts";
 import type { RecordedCall } from "./recording-calls.ts";
 
 export type Answer = { readonly code: number; readonly message: string; readonly response: Buffer };
@@ -93,9 +93,13 @@ export function answers(recording: Recording): Answers {
       // Without any call made here, the recorded ones are taken as made by another client at their time.
       const nextCall = made > 0 ? (recording.calls[made]?.at ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
       const length = recording.messages[api].length;
-      const state = recording.states.findLast(
-        (each) => each.api === api && Math.min(each.seenAfter, length) <= played && each.at < Math.min(now, nextCall),
-      );
+      const seen = (state: RecordedState) => Math.min(state.seenAfter, length);
+      const past = recording.states.filter((each) => each.api === api && seen(each) <= played && each.at < nextCall);
+      // Several may belong to the same number of events: calls, or the other API's events, stand between them.
+      const latest = past.filter((each) => seen(each) === seen(past.at(-1) as RecordedState));
+      const lastCall = recording.calls[made - 1]?.at ?? 0;
+      const sinceCall = latest.some(({ at }) => at > lastCall) ? latest.filter(({ at }) => at > lastCall) : latest;
+      const state = sinceCall.findLast(({ at }) => at < now) ?? sinceCall[0];
       return withFlags(api, state?.bytes ?? Buffer.alloc(0), changed[api]);
     },
   };
