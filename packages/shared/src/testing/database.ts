@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import { inject } from "vitest";
+import type {} from "./servers.ts";
 
 export type TestDatabase = AsyncDisposable & { readonly url: string };
 

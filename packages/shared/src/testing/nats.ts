@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { inject } from "vitest";
+import type {} from "./servers.ts";
 
 export type TestNats = AsyncDisposable & {
   /** Stays the same over restarts. */

@@ -59,8 +59,8 @@ export function apiRoutes(
   get("stats/builds", ["group", "from", "to", "developer", "project", "artifact"], ({ workspace, parameters }) =>
     api.lists.buildStats(workspace, parameters),
   );
-  get("state", ["source", "session", "at", "min_position"], ({ request }) =>
-    api.state(contextOf(request, caller(request))),
+  get("state", ["source", "session", "at", "min_position"], ({ request, reply }) =>
+    api.state(contextOf(request, reply, caller(request))),
   );
 
   get("events", [...fields, "after", "until", "limit", "last", "original"], async (call) => {
@@ -69,7 +69,7 @@ export function apiRoutes(
     const original = parameters.original?.at(-1) === "true";
     const after = parameters.after?.at(-1) ?? "start";
     const until = parameters.until?.at(-1);
-    const signal = closedSignal(request);
+    const signal = closedSignal(reply);
     if ((request.headers.accept ?? "").includes(ndjson)) {
       const end = until ?? api.written(await api.lastSeq());
       const context = { ...caller(request), signal };
@@ -104,7 +104,7 @@ export function apiRoutes(
       state: parameters.state?.at(-1) === "true",
       original: parameters.original?.at(-1) === "true",
     };
-    const context = { ...caller(request), signal: closedSignal(request) };
+    const context = { ...caller(request), signal: closedSignal(reply) };
     const { afterSeq, messages } = await api.subscribe(asked, context);
     const asLines = (request.headers.accept ?? "").includes(ndjson);
     const headers = {

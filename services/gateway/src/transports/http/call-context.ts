@@ -10,14 +10,18 @@ const parameters = {
 } as const;
 
 /** Reads what a call means from query parameters, or headers of the same names as gRPC's metadata. */
-export function contextOf(request: FastifyRequest, caller: Pick<CallContext, "workspace" | "who">): CallContext {
+export function contextOf(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  caller: Pick<CallContext, "workspace" | "who">,
+): CallContext {
   const query = request.query as Record<string, string | string[] | undefined>;
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
     const parameter = query[parameters[field as keyof typeof parameters]];
     const found = (Array.isArray(parameter) ? parameter.at(-1) : parameter) ?? request.headers[name];
     return typeof found === "string" && found !== "" ? [[field, found] as const] : [];
   });
-  return { ...caller, signal: closedSignal(request), ...Object.fromEntries(fields) };
+  return { ...caller, signal: closedSignal(reply), ...Object.fromEntries(fields) };
 }
 
 export function setHead(reply: FastifyReply, head: AnswerHead): FastifyReply {
@@ -25,9 +29,9 @@ export function setHead(reply: FastifyReply, head: AnswerHead): FastifyReply {
 }
 
 /** Aborts when the client is gone or the answer is complete. */
-export function closedSignal(request: FastifyRequest): AbortSignal {
+export function closedSignal(reply: FastifyReply): AbortSignal {
   const closed = new AbortController();
-  request.raw.socket.once("close", () => closed.abort());
-  if (request.raw.socket.destroyed) closed.abort();
+  reply.raw.once("close", () => closed.abort());
+  if (reply.raw.destroyed) closed.abort();
   return closed.signal;
 }

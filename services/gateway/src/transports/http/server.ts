@@ -31,7 +31,7 @@ export async function httpServer(options: HttpServerOptions): Promise<FastifyIns
     const refusal = refusalOf(request.headers, allowed);
     if (refusal === undefined) {
       const path = request.url.split("?")[0] ?? "";
-      if (!operators.has(path)) seen(isOurs(path) ? "api" : "skaffold http", closedSignal(request));
+      if (!operators.has(path)) seen(isOurs(path) ? "api" : "skaffold http", closedSignal(reply));
       return;
     }
     if (isOurs(request.url)) await reply.code(403).send({ error: { code: "forbidden", message: refusal } });

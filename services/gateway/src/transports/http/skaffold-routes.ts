@@ -42,7 +42,7 @@ export function skaffoldRoutes(
         if (!isFor(http.verb, request)) return methodNotAllowed(request, reply);
         const body = typeof request.body === "string" ? request.body : "";
         try {
-          const read = contextOf(request, caller(request));
+          const read = contextOf(request, reply, caller(request));
           const context = bound === undefined || read.source !== undefined ? read : { ...read, source: bound };
           return await answer(method, context, body, request, reply);
         } catch (error) {
