@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { describedBy, firstLoop, firstLoopV2, runner, v1After, v2After } from "./testing/told.ts";
+import { call, describedBy, empty, firstLoop, firstLoopV2, loop, runner, v1After, v2After } from "./testing/told.ts";
 
 describe("what the upstream says of itself", () => {
   const described = describedBy({
@@ -34,7 +34,25 @@ describe("what the upstream says of itself", () => {
   });
 
   it("has no names for a runner that came later", () => {
-    expect(v1After(runner, described, runner)).toMatchObject({ buildState: { artifacts: {} } });
+    expect(v1After(runner, described, runner)).toMatchObject({ buildState: { artifacts: empty } });
+  });
+
+  it("gives the flags that a later runner begins with, the first time and unless a call had set them", () => {
+    const off = call("AutoBuild", { state: { enabled: false } });
+    const again = describedBy({ v1: { buildState: { autoTrigger: false }, fileSyncState: { autoTrigger: false } } });
+    const flags = (build: boolean, sync: boolean) => ({
+      buildState: { autoTrigger: build },
+      fileSyncState: { autoTrigger: sync },
+    });
+    expect(v1After(runner, described, again)).toMatchObject(flags(false, false));
+    expect(v1After(runner, described, again, runner)).toMatchObject(flags(true, true));
+    const called = [runner, off.requested, off.accepted, again];
+    expect(v1After(...called, runner, loop("In Progress"))).toMatchObject(flags(true, false));
+  });
+
+  it("says nothing while there is no runner", () => {
+    expect(v1After(describedBy({ v1: {}, v2: {} }), ...firstLoop)).toEqual(v1After(...firstLoop));
+    expect(v2After(describedBy({ v1: {}, v2: {} }), ...firstLoopV2)).toEqual(v2After(...firstLoopV2));
   });
 
   it("is guessed until then: on where there are dev loops", () => {

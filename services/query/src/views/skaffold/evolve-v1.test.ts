@@ -4,6 +4,7 @@ import {
   call,
   deploy,
   describedBy,
+  empty,
   firstLoop,
   fold,
   injected,
@@ -20,10 +21,10 @@ import {
 describe("v1, a new runner", () => {
   it("begins with everything anew", () => {
     expect(v1After(...firstLoop, runner)).toMatchObject({
-      buildState: { artifacts: {} },
+      buildState: { artifacts: empty },
       deployState: { status: "Not Started", statusCode: "OK" },
       testState: { status: "Not Started" },
-      forwardedPorts: {},
+      forwardedPorts: empty,
     });
   });
 
@@ -114,6 +115,12 @@ describe("v1, what a client made up", () => {
       buildState: { artifacts: { web: "Complete", mine: "Whatever" } },
       deployState: { status: "Complete" },
     });
+  });
+
+  it("does not make the loop it comes in a second one", () => {
+    const made = injected(loop("In Progress"));
+    const first = [runner, loop("In Progress"), deploy("Complete"), made, build("web", "Complete")];
+    expect(v1After(...first)).toMatchObject({ deployState: { status: "Complete" } });
   });
 
   it("keeps the name of an unknown artifact through resets", () => {

@@ -50,14 +50,13 @@ function newRunner(state: SkaffoldState, { metadata }: MetaEvent): SkaffoldState
 
 function devLoop(state: SkaffoldState, event: DevLoopEvent): SkaffoldState {
   const { v1 } = state;
-  const told = { ...v1, loopsTold: true };
   switch (event.status) {
     case "In Progress":
-      return takeHints({ ...state, v1: { ...told, loop: v1.loop + 1, current: freshV1.current } });
+      return takeHints({ ...state, v1: { ...v1, loopsTold: true, loop: v1.loop + 1, current: freshV1.current } });
     case "Failed":
-      return { ...state, v1: loopFailed(told, event.err?.errCode ?? StatusCode.OK) };
+      return { ...state, v1: loopFailed(v1, event.err?.errCode ?? StatusCode.OK) };
     default:
-      return { ...state, v1: { ...told, current: { ...v1.current, ended: true } } };
+      return { ...state, v1: { ...v1, current: { ...v1.current, ended: true } } };
   }
 }
 
@@ -121,7 +120,7 @@ function build(v1: V1Facts, { artifact, status, errCode, actionableErr }: BuildE
   const failed = status === "Failed" ? errCode || (actionableErr?.errCode ?? StatusCode.OK) : null;
   const buildError = v1.current.buildError ?? failed;
   // The phase has failed when the last of its builds is over; without a loop nothing else says so.
-  const isOver = !Object.values(artifacts).some((one) => one?.value === "In Progress" && one.loop === v1.loop);
+  const isOver = !Object.values(artifacts).some((one) => one?.value === "In Progress");
   const buildCode = buildError !== null && isOver ? written(v1, buildError) : v1.buildCode;
   return { ...v1, artifacts, current: { ...v1.current, buildError }, buildCode };
 }
@@ -135,7 +134,7 @@ function sync(v1: V1Facts, { status }: FileSyncEvent, injected: boolean): V1Fact
   const late = built || tested || deployed || (ended && (injected || !failed));
   const told = injected ? v1 : { ...v1, current: { ...v1.current, synced: true } };
   const isCleared = !late && v1.loop >= 2 && v1.resetForBuild >= v1.loop;
-  return isCleared ? told : { ...told, sync: { ...written(v1, status), late } };
+  return { ...told, sync: isCleared ? null : { ...written(v1, status), late } };
 }
 
 function debugging(v1: V1Facts, event: DebuggingContainerEvent): V1Facts {

@@ -49,6 +49,12 @@ describe("v2", () => {
     expect(v2After(...firstLoopV2, v2({ [event]: { status: "Odd" } }))).toMatchObject({ [state]: { status: "Odd" } });
   });
 
+  it("lists a debugged container until it ends", () => {
+    const told = (status: string) => v2({ debuggingContainerEvent: { status, podName: "p" } });
+    expect(v2After(...built, told("Started"))).toMatchObject({ debuggingContainers: [{ podName: "p" }] });
+    expect(v2After(...built, told("Started"), told("Terminated")).debuggingContainers).toEqual([]);
+  });
+
   it("is not begun anew by what a client made up", () => {
     const made = [taskV2("DevLoop"), runnerV2("b", "mine")].map(injected);
     expect(v2After(...built, ...made)).toEqual(v2After(...built));

@@ -4,6 +4,7 @@ import { evolve } from "./evolve.ts";
 import { initialState } from "./state.ts";
 import {
   build,
+  buildV2,
   describedBy,
   firstLoop,
   firstLoopV2,
@@ -25,6 +26,13 @@ describe("before a runner exists", () => {
   ])("no member is set: %s", (_what, events) => {
     expect(v1After(...events)).toMatchObject({ buildState: null, deployState: null, metadata: null, testState: null });
     expect(v2After(...events)).toMatchObject({ buildState: null, renderState: null, metadata: null, execState: null });
+  });
+});
+
+describe("a stream whose start is missing", () => {
+  it("shows what there is", () => {
+    expect(v1After(build("web", "Complete"))).toMatchObject({ buildState: { artifacts: { web: "Complete" } } });
+    expect(v2After(buildV2("web", "Succeeded"))).toMatchObject({ buildState: { artifacts: { web: "Succeeded" } } });
   });
 });
 

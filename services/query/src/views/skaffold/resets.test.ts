@@ -2,8 +2,10 @@ import { describe, expect, it } from "vitest";
 import {
   build,
   deploy,
+  empty,
   firstLoop,
   firstLoopV2,
+  fold,
   injected,
   loop,
   port,
@@ -37,7 +39,7 @@ describe("v1, resets between loops", () => {
       buildState: { artifacts: { web: "In Progress", api: "Not Started" } },
       testState: { status: "Not Started" },
       deployState: { status: "Not Started", statusCode: "OK" },
-      forwardedPorts: {},
+      forwardedPorts: empty,
     });
   });
 
@@ -68,9 +70,32 @@ describe("v1, resets between loops", () => {
     });
   });
 
+  it("keeps what an artifact's second build in the loop finds", () => {
+    const built = [build("web", "Complete"), deploy("Complete"), build("web", "In Progress"), build("web", "Complete")];
+    expect(v1After(...secondLoop, ...built)).toMatchObject({ deployState: { status: "Complete" } });
+  });
+
+  it("counts v2's loops from the start of each runner", () => {
+    const v2Told = [...firstLoopV2, taskV2("DevLoop"), runnerV2("b"), taskV2("DevLoop"), taskV2("DevLoop")];
+    const rebuilt = [...firstLoop, ...firstLoop, loop("In Progress"), ...v2Told, taskV2("Build")];
+    expect(v1After(...rebuilt)).toMatchObject({ deployState: { status: "Not Started" } });
+  });
+
+  it("forgets what v2 told once it is of no use", () => {
+    const v2Told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build"), runnerV2("b", "web")];
+    expect(fold(...v2Told, ...firstLoop, ...firstLoop).hints).toEqual({
+      resets: [],
+      artifacts: [{ runner: 2, names: ["web"] }],
+    });
+    expect(fold(...firstLoop, ...firstLoop, ...v2Told).hints).toEqual(
+      fold(...v2Told, ...firstLoop, ...firstLoop).hints,
+    );
+  });
+
   it("is not moved by another runner's news", () => {
     const ofTheNext = [...firstLoopV2, runnerV2("b"), taskV2("DevLoop"), taskV2("DevLoop"), taskV2("Build")];
     expect(v1After(...secondLoop, ...ofTheNext)).toMatchObject({ deployState: { status: "Complete" } });
+    expect(v1After(...ofTheNext, ...secondLoop)).toMatchObject({ deployState: { status: "Complete" } });
     expect(
       v1After(
         ...secondLoop,
@@ -96,6 +121,33 @@ describe("v1, resets between loops", () => {
     expect(v1After(...secondLoop, ...v2Told, sync("In Progress"), sync("Succeeded"))).toMatchObject(cleared);
   });
 
+  it("also if it failed, was tried again, and the loop went on to build", () => {
+    const retried = [sync("Failed"), loop("Failed"), sync("In Progress"), sync("Failed"), loop("Failed")];
+    expect(v1After(...secondLoop, ...retried)).toMatchObject({ fileSyncState: { status: "Failed" } });
+    expect(v1After(...secondLoop, ...retried, build("web", "In Progress"))).toMatchObject({
+      fileSyncState: { status: "Not Started" },
+    });
+  });
+
+  it("also if one was made up between the tries", () => {
+    const v2Told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
+    const retried = [sync("Failed"), loop("Failed"), injected(sync("Odd")), sync("Failed")];
+    const cleared = { fileSyncState: { status: "Not Started" } };
+    expect(v1After(...secondLoop, ...retried, ...v2Told)).toMatchObject(cleared);
+    expect(v1After(...v2Told, ...secondLoop, ...retried)).toMatchObject(cleared);
+  });
+
+  it("leaves a sync that was made up after the loop, whenever v2 tells of the loop's build", () => {
+    const v2Told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
+    const made = injected(sync("Odd"));
+    for (const end of ["Succeeded", "Failed"]) {
+      const over = [...secondLoop, loop(end)];
+      const left = { fileSyncState: { status: "Odd" } };
+      expect(v1After(...over, made, ...v2Told)).toMatchObject(left);
+      expect(v1After(...over, ...v2Told, made)).toMatchObject(left);
+    }
+  });
+
   it("leaves a sync that was made up after the build", () => {
     const made = injected(sync("Failed"));
     expect(v1After(...secondLoop, build("web", "Complete"), made, build("api", "Complete"))).toMatchObject({
@@ -116,14 +168,19 @@ describe("v1, resets between loops", () => {
 
   it("resets the deploy and what belongs to it, and no more, where a loop only renders", () => {
     const check = v1({ resourceStatusCheckEvent: { resource: "deployment/web", status: "Succeeded" } });
+    const checked = v1({ statusCheckEvent: { status: "Succeeded" } });
+    const debugged = v1({ debuggingContainerEvent: { status: "Started", podName: "p" } });
     const told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Render")];
-    expect(v1After(...firstLoop, check, loop("In Progress"), sync("Succeeded"), ...told)).toMatchObject({
+    expect(
+      v1After(...firstLoop, check, checked, debugged, loop("In Progress"), sync("Succeeded"), ...told),
+    ).toMatchObject({
       buildState: { artifacts: { web: "Complete", api: "Complete" } },
       testState: { status: "Complete" },
       fileSyncState: { status: "Succeeded" },
       deployState: { status: "Not Started", statusCode: "OK" },
-      statusCheckState: { resources: {} },
-      forwardedPorts: {},
+      statusCheckState: { status: "Not Started", resources: empty, statusCode: "OK" },
+      debuggingContainers: empty,
+      forwardedPorts: empty,
     });
   });
 
@@ -160,7 +217,7 @@ describe("v1, loops that nothing tells of", () => {
     const ports = [deploy("In Progress"), deploy("Complete"), port(8080)];
     expect(v1After(...once, ...ports, deploy("In Progress"))).toMatchObject({
       buildState: { artifacts: { web: "Complete" } },
-      forwardedPorts: {},
+      forwardedPorts: empty,
     });
   });
 });

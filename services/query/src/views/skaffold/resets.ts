@@ -29,7 +29,8 @@ export function resetForLoop(v1: V1Facts, phase: ResettingPhase, loop: number): 
 export function hintReset(state: SkaffoldState, runner: number, loop: number, phase: ResettingPhase): SkaffoldState {
   const { v1, hints } = state;
   if (loop < 2 || runner < v1.runner) return state;
-  if (runner === v1.runner && loop <= v1.loop) return { ...state, v1: resetForLoop(v1, phase, loop) };
+  // Loops that v1 does not tell are a guess, and not numbered as v2 does.
+  if (runner === v1.runner && v1.loopsTold && loop <= v1.loop) return { ...state, v1: resetForLoop(v1, phase, loop) };
   return { ...state, hints: { ...hints, resets: [...hints.resets, { runner, loop, phase }] } };
 }
 

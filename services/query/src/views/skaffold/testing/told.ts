@@ -2,6 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { expect } from "vitest";
 import { evolve } from "../evolve.ts";
 import { initialState, type SkaffoldState } from "../state.ts";
 import { answers } from "./answers.ts";
@@ -48,6 +49,9 @@ export const firstLoop = [
   loop("Succeeded"),
 ];
 export const firstLoopV2 = [runnerV2("a", "web", "api"), taskV2("DevLoop")];
+
+/** For toMatchObject, to which `{}` is any object. */
+export const empty = expect.toSatisfy((value: object) => Object.keys(value).length === 0, "is empty");
 
 export const injected = (event: Event): Event => ({ ...event, injected: true });
 
