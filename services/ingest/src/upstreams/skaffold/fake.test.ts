@@ -21,7 +21,10 @@ function talkative(recording: Recording): Recording {
     const message = `line ${index} ${"x".repeat(100)}\n`;
     const value = { task_id: "Build-1", subtask_id: "web", level: 7, message } as const;
     const event_type = { $case: "skaffoldLogEvent", value } as const;
-    return { at, bytes: Buffer.from(Event.encode({ timestamp: { seconds: BigInt(index), nanos: 0 }, event_type }).finish()) };
+    return {
+      at,
+      bytes: Buffer.from(Event.encode({ timestamp: { seconds: BigInt(index), nanos: 0 }, event_type }).finish()),
+    };
   };
   return { ...recording, messages: { ...recording.messages, v2: Array.from({ length: 20_000 }, (_, i) => line(i)) } };
 }
@@ -281,17 +284,20 @@ describe("GetState", () => {
 });
 
 describe("control calls", () => {
-  it.each(["05-control-api-auto-off", "09-error-responses", "20-old-v1.39.18"])("%s: answers as recorded", async (name) => {
-    const recording = load(name);
-    await using fake = await startFakeSkaffold({ recording });
-    using client = connect(fake);
-    for (const { method, request, answer, label } of recording.calls) {
-      expect(await client.call(method, request), label).toEqual(answer);
-    }
-    expect(fake.calls.map(({ method, recorded }) => ({ method, recorded }))).toEqual(
-      recording.calls.map(({ method }) => ({ method, recorded: true })),
-    );
-  });
+  it.each(["05-control-api-auto-off", "09-error-responses", "20-old-v1.39.18"])(
+    "%s: answers as recorded",
+    async (name) => {
+      const recording = load(name);
+      await using fake = await startFakeSkaffold({ recording });
+      using client = connect(fake);
+      for (const { method, request, answer, label } of recording.calls) {
+        expect(await client.call(method, request), label).toEqual(answer);
+      }
+      expect(fake.calls.map(({ method, recorded }) => ({ method, recorded }))).toEqual(
+        recording.calls.map(({ method }) => ({ method, recorded: true })),
+      );
+    },
+  );
 
   it("follow the real rules where nothing was recorded", async () => {
     await using fake = await startFakeSkaffold({ recording: load("01-dev-success-3-artifacts-5-iterations") });
@@ -301,8 +307,14 @@ describe("control calls", () => {
     const off = Buffer.from([10, 2, 8, 0]);
     const { v1, v2 } = services;
     const execute = UserIntentRequest.encode({ intent: { build: true, sync: false, deploy: false, devloop: false } });
-    expect(await client.call(v1.autoBuild.path, on)).toMatchObject({ code: 6, message: "auto build is already set to true" });
-    expect(await client.call(v2.autoSync.path, on)).toMatchObject({ code: 6, message: "auto Sync is already set to true" });
+    expect(await client.call(v1.autoBuild.path, on)).toMatchObject({
+      code: 6,
+      message: "auto build is already set to true",
+    });
+    expect(await client.call(v2.autoSync.path, on)).toMatchObject({
+      code: 6,
+      message: "auto Sync is already set to true",
+    });
     expect(await client.call(v1.autoDeploy.path, off)).toMatchObject({ code: 0 });
     expect(await client.call(v1.autoDeploy.path, off)).toMatchObject({ code: 6 });
     expect(await client.call(v1.autoSync.path, Buffer.alloc(0))).toMatchObject({ code: 3 });
