@@ -58,6 +58,18 @@ describe("a filter", () => {
     expect(toSubjects(filter, "acme").every((subject) => subject.startsWith("tapedeck.v1.acme."))).toBe(true);
   });
 
+  it("makes subjects of the log's shape, whatever people type", () => {
+    const anything = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 3 });
+    const input = fc.record({ developers: anything, projects: anything, upstreams: anything }, { requiredKeys: [] });
+    fc.assert(
+      fc.property(input, (fields) => {
+        for (const subject of toSubjects(parseFilter(fields), "acme")) {
+          expect(subject).toMatch(/^tapedeck\.v1\.acme(\.([a-z0-9_-]+|\*)){5}$/);
+        }
+      }),
+    );
+  });
+
   it("widens when there are too many subjects", () => {
     const many = parseFilter({ developers: Array.from({ length: 90 }, (_, n) => `dev${n}`), kinds: ["build.*"] });
     expect(toSubjects(many, "acme")).toEqual(["tapedeck.v1.acme.*.*.*.*.build"]);

@@ -71,6 +71,7 @@ function normalized(field: FilterField, value: string): string {
   switch (field) {
     case "developers":
     case "projects":
+    case "upstreams":
       return namePart(value);
     case "sources": {
       const parts = value.split("/");

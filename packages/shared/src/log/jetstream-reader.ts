@@ -1,4 +1,5 @@
 import type { MsgRequest } from "@nats-io/jetstream";
+import { TapedeckError } from "../errors/errors.ts";
 import { type Turns, turns } from "../streams/turns.ts";
 import type { StreamAccess } from "./consumer.ts";
 import { decoder, type Warn } from "./decode.ts";
@@ -25,7 +26,7 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
   let tail: Tail | undefined;
 
   const bounds: LogReader["bounds"] = async () => {
-    const { state } = await jsm.streams.info(streamName);
+    const { state } = await away(jsm.streams.info(streamName));
     return { firstSeq: Math.max(1, state.first_seq), lastSeq: state.last_seq };
   };
 
@@ -34,7 +35,7 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
     const lasts = withoutCovered(subjects.length === 0 ? [everySubject] : subjects).map((subject) =>
       jsm.streams.getMessage(streamName, { last_by_subj: subject }),
     );
-    return Math.max(...(await Promise.all(lasts)).map((message) => message?.seq ?? 0));
+    return Math.max(...(await away(Promise.all(lasts))).map((message) => message?.seq ?? 0));
   };
 
   const history: LogReader["history"] = (from, untilSeq, signal) =>
@@ -49,7 +50,7 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
     async firstSince(time) {
       // The server's leader takes a start time here as well; only the client's type does not know.
       const query = { start_time: time.toISOString() } as unknown as MsgRequest;
-      return (await jsm.streams.getMessage(streamName, query))?.seq;
+      return (await away(jsm.streams.getMessage(streamName, query)))?.seq;
     },
 
     follow(from, options) {
@@ -59,6 +60,13 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
 
     close: async () => tail?.[Symbol.asyncDispose](),
   };
+}
+
+/** What clients are told when the log does not answer. */
+function away<T>(asked: Promise<T>): Promise<T> {
+  return asked.catch((cause: unknown) => {
+    throw new TapedeckError("not_ready", "the log can't be reached: try again in a moment", {}, { cause });
+  });
 }
 
 /** The same warning of many readers counts once in a while: when the log is away, it is away for all. */

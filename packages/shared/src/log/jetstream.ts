@@ -1,5 +1,6 @@
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
+import { backoff, pause } from "../streams/pause.ts";
 import { epochKey, epochOf, newEpoch } from "./epoch.ts";
 import { jetstreamReader } from "./jetstream-reader.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
@@ -19,6 +20,8 @@ export type OpenLogOptions = {
   readonly replicas?: number;
   /** How long one request may take before its outcome counts as unknown. Default 2,000. */
   readonly timeoutMs?: number;
+  /** How long to wait for a JetStream that is not ready yet, as after a start. Default 10,000. */
+  readonly waitMs?: number;
   /** True when the caller knows that the server syncs every message to disk: a server can't be asked. */
   readonly syncKnown?: boolean;
   /** How many pulls of history may run at once in this process; the rest wait their turn. Default 256. */
@@ -35,6 +38,7 @@ export type Log = AsyncDisposable & {
 };
 
 const streamExists = 10058;
+const noJetStream = 10039;
 
 /**
  * Opens the log on a NATS connection, and makes it when it is missing. Processes that make it at the same time agree on
@@ -45,7 +49,11 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
   const { create = true, streamName = defaultStreamName, timeoutMs = 2_000, warn = () => {} } = options;
   refuseOldServer(nc);
   const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
-  const info = (create ? await ensureStream(jsm, streamName, options) : undefined) ?? (await find(jsm, streamName));
+  const info = await whenReady(options.waitMs ?? 10_000, async () => {
+    return (create ? await ensureStream(jsm, streamName, options) : undefined) ?? (await jsm.streams.info(streamName));
+  }).catch((cause) => {
+    throw unusable(cause, streamName);
+  });
   const epoch = checkedEpoch(info, streamName);
   if (!options.syncKnown) {
     warn(
@@ -102,15 +110,24 @@ async function ensureStream(
   } catch (cause) {
     // Somebody has made it before, maybe a moment ago: theirs counts.
     if (codeOf(cause) === streamExists) return undefined;
-    throw unusable(cause, name);
+    throw cause;
   }
 }
 
-async function find(jsm: JetStreamManager, name: string): Promise<StreamInfo> {
-  try {
-    return await jsm.streams.info(name);
-  } catch (cause) {
-    throw unusable(cause, name);
+/** A server that has just started answers late, not at all, or that JetStream is not there yet. */
+async function whenReady<T>(waitMs: number, ask: () => Promise<T>): Promise<T> {
+  const end = performance.now() + waitMs;
+  const retry = backoff(50, 500);
+  for (;;) {
+    try {
+      return await ask();
+    } catch (cause) {
+      const { name } = cause as Error;
+      const settled =
+        name === "StreamNotFoundError" || name === "ClosedConnectionError" || codeOf(cause) === noJetStream;
+      if (settled || performance.now() > end) throw cause;
+      await pause(retry.next());
+    }
   }
 }
 
@@ -133,7 +150,7 @@ function unusable(cause: unknown, name: string): Error {
   if (kind === "StreamNotFoundError") {
     return new LogUnusableError(`there is no stream ${name} on this nats-server yet.`, { cause });
   }
-  if (kind === "JetStreamNotEnabled" || kind === "JetStreamNotEnabledError" || codeOf(cause) === 10039) {
+  if (kind === "JetStreamNotEnabled" || kind === "JetStreamNotEnabledError" || codeOf(cause) === noJetStream) {
     return new LogUnusableError("this nats-server runs without JetStream: start it with a `jetstream` block.", {
       cause,
     });

@@ -72,7 +72,10 @@ export type LogWriter = {
 /** Where a read begins and what it is limited to. `subjects` are NATS filter subjects; empty: everything. */
 export type ReadFrom = { readonly afterSeq: number; readonly subjects: readonly string[] };
 
-/** The reading half of the log. */
+/**
+ * The reading half of the log. What asks once (bounds, lastMatch, firstSince) rejects with TapedeckError not_ready when
+ * the log can't be reached; what streams (history, follow) waits and goes on.
+ */
 export type LogReader = {
   readonly epoch: string;
   /**
@@ -85,8 +88,8 @@ export type LogReader = {
   /** First sequence recorded at or after the moment; undefined when none is. */
   firstSince(time: Date): Promise<number | undefined>;
   /**
-   * Everything after `afterSeq` that matches, in order, once each; ends when `untilSeq` (inclusive) has been passed.
-   * Waits while the log is away and goes on by itself; ends early, without an error, when the signal aborts.
+   * Everything after `afterSeq` that matches, in order, once each; ends when `untilSeq` (inclusive) or the log's end
+   * has been passed. Waits while the log is away and goes on by itself; ends early, without an error, when the signal aborts.
    */
   history(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<Recorded, void>;
   /**

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
 
-/** Why the service can't serve now, or undefined when it can. */
+/** Why the service can't serve now (what it throws counts too), or undefined when it can. */
 export type ReadinessCheck = () => string | undefined | Promise<string | undefined>;
 
 export type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, string>> };
@@ -10,9 +10,17 @@ export type Readiness = { readonly ready: boolean; readonly checks: Readonly<Rec
 /** Asks every check; "ok" or the reason, by name. */
 export async function readinessOf(checks: Readonly<Record<string, ReadinessCheck>>): Promise<Readiness> {
   const answers = await Promise.all(
-    Object.entries(checks).map(async ([name, check]) => [name, (await check()) ?? "ok"] as const),
+    Object.entries(checks).map(async ([name, check]) => [name, (await reasonOf(check)) ?? "ok"] as const),
   );
   return { ready: answers.every(([, answer]) => answer === "ok"), checks: Object.fromEntries(answers) };
+}
+
+async function reasonOf(check: ReadinessCheck): Promise<string | undefined> {
+  try {
+    return await check();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 export type HealthServer = AsyncDisposable & { readonly address: string; readonly port: number };

@@ -4,7 +4,7 @@ import { SettingsError } from "./settings.ts";
 
 /**
  * The life of a service's process: start, wait for SIGINT or SIGTERM, stop, exit code. A second signal ends it at once.
- * With an IPC channel or TAPEDECK_EXIT_WITH_STDIN=1 it also stops when its parent is gone.
+ * With an IPC channel it tells its parent when it is ready or why it failed, and stops when the parent is gone.
  */
 export async function runService(
   log: Logger,

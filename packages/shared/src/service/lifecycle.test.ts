@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+/** Runs a service as a process of its own; its start is the given source text. */
+function run(start: string) {
+  const lifecycle = new URL("./lifecycle.ts", import.meta.url);
+  const logger = new URL("./logger.ts", import.meta.url);
+  const settings = new URL("./settings.ts", import.meta.url);
+  const program = `
+    const { runService } = await import(${JSON.stringify(lifecycle.href)});
+    const { createLogger } = await import(${JSON.stringify(logger.href)});
+    const { SettingsError } = await import(${JSON.stringify(settings.href)});
+    await runService(createLogger("sample"), async () => { ${start} });`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    cwd: fileURLToPath(new URL(".", import.meta.url)),
+    env: { ...process.env, TAPEDECK_LOG_FORMAT: "json" },
+  });
+  if (child.stderr === null) throw new Error("no stderr");
+  let log = "";
+  child.stderr.on("data", (data) => {
+    log += data;
+  });
+  // Not "close": it never comes when the parent has disconnected.
+  const ended = Promise.all([once(child, "exit"), once(child.stderr, "end")]).then(([[code]]) => ({
+    code,
+    lines: log
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  }));
+  return { child, ended, told: once(child, "message").then(([message]) => message) };
+}
+
+const living = (dispose: string) => `
+  const timer = setInterval(() => {}, 1000);
+  return { addresses: { http: "127.0.0.1:1" }, [Symbol.asyncDispose]: async () => { ${dispose} clearInterval(timer); } };`;
+
+test.each([
+  ["SIGTERM", (child: ChildProcess) => child.kill("SIGTERM")],
+  ["SIGINT", (child: ChildProcess) => child.kill("SIGINT")],
+  ["the end of its parent", (child: ChildProcess) => child.disconnect()],
+])("a service tells that it is ready, and %s stops it cleanly", async (_title, stop) => {
+  const { child, ended, told } = run(living(""));
+  expect(await told).toEqual({ type: "ready", addresses: { http: "127.0.0.1:1" } });
+  stop(child);
+  const { code, lines } = await ended;
+  expect(code).toBe(0);
+  expect(lines.map(({ service, msg }) => [service, msg])).toEqual([
+    ["sample", "ready"],
+    ["sample", "stopping"],
+  ]);
+});
+
+test("a second signal ends it at once", async () => {
+  const { child, ended, told } = run(living("process.send('stopping'); await new Promise(() => {});"));
+  await told;
+  const stopping = once(child, "message");
+  child.kill("SIGINT");
+  await stopping;
+  child.kill("SIGINT");
+  expect((await ended).code).toBe(130);
+});
+
+test("a service that can't start says why and ends with 1", async () => {
+  const { ended, told } = run('throw new SettingsError(["TAPEDECK_X: \\"y\\" is not a port"]);');
+  expect(await told).toMatchObject({ type: "failed" });
+  const { code, lines } = await ended;
+  expect(code).toBe(1);
+  expect(lines[0]).toMatchObject({ level: 60, msg: 'a setting is wrong:\n  TAPEDECK_X: "y" is not a port' });
+});
