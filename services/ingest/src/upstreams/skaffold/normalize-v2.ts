@@ -83,7 +83,7 @@ function rememberRunner(memory: V2Memory, { metadata }: MetaEvent): V2Memory {
     : { ...memory, runner: memory.runner + 1, loop: 0, runId: runID };
 }
 
-function startsLoop({ task, status }: TaskEvent): boolean {
+export function startsLoop({ task, status }: TaskEvent): boolean {
   return task === "DevLoop" && status === "InProgress";
 }
 

@@ -1,0 +1,28 @@
+import { createReadStream, existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { type ImportProblem, readEventLog } from "./event-log-file.ts";
+import { type ImportedProcess, splitProcesses } from "./split-processes.ts";
+
+export type ImportedLogs = {
+  /** In the order of their starts. */
+  readonly processes: readonly ImportedProcess[];
+  readonly problems: readonly ImportProblem[];
+};
+
+/**
+ * Reads event log files that belong together: those given, and for each the v2 file that Skaffold writes beside it
+ * (F.v2). Throws the file system's error if one can't be read; bad lines are problems and the rest goes on.
+ */
+export async function readEventLogs(paths: readonly string[]): Promise<ImportedLogs> {
+  const beside = paths.map((path) => `${path}.v2`).filter((path) => existsSync(path));
+  const files = [...new Set([...paths, ...beside])];
+  const logs = [];
+  for (const file of files) {
+    const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY });
+    logs.push(await readEventLog({ file, lines }));
+  }
+  return {
+    processes: splitProcesses(logs.flatMap(({ frames }) => frames)),
+    problems: logs.flatMap(({ problems }) => problems),
+  };
+}
