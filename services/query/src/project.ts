@@ -9,6 +9,9 @@ import { projectionVersion } from "./views/views.ts";
 
 export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 1024 };
 
+/** Where the tables stand; `ms` is what the last batch took, 0 at first. */
+export type Projected = Applied & { readonly ms: number };
+
 export type Project = {
   /** One connection, which holds the lock of its tables (see withTables). */
   readonly connection: Kysely<Schema>;
@@ -25,13 +28,13 @@ export type Project = {
  * @throws ForeignCheckpointError when the tables do not belong to this log
  * @throws CheckpointMovedError when they change under its hands
  */
-export async function* project(options: Project): AsyncGenerator<Applied, void> {
+export async function* project(options: Project): AsyncGenerator<Projected, void> {
   const { connection, log, views, limits = defaultLimits, signal } = options;
   const projection = projectionVersion(views);
   const checkpoint = (await readCheckpoint(connection)) ?? (await beginCheckpoint(connection, projection, log.epoch));
   await assertOfThisLog(checkpoint, log);
   let after = checkpoint.position;
-  yield { position: after, events: 0, observations: [] };
+  yield { position: after, events: 0, observations: [], ms: 0 };
 
   const left = new AbortController();
   const ended = AbortSignal.any([signal, left.signal]);
@@ -40,9 +43,10 @@ export async function* project(options: Project): AsyncGenerator<Applied, void> 
   try {
     for await (const batch of batches(follow, limits, ended)) {
       const place = { after, epoch: log.epoch, projection };
+      const begun = performance.now();
       const applied = await connection.transaction().execute((tx) => applyBatch(tx, views, batch, place));
       after = applied.position;
-      yield applied;
+      yield { ...applied, ms: performance.now() - begun };
     }
   } finally {
     left.abort();

@@ -1,6 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
-import type { Applied } from "./apply-batch.ts";
 import type { BatchLimits } from "./batches.ts";
 import { readCheckpoint } from "./checkpoint.ts";
 import { grantAnalyst } from "./db/analyst.ts";
@@ -8,7 +7,7 @@ import { type Database, liveSchema, openDatabase } from "./db/database.ts";
 import { withTables } from "./db/lock.ts";
 import { migrate } from "./db/migrate.ts";
 import { swapLock } from "./db/read.ts";
-import { project } from "./project.ts";
+import { type Projected, project } from "./project.ts";
 import type { View } from "./views/view.ts";
 import { projectionVersion } from "./views/views.ts";
 
@@ -22,7 +21,7 @@ export type Rebuild = {
   readonly analystPassword?: string | undefined;
   readonly limits?: BatchLimits;
   readonly signal: AbortSignal;
-  readonly onProgress?: (applied: Applied) => void;
+  readonly onProgress?: (applied: Projected) => void;
 };
 
 /**

@@ -77,7 +77,7 @@ export type EventRow = OfSource & {
   readonly part: number;
   readonly kind: string;
   readonly subject: string;
-  readonly outcome: OutcomeText | null;
+  readonly outcome: string | null;
   readonly error_code: string;
   readonly error: string;
   readonly summary: string;

@@ -86,6 +86,9 @@ const statements = [
   `create index on events (source, position)`,
   `create index on events (session, position)`,
   `create index on events (kind, occurred_at)`,
+  // Lists as they stood in the past ask what Tapedeck said last of a source or a session.
+  `create index on events (source, position) where channel = 'tapedeck'`,
+  `create index on events (session, position) where channel = 'tapedeck'`,
   `create table operations (${ofSource},
     id text primary key,
     session text not null,

@@ -1,0 +1,329 @@
+import { State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { sourceName } from "@tapedeck/shared/source";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Query } from "../query.ts";
+import { queryClient } from "../testing/client.ts";
+import { reaches, type Stage, stage } from "../testing/stage.ts";
+import { startedAt, story, timestamp } from "../testing/story.ts";
+
+/** Alice builds twice, in two sessions; Bob's first loop runs. Carol is somebody else's. */
+const alice = story();
+alice.tell({
+  kind: "source.added",
+  detail: { $case: "source_detail", value: { developer_name: "Alice", project_name: "Shop" } },
+});
+alice.tell({
+  kind: "upstream.connected",
+  session: "A1",
+  detail: { $case: "upstream", value: { address: "127.0.0.1:50051" } },
+});
+const first = alice.session("A1");
+first.started({ branch: "main" });
+first.configured();
+first.loopStarted();
+first.build("web", "started", 1_000);
+first.build("web", "succeeded", 3_000);
+first.build("api", "started", 3_000);
+first.build("api", "failed", 9_000);
+first.loopEnded("failed", 9_001);
+first.ended();
+alice.tell({ kind: "upstream.connected", session: "A2" });
+const second = alice.session("A2");
+second.started({ branch: "fix" });
+second.configured();
+second.loopStarted();
+second.cached("web");
+second.build("api", "started", 20_000);
+second.build("api", "succeeded", 24_000);
+second.loopEnded("succeeded");
+
+const bob = story(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
+const running = bob.session("B1");
+running.started();
+running.configured();
+running.loopStarted();
+running.build("web", "started");
+
+const carol = story(sourceName({ workspace: "globex", developer: "carol", project: "site", upstream: "skaffold" }));
+const hers = carol.session("C1");
+hers.started({ branch: "main" });
+hers.configured();
+hers.build("secret", "started");
+hers.build("secret", "succeeded");
+
+const known = story(sourceName({ workspace: "acme", developer: "dave", project: "shop", upstream: "skaffold" }));
+known.tell({ kind: "source.added" });
+
+let on: Stage;
+let query: Query;
+let ask: ReturnType<typeof queryClient>;
+/** Positions of Alice's events. */
+let positions: number[];
+let end: number;
+
+beforeAll(async () => {
+  on = await stage();
+  query = await on.startQuery();
+  positions = await on.write(alice.events);
+  await on.write(bob.events);
+  await on.write(carol.events);
+  end = (await on.write(known.events)).at(-1) ?? 0;
+  await reaches(query, end);
+  ask = queryClient(query.address);
+});
+
+afterAll(async () => {
+  ask[Symbol.dispose]();
+  await query[Symbol.asyncDispose]();
+  await on[Symbol.asyncDispose]();
+});
+
+/** Position of Alice's event of a kind in a session. */
+function at(kind: string, session = "A1"): string {
+  const index = alice.events.findIndex((event) => event.kind === kind && event.session === session);
+  return on.at(positions[index] ?? -1);
+}
+
+const source = alice.source;
+
+async function artifacts(request: Parameters<typeof ask.readState>[0]) {
+  const { head, rows } = await ask.readState(request);
+  return { ...head, artifacts: State.decode(rows[0] ?? Buffer.of()).buildState?.artifacts };
+}
+
+describe("ReadState", () => {
+  it("gives the state of the newest session, with the position that it reflects", async () => {
+    expect(await artifacts({ source })).toMatchObject({
+      position: on.at(end),
+      source,
+      session: "A2",
+      session_ended: false,
+      artifacts: { api: "Complete" },
+    });
+  });
+
+  it("gives an older session its last state", async () => {
+    expect(await artifacts({ source, session: "A1" })).toMatchObject({
+      session_ended: true,
+      artifacts: { web: "Complete", api: "Failed" },
+    });
+  });
+
+  it("gives the state as it stood", async () => {
+    const mid = at("build.started");
+    expect(await artifacts({ source, at: mid })).toMatchObject({
+      position: mid,
+      source,
+      session: "A1",
+      session_ended: false,
+      artifacts: { web: "In Progress" },
+    });
+    expect(await artifacts({ source, at: at("session.ended") })).toMatchObject({ session: "A1", session_ended: true });
+  });
+
+  it("takes a time for a position", async () => {
+    const { position } = await artifacts({ source, at: new Date().toISOString() });
+    expect(position).toBe(on.at(end));
+    await expect(ask.readState({ source, at: new Date(0).toISOString() })).rejects.toMatchObject({
+      code: "before_first",
+    });
+  });
+
+  it("gives Skaffold's empty state for a source without a session", async () => {
+    const { head, rows } = await ask.readState({ source: known.source });
+    expect(head).toMatchObject({ session: "", session_ended: false });
+    expect(rows).toEqual([Buffer.of()]);
+  });
+
+  it.each([
+    ["a source that nobody recorded", () => ({ source: "acme/nobody/shop/skaffold" }), { code: "unknown_source" }],
+    ["another workspace's source", () => ({ source: carol.source }), { code: "unknown_source" }],
+    ["a session of another source", () => ({ source, session: "B1" }), { code: "unknown_session" }],
+    ["a moment before the source", () => ({ source: bob.source, at: at("build.started") }), { code: "before_first" }],
+    [
+      "a moment before the session",
+      () => ({ source, session: "A2", at: at("build.started") }),
+      { code: "before_first" },
+    ],
+    ["a position of another log", () => ({ source, at: "other-1" }), { code: "position_foreign" }],
+    [
+      "a position beyond the end",
+      () => ({ source, at: on.at(end + 1) }),
+      { code: "position_future", details: { latest: () => on.at(end) } },
+    ],
+    ["no position", () => ({ source, at: "yesterday" }), { code: "invalid_argument", details: { field: "at" } }],
+    [
+      "an unknown collection",
+      () => ({ source, collection: "skaffold.v3" }),
+      { code: "invalid_argument", details: { field: "collection" } },
+    ],
+  ])(
+    "refuses %s",
+    async (_what, request, { code, details = {} }: { code: string; details?: Record<string, unknown> }) => {
+      const expected = Object.fromEntries(
+        Object.entries(details).map(([name, value]) => [name, typeof value === "function" ? value() : value]),
+      );
+      await expect(ask.readState(request())).rejects.toMatchObject({ code, details: expected });
+    },
+  );
+});
+
+describe("ListSources", () => {
+  it("gives the newest first, and how each stands", async () => {
+    const { items, position } = await ask.listSources();
+    expect(position).toBe(on.at(end));
+    expect(items.map((item) => [item.developer, item.status, item.current_session])).toEqual([
+      ["dave", "waiting", ""],
+      ["bob", "waiting", "B1"],
+      ["alice", "recording", "A2"],
+    ]);
+    expect(items[2]).toMatchObject({
+      developer_name: "Alice",
+      project_name: "Shop",
+      address: "127.0.0.1:50051",
+      first_position: on.at(positions[0] ?? 0),
+      last_position: on.at(positions.at(-1) ?? 0),
+    });
+  });
+
+  it("gives them as they stood", async () => {
+    const { items } = await ask.listSources({ at: at("session.ended") });
+    expect(items).toMatchObject([
+      { developer: "alice", status: "waiting", current_session: "A1", last_position: at("session.ended") },
+    ]);
+    const before = await ask.listSources({ at: at("build.failed") });
+    expect(before.items).toMatchObject([{ status: "recording" }]);
+  });
+
+  it.each([
+    [{ developers: ["bob"] }, ["bob"]],
+    [{ sources: ["alice/shop"] }, ["alice"]],
+    [{ sources: ["alice/shop/skaffold", "acme/bob/shop/skaffold"] }, ["bob", "alice"]],
+    [{ upstreams: ["rkt"] }, []],
+    [{ sources: ["globex/carol/site/skaffold"] }, []],
+    [{ workspace: "globex" }, ["carol"]],
+  ])("filters by %o", async (filter, developers) => {
+    const { items } = await ask.listSources(filter);
+    expect(items.map(({ developer }) => developer)).toEqual(developers);
+  });
+
+  it("comes in pages", async () => {
+    const seen: string[] = [];
+    for (let page = "", more = true; more; more = page !== "") {
+      const { items, next_page } = await ask.listSources({ limit: 1, page });
+      seen.push(...items.map(({ developer }) => developer));
+      page = next_page;
+    }
+    expect(seen).toEqual(["dave", "bob", "alice"]);
+    await expect(ask.listSources({ page: "?" })).rejects.toMatchObject({ details: { field: "page" } });
+  });
+});
+
+describe("ListSessions", () => {
+  it("gives the newest first", async () => {
+    const { items } = await ask.listSessions({ sources: [source] });
+    expect(items).toMatchObject([
+      { session: "A2", ended: false, labels: { branch: "fix" }, end_position: on.at(positions.at(-1) ?? 0) },
+      {
+        session: "A1",
+        ended: true,
+        end_reason: "process ended",
+        upstream_version: "v2.14.2",
+        start_position: at("upstream.connected"),
+        end_position: at("session.ended"),
+      },
+    ]);
+  });
+
+  it("filters by label and by time", async () => {
+    expect((await ask.listSessions({ labels: { branch: "main" } })).items).toMatchObject([{ session: "A1" }]);
+    const later = { from: timestamp(startedAt + 9_002), sources: [source] };
+    expect((await ask.listSessions(later)).items).toMatchObject([{ session: "A2" }]);
+  });
+
+  it("gives them as they stood", async () => {
+    const then = await ask.listSessions({ sources: [source], at: at("build.failed") });
+    expect(then.items).toMatchObject([
+      { session: "A1", ended: false, end_reason: "", end_position: at("build.failed") },
+    ]);
+    expect(then.items[0]?.ended_at).toBeUndefined();
+  });
+});
+
+describe("ListOperations", () => {
+  it("gives builds with what became of them", async () => {
+    const { items } = await ask.listOperations({ kinds: ["build"], sources: [source] });
+    expect(items.map((item) => [item.subject, item.outcome, item.duration_ms, item.cache_hit])).toEqual([
+      ["api", "succeeded", 4_000n, false],
+      ["web", "succeeded", undefined, true],
+      ["api", "failed", 6_000n, false],
+      ["web", "succeeded", 2_000n, false],
+    ]);
+    expect(items[2]).toMatchObject({
+      error_code: "BUILD_UNKNOWN",
+      error: "api does not build",
+      platform: "linux/amd64",
+    });
+  });
+
+  it("filters by outcome", async () => {
+    const { items } = await ask.listOperations({ outcomes: ["failed"] });
+    expect(items.map(({ kind, session }) => `${kind} ${session}`)).toEqual(["build A1", "loop A1"]);
+  });
+
+  it("gives them as they stood", async () => {
+    const { items } = await ask.listOperations({ kinds: ["build"], at: at("build.started") });
+    expect(items).toMatchObject([{ subject: "web", outcome: "", end_position: "" }]);
+    expect(items[0]?.ended_at).toBeUndefined();
+    expect((await ask.listOperations({ outcomes: ["succeeded"], at: at("build.started") })).items).toEqual([]);
+  });
+});
+
+describe("BuildStats", () => {
+  it("leaves out of percentiles what did not run", async () => {
+    const { items } = await ask.buildStats({ group: ["artifact", "day"], developers: ["alice"] });
+    expect(items).toMatchObject([
+      {
+        group: { artifact: "api", day: "2026-11-20" },
+        count: 2n,
+        failed: 1n,
+        failure_rate: 0.5,
+        p50_ms: 5_000,
+        cached: 0n,
+      },
+      { group: { artifact: "web", day: "2026-11-20" }, count: 1n, failed: 0n, p50_ms: 2_000, cached: 1n },
+    ]);
+  });
+
+  it("counts all in one without a group", async () => {
+    expect((await ask.buildStats()).items).toMatchObject([{ group: {}, count: 3n, cached: 1n, unknown: 0n }]);
+    expect((await ask.buildStats({ artifacts: ["none"] })).items).toMatchObject([{ count: 0n, failure_rate: 0 }]);
+    await expect(ask.buildStats({ group: ["phase"] })).rejects.toMatchObject({ details: { field: "group" } });
+  });
+});
+
+it("shows nothing of another workspace", async () => {
+  const all = [
+    ...(await ask.listSources()).items,
+    ...(await ask.listSessions()).items,
+    ...(await ask.listOperations()).items,
+    ...(await ask.buildStats({ group: ["artifact", "developer", "source"] })).items,
+  ];
+  const text = JSON.stringify(all, (_key, value) => (typeof value === "bigint" ? value.toString() : value));
+  expect(text).not.toMatch(/globex|carol|secret|C1/);
+  await expect(ask.listSessions({ workspace: "" })).rejects.toMatchObject({ code: "invalid_argument" });
+});
+
+it("answers nobody without the services' key", async () => {
+  using stranger = queryClient(query.address, "guess");
+  await expect(stranger.listSources()).rejects.toMatchObject({ code: "unauthenticated" });
+  await expect(stranger.readState({ source })).rejects.toMatchObject({ code: "unauthenticated" });
+});
+
+it("waits for what is in the log and not yet in the tables", async () => {
+  const [written] = await on.write([known.tell({ kind: "source.checkpoint" })]);
+  const { head } = await ask.readState({ source: known.source, min_position: on.at(written ?? 0) });
+  expect(head?.position).toBe(on.at(written ?? 0));
+  expect(await ask.position()).toMatchObject({ position: on.at(written ?? 0), log_position: on.at(written ?? 0) });
+  end = written ?? 0;
+});

@@ -1,0 +1,94 @@
+import type { BuildStatsRequest, BuildStatsResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { sql } from "kysely";
+import { readConsistently } from "../db/read.ts";
+import { text } from "../db/text.ts";
+import { allOf, anyOf, between, type Condition } from "./conditions.ts";
+import type { ApiDeps } from "./deps.ts";
+import { notProjected } from "./place.ts";
+
+/** What can be grouped by. Days are those of UTC. */
+const columns: Readonly<Record<string, Condition>> = {
+  artifact: sql`t.artifact`,
+  developer: sql`t.developer`,
+  project: sql`t.project`,
+  source: sql`t.source`,
+  day: sql`to_char(t.started_at at time zone 'UTC', 'YYYY-MM-DD')`,
+};
+
+/** More groups than this are refused: nobody reads them. */
+const mostGroups = 10_000;
+
+type Row = {
+  readonly names: readonly (string | null)[];
+  readonly count: number;
+  readonly failed: number;
+  readonly p50_ms: number | null;
+  readonly p90_ms: number | null;
+  readonly p99_ms: number | null;
+  readonly cached: number;
+  readonly canceled: number;
+  readonly unknown: number;
+};
+
+export async function buildStats({ database }: ApiDeps, request: BuildStatsRequest): Promise<BuildStatsResponse> {
+  if (request.workspace === "") throw invalid("workspace", "workspace is missing");
+  const groups = [...new Set(request.group)];
+  const grouped = groups.map((name) => {
+    const column = Object.hasOwn(columns, name) ? columns[name] : undefined;
+    if (column === undefined)
+      throw invalid("group", `can't group by "${name}": any of ${Object.keys(columns).join(", ")}`);
+    return column;
+  });
+  const names = sql`array[${sql.join(grouped)}]::text[]`;
+  const conditions = [
+    sql`t.workspace = ${text(request.workspace)}`,
+    anyOf(sql`t.developer`, request.developers),
+    anyOf(sql`t.project`, request.projects),
+    anyOf(sql`t.artifact`, request.artifacts),
+    ...between(sql`t.started_at`, request),
+  ];
+  return readConsistently(database(), async (tx, checkpoint) => {
+    if (checkpoint === undefined) throw notProjected();
+    const { rows } = await sql<Row>`
+      select ${names} as names,
+        count(*) filter (where ran) as count,
+        count(*) filter (where ran and outcome = 'failed') as failed,
+        percentile_cont(0.5) within group (order by duration_ms) filter (where ran) as p50_ms,
+        percentile_cont(0.9) within group (order by duration_ms) filter (where ran) as p90_ms,
+        percentile_cont(0.99) within group (order by duration_ms) filter (where ran) as p99_ms,
+        count(*) filter (where cache_hit) as cached,
+        count(*) filter (where outcome = 'canceled') as canceled,
+        count(*) filter (where outcome = 'unknown') as unknown
+      from (select *, outcome in ('succeeded', 'failed') and not cache_hit as ran from build_times) as t
+      where ${allOf(conditions)}
+      ${grouped.length === 0 ? sql`` : sql`group by ${names}`}
+      order by names limit ${mostGroups + 1}`.execute(tx);
+    if (rows.length > mostGroups) {
+      throw new TapedeckError(
+        "limit_exceeded",
+        `more than ${mostGroups} groups: ask for less, for example a shorter time`,
+      );
+    }
+    return {
+      items: rows.map((row) => ({
+        group: Object.fromEntries(groups.map((name, index) => [name, row.names[index] ?? ""])),
+        count: BigInt(row.count),
+        failed: BigInt(row.failed),
+        failure_rate: row.count === 0 ? 0 : row.failed / row.count,
+        p50_ms: row.p50_ms ?? undefined,
+        p90_ms: row.p90_ms ?? undefined,
+        p99_ms: row.p99_ms ?? undefined,
+        cached: BigInt(row.cached),
+        canceled: BigInt(row.canceled),
+        unknown: BigInt(row.unknown),
+      })),
+      position: formatPosition({ epoch: checkpoint.epoch, seq: checkpoint.position }),
+    };
+  });
+}
+
+function invalid(field: string, message: string): TapedeckError {
+  return new TapedeckError("invalid_argument", message, { field });
+}

@@ -1,0 +1,62 @@
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { type RawBuilder, sql } from "kysely";
+import { momentOf } from "../db/moment.ts";
+import { text } from "../db/text.ts";
+
+export type Condition = RawBuilder<unknown>;
+
+/** ANDed; never empty, because the workspace is always one of them. */
+export function allOf(conditions: readonly (Condition | undefined)[]): Condition {
+  return sql.join(
+    conditions.filter((condition) => condition !== undefined),
+    sql` and `,
+  );
+}
+
+/** Values of a field are ORed; none: anything. */
+export function anyOf(column: Condition, values: readonly string[]): Condition | undefined {
+  return values.length === 0 ? undefined : sql`${column} = any(${values.map(text)}::text[])`;
+}
+
+/** What every list can be asked for. Columns are those of the table called `t`. */
+export function ofSource(request: ListRequest): (Condition | undefined)[] {
+  if (request.workspace === "") {
+    throw new TapedeckError("invalid_argument", "workspace is missing", { field: "workspace" });
+  }
+  return [
+    sql`t.workspace = ${text(request.workspace)}`,
+    anyOf(sql`t.developer`, request.developers),
+    anyOf(sql`t.project`, request.projects),
+    anyOf(sql`t.upstream`, request.upstreams),
+    sources(request),
+  ];
+}
+
+/** `developer/project`, `developer/project/upstream` or in full. */
+function sources({ workspace, sources }: ListRequest): Condition | undefined {
+  if (sources.length === 0) return undefined;
+  const names = sources.map((source) => {
+    const wanted = text(source.split("/").length === 4 ? source : `${workspace}/${source}`);
+    return wanted.split("/").length === 4 ? sql`t.source = ${wanted}` : sql`starts_with(t.source, ${`${wanted}/`})`;
+  });
+  return sql`(${sql.join(names, sql` or `)})`;
+}
+
+/** [from, to). */
+export function between(
+  column: Condition,
+  { from, to }: { readonly from?: Timestamp | undefined; readonly to?: Timestamp | undefined },
+): (Condition | undefined)[] {
+  return [
+    from === undefined ? undefined : sql`${column} >= ${moment(from, "from")}::timestamptz`,
+    to === undefined ? undefined : sql`${column} < ${moment(to, "to")}::timestamptz`,
+  ];
+}
+
+function moment(timestamp: Timestamp, field: string): string {
+  const { at } = momentOf(timestamp);
+  if (at === null) throw new TapedeckError("invalid_argument", `${field} is not a time`, { field });
+  return at;
+}

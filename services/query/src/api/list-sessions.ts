@@ -1,0 +1,76 @@
+import type { ListRequest, ListSessionsResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { sql } from "kysely";
+import { timestampOf } from "../db/moment.ts";
+import { readConsistently } from "../db/read.ts";
+import type { SessionRow } from "../db/schema.ts";
+import { plain } from "../db/text.ts";
+import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
+import type { ApiDeps } from "./deps.ts";
+import { cut, pageOf } from "./page.ts";
+import { notProjected, reachAt } from "./place.ts";
+
+/** From the newest session back. */
+export async function listSessions(deps: ApiDeps, request: ListRequest): Promise<ListSessionsResponse> {
+  const page = pageOf(request);
+  const conditions = [
+    ...ofSource(request),
+    anyOf(sql`t.session`, request.sessions),
+    ...between(sql`t.started_at`, request),
+    Object.keys(request.labels).length === 0
+      ? undefined
+      : sql`t.labels @> ${JSON.stringify(plain(request.labels))}::jsonb`,
+    sql`t.start_position < ${page.before}`,
+  ];
+  const at = await reachAt(deps, request.at);
+  return readConsistently(deps.database(), async (tx, checkpoint) => {
+    if (checkpoint === undefined) throw notProjected();
+    const { rows } = await (at === undefined ? now(conditions, page.limit) : then(conditions, page.limit, at)).execute(
+      tx,
+    );
+    const { epoch } = checkpoint;
+    const listed = cut(rows, page, (row) => row.start_position);
+    return {
+      items: listed.rows.map((row) => ({
+        session: row.session,
+        source: row.source,
+        labels: { ...row.labels },
+        started_at: timestampOf(row.started_at, row.started_ns),
+        ended_at: timestampOf(row.ended_at, row.ended_ns),
+        end_reason: row.end_reason,
+        start_position: formatPosition({ epoch, seq: row.start_position }),
+        end_position: formatPosition({ epoch, seq: row.end_position ?? row.last_position }),
+        upstream_version: row.upstream_version,
+        gaps: row.gaps,
+        ended: row.end_position !== null,
+      })),
+      next_page: listed.next_page,
+      position: formatPosition({ epoch, seq: at ?? checkpoint.position }),
+    };
+  });
+}
+
+function now(conditions: readonly (Condition | undefined)[], limit: number) {
+  return sql<SessionRow>`
+    select t.* from sessions t where ${allOf(conditions)} order by t.start_position desc limit ${limit + 1}`;
+}
+
+/** As it stood: a session may have ended, and been found again, since. */
+function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
+  return sql<SessionRow>`
+    select t.*, coalesce(last.position, t.start_position) as last_position, lost.gaps::int as gaps,
+      ended.position as end_position, ended.occurred_at as ended_at, coalesce(ended.occurred_ns, 0) as ended_ns,
+      coalesce(ended.detail ->> 'reason', '') as end_reason
+    from sessions t
+    left join lateral (
+      select max(position) as position from events where session = t.session and position <= ${at}) as last on true
+    left join lateral (
+      select count(*) as gaps from events where session = t.session and channel = 'tapedeck' and kind = 'session.gap'
+        and position <= ${at}) as lost on true
+    left join lateral (
+      select * from events where session = t.session and channel = 'tapedeck' and position <= ${at}
+        and kind in ('session.started', 'upstream.restored', 'session.ended', 'session.lost')
+      order by position desc limit 1) as ended on ended.kind in ('session.ended', 'session.lost')
+    where ${allOf([...conditions, sql`t.start_position <= ${at}`])}
+    order by t.start_position desc limit ${limit + 1}`;
+}

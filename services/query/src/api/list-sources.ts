@@ -1,0 +1,95 @@
+import type { ListRequest, ListSourcesResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { sql } from "kysely";
+import { timestampOf } from "../db/moment.ts";
+import { readConsistently } from "../db/read.ts";
+import type { SourceRow } from "../db/schema.ts";
+import { allOf, type Condition, ofSource } from "./conditions.ts";
+import type { ApiDeps } from "./deps.ts";
+import { cut, pageOf } from "./page.ts";
+import { notProjected, reachAt } from "./place.ts";
+
+type Row = SourceRow & { readonly current_session: string | null; readonly gaps: number };
+
+/** From the newest source back. */
+export async function listSources(deps: ApiDeps, request: ListRequest): Promise<ListSourcesResponse> {
+  const page = pageOf(request);
+  const where = ofSource(request);
+  const at = await reachAt(deps, request.at);
+  return readConsistently(deps.database(), async (tx, checkpoint) => {
+    if (checkpoint === undefined) throw notProjected();
+    const conditions = [...where, sql`t.first_position < ${page.before}`];
+    const { rows } = await (at === undefined ? now(conditions, page.limit) : then(conditions, page.limit, at)).execute(
+      tx,
+    );
+    const { epoch } = checkpoint;
+    const listed = cut(rows, page, (row) => row.first_position);
+    return {
+      items: listed.rows.map((row) => ({
+        source: row.source,
+        workspace: row.workspace,
+        developer: row.developer,
+        project: row.project,
+        upstream: row.upstream,
+        status: row.status,
+        current_session: row.current_session ?? "",
+        last_event_at: timestampOf(row.last_event_at, row.last_event_ns),
+        last_position: formatPosition({ epoch, seq: row.last_position }),
+        developer_name: row.developer_name,
+        project_name: row.project_name,
+        first_position: formatPosition({ epoch, seq: row.first_position }),
+        address: row.address,
+        gaps: row.gaps,
+      })),
+      next_page: listed.next_page,
+      position: formatPosition({ epoch, seq: at ?? checkpoint.position }),
+    };
+  });
+}
+
+function now(conditions: readonly (Condition | undefined)[], limit: number) {
+  return sql<Row>`
+    select t.*, newest.session as current_session, coalesce(lost.gaps, 0)::int as gaps
+    from sources t
+    left join lateral (
+      select session from sessions where source = t.source order by start_position desc limit 1) as newest on true
+    left join lateral (select sum(gaps) as gaps from sessions where source = t.source) as lost on true
+    where ${allOf(conditions)}
+    order by t.first_position desc limit ${limit + 1}`;
+}
+
+/**
+ * As it stood: what changes is read from the events. The last event is the last one that has a row (text and mirrors
+ * have none).
+ */
+function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
+  return sql<Row>`
+    select t.*, newest.session as current_session, coalesce(lost.gaps, 0)::int as gaps,
+      case
+        when told.kind in ('upstream.connected', 'upstream.restored') then
+          case when exists (
+            select from events where source = t.source and channel = 'tapedeck' and kind = 'upstream.lost'
+              and position > told.position and position <= ${at} and coalesce(detail ->> 'channel', '') = '')
+          then 'lost' else 'recording' end
+        when told.kind = 'session.lost' then 'lost'
+        else 'waiting'
+      end as status,
+      last.position as last_position, last.occurred_at as last_event_at, last.occurred_ns as last_event_ns
+    from sources t
+    left join lateral (
+      select session from sessions where source = t.source and start_position <= ${at}
+      order by start_position desc limit 1) as newest on true
+    left join lateral (
+      select count(*) as gaps from events where source = t.source and channel = 'tapedeck' and kind = 'session.gap'
+        and position <= ${at}) as lost on true
+    left join lateral (
+      select kind, position from events where source = t.source and channel = 'tapedeck' and position <= ${at}
+        and kind in ('upstream.connected', 'upstream.restored', 'session.ended', 'session.lost')
+      order by position desc limit 1) as told on true
+    left join lateral (
+      select position, coalesce(occurred_at, observed_at, recorded_at) as occurred_at, occurred_ns from events
+      where source = t.source and position <= ${at}
+      order by position desc limit 1) as last on true
+    where ${allOf([...conditions, sql`t.first_position <= ${at}`])}
+    order by t.first_position desc limit ${limit + 1}`;
+}

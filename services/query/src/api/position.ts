@@ -1,0 +1,16 @@
+import type { PositionRequest, PositionResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { readConsistently } from "../db/read.ts";
+import type { ApiDeps } from "./deps.ts";
+import { askLog, notProjected } from "./place.ts";
+
+export async function position({ database, log }: ApiDeps, _request: PositionRequest): Promise<PositionResponse> {
+  const checkpoint = await readConsistently(database(), async (_tx, found) => found);
+  if (checkpoint === undefined) throw notProjected();
+  const { epoch } = checkpoint;
+  const { lastSeq } = await askLog(() => log().bounds());
+  return {
+    position: formatPosition({ epoch, seq: checkpoint.position }),
+    log_position: formatPosition({ epoch, seq: lastSeq }),
+  };
+}

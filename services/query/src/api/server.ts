@@ -1,0 +1,134 @@
+import { timingSafeEqual } from "node:crypto";
+import {
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  type Metadata,
+  Server,
+  ServerCredentials,
+} from "@grpc/grpc-js";
+import { QueryService } from "@tapedeck/proto/tapedeck/v1/query";
+import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
+import { listenError } from "@tapedeck/shared/service/health";
+import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
+import { buildStats } from "./build-stats.ts";
+import type { ApiDeps, CallScope } from "./deps.ts";
+import { listOperations } from "./list-operations.ts";
+import { listSessions } from "./list-sessions.ts";
+import { listSources } from "./list-sources.ts";
+import { position } from "./position.ts";
+import { readState } from "./read-state.ts";
+
+export type ApiOptions = {
+  readonly host: string;
+  readonly port: number;
+  /** The services' shared key; empty: everybody on the network that this listens on may ask. */
+  readonly key: string;
+  /** Told of what callers only see as "internal error". */
+  readonly onError: (method: string, cause: unknown) => void;
+};
+
+export type Api = AsyncDisposable & { readonly address: string; readonly port: number };
+
+/** A call that takes longer is ended: by the database, or here. */
+export const callTimeoutMs = 15_000;
+
+export async function startApi(deps: ApiDeps, { host, port, key, onError }: ApiOptions): Promise<Api> {
+  const server = new Server({
+    "grpc.max_receive_message_length": 1024 * 1024,
+    "grpc.max_send_message_length": -1,
+    // A port belongs to one process: the second is to be told.
+    "grpc.so_reuseport": 0,
+  });
+  const answer = (method: string, cause: unknown) => {
+    const error = asTapedeckError(cause);
+    if (error.code === "internal") onError(method, cause);
+    return toGrpcStatus(error);
+  };
+  const unary =
+    <Request, Response>(
+      method: string,
+      handle: (deps: ApiDeps, request: Request, scope: CallScope) => Promise<Response>,
+    ): handleUnaryCall<Request, Response> =>
+    (call, callback) => {
+      const run = async () => {
+        assertKey(call.metadata, key);
+        return handle(deps, call.request, scopeOf(call));
+      };
+      run().then(
+        (response) => callback(null, response),
+        (cause: unknown) => callback(answer(method, cause)),
+      );
+    };
+  const stream =
+    <Request, Response>(
+      method: string,
+      handle: (deps: ApiDeps, request: Request, scope: CallScope) => Promise<readonly Response[]>,
+    ): handleServerStreamingCall<Request, Response> =>
+    (call) => {
+      const run = async () => {
+        assertKey(call.metadata, key);
+        for (const message of await handle(deps, call.request, scopeOf(call))) call.write(message);
+        call.end();
+      };
+      run().catch((cause: unknown) => call.emit("error", answer(method, cause)));
+    };
+
+  server.addService(QueryService, {
+    readState: stream("ReadState", readState),
+    listSources: unary("ListSources", listSources),
+    listSessions: unary("ListSessions", listSessions),
+    listOperations: unary("ListOperations", listOperations),
+    buildStats: unary("BuildStats", buildStats),
+    position: unary("Position", position),
+  });
+  const bound = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(`${host}:${port}`, ServerCredentials.createInsecure(), (error, actual) => {
+      if (error === null) resolve(actual);
+      else reject(bindError(error, host, port));
+    });
+  });
+  return {
+    address: `${host}:${bound}`,
+    port: bound,
+    [Symbol.asyncDispose]: async () => server.forceShutdown(),
+  };
+}
+
+function assertKey(metadata: Metadata, key: string): void {
+  if (key === "") return;
+  const given = Buffer.from(String(metadata.get("tapedeck-key")[0] ?? ""));
+  const wanted = Buffer.from(key);
+  if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+  throw new TapedeckError(
+    "unauthenticated",
+    "query answers only Tapedeck's own services: tapedeck-key is missing or wrong",
+  );
+}
+
+function scopeOf(call: { once(event: "cancelled", listener: () => void): unknown }): CallScope {
+  const left = new AbortController();
+  call.once("cancelled", () => left.abort());
+  return { signal: AbortSignal.any([left.signal, AbortSignal.timeout(callTimeoutMs)]) };
+}
+
+function asTapedeckError(cause: unknown): TapedeckError {
+  if (isDatabaseAway(cause)) {
+    return new TapedeckError("not_ready", "the database is away: try again in a moment", {}, { cause });
+  }
+  if (isStatementTimeout(cause)) {
+    return new TapedeckError(
+      "limit_exceeded",
+      "this takes too long: ask for less, for example a shorter time",
+      {},
+      { cause },
+    );
+  }
+  return fromUnknown(cause);
+}
+
+/** grpc-js wraps what the system said in its text. */
+function bindError(error: Error, host: string, port: number): Error {
+  const code = error.message.includes("EADDRINUSE") ? "EADDRINUSE" : "";
+  return listenError(Object.assign(error, { code }), host, port);
+}

@@ -1,0 +1,79 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { sourceFilter } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { Tx } from "../db/database.ts";
+import type { SessionRow } from "../db/schema.ts";
+import { type Fold, isState } from "../views/states/fold.ts";
+import { askLog } from "./place.ts";
+
+/** A state that was kept, and what to read of the log to come from it to the position that was asked for. */
+export type Base = { readonly state: unknown; readonly after: number; readonly until: number };
+
+/** The kept state of a session that is nearest before the position. */
+export async function nearestState(tx: Tx, fold: Fold, session: SessionRow, at: number): Promise<Base> {
+  const live = await tx
+    .selectFrom("fold_states")
+    .select(["position", "state"])
+    .where("session", "=", session.session)
+    .where("fold_version", "=", fold.version)
+    .where("position", "<=", at)
+    .executeTakeFirst();
+  // Nothing after the live state has touched it.
+  if (live !== undefined) return { state: JSON.parse(live.state), after: at, until: at };
+  const snapshot = await tx
+    .selectFrom("snapshots")
+    .select(["position", "state"])
+    .where("session", "=", session.session)
+    .where("fold_version", "=", fold.version)
+    .where("position", "<=", at)
+    .orderBy("position", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  const until = Math.min(at, session.last_position);
+  if (snapshot === undefined) return { state: fold.initial, after: session.start_position - 1, until };
+  return { state: JSON.parse(snapshot.state), after: snapshot.position, until };
+}
+
+/**
+ * Folds the session's events from the base on.
+ * @throws TapedeckError out_of_range when the log has let go of them, not_ready when it is away or too slow
+ */
+export async function foldFrom(
+  log: () => LogReader,
+  fold: Fold,
+  { session, source }: SessionRow,
+  base: Base,
+  signal: AbortSignal,
+): Promise<unknown> {
+  if (base.after >= base.until) return base.state;
+  const reader = log();
+  return askLog(async () => {
+    const { firstSeq } = await reader.bounds();
+    // The first event that is needed is no text, so only a limit on the whole log can have taken it.
+    if (firstSeq > base.after + 1) throw expired(reader.epoch, firstSeq);
+    let state = base.state;
+    const from = { afterSeq: base.after, subjects: stateSubjects(source as SourceName) };
+    for await (const { event } of reader.history(from, base.until, signal)) {
+      if (event.session === session && isState(event.kind)) state = fold.evolve(state, event);
+    }
+    if (signal.aborted) throw new TapedeckError("not_ready", "the log did not answer in time: try again in a moment");
+    return state;
+  });
+}
+
+/** The source's subjects that can touch state: text, which is most of a log, is not read. */
+function stateSubjects(source: SourceName): string[] {
+  const nouns = new Set(kinds.filter(isState).map(kindNoun));
+  return [...nouns].map((noun) => sourceFilter(source).replace(/>$/, `*.${noun}`));
+}
+
+function expired(epoch: string, firstSeq: number): TapedeckError {
+  const earliest = formatPosition({ epoch, seq: firstSeq });
+  return new TapedeckError("out_of_range", `the log keeps nothing before ${earliest} any more`, {
+    field: "at",
+    earliest,
+  });
+}

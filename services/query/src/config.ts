@@ -1,0 +1,40 @@
+import type { NatsSettings } from "@tapedeck/shared/service/nats";
+import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
+
+export type QueryConfig = {
+  readonly grpc: { readonly host: string; readonly port: number };
+  readonly health: { readonly host: string; readonly port: number };
+  readonly nats: NatsSettings;
+  /** Its user owns the database: makes schemas in it, and the role tapedeck_analyst if it may. */
+  readonly databaseUrl: string;
+  /** With it tapedeck_analyst may log in; without it is a role to grant. */
+  readonly analystPassword: string | undefined;
+  /** Of the services; empty: whoever reaches the port may ask. */
+  readonly servicesKey: string;
+  /** Rows in `events` for log and terminal text too. */
+  readonly textRows: boolean;
+};
+
+/** Reads the environment and tapedeck.yaml once, at start-up. Throws one SettingsError that lists every problem. */
+export function readConfig(sources: SettingsSources): QueryConfig {
+  const read = settingsReader(sources);
+  const config = querySettings(read);
+  read.assertValid();
+  return config;
+}
+
+export function querySettings(read: SettingsReader): QueryConfig {
+  return {
+    grpc: { host: read.string("query.grpc.host", "127.0.0.1"), port: read.port("query.grpc.port", 7053) },
+    health: { host: read.string("query.health.host", "127.0.0.1"), port: read.port("query.health.port", 7062) },
+    nats: {
+      url: read.string("nats.url", "nats://127.0.0.1:7042"),
+      user: read.string("nats.user", undefined),
+      password: read.string("nats.password", undefined),
+    },
+    databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck"),
+    analystPassword: read.string("postgres.analystPassword", undefined),
+    servicesKey: read.string("services.key", ""),
+    textRows: read.boolean("query.textRows", false),
+  };
+}

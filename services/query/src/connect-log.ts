@@ -1,0 +1,35 @@
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { NatsSettings } from "@tapedeck/shared/service/nats";
+import { connect } from "nats";
+
+/** Opens the log on a connection of its own. Throws when the server is away: the caller has more to wait for than that. */
+export async function connectLog({ url, user, password }: NatsSettings, log: Logger): Promise<Log> {
+  const nats = await connect({
+    servers: url,
+    name: "query",
+    ...(user !== undefined && { user }),
+    ...(password !== undefined && { pass: password }),
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 250,
+    pingInterval: 10_000,
+    timeout: 5_000,
+  });
+  try {
+    const opened = await openLog(nats, {
+      syncKnown: true,
+      warn: (message, fields) => log.warn({ ...fields }, message),
+    });
+    return {
+      ...opened,
+      [Symbol.asyncDispose]: async () => {
+        await opened[Symbol.asyncDispose]();
+        await nats.close();
+      },
+    };
+  } catch (error) {
+    await nats.close();
+    throw error;
+  }
+}

@@ -1,0 +1,113 @@
+import { type Log, LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { ForeignCheckpointError, readCheckpoint } from "./checkpoint.ts";
+import { grantAnalyst } from "./db/analyst.ts";
+import type { Database } from "./db/database.ts";
+import { AlreadyProjectedError, withTables } from "./db/lock.ts";
+import { migrate, NewerSchemaError } from "./db/migrate.ts";
+import type { Progress } from "./progress.ts";
+import { type Projected, project } from "./project.ts";
+import { rebuild } from "./rebuild.ts";
+import type { View } from "./views/view.ts";
+import { projectionVersion } from "./views/views.ts";
+
+export type KeepProjecting = {
+  readonly database: Database;
+  readonly databaseUrl: string;
+  readonly analystPassword: string | undefined;
+  readonly openLog: () => Promise<Log>;
+  readonly views: readonly View[];
+  readonly progress: Progress;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  readonly on: {
+    /** The database has its tables: they can be asked. */
+    readonly tables: () => void;
+    /** The log that is read from now on; undefined: none. */
+    readonly log: (log: Log | undefined) => void;
+    readonly applied: (applied: Projected) => void;
+    /** Why nothing is projected now; undefined: it is. */
+    readonly waiting: (reason: string | undefined) => void;
+  };
+};
+
+/** How often a query that stands by looks at whether it is needed. */
+const standbyMs = 500;
+
+/**
+ * Projects until the signal, whatever goes away and comes back. Rejects only for what will not mend by itself: a schema
+ * of a newer Tapedeck, tables of another log, a nats-server that won't do.
+ */
+export async function keepProjecting(options: KeepProjecting): Promise<void> {
+  const { progress, logger, signal, on } = options;
+  const retry = backoff(100, 2_000);
+  let told = "";
+  while (!signal.aborted) {
+    try {
+      await projectOnce(options, () => {
+        retry.reset();
+        told = "";
+      });
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isFinal(error)) throw error;
+      if (error instanceof AlreadyProjectedError) {
+        await standBy(options);
+        continue;
+      }
+      const reason = error instanceof Error ? error.message || error.name : String(error);
+      on.waiting(reason);
+      if (reason !== told) logger.warn({ err: error, position: progress.position }, "projecting broke off, will go on");
+      told = reason;
+      await pause(retry.next(), signal);
+    }
+  }
+}
+
+async function projectOnce(options: KeepProjecting, onWorking: () => void): Promise<void> {
+  const { database, databaseUrl, analystPassword, views, progress, logger, signal, on } = options;
+  await migrate(database);
+  const grant = await grantAnalyst(database, analystPassword);
+  if (grant === "refused")
+    logger.warn("this database user may not make the role tapedeck_analyst: make it as a superuser");
+  on.tables();
+
+  await using log = await options.openLog();
+  on.log(log);
+  const { reader } = log;
+  try {
+    const checkpoint = await readCheckpoint(database.db);
+    progress.advance(checkpoint?.position ?? 0);
+    if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
+      logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
+      on.waiting("the tables are rebuilt from the log, because this version makes them otherwise");
+      await rebuild({ databaseUrl, log: reader, views, analystPassword, signal });
+      return;
+    }
+    const work = withTables(database, (connection) => project({ connection, log: reader, views, signal }));
+    for await (const applied of work) {
+      onWorking();
+      on.waiting(undefined);
+      progress.advance(applied.position);
+      on.applied(applied);
+      for (const { what, ...where } of applied.observations) logger.warn(where, what);
+    }
+  } finally {
+    on.log(undefined);
+  }
+}
+
+/** Another query projects: this one answers, and takes over when that one is gone. */
+async function standBy({ database, progress, signal, on }: KeepProjecting): Promise<void> {
+  on.waiting(undefined);
+  const checkpoint = await readCheckpoint(database.db).catch(() => undefined);
+  if (checkpoint !== undefined) progress.advance(checkpoint.position);
+  await pause(standbyMs, signal);
+}
+
+function isFinal(error: unknown): boolean {
+  return (
+    error instanceof NewerSchemaError || error instanceof ForeignCheckpointError || error instanceof LogUnusableError
+  );
+}

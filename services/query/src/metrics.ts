@@ -1,0 +1,66 @@
+import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapedeck/shared/service/metrics";
+import type { Projected } from "./project.ts";
+
+export type QueryMetrics = {
+  readonly registry: Registry;
+  readonly applied: (applied: Projected) => void;
+  readonly failed: () => void;
+};
+
+/** `logEnd`: the log's last position, or undefined when it can't be told now; `position`: that of the tables. */
+export function queryMetrics(position: () => number, logEnd: () => Promise<number | undefined>): QueryMetrics {
+  const registry = createMetrics("query");
+  const registers = [registry];
+  const events = new Counter({ name: "tapedeck_query_events_total", help: "Events applied to the tables.", registers });
+  const failures = new Counter({
+    name: "tapedeck_query_interruptions_total",
+    help: "Times that projecting broke off (database or log away) and was begun again.",
+    registers,
+  });
+  const drift = new Counter({
+    name: "tapedeck_query_fold_drift_total",
+    help: "Descriptions of an upstream at rest whose statuses differ from the folded state.",
+    labelNames: ["upstream"],
+    registers,
+  });
+  const size = new Histogram({
+    name: "tapedeck_query_batch_events",
+    help: "Events per batch, which is one transaction.",
+    buckets: [1, 3, 10, 30, 100, 300, 1_000],
+    registers,
+  });
+  const duration = new Histogram({
+    name: "tapedeck_query_batch_seconds",
+    help: "Time per batch, commit included.",
+    buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
+    registers,
+  });
+  new Gauge({
+    name: "tapedeck_query_position",
+    help: "Position that the tables reflect.",
+    registers,
+    collect() {
+      this.set(position());
+    },
+  });
+  new Gauge({
+    name: "tapedeck_query_lag_events",
+    help: "Positions between the tables and the log's end.",
+    registers,
+    async collect() {
+      const end = await logEnd();
+      if (end !== undefined) this.set(Math.max(0, end - position()));
+    },
+  });
+  return {
+    registry,
+    applied({ events: count, ms, observations }) {
+      if (count === 0) return;
+      events.inc(count);
+      size.observe(count);
+      duration.observe(ms / 1_000);
+      for (const { source } of observations) drift.inc({ upstream: source.split("/")[3] ?? "" });
+    },
+    failed: () => failures.inc(),
+  };
+}

@@ -1,0 +1,69 @@
+import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
+import {
+  BuildStatsRequest,
+  type BuildStatsResponse,
+  type DeepPartial,
+  type ListOperationsResponse,
+  ListRequest,
+  type ListSessionsResponse,
+  type ListSourcesResponse,
+  PositionRequest,
+  type PositionResponse,
+  QueryClient,
+  ReadStateRequest,
+  type StateHead,
+} from "@tapedeck/proto/tapedeck/v1/query";
+import { fromServiceError } from "@tapedeck/shared/errors/grpc";
+import { servicesKey } from "./stage.ts";
+
+type Callback<Response> = (error: Error | null, response: Response) => void;
+
+/** A gRPC client whose failures are TapedeckErrors. */
+export function queryClient(
+  address: string,
+  key = servicesKey,
+  channel: ChannelCredentials = credentials.createInsecure(),
+) {
+  const client = new QueryClient(address, channel);
+  const metadata = new Metadata();
+  metadata.set("tapedeck-key", key);
+  const ask = <Response>(call: (callback: Callback<Response>) => void) =>
+    new Promise<Response>((resolve, reject) => {
+      call((error, response) => (error === null ? resolve(response) : reject(fromServiceError(error))));
+    });
+  const workspace = "acme";
+  return {
+    listSources: (request: DeepPartial<ListRequest> = {}) =>
+      ask<ListSourcesResponse>((done) =>
+        client.listSources(ListRequest.fromPartial({ workspace, ...request }), metadata, done),
+      ),
+    listSessions: (request: DeepPartial<ListRequest> = {}) =>
+      ask<ListSessionsResponse>((done) =>
+        client.listSessions(ListRequest.fromPartial({ workspace, ...request }), metadata, done),
+      ),
+    listOperations: (request: DeepPartial<ListRequest> = {}) =>
+      ask<ListOperationsResponse>((done) =>
+        client.listOperations(ListRequest.fromPartial({ workspace, ...request }), metadata, done),
+      ),
+    buildStats: (request: DeepPartial<BuildStatsRequest> = {}) =>
+      ask<BuildStatsResponse>((done) =>
+        client.buildStats(BuildStatsRequest.fromPartial({ workspace, ...request }), metadata, done),
+      ),
+    position: () => ask<PositionResponse>((done) => client.position(PositionRequest.create(), metadata, done)),
+    async readState(request: DeepPartial<ReadStateRequest>) {
+      const full = ReadStateRequest.fromPartial({ workspace, collection: "skaffold.v1", ...request });
+      let head: StateHead | undefined;
+      const rows: Buffer[] = [];
+      try {
+        for await (const { body } of client.readState(full, metadata)) {
+          if (body?.$case === "head") head = body.value;
+          else if (body?.$case === "row") rows.push(body.value.bytes);
+        }
+      } catch (error) {
+        throw fromServiceError(error);
+      }
+      return { head, rows };
+    },
+    [Symbol.dispose]: () => client.close(),
+  };
+}

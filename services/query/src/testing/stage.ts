@@ -1,0 +1,49 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import type { QueryConfig } from "../config.ts";
+import { type Query, startQuery } from "../query.ts";
+import { write } from "./story.ts";
+
+export const servicesKey = "key of the services";
+
+/** A log and a database that belong to the test alone. */
+export async function stage() {
+  await using stack = new AsyncDisposableStack();
+  const nats: TestNats = stack.use(await startTestNats());
+  const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
+  const log: Log = stack.use(await openLog(connection));
+  const database = stack.use(await freshDatabase());
+  const config: QueryConfig = {
+    grpc: { host: "127.0.0.1", port: 0 },
+    health: { host: "127.0.0.1", port: 0 },
+    nats: { url: nats.url },
+    databaseUrl: database.url,
+    analystPassword: undefined,
+    servicesKey,
+    textRows: false,
+  };
+  const all = stack.move();
+  return {
+    nats,
+    log,
+    databaseUrl: database.url,
+    config,
+    /** Resolves with the position of each event. */
+    write: (events: readonly Event[], batch?: number) => write(log, events, batch),
+    at: (seq: number) => formatPosition({ epoch: log.epoch, seq }),
+    startQuery: (more: Partial<QueryConfig> = {}) => startQuery({ ...config, ...more }, silentLogger),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+export type Stage = Awaited<ReturnType<typeof stage>>;
+
+export async function reaches(query: Query, position: number): Promise<void> {
+  await until(() => query.position >= position, { message: `query to be at ${position}` });
+}
