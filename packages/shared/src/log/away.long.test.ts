@@ -1,0 +1,56 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { connect } from "nats";
+import { expect, test } from "vitest";
+import { sourceName } from "../source.ts";
+import { testWriter } from "../testing/log-messages.ts";
+import { startTestNats } from "../testing/nats.ts";
+import { until } from "../testing/until.ts";
+import { openLog } from "./jetstream.ts";
+
+const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const awayMs = 60_000;
+
+test("a minute without the log is forgotten a few seconds after", async () => {
+  await using server = await startTestNats({ syncAlways: true });
+  const nc = await connect({ servers: server.url, maxReconnectAttempts: -1 });
+  const warnings: string[] = [];
+  await using log = await openLog(nc, { syncKnown: true, warn: (message) => warnings.push(message) });
+  const writer = testWriter(log.writer, alice);
+  await writer.append(500);
+  const abort = new AbortController();
+  const read = (events: AsyncIterable<{ readonly seq: number }>, pace?: () => Promise<unknown>) => {
+    const seen: number[] = [];
+    const done = (async () => {
+      for await (const { seq } of events) {
+        seen.push(seq);
+        await pace?.();
+      }
+    })();
+    return { seen, done };
+  };
+  const follow = () => log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal });
+  const gone = Promise.withResolvers<void>();
+  const live = read(follow());
+  const inHistory = read(follow(), () => gone.promise);
+  await until(() => live.seen.length === 500 && inHistory.seen.length === 1, { message: "both to be on their way" });
+
+  await server.kill();
+  gone.resolve();
+  const late = read(follow());
+  await delay(awayMs); // the subject of this test
+  expect(late.seen).toEqual([]);
+  await server.restart();
+
+  await until(() => log.writer.lastOf(alice), { message: "the log to answer again" });
+  await writer.append(100);
+  const all = Array.from({ length: 600 }, (_, i) => i + 1);
+  const back = { message: "all to have gone on", deadlineMs: 10_000 };
+  await until(() => [live, inHistory, late].every(({ seen }) => seen.length >= 600), back);
+  abort.abort();
+  for (const { seen, done } of [live, inHistory, late]) {
+    await done;
+    expect(seen).toEqual(all);
+  }
+  expect(warnings.length).toBeLessThan(60);
+  await nc.close();
+});
