@@ -60,6 +60,8 @@ const masked: readonly string[] = [
   `x=github_pat_${"a1_".repeat(10)}.`.replace(/(github_pat_\w+)/, "«$1»"),
   "key id «AKIAIOSFODNN7EXAMPLE» used",
   `url «AIza${"B".repeat(35)}»`,
+  `«sk_live_${"a".repeat(20)}» «dckr_pat_${"b".repeat(24)}» «hvs.${"c".repeat(24)}» «pypi-${"d".repeat(60)}»`,
+  `«sk-proj-${"e".repeat(24)}» «ya29.${"f".repeat(24)}» https://«hooks.slack.com/services/${"G/".repeat(12)}»`,
   "hook «xoxb-1234567890-abcdef»",
   "jwt «eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N»!",
   `«npm_${"x".repeat(36)}» «glpat-${"y".repeat(20)}»`,

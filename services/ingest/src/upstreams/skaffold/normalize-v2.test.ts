@@ -1,3 +1,4 @@
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
@@ -147,6 +148,17 @@ describe("v2", () => {
     ["a metaEvent without metadata as none", [meta("a"), loop(1), { metaEvent: { entry: "hi" } }], "1/1"],
     ["without ids: the repeat by its place", [meta(""), loop(1), meta(""), log("hi"), meta(""), loop(2)], "2/1"],
   ])("counts %s", (_, events, gives) => expect(place(...events)).toBe(gives));
+
+  it("knows the repeat after a restart right before it, without the runner's id", () => {
+    const before = frameReader(v2);
+    const after = frameReader(v2);
+    for (const event of [meta("a"), loop(1)]) {
+      const [fact] = before.read(frame(event));
+      after.resume({ ...Event.decode(new Uint8Array()), ...fact, outcome: 0, inferred: false, original: undefined });
+    }
+    const rest = [meta("a"), loop(2), meta("a"), meta("b")].map(frame);
+    expect(rest.map((bytes) => after.read(bytes))).toEqual(rest.map((bytes) => before.read(bytes)));
+  });
 
   it("keeps printed text verbatim, and marks what is empty", () => {
     const printed = "\u001b[1mhi\u001b[0m\r\n";
