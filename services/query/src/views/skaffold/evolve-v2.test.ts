@@ -50,9 +50,10 @@ describe("v2", () => {
   });
 
   it("lists a debugged container until it ends", () => {
-    const told = (status: string) => v2({ debuggingContainerEvent: { status, podName: "p" } });
-    expect(v2After(...built, told("Started"))).toMatchObject({ debuggingContainers: [{ podName: "p" }] });
-    expect(v2After(...built, told("Started"), told("Terminated")).debuggingContainers).toEqual([]);
+    const told = (podName: string, status: string) => v2({ debuggingContainerEvent: { status, podName } });
+    const started = [...built, told("p", "Started"), told("q", "Started")];
+    expect(v2After(...started)).toMatchObject({ debuggingContainers: [{ podName: "p" }, { podName: "q" }] });
+    expect(v2After(...started, told("p", "Terminated"))).toMatchObject({ debuggingContainers: [{ podName: "q" }] });
   });
 
   it("is not begun anew by what a client made up", () => {

@@ -87,6 +87,7 @@ describe("v1, resets between loops", () => {
       resets: [],
       artifacts: [{ runner: 2, names: ["web"] }],
     });
+    expect(fold(...v2Told, runner, runner).hints).toMatchObject({ resets: [], artifacts: [{ runner: 2 }] });
     expect(fold(...firstLoop, ...firstLoop, ...v2Told).hints).toEqual(
       fold(...v2Told, ...firstLoop, ...firstLoop).hints,
     );
@@ -211,6 +212,13 @@ describe("v1, loops that nothing tells of", () => {
       deployState: { status: "Not Started" },
     });
     expect(v1After(...once, build("web", "In Progress"))).toMatchObject(notYet);
+  });
+
+  it("are not numbered as those that v2 tells", () => {
+    const again = [...once, deploy("In Progress"), deploy("Complete"), deploy("In Progress")];
+    const told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
+    expect(v1After(...told, ...again)).toEqual(v1After(...firstLoopV2, ...again));
+    expect(v1After(...again, ...told)).toEqual(v1After(...firstLoopV2, ...again));
   });
 
   it("start where a deploy follows a deploy", () => {
