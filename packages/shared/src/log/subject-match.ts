@@ -5,6 +5,11 @@ export function subjectMatcher(filters: readonly string[]): (tokens: readonly st
   return (tokens) => split.some((filter) => covers(filter, tokens));
 }
 
+/** Whether a subject matches one NATS filter subject. */
+export function subjectMatches(filter: string, subject: string): boolean {
+  return covers(filter.split("."), subject.split("."));
+}
+
 /** The same set of subjects without repeats and without those that another one covers: JetStream refuses overlaps. */
 export function withoutCovered(filters: readonly string[]): readonly string[] {
   const unique = [...new Set(filters)];
