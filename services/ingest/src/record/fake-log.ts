@@ -1,4 +1,7 @@
-import type { LastOfSource, LogWriter, NewMessage, Published } from "@tapedeck/shared/log/log";
+import { decodeEvent } from "@tapedeck/shared/events/codec";
+import type { LastOfSource, LogWriter, NewMessage, Published, Recorded } from "@tapedeck/shared/log/log";
+import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
+import type { LogPast } from "./source-history.ts";
 
 export type StoredMessage = { readonly seq: number; readonly writer: string; readonly message: NewMessage };
 
@@ -7,6 +10,8 @@ export type Fate = { readonly lands: "now" | "late" | "never"; readonly answers:
 
 export type FakeLog = LogWriter & {
   readonly stored: readonly StoredMessage[];
+  readonly recorded: () => Recorded[];
+  readonly reader: LogPast;
   /** Lets everything land that was on its way. */
   landLate(): void;
 };
@@ -41,8 +46,28 @@ export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish
     for (const one of landing) one();
   };
 
+  const recorded = (): Recorded[] =>
+    stored.map(({ seq, message }) => ({
+      seq,
+      recordedAt: new Date(0),
+      subject: message.subject,
+      event: decodeEvent(message.event),
+    }));
+  const matching = (subjects: readonly string[]) => {
+    const matches = subjectMatcher(subjects);
+    return recorded().filter(({ subject }) => matches(subject.split(".")));
+  };
+
   return {
     stored,
+    recorded,
+    reader: {
+      lastMatch: async (subjects) => matching(subjects).at(-1)?.seq ?? 0,
+      firstSince: async () => stored[0]?.seq,
+      async *history({ afterSeq, subjects }, untilSeq) {
+        for (const one of matching(subjects)) if (one.seq > afterSeq && one.seq <= untilSeq) yield one;
+      },
+    },
     landLate,
     async lastOf(): Promise<LastOfSource | undefined> {
       await Promise.resolve();

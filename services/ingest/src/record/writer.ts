@@ -52,6 +52,8 @@ export type SourceWriter = AsyncDisposable & {
   readonly appended: number;
   /** How many are in the log. */
   readonly acknowledged: number;
+  /** Where the last one of the source stands: what is appended from now on comes after it. */
+  readonly lastSeq: number;
   /** Resolves when the n-th message is in the log. Rejects with what ended the writer. */
   reached(count: number): Promise<void>;
   /** Resolves when the queue is short enough to append more. Rejects with what ended the writer. */
@@ -165,6 +167,9 @@ export function openWriter(options: WriterOptions): SourceWriter {
     },
     get acknowledged() {
       return acknowledged;
+    },
+    get lastSeq() {
+      return expected;
     },
     reached(count) {
       if (count <= acknowledged) return Promise.resolve();

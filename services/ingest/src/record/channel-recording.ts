@@ -1,0 +1,128 @@
+import type { SourceName } from "@tapedeck/shared/source";
+import type { Fact, UpstreamReading } from "../upstreams/upstream.ts";
+import type { Book } from "./book.ts";
+import { type ChannelStore, emptyStore, readBack } from "./channel-store.ts";
+import { type Connection, type ConnectionChannel, fingerprintOf, type HeldFrame } from "./connection.ts";
+import type { Injections } from "./injections.ts";
+import { momentNow } from "./moment.ts";
+import type { Numbered } from "./numbering.ts";
+import { originalOf } from "./original.ts";
+import { sessionGap, sessionIdentified } from "./own-facts.ts";
+import type { LogPast } from "./source-history.ts";
+
+export type Redact = "on" | "off";
+
+export type ChannelRecordingOptions = {
+  readonly book: Book;
+  readonly reader: LogPast;
+  readonly source: SourceName;
+  readonly reading: UpstreamReading;
+  readonly injections: Injections;
+  readonly signal: AbortSignal;
+  /** Larger frames are recorded without their bytes. */
+  readonly frameBytes: number;
+  readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
+};
+
+/** Records frames of a connection whose session is known; gives how many messages have been added when all of them are. */
+export type RecordFrames = (
+  connection: Connection,
+  channel: ConnectionChannel,
+  frames: readonly HeldFrame[],
+  redact: Redact,
+) => Promise<number>;
+
+export function channelRecording(options: ChannelRecordingOptions): RecordFrames {
+  const { book, reader, source, injections, signal, frameBytes, onFrame } = options;
+  const { history, numbers, writer } = book;
+  const readBackOnce = new Set<string>();
+
+  async function openStore({ resumedSeq }: Connection, { reading: channel }: ConnectionChannel): Promise<ChannelStore> {
+    const session = history.session;
+    if (session === undefined || numbers.ordinal(channel.name) === 0) return emptyStore(channel);
+    // What is still on its way to the log could be repeated too.
+    await writer.reached(writer.appended);
+    const isFirst = !readBackOnce.has(channel.name);
+    readBackOnce.add(channel.name);
+    const connectedSeq = resumedSeq ?? Number.POSITIVE_INFINITY;
+    // What this recorder has recorded itself, it has taken off the expected injections already.
+    const onRecorded = isFirst ? injections.recorded : () => {};
+    return readBack({ reader, source, channel, session, connectedSeq, signal, onFrame: onRecorded });
+  }
+
+  /** What has to be said before the first frames that a connection brings of a channel. */
+  function begin(
+    connection: Connection,
+    channel: ConnectionChannel,
+    store: ChannelStore,
+    first: readonly string[],
+  ): void {
+    const { name, replays } = channel.reading;
+    if (store.unfinished !== undefined) {
+      const { event, part, facts } = store.unfinished;
+      const { injected, redacted, observed_at: observedAt = momentNow() } = event;
+      book.publish(facts.map((fact, i) => numbers.laterPart(name, part + i, fact, { observedAt, injected, redacted })));
+    }
+    const { lastEarlier } = store;
+    if (replays || connection.resumedSeq !== undefined || lastEarlier === undefined || first.includes(lastEarlier))
+      return;
+    const gap = sessionGap(name, "what was said between two connections may be lost");
+    book.publish([book.own(connection.session, gap, momentNow())]);
+  }
+
+  function number(
+    channel: ConnectionChannel,
+    store: ChannelStore,
+    frame: HeldFrame,
+    redact: Redact,
+  ): readonly Numbered[] {
+    const { name, messageType } = channel.reading;
+    const { bytes, redacted, sha } = frame.masked(redact);
+    const facts = read(store, bytes);
+    onFrame(name, "recorded");
+    if (facts[0].kind === "upstream.unreadable") onFrame(name, "unreadable");
+    if (bytes.byteLength > frameBytes) onFrame(name, "oversize");
+    const original = originalOf(messageType, bytes, sha, frameBytes);
+    const injected = injections.take(name, bytes);
+    return numbers.frame(name, facts, original, { observedAt: frame.at, redacted, injected });
+  }
+
+  return async (connection, channel, frames, redact) => {
+    const { name } = channel.reading;
+    if (channel.store === undefined) {
+      channel.store = await openStore(connection, channel);
+      begin(
+        connection,
+        channel,
+        channel.store,
+        frames.map((frame) => frame.masked(redact).sha),
+      );
+    }
+    const { store } = channel;
+    const fresh = frames.filter((frame) => !store.known.take(frame.masked(redact).sha, frame.at));
+    for (let i = fresh.length; i < frames.length; i++) onFrame(name, "repeated");
+    const isLive = channel.holdBack.state === "live";
+    let fingerprint = history.session?.fingerprints.has(name) ? undefined : fingerprintOf(fresh, redact);
+    for (const [i, frame] of fresh.entries()) {
+      // Only with the last message: after a crash before it the rest has to be sorted again.
+      if (isLive && i === fresh.length - 1) numbers.settle(name);
+      // Together with the first frame, so that no frame is without its channel's fingerprint.
+      const identified = fingerprint && book.own(connection.session, sessionIdentified(name, fingerprint), frame.at);
+      fingerprint = undefined;
+      book.publish([...(identified ? [identified] : []), ...number(channel, store, frame, redact)]);
+      await writer.room();
+    }
+    if (isLive) numbers.settle(name);
+    return fresh.length === 0 ? 0 : writer.appended;
+  };
+}
+
+/** Readers are total; should one fail after all, its frame is unreadable and recording goes on. */
+function read({ reader }: ChannelStore, bytes: Uint8Array): readonly [Fact, ...Fact[]] {
+  try {
+    return reader.read(bytes);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    return [{ kind: "upstream.unreadable", summary: `${bytes.byteLength} bytes that can't be read: ${reason}` }];
+  }
+}

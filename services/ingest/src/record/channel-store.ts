@@ -1,0 +1,80 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { channelFilter } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { ChannelReading, Fact, FrameReader } from "../upstreams/upstream.ts";
+import { type KnownFrames, knownFrames } from "./known-frames.ts";
+import { recordedSha } from "./original.ts";
+import type { LogPast } from "./source-history.ts";
+
+/** What one connection needs to record one channel of a session. */
+export type ChannelStore = {
+  readonly reader: FrameReader;
+  readonly known: KnownFrames;
+  /** SHA-256 of the last frame recorded from an earlier connection; undefined when there is none. */
+  readonly lastEarlier: string | undefined;
+  /** The last frame, when only a part of what it tells got into the log. */
+  readonly unfinished: { readonly event: Event; readonly part: number; readonly facts: readonly Fact[] } | undefined;
+};
+
+export function emptyStore(channel: ChannelReading): ChannelStore {
+  return { reader: channel.reader(), known: knownFrames(), lastEarlier: undefined, unfinished: undefined };
+}
+
+type ReadBack = {
+  readonly reader: LogPast;
+  readonly source: SourceName;
+  readonly channel: ChannelReading;
+  readonly session: { readonly id: string; readonly afterSeq: number };
+  /** Events after this sequence come from the connection that now goes on. */
+  readonly connectedSeq: number;
+  readonly signal: AbortSignal;
+  /** Told of each recorded frame. */
+  readonly onFrame: (event: Event, seq: number) => void;
+};
+
+/** Events of one frame that are larger together than a batch may have been divided by a crash. */
+const dividedBytes = 3 * 1024 * 1024;
+
+/** Reads a session's channel back from the log: what it holds, and its reader brought up to its end. */
+export async function readBack(options: ReadBack): Promise<ChannelStore> {
+  const { source, channel, session, connectedSeq, signal, onFrame } = options;
+  const frameReader = channel.reader();
+  const known = knownFrames();
+  const subjects = [channelFilter(source, channel.name)];
+  const until = await options.reader.lastMatch(subjects);
+  let lastEarlier: string | undefined;
+  let frame: Event[] = [];
+  for await (const { event, seq } of options.reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+    if (event.session !== session.id) continue;
+    if (event.part === 0) {
+      for (const part of frame) frameReader.resume(part);
+      frame = [];
+      if (event.original !== undefined) {
+        const sha = recordedSha(event.original);
+        if (seq > connectedSeq) known.addOfThis(sha, event.observed_at);
+        else {
+          known.addEarlier(sha);
+          lastEarlier = sha;
+        }
+      }
+      onFrame(event, seq);
+    }
+    frame.push(event);
+  }
+  signal.throwIfAborted();
+  const unfinished = finish(frameReader, frame);
+  return { reader: frameReader, known, lastEarlier, unfinished };
+}
+
+function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unfinished"] {
+  const [first] = frame;
+  const bytes = first?.original?.bytes;
+  if (first === undefined || bytes === undefined || bytes.byteLength < dividedBytes) {
+    for (const part of frame) reader.resume(part);
+    return undefined;
+  }
+  const facts = reader.read(bytes);
+  return facts.length > frame.length
+    ? { event: first, part: frame.length, facts: facts.slice(frame.length) }
+    : undefined;
+}

@@ -1,0 +1,116 @@
+import type { ChannelReading, Moment } from "../upstreams/upstream.ts";
+import type { ChannelStore } from "./channel-store.ts";
+import { type HoldBack, holdBack } from "./hold-back.ts";
+import { compareMoments } from "./moment.ts";
+import { shaOf } from "./original.ts";
+import type { Fingerprint } from "./own-facts.ts";
+import type { Spoken } from "./session-match.ts";
+
+/** A frame as it would be recorded. */
+export type Masked = { readonly bytes: Uint8Array; readonly redacted: number; readonly sha: string };
+
+/** A frame on its way from the tap to the log. */
+export type HeldFrame = {
+  /** Of the item, or of the items that brought its pieces. */
+  readonly indexes: readonly bigint[];
+  readonly at: Moment;
+  readonly moment: Moment | undefined;
+  readonly size: number;
+  readonly masked: (redact: "on" | "off") => Masked;
+};
+
+export function heldFrame({ bytes, indexes }: Whole, at: Moment, { mask, momentOf }: FrameReading): HeldFrame {
+  let last: { readonly redact: "on" | "off"; readonly masked: Masked } | undefined;
+  return {
+    indexes,
+    at,
+    moment: momentOf(bytes),
+    size: bytes.byteLength,
+    masked(redact) {
+      if (last?.redact !== redact) {
+        const { bytes: recorded, redacted } = redact === "on" ? mask(bytes) : { bytes, redacted: 0 };
+        last = { redact, masked: { bytes: recorded, redacted, sha: shaOf(recorded) } };
+      }
+      return last.masked;
+    },
+  };
+}
+
+type FrameReading = {
+  readonly mask: (bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
+  readonly momentOf: (bytes: Uint8Array) => Moment | undefined;
+};
+
+/** One channel of a connection. */
+export type ConnectionChannel = {
+  readonly reading: ChannelReading;
+  readonly holdBack: HoldBack<HeldFrame>;
+  /** Pieces of a frame that is not complete. */
+  partial: { readonly indexes: readonly bigint[]; readonly pieces: readonly Uint8Array[] } | undefined;
+  /** Out of the hold-back, but the session is not known yet. */
+  waiting: readonly HeldFrame[];
+  /** The first piece, or all of the repeat, has come out of the hold-back. */
+  ready: boolean;
+  store: ChannelStore | undefined;
+};
+
+export type Connection = {
+  readonly id: string;
+  readonly address: string;
+  /**
+   * Sequence of its upstream.connected when a recorder before this one has recorded frames of it, or may have; else
+   * undefined.
+   */
+  readonly resumedSeq: number | undefined;
+  /** Empty until it is known which session it belongs to. */
+  session: string;
+  firstFrameAt: Moment | undefined;
+  /** How many frames had been looked at when they did not tell the session. */
+  undecidedFrames: number;
+  readonly channels: Map<string, ConnectionChannel>;
+  /** What else happened, to be recorded when the session is known. */
+  pending: (() => void)[];
+};
+
+export function connectionChannel(reading: ChannelReading, live: boolean): ConnectionChannel {
+  const started = { partial: undefined, waiting: [], ready: live, store: undefined };
+  return { reading, holdBack: holdBack<HeldFrame>({ live }), ...started };
+}
+
+export type Whole = { readonly bytes: Uint8Array; readonly indexes: readonly bigint[] };
+
+/** All the pieces as one frame; undefined while more is to come. Pieces may share an index or have their own. */
+export function assemble(
+  channel: ConnectionChannel,
+  index: bigint,
+  piece: Uint8Array,
+  more: boolean,
+): Whole | undefined {
+  const { indexes = [], pieces = [] } = channel.partial ?? {};
+  const all = { indexes: [...indexes, index], pieces: [...pieces, piece] };
+  channel.partial = more ? all : undefined;
+  if (more) return undefined;
+  return { bytes: all.pieces.length === 1 ? piece : Buffer.concat(all.pieces), indexes: all.indexes };
+}
+
+/** The message with the smallest time of its own. */
+export function fingerprintOf(frames: readonly HeldFrame[], redact: "on" | "off"): Fingerprint | undefined {
+  let smallest: (HeldFrame & { readonly moment: Moment }) | undefined;
+  for (const frame of frames) {
+    const { moment } = frame;
+    if (moment === undefined || (smallest !== undefined && compareMoments(smallest.moment, moment) <= 0)) continue;
+    smallest = { ...frame, moment };
+  }
+  return smallest && { at: smallest.moment, sha: smallest.masked(redact).sha };
+}
+
+/** What was said so far, channel by channel, as it would be recorded with this setting. */
+export function spokenBy({ channels }: Connection, redact: "on" | "off"): Map<string, Spoken> {
+  const spoken = new Map<string, Spoken>();
+  for (const [name, { reading, waiting }] of channels) {
+    if (waiting.length === 0) continue;
+    const shas = new Set(waiting.map((frame) => frame.masked(redact).sha));
+    spoken.set(name, { shas, fingerprint: fingerprintOf(waiting, redact)?.sha, complete: reading.replays });
+  }
+  return spoken;
+}

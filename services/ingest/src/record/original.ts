@@ -1,0 +1,35 @@
+import { hash } from "node:crypto";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+
+/** A frame above this is recorded without its bytes. */
+export const largestFrameBytes = 7 * 1024 * 1024;
+
+const headBytes = 64 * 1024;
+const none = Buffer.alloc(0);
+
+/** The same bytes, not a copy. */
+export function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** SHA-256 in hex. */
+export function shaOf(bytes: Uint8Array): string {
+  return hash("sha256", bytes, "hex");
+}
+
+/** The frame as an event carries it: with its bytes, or with what is known of them when the log would not take them. */
+export function originalOf(
+  type: string,
+  bytes: Uint8Array,
+  sha: string,
+  limit: number,
+): NonNullable<Event["original"]> {
+  const size = BigInt(bytes.byteLength);
+  if (bytes.byteLength <= limit) return { type, bytes: bufferOf(bytes), size, sha256: none, head: none };
+  return { type, bytes: none, size, sha256: Buffer.from(sha, "hex"), head: bufferOf(bytes).subarray(0, headBytes) };
+}
+
+/** SHA-256 of a recorded frame's bytes, also of one whose bytes the log did not take. */
+export function recordedSha({ bytes, sha256 }: NonNullable<Event["original"]>): string {
+  return sha256.byteLength > 0 ? bufferOf(sha256).toString("hex") : shaOf(bytes);
+}

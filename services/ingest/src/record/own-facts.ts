@@ -1,0 +1,146 @@
+import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import type { ControlCall } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { Fact, Moment } from "../upstreams/upstream.ts";
+import { bufferOf } from "./original.ts";
+
+// What Tapedeck itself says on channel "tapedeck".
+
+export function sourceAdded(developer: string, project: string): Fact {
+  return {
+    kind: "source.added",
+    summary: `${developer}/${project} is recorded`,
+    detail: { $case: "source_detail", value: { developer_name: developer, project_name: project } },
+  };
+}
+
+type Link = { readonly connection: string; readonly address: string };
+
+export function upstreamConnected({ connection, address }: Link): Fact {
+  return upstream("upstream.connected", `connected to ${address}`, { connection, address });
+}
+
+/** The connection turned out to be one to the session's process. */
+export function upstreamRestored({ connection, address }: Link): Fact {
+  return upstream("upstream.restored", `${address} is the same process as before`, { connection, address });
+}
+
+export function upstreamLost({ connection, address }: Link, reason: string, inferred = false): Fact {
+  return { ...upstream("upstream.lost", `connection lost: ${reason}`, { connection, address, reason }), inferred };
+}
+
+export function channelLost(
+  { connection, address }: Link,
+  ended: { channel: string; code: number; reason: string },
+): Fact {
+  const { channel, reason } = ended;
+  return upstream("upstream.lost", `channel ${channel} ended: ${reason}`, { connection, address, ...ended });
+}
+
+type UpstreamFields = Link & { readonly reason?: string; readonly channel?: string; readonly code?: number };
+
+function upstream(kind: Fact["kind"], summary: string, fields: UpstreamFields): Fact {
+  return { kind, summary, detail: { $case: "upstream", value: { reason: "", channel: "", code: 0, ...fields } } };
+}
+
+export type SessionStart = {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly redact: "on" | "off";
+};
+
+export function sessionStarted({ labels, redact }: SessionStart): Fact {
+  return session("session.started", "a new session", { labels: { ...labels }, redact });
+}
+
+export function sessionEnded(reason: string): Fact {
+  return session("session.ended", `the session ended: ${reason}`, { reason });
+}
+
+export type Fingerprint = { readonly at: Moment; readonly sha: string };
+
+/** By this a later connection, or an import, finds the session again. */
+export function sessionIdentified(channel: string, { at, sha }: Fingerprint): Fact {
+  return {
+    ...session("session.identified", `known by the first message of ${channel}`, {
+      fingerprint_channel: channel,
+      fingerprint_at: at,
+      fingerprint_sha256: Buffer.from(sha, "hex"),
+    }),
+    subject: channel,
+  };
+}
+
+export function sessionDescribed(channel: string, state: Uint8Array): Fact {
+  return {
+    ...session("session.described", `state as told by ${channel}`, { states: { [channel]: bufferOf(state) } }),
+    subject: channel,
+  };
+}
+
+type SessionFields = Extract<NonNullable<Fact["detail"]>, { $case: "session_detail" }>["value"];
+
+function session(kind: Fact["kind"], summary: string, fields: Partial<SessionFields>): Fact {
+  return {
+    kind,
+    summary,
+    detail: {
+      $case: "session_detail",
+      value: {
+        ...{ labels: {}, redact: "", upstream_version: "", reason: "", states: {} },
+        ...{ fingerprint_channel: "", fingerprint_sha256: Buffer.alloc(0), ...fields },
+      },
+    },
+  };
+}
+
+export function sessionGap(channel: string, reason: string, dropped: Readonly<Record<string, bigint>> = {}): Fact {
+  return {
+    kind: "session.gap",
+    subject: channel,
+    summary: `something of ${channel} may be missing: ${reason}`,
+    detail: { $case: "gap", value: { channel, reason, dropped: { ...dropped } } },
+  };
+}
+
+export function controlRequested(
+  call: string,
+  { method, request, forwarded_method, forwarded_request, who }: ControlCall,
+): Fact {
+  return {
+    kind: "control.requested",
+    subject: method,
+    summary: `${who || "somebody"} asks ${method}`,
+    detail: {
+      $case: "control",
+      value: { method, call, who, request, forwarded_method, forwarded_request, code: 0, message: "" },
+    },
+  };
+}
+
+export type ControlResult = {
+  /** The step as it went to the upstream. */
+  readonly method: string;
+  readonly request: Uint8Array;
+  readonly code: number;
+  readonly message: string;
+};
+
+export function controlAnswered(
+  call: string,
+  asked: ControlCall,
+  { method, request, code, message }: ControlResult,
+): Fact {
+  const accepted = code === 0;
+  return {
+    kind: accepted ? "control.accepted" : "control.rejected",
+    subject: asked.method,
+    outcome: accepted ? Outcome.OUTCOME_SUCCEEDED : Outcome.OUTCOME_FAILED,
+    summary: accepted ? `${method} was accepted` : `${method} was rejected: ${message}`,
+    detail: {
+      $case: "control",
+      value: {
+        ...{ method: asked.method, call, who: asked.who, request: asked.request },
+        ...{ forwarded_method: method, forwarded_request: bufferOf(request), code, message },
+      },
+    },
+  };
+}

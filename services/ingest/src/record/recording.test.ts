@@ -1,0 +1,387 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
+import { describe, expect, test } from "vitest";
+import { type FakeLog, fakeLog } from "./fake-log.ts";
+import { momentOfMs, msOfMoment } from "./moment.ts";
+import { plainReading } from "./plain-reading.ts";
+import { openRecording, type Recording } from "./recording.ts";
+
+const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const reading = plainReading(
+  { name: "a", replays: true },
+  { name: "b", replays: true },
+  { name: "part", replays: false },
+);
+const well = () => ({ lands: "now", answers: true }) as const;
+
+type What = NonNullable<Item["what"]>;
+const dialled: What = { $case: "dialled", value: { address: "127.0.0.1:50051", channels: ["a", "b"] } };
+const closed = (process_ended = false): What => ({ $case: "closed", value: { reason: "cut", process_ended } });
+const frame = (channel: string, text: string, more = false): What => ({
+  $case: "frame",
+  value: { channel, bytes: Buffer.from(text), more },
+});
+const described = (channel: string, state: string): What => ({
+  $case: "described",
+  value: { channel, state: Buffer.from(state) },
+});
+
+/** A tap that remembers what it pushed, so that it can push it again. */
+function testTap(log: FakeLog, { redact = "on", firstIndex = 1n } = {}) {
+  const items: Item[] = [];
+  const controller = new AbortController();
+  const open = (first_index: bigint) =>
+    openRecording({
+      log: { writer: log, reader: log.reader },
+      source,
+      reading,
+      hello: {
+        developer: "Alice",
+        project: "Shop",
+        upstream: "skaffold",
+        tap: "T",
+        labels: { branch: "main" },
+        redact,
+        first_index,
+      },
+      signal: controller.signal,
+    });
+  let recording: Promise<Recording> = open(firstIndex);
+  return {
+    /** Pushes one thing at a moment (ms), on a connection. */
+    async push(ms: number, connection: string, what: What) {
+      const item: Item = { index: BigInt(items.length + 1), connection, at: momentOfMs(ms), what };
+      items.push(item);
+      await (await recording).take(item);
+    },
+    async advance(ms: number) {
+      await (await recording).advance(momentOfMs(ms));
+    },
+    recording: () => recording,
+    async settled() {
+      const { committed } = await recording;
+      await until(() => committed() === BigInt(items.length), { message: "all to be committed" });
+    },
+    /** Kills the recorder, starts another one and pushes everything from an index on again. */
+    async crash(from: number) {
+      await (await recording)[Symbol.asyncDispose]();
+      recording = open(BigInt(from));
+      for (const item of items.slice(from - 1)) await (await recording).take(item);
+    },
+    [Symbol.asyncDispose]: async () => (await recording)[Symbol.asyncDispose](),
+  };
+}
+
+const events = (log: FakeLog): Event[] => log.recorded().map(({ event }) => event);
+const texts = (log: FakeLog, channel: string) =>
+  events(log)
+    .filter((event) => event.channel === channel && event.part === 0)
+    .map(({ original }) => original?.bytes.toString());
+const kinds = (log: FakeLog) =>
+  events(log)
+    .filter(({ channel }) => channel === "tapedeck")
+    .map(({ kind }) => kind);
+const sessions = (log: FakeLog) => new Set(events(log).flatMap(({ session }) => (session === "" ? [] : [session])));
+
+describe("a first connection", () => {
+  test("gives its session, fingerprints and frames with ordinals of their own", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(11, "C1", frame("b", "2 two+1"));
+    await tap.push(12, "C1", frame("a", "3 three"));
+    await tap.advance(300);
+    await tap.push(400, "C1", frame("a", "4 SECRET"));
+    await tap.settled();
+
+    expect(kinds(log)).toEqual([
+      "source.added",
+      "upstream.connected",
+      "session.started",
+      "session.identified",
+      "session.identified",
+    ]);
+    const [session] = sessions(log);
+    expect(
+      events(log)
+        .map(({ id, frame_ordinal, part, summary }) => [id, frame_ordinal, part, summary])
+        .slice(5),
+    ).toEqual([
+      [`${session}.a.1`, 1n, 0, "fact 1"],
+      [`${session}.a.2`, 2n, 0, "fact 2"],
+      [`${session}.b.1`, 1n, 0, "fact 1"],
+      [`${session}.b.2`, 1n, 1, "fact 2"],
+      [`${session}.a.3`, 3n, 0, "fact 3"],
+    ]);
+    expect(texts(log, "a")).toEqual(["1 one", "3 three", "4 ******"]);
+    expect(events(log).at(-1)).toMatchObject({
+      redacted: 1,
+      occurred_at: momentOfMs(400),
+      observed_at: momentOfMs(400),
+    });
+    expect(log.stored.at(-1)?.message.cursor).toEqual({
+      session,
+      ordinals: { tapedeck: 5, a: 3, b: 2 },
+      frames: { tapedeck: 5, a: 3, b: 1 },
+      settled: ["a", "b"],
+    });
+  });
+
+  test("nothing is committed before the log has it", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await until(() => log.stored.length === 2, { message: "the connection to be recorded" });
+    expect((await tap.recording()).committed()).toBe(1n);
+    await tap.push(300, "C1", frame("a", "2 two"));
+    await tap.settled();
+  });
+
+  test("a frame in pieces is one frame, and a frame too large is recorded without its bytes", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(1, "C1", frame("a", "1 on", true));
+    await tap.push(2, "C1", frame("a", "e"));
+    await tap.push(300, "C1", frame("a", `2 ${"x".repeat(8 * 1024 * 1024)}`));
+    await tap.settled();
+    expect(texts(log, "a")).toEqual(["1 one", ""]);
+    expect(events(log).at(-1)?.original).toMatchObject({
+      size: 8n * 1024n * 1024n + 2n,
+      sha256: { length: 32 },
+      head: { length: 65_536 },
+    });
+  });
+
+  test("what is repeated out of order is sorted, what comes later is not", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    for (const text of ["3 c", "1 a", "2 b"]) await tap.push(10, "C1", frame("a", text));
+    await tap.push(500, "C1", frame("a", "9 z"));
+    await tap.push(501, "C1", frame("a", "8 y"));
+    await tap.settled();
+    expect(texts(log, "a")).toEqual(["1 a", "2 b", "3 c", "9 z", "8 y"]);
+  });
+
+  test("without a frame there is no session", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(1, "C1", described("a", "state"));
+    await tap.push(2, "C1", {
+      $case: "channel_ended",
+      value: { channel: "b", code: 12, message: "unknown", final: true },
+    });
+    await tap.push(3, "C1", closed(true));
+    await tap.settled();
+    expect(kinds(log)).toEqual(["source.added", "upstream.connected", "upstream.lost", "upstream.lost"]);
+  });
+});
+
+describe("a connection to the same process", () => {
+  const first = async (tap: ReturnType<typeof testTap>) => {
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one+1"));
+    await tap.push(11, "C1", frame("b", "2 two"));
+    await tap.push(500, "C1", frame("a", "garbage"));
+    await tap.push(501, "C1", frame("a", "garbage"));
+    await tap.push(600, "C1", closed());
+  };
+
+  test("goes on with the session and adds only what is new, however the repeat is shuffled", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await first(tap);
+    await tap.push(700, "C2", dialled);
+    await tap.push(710, "C2", frame("a", "7 new"));
+    for (const text of ["garbage", "1 one+1", "garbage"]) await tap.push(711, "C2", frame("a", text));
+    await tap.push(712, "C2", frame("b", "2 two"));
+    await tap.push(1_000, "C2", frame("a", "garbage"));
+    await tap.settled();
+    expect(sessions(log).size).toBe(1);
+    expect(texts(log, "a")).toEqual(["1 one+1", "garbage", "garbage", "7 new", "garbage"]);
+    expect(texts(log, "b")).toEqual(["2 two"]);
+    expect(
+      events(log)
+        .filter(({ channel }) => channel === "a")
+        .map(({ ordinal, summary }) => [ordinal, summary]),
+    ).toEqual([1n, 2n, 3n, 4n, 5n, 6n].map((ordinal) => [ordinal, `fact ${ordinal}`]));
+    expect(kinds(log).slice(-3)).toEqual(["upstream.lost", "upstream.connected", "upstream.restored"]);
+  });
+
+  test("also when the session was thought to have ended", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await first(tap);
+    await tap.push(601, "C1", closed(true));
+    await tap.push(700, "C2", dialled);
+    await tap.push(711, "C2", frame("a", "1 one+1"));
+    await tap.push(712, "C2", closed());
+    await tap.settled();
+    expect(sessions(log).size).toBe(1);
+    expect(kinds(log).slice(-4)).toEqual(["session.ended", "upstream.connected", "upstream.restored", "upstream.lost"]);
+  });
+
+  test("keeps the session's own setting for secrets", async () => {
+    const log = fakeLog(well);
+    {
+      await using tap = testTap(log);
+      await tap.push(0, "C1", dialled);
+      await tap.push(10, "C1", frame("a", "1 SECRET"));
+      await tap.push(600, "C1", closed());
+      await tap.settled();
+    }
+    await using tap = testTap(log, { redact: "off", firstIndex: 1n });
+    await tap.push(700, "C2", dialled);
+    await tap.push(710, "C2", frame("a", "1 SECRET"));
+    await tap.push(711, "C2", frame("a", "2 SECRET"));
+    await tap.advance(1_000);
+    await tap.settled();
+    expect(texts(log, "a")).toEqual(["1 ******", "2 ******"]);
+  });
+
+  test("says what may be lost of a channel that repeats only a part", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(11, "C1", frame("part", "2 two"));
+    await tap.push(12, "C1", frame("part", "3 three"));
+    await tap.push(600, "C1", closed());
+    for (const [connection, ms, tail] of [
+      ["C2", 700, ["3 three", "4 four"]],
+      ["C3", 2_000, ["6 six"]],
+    ] as const) {
+      await tap.push(ms, connection, dialled);
+      await tap.push(ms + 1, connection, frame("a", "1 one"));
+      for (const text of tail) await tap.push(ms + 2, connection, frame("part", text));
+      await tap.push(ms + 600, connection, closed());
+    }
+    await tap.settled();
+    expect(texts(log, "part")).toEqual(["2 two", "3 three", "4 four", "6 six"]);
+    expect(
+      events(log).flatMap(({ kind, detail }) =>
+        kind === "session.gap" && detail?.$case === "gap" ? [detail.value.channel] : [],
+      ),
+    ).toEqual(["part"]);
+  });
+});
+
+test("another process on the same port is another session, and ordinals begin again", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(0, "C1", dialled);
+  await tap.push(10, "C1", frame("a", "1 one"));
+  await tap.push(600, "C1", closed());
+  await tap.push(5_000, "C2", dialled);
+  await tap.push(5_001, "C2", frame("a", "9 nine"));
+  await tap.advance(5_300);
+  await tap.settled();
+  expect(kinds(log).slice(-4)).toEqual([
+    "upstream.connected",
+    "session.ended",
+    "session.started",
+    "session.identified",
+  ]);
+  const ended = events(log).find(({ kind }) => kind === "session.ended");
+  expect(ended).toMatchObject({ time_source: 3, not_before: momentOfMs(600) });
+  expect(events(log).at(-1)).toMatchObject({ channel: "a", ordinal: 1n, frame_ordinal: 1n, summary: "fact 1" });
+  expect(sessions(log).size).toBe(2);
+});
+
+test("the end of a process ends its session", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(0, "C1", dialled);
+  await tap.push(10, "C1", frame("a", "1 one"));
+  await tap.push(600, "C1", { $case: "closed", value: { reason: "cut", process_ended: true, exit_code: 2 } });
+  await tap.settled();
+  expect(kinds(log).slice(-2)).toEqual(["upstream.lost", "session.ended"]);
+  expect(events(log).at(-1)?.detail).toMatchObject({ value: { reason: "process ended with exit code 2" } });
+});
+
+test("a state is recorded when it differs from the last one", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(0, "C1", dialled);
+  await tap.push(1, "C1", described("a", "x"));
+  await tap.push(10, "C1", frame("a", "1 one"));
+  for (const state of ["x", "y", "x"]) await tap.push(700, "C1", described("a", state));
+  await tap.push(701, "C1", described("b", "x"));
+  await tap.settled();
+  const states = events(log).flatMap(({ detail }) =>
+    detail?.$case === "session_detail"
+      ? Object.entries(detail.value.states).map(([channel, state]) => `${channel}${state}`)
+      : [],
+  );
+  expect(states).toEqual(["ax", "ay", "ax", "bx"]);
+});
+
+test("a Handle call's event is marked when it comes back, also after a crash in between", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(0, "C1", dialled);
+  await tap.push(10, "C1", frame("a", "1 one"));
+  await tap.advance(500);
+  await (await tap.recording()).say({
+    kind: "control.requested",
+    summary: "",
+    detail: {
+      $case: "control",
+      value: {
+        ...{ method: "handle", call: "X", who: "", request: Buffer.from("custom"), code: 0, message: "" },
+        ...{ forwarded_method: "handle", forwarded_request: Buffer.from("custom") },
+      },
+    },
+  });
+  await tap.crash(2);
+  for (const text of ["700 custom", "701 custom"]) await tap.push(800, "C1", frame("a", text));
+  await tap.crash(2);
+  await tap.push(900, "C1", frame("a", "900 custom"));
+  await tap.settled();
+  expect(events(log).flatMap(({ injected, original }) => (injected ? [original?.bytes.toString()] : []))).toEqual([
+    "700 custom",
+  ]);
+});
+
+test("whatever is pushed again after a crash adds nothing", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  const script: [number, string, What][] = [
+    [0, "C1", dialled],
+    [1, "C1", described("a", "x")],
+    [10, "C1", frame("a", "1 one")],
+    [11, "C1", frame("b", "2 two")],
+    [500, "C1", frame("a", "garbage")],
+    [500, "C1", frame("a", "garbage")],
+    [600, "C1", described("a", "y")],
+    [601, "C1", { $case: "channel_ended", value: { channel: "b", code: 13, message: "UTF-8", final: true } }],
+    [602, "C1", { $case: "dropped", value: { channel: "a", count: 3n, bytes: 30n, reason: "spill_full" } }],
+    [603, "C1", described("a", "x")],
+    [700, "C1", closed(true)],
+    [5_000, "C2", dialled],
+    [5_001, "C2", frame("a", "9 nine")],
+    [6_000, "C2", frame("a", "garbage")],
+    [6_100, "C2", closed()],
+    [7_000, "C3", dialled],
+    [7_001, "C3", frame("a", "garbage")],
+    [7_002, "C3", frame("a", "9 nine")],
+    [7_500, "C3", frame("a", "garbage")],
+  ];
+  for (const [ms, connection, what] of script) await tap.push(ms, connection, what);
+  await tap.advance(9_000);
+  await tap.settled();
+  const before = events(log);
+  for (let from = 1; from <= script.length; from++) {
+    await tap.crash(from);
+    await tap.advance(9_000);
+    await tap.settled();
+    expect(events(log)).toEqual(before);
+  }
+  expect(before.filter(({ observed_at }) => observed_at !== undefined && msOfMoment(observed_at) > 9_000)).toEqual([]);
+});

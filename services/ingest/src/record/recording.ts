@@ -1,0 +1,385 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { ChannelEnded, Closed, Described, Dropped, Hello, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { LogWriter, Published } from "@tapedeck/shared/log/log";
+import type { SourceName } from "@tapedeck/shared/source";
+import { ulid } from "ulid";
+import type { Fact, Moment, UpstreamReading } from "../upstreams/upstream.ts";
+import { openBook } from "./book.ts";
+import { type ChannelRecordingOptions, channelRecording, type Redact } from "./channel-recording.ts";
+import { commits } from "./commits.ts";
+import * as connections from "./connection.ts";
+import { type Injections, injections } from "./injections.ts";
+import { compareMoments, momentNow, msBetween } from "./moment.ts";
+import type { Numbered } from "./numbering.ts";
+import { largestFrameBytes } from "./original.ts";
+import * as own from "./own-facts.ts";
+import { matchSession } from "./session-match.ts";
+import type { KnownConnection, LogPast } from "./source-history.ts";
+
+type Connection = connections.Connection;
+type Channel = connections.ConnectionChannel;
+
+/** How long a connection may say nothing that tells its session before it is taken for a new one's. */
+const undecidedMs = 2_000;
+
+export type RecordingOptions = {
+  readonly log: { readonly writer: LogWriter; readonly reader: LogPast };
+  readonly source: SourceName;
+  readonly reading: UpstreamReading;
+  readonly hello: Hello;
+  readonly signal: AbortSignal;
+  readonly watch?: RecordingWatch;
+  /** Larger frames are recorded without their bytes. Default 7 MiB. */
+  readonly frameBytes?: number;
+};
+
+/** Told what goes on, for metrics and the service's log. */
+export type RecordingWatch = {
+  readonly frame?: ChannelRecordingOptions["onFrame"];
+  readonly published?: (messages: number) => void;
+  readonly trouble?: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
+  readonly unknownChannel?: (channel: string) => void;
+};
+
+/**
+ * Records what one tap pushes of one source: finds its session, drops what the log has, numbers and publishes the rest.
+ * Everything that it knows at the start comes from the log, so a new one goes on where one before it was killed.
+ */
+export type Recording = AsyncDisposable & {
+  /** Takes the next item; one call after the other. Rejects when the log is written by somebody else. */
+  take(item: Item): Promise<void>;
+  /** No item has come until this moment (of the tap's clock). Not during a take. */
+  advance(at: Moment): Promise<void>;
+  /** True while it matters that time passes. */
+  readonly waiting: boolean;
+  /** Everything up to this index is in the log. */
+  committed(): bigint;
+  /** Called whenever `committed` may have grown. */
+  onCommitted: () => void;
+  /** Records something that Tapedeck says; resolves when it is in the log. */
+  say(fact: Fact): Promise<void>;
+  readonly injections: Injections;
+  /** The upstream's connection is there, as far as the tap has told. */
+  readonly connected: boolean;
+  /** Told of each event that is recorded, when it is on its way to the log. */
+  readonly listeners: Set<(event: Event) => void>;
+  /** Resolves with what ended the writing. */
+  readonly ended: Promise<Error>;
+};
+
+/** Rejects only when the signal aborts; waits while the log is away. */
+export async function openRecording(options: RecordingOptions): Promise<Recording> {
+  const { log, source, reading, hello, watch = {}, frameBytes = largestFrameBytes } = options;
+  const closing = new AbortController();
+  const signal = AbortSignal.any([options.signal, closing.signal]);
+  const book = await openBook({
+    ...{ log, source, hello, signal },
+    onAcknowledged(messages) {
+      watch.published?.(messages);
+      recording.onCommitted();
+    },
+    onTrouble: (published) => watch.trouble?.(published),
+  });
+  const { history, numbers, writer } = book;
+  const items = commits(hello.first_index === 0n ? 0n : hello.first_index - 1n);
+  const injected = injections(reading, history.calls);
+  const onFrame = watch.frame ?? (() => {});
+  const recordFrames = channelRecording({
+    ...{ book, source, reading, signal, frameBytes, onFrame },
+    ...{ reader: log.reader, injections: injected },
+  });
+  const redactOfNew: Redact = hello.redact === "off" ? "off" : "on";
+  let lastIndex = 0n;
+  let current: Connection | undefined;
+
+  async function take(item: Item): Promise<void> {
+    const at = item.at ?? history.lastAt ?? momentNow();
+    if (item.index < lastIndex) {
+      throw new TapedeckError("invalid_argument", `item ${item.index} came after ${lastIndex}`, { field: "index" });
+    }
+    if (item.connection === "" && item.what?.$case !== "dropped") {
+      throw new TapedeckError("invalid_argument", `item ${item.index} has no connection`, { field: "connection" });
+    }
+    lastIndex = item.index;
+    items.began(item.index);
+    await advance(at);
+    await handle(item, at);
+    recording.onCommitted();
+    await writer.room();
+  }
+
+  async function handle({ index, connection: id, what }: Item, at: Moment): Promise<void> {
+    const done = (messages = 0) => items.finished(index, messages);
+    if (what === undefined || isMemoryLost(what) || history.isOver(id)) return done();
+    if (history.connection?.id === id && history.connection.lost) {
+      return done(what.$case === "closed" ? endSession(id, what.value, at) : 0);
+    }
+    if (id !== "" && current?.id !== id) {
+      if (history.connection?.id === id) current = goOn(history.connection);
+      else await connect(id, what.$case === "dialled" ? what.value.address : "", at);
+    }
+    const connection = current;
+    if (connection === undefined) return done(what.$case === "dropped" ? gap(what.value, at) : 0);
+    switch (what.$case) {
+      case "dialled":
+        return done(writer.appended);
+      case "frame":
+        return await frame(connection, what.value, at, index);
+      case "channel_ended":
+        await release(connection, what.value.channel, at);
+        return whenDecided(connection, () => done(channelEnded(connection, what.value, at)));
+      case "described":
+        return whenDecided(connection, () => done(described(connection, what.value, at)));
+      case "dropped":
+        return whenDecided(connection, () => done(gap(what.value, at)));
+      case "closed":
+        return done(await close(connection, what.value, at));
+    }
+  }
+
+  async function connect(id: string, address: string, at: Moment): Promise<void> {
+    const before = history.connection;
+    const reason = "the tap began another connection";
+    if (current !== undefined) await close(current, { reason, process_ended: false }, at, true);
+    else if (before !== undefined && !before.lost) {
+      const lost = own.upstreamLost({ connection: before.id, address: before.address }, reason, true);
+      book.publish([book.own(before.session, lost, at)]);
+    }
+    numbers.unsettle();
+    const introduction = book.introduction(at);
+    book.publish([...introduction, book.own("", own.upstreamConnected({ connection: id, address }), at)]);
+    current = connectionOf(id, address, "", undefined);
+  }
+
+  /** A connection that the recorder before this one knew. */
+  function goOn({ id, address, session, seq }: KnownConnection): Connection {
+    return connectionOf(id, address, session, session === "" ? undefined : seq);
+  }
+
+  async function frame(connection: Connection, { channel: name, bytes, more }: FramePiece, at: Moment, index: bigint) {
+    const channel = channelOf(connection, name);
+    if (channel === undefined) {
+      watch.unknownChannel?.(name);
+      return items.finished(index, 0);
+    }
+    const whole = connections.assemble(channel, index, bytes, more);
+    if (whole === undefined) return;
+    const { momentOf } = channel.reading;
+    const held = connections.heldFrame(whole, at, { mask: (raw) => reading.mask(name, raw), momentOf });
+    connection.firstFrameAt ??= at;
+    await deliver(connection, channel, channel.holdBack.take(held, at));
+    await decide(connection, at, false);
+  }
+
+  /** Its end never came. */
+  function giveUpPartial(channel: Channel): void {
+    for (const index of channel.partial?.indexes ?? []) items.finished(index, 0);
+    channel.partial = undefined;
+  }
+
+  function channelOf(connection: Connection, name: string): Channel | undefined {
+    const known = connection.channels.get(name);
+    if (known !== undefined) return known;
+    const channelReading = reading.channels.find((one) => one.name === name);
+    if (channelReading === undefined) return undefined;
+    const isLive = connection.resumedSeq !== undefined && numbers.isSettled(name);
+    const channel = connections.connectionChannel(channelReading, isLive);
+    connection.channels.set(name, channel);
+    return channel;
+  }
+
+  async function advance(at: Moment): Promise<void> {
+    const connection = current;
+    if (connection === undefined) return;
+    for (const channel of connection.channels.values())
+      await deliver(connection, channel, channel.holdBack.advance(at));
+    await decide(connection, at, false);
+  }
+
+  async function release(connection: Connection, name: string, at: Moment): Promise<void> {
+    const channel = connection.channels.get(name);
+    if (channel !== undefined) await deliver(connection, channel, channel.holdBack.release());
+    await decide(connection, at, false);
+  }
+
+  async function deliver(
+    connection: Connection,
+    channel: Channel,
+    frames: readonly connections.HeldFrame[],
+  ): Promise<void> {
+    if (frames.length === 0) return;
+    channel.ready = true;
+    if (connection.session === "") channel.waiting = [...channel.waiting, ...frames];
+    else await record(connection, channel, frames);
+  }
+
+  /** All items of a piece are committed together, so that after a crash the whole piece is pushed and sorted again. */
+  async function record(
+    connection: Connection,
+    channel: Channel,
+    frames: readonly connections.HeldFrame[],
+  ): Promise<void> {
+    const messages = await recordFrames(connection, channel, frames, history.session?.redact ?? redactOfNew);
+    for (const index of frames.flatMap(({ indexes }) => indexes)) items.finished(index, messages);
+  }
+
+  /** Finds the connection's session when the channels that spoke have said enough, and records what waited for that. */
+  async function decide(connection: Connection, at: Moment, final: boolean): Promise<void> {
+    const { firstFrameAt, channels } = connection;
+    if (connection.session !== "" || firstFrameAt === undefined) return;
+    const isHeld = ({ ready, holdBack }: Channel) => !ready && holdBack.state === "holding";
+    if (!final && [...channels.values()].some(isHeld)) return;
+    const newest = history.session;
+    const isLast = final || msBetween(firstFrameAt, at) >= undecidedMs;
+    const frames = [...channels.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
+    if (frames === connection.undecidedFrames && !isLast) return;
+    connection.undecidedFrames = frames;
+    const verdict = matchSession(newest, connections.spokenBy(connection, newest?.redact ?? redactOfNew), isLast);
+    if (verdict === "wait") return;
+    if (verdict === "new") beginSession(connection, at);
+    else rejoin(connection, newest?.id ?? "", at);
+    for (const { name } of reading.channels) {
+      const channel = channels.get(name);
+      if (channel === undefined || channel.waiting.length === 0) continue;
+      const { waiting } = channel;
+      channel.waiting = [];
+      await record(connection, channel, waiting);
+    }
+    runPending(connection);
+  }
+
+  /** In one group, so that a crash leaves no session without its fingerprints. */
+  function beginSession(connection: Connection, at: Moment): void {
+    const before = history.session;
+    const events: Numbered[] = [];
+    if (before?.open) {
+      events.push(book.own(before.id, own.sessionEnded("replaced by another process"), at, history.lastAt));
+    }
+    connection.session = ulid();
+    numbers.begin(connection.session);
+    const start = own.sessionStarted({ labels: hello.labels, redact: redactOfNew });
+    events.push(book.own(connection.session, start, at));
+    for (const [name, { waiting }] of connection.channels) {
+      const fingerprint = connections.fingerprintOf(waiting, redactOfNew);
+      if (fingerprint === undefined) continue;
+      events.push(book.own(connection.session, own.sessionIdentified(name, fingerprint), at));
+    }
+    book.publish(events);
+  }
+
+  function rejoin(connection: Connection, session: string, at: Moment): void {
+    const { id, address } = connection;
+    connection.session = session;
+    book.publish([book.own(session, own.upstreamRestored({ connection: id, address }), at)]);
+  }
+
+  function channelEnded({ id, address, session }: Connection, ended: ChannelEnded, at: Moment): number {
+    const { channel, code, message, final } = ended;
+    if (history.connection?.lostChannels.has(channel)) return 0;
+    const reason = final ? `${message} (final for this process)` : message;
+    return book.publish([
+      book.own(session, own.channelLost({ connection: id, address }, { channel, code, reason }), at),
+    ]);
+  }
+
+  function described({ session, resumedSeq }: Connection, { channel, state }: Described, at: Moment): number {
+    if (session === "") return 0;
+    const before = history.session?.described.get(channel);
+    // Pushed again by the tap: it was looked at before.
+    if (resumedSeq !== undefined && before?.at !== undefined && compareMoments(at, before.at) <= 0) return 0;
+    if (before !== undefined && !reading.describedDiffers(channel, before.state, state)) return 0;
+    return book.publish([book.own(session, own.sessionDescribed(channel, state), at)]);
+  }
+
+  function gap({ channel, count, bytes, reason }: Dropped, at: Moment): number {
+    if (history.hasGap(channel, at)) return 0;
+    const session = current?.session || (history.session?.open ? history.session.id : "");
+    const introduction = book.introduction(at);
+    return book.publish([
+      ...introduction,
+      book.own(session, own.sessionGap(channel, reason, { frames: count, bytes }), at),
+    ]);
+  }
+
+  async function close(connection: Connection, closed: Closed, at: Moment, inferred = false): Promise<number> {
+    for (const channel of connection.channels.values()) {
+      giveUpPartial(channel);
+      await deliver(connection, channel, channel.holdBack.release());
+    }
+    await decide(connection, at, true);
+    runPending(connection);
+    const { id, address, session } = connection;
+    const lost = book.own(session, own.upstreamLost({ connection: id, address }, closed.reason, inferred), at);
+    const messages = book.publish([lost]);
+    current = undefined;
+    return Math.max(messages, endSession(id, closed, at));
+  }
+
+  /** When the tap knows that the process is gone. */
+  function endSession(connection: string, { process_ended, exit_code }: Closed, at: Moment): number {
+    const { session, connection: last } = history;
+    if (!process_ended || !session?.open || last?.id !== connection || last.session !== session.id) return 0;
+    const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
+    return book.publish([book.own(session.id, own.sessionEnded(reason), at)]);
+  }
+
+  const recording: Recording = {
+    take,
+    advance,
+    get waiting() {
+      if (current === undefined) return false;
+      if (current.session === "" && current.firstFrameAt !== undefined) return true;
+      return [...current.channels.values()].some(({ holdBack }) => holdBack.state === "holding");
+    },
+    committed: () => items.upTo(writer.acknowledged),
+    onCommitted: () => {},
+    say(fact) {
+      const at = momentNow();
+      const introduction = book.introduction(at);
+      return writer.reached(book.publish([...introduction, book.own(current?.session ?? "", fact, at)]));
+    },
+    injections: injected,
+    get connected() {
+      return current !== undefined || (history.connection !== undefined && !history.connection.lost);
+    },
+    listeners: book.listeners,
+    ended: writer.ended,
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await book[Symbol.asyncDispose]();
+    },
+  };
+  return recording;
+}
+
+type FramePiece = { readonly channel: string; readonly bytes: Uint8Array; readonly more: boolean };
+
+function connectionOf(id: string, address: string, session: string, resumedSeq: number | undefined): Connection {
+  return {
+    id,
+    address,
+    session,
+    resumedSeq,
+    firstFrameAt: undefined,
+    undecidedFrames: 0,
+    channels: new Map(),
+    pending: [],
+  };
+}
+
+function whenDecided(connection: Connection, run: () => void): void {
+  if (connection.session === "") connection.pending.push(run);
+  else run();
+}
+
+function runPending(connection: Connection): void {
+  const { pending } = connection;
+  connection.pending = [];
+  for (const run of pending) run();
+}
+
+/** Where a tap was killed: what it lost from memory is unknown, and comes back with the next connection's repeat. */
+function isMemoryLost(what: NonNullable<Item["what"]>): boolean {
+  return what.$case === "dropped" && what.value.channel === "" && what.value.count === 0n;
+}

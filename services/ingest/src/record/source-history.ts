@@ -1,0 +1,200 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { LastOfSource, LogReader, LogWriter } from "@tapedeck/shared/log/log";
+import { channelFilter, sourceFilter } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { decodeTime } from "ulid";
+import type { Moment } from "../upstreams/upstream.ts";
+import { momentKey } from "./moment.ts";
+import { ownChannel } from "./numbering.ts";
+
+export type KnownSession = {
+  readonly id: string;
+  open: boolean;
+  readonly redact: "on" | "off";
+  /** SHA-256 in hex by channel. */
+  readonly fingerprints: Map<string, string>;
+  /** What session.described said last, by channel. */
+  readonly described: Map<string, { readonly state: Uint8Array; readonly at: Moment | undefined }>;
+  /** All of its events come after this sequence. */
+  readonly afterSeq: number;
+};
+
+export type KnownConnection = {
+  readonly id: string;
+  readonly address: string;
+  /** Sequence of upstream.connected. */
+  readonly seq: number;
+  /** Empty as long as it is not known which session it belongs to. */
+  session: string;
+  lost: boolean;
+  readonly lostChannels: Set<string>;
+};
+
+/** A control call that may have put an event into the upstream's stream. */
+export type KnownCall = {
+  readonly call: string;
+  readonly method: string;
+  readonly request: Uint8Array;
+  readonly seq: number;
+};
+
+/**
+ * What Tapedeck itself has said about a source, as far as recording needs it to go on: learnt from the log at the start,
+ * and kept up to date with each event that is added.
+ */
+export type SourceHistory = {
+  readonly known: boolean;
+  readonly session: KnownSession | undefined;
+  readonly connection: KnownConnection | undefined;
+  /** Connections before the last one: all that they said is in the log. */
+  isOver(connection: string): boolean;
+  /** Gaps that are recorded, by channel and time. */
+  hasGap(channel: string, at: Moment): boolean;
+  readonly calls: readonly KnownCall[];
+  /** When the session's last event was seen. */
+  readonly lastAt: Moment | undefined;
+  /** Takes any event of the source. `seq`: where the event stands, or where the log ended when it was appended. */
+  observe(event: Event, seq: number): void;
+};
+
+export function sourceHistory(): SourceHistory {
+  let session: KnownSession | undefined;
+  let connection: KnownConnection | undefined;
+  let known = false;
+  const over = new Set<string>();
+  const gaps = new Set<string>();
+  const calls = new Map<string, KnownCall>();
+  let lastAt: Moment | undefined;
+
+  const observeSession = (event: Event, seq: number) => {
+    const detail = event.detail?.$case === "session_detail" ? event.detail.value : undefined;
+    if (event.kind === "session.started") {
+      session = {
+        id: event.session,
+        open: true,
+        redact: detail?.redact === "off" ? "off" : "on",
+        fingerprints: new Map(),
+        described: new Map(),
+        afterSeq: seq - 1,
+      };
+      calls.clear();
+      if (connection !== undefined && !connection.lost) connection.session = event.session;
+    }
+    if (session === undefined || session.id !== event.session) return;
+    if (event.kind === "session.ended") session.open = false;
+    if (detail === undefined) return;
+    if (event.kind === "session.identified") {
+      session.fingerprints.set(detail.fingerprint_channel, Buffer.from(detail.fingerprint_sha256).toString("hex"));
+    }
+    for (const [channel, state] of Object.entries(detail.states)) {
+      session.described.set(channel, { state, at: event.observed_at });
+    }
+  };
+
+  const observeUpstream = (event: Event, seq: number) => {
+    if (event.detail?.$case !== "upstream") return;
+    const { connection: id, address, channel } = event.detail.value;
+    if (event.kind === "upstream.connected") {
+      if (connection !== undefined) over.add(connection.id);
+      connection = { id, address, seq, session: "", lost: false, lostChannels: new Set() };
+      return;
+    }
+    if (connection?.id !== id) return;
+    if (event.kind === "upstream.restored") {
+      connection.session = event.session;
+      if (session?.id === event.session) session.open = true;
+    }
+    if (event.kind === "upstream.lost" && channel === "") connection.lost = true;
+    if (event.kind === "upstream.lost" && channel !== "") connection.lostChannels.add(channel);
+  };
+
+  return {
+    get known() {
+      return known;
+    },
+    get session() {
+      return session;
+    },
+    get connection() {
+      return connection;
+    },
+    isOver: (id) => over.has(id),
+    hasGap: (channel, at) => gaps.has(`${channel}@${momentKey(at)}`),
+    get calls() {
+      return [...calls.values()];
+    },
+    get lastAt() {
+      return lastAt;
+    },
+    observe(event, seq) {
+      known = true;
+      if (event.session !== "") lastAt = event.observed_at;
+      if (event.channel !== ownChannel) return;
+      if (event.kind.startsWith("session.")) observeSession(event, seq);
+      else if (event.kind.startsWith("upstream.")) observeUpstream(event, seq);
+      if (event.detail?.$case === "gap") gaps.add(`${event.detail.value.channel}@${momentKey(event.observed_at)}`);
+      if (event.detail?.$case === "control") {
+        const { call, forwarded_method: method, forwarded_request: request } = event.detail.value;
+        if (event.kind === "control.requested") calls.set(call, { call, method, request, seq });
+        if (event.kind === "control.rejected") calls.delete(call);
+      }
+    },
+  };
+}
+
+/** What recording needs of the log's reading half. */
+export type LogPast = Pick<LogReader, "lastMatch" | "firstSince" | "history">;
+
+export type LoadedHistory = { readonly history: SourceHistory; readonly last: LastOfSource | undefined };
+
+/** What a tap pushes again was recorded when its last acknowledgement was on its way: not longer ago than this. */
+const reachMs = 30 * 24 * 3_600_000;
+
+type LoadDeps = {
+  readonly log: { readonly writer: LogWriter; readonly reader: LogPast };
+  readonly source: SourceName;
+  readonly signal: AbortSignal;
+};
+
+/** Reads what the log says about a source. Waits while the log is away; rejects when the signal aborts. */
+export async function loadHistory({ log, source, signal }: LoadDeps): Promise<LoadedHistory> {
+  const last = await insisting(() => log.writer.lastOf(source), signal);
+  if (last === undefined) return { history: sourceHistory(), last };
+  const { session } = last.mark.cursor;
+  const since = Math.min(Date.now(), session === "" ? Number.POSITIVE_INFINITY : decodeTime(session)) - reachMs;
+  const first = await insisting(() => log.reader.firstSince(new Date(Math.max(0, since))), signal);
+
+  const read = async (afterSeq: number): Promise<LoadedHistory> => {
+    const history = sourceHistory();
+    for await (const { event, seq } of log.reader.history(
+      { afterSeq, subjects: [channelFilter(source, ownChannel)] },
+      last.seq,
+      signal,
+    )) {
+      history.observe(event, seq);
+    }
+    const end = { afterSeq: last.seq - 1, subjects: [sourceFilter(source)] };
+    for await (const { event, seq } of log.reader.history(end, last.seq, signal)) {
+      if (event.channel !== ownChannel) history.observe(event, seq);
+    }
+    signal.throwIfAborted();
+    return { history, last };
+  };
+
+  const recent = await read(Math.max(0, (first ?? 1) - 1));
+  // The log's clock and ours may disagree: then all of it is read.
+  return recent.history.session?.id === session || session === "" ? recent : read(0);
+}
+
+async function insisting<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const waits = backoff(50, 2_000);
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await ask();
+    } catch {
+      await pause(waits.next(), signal);
+    }
+  }
+}
