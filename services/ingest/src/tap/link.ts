@@ -8,6 +8,9 @@ import type { PushRequest, PushResponse, RecorderClient } from "@tapedeck/proto/
  */
 export type Link = (requests: AsyncIterable<PushRequest>, signal: AbortSignal) => AsyncIterable<PushResponse>;
 
+/** For the RecorderClient of a `grpcLink`: the channel's own waiting must not be longer than that of the pushing. */
+export const linkOptions = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 2_000 };
+
 /** tapedeck.v1.Recorder/Push. The client's receive limit must let control requests through (4 MiB do). */
 export function grpcLink(client: RecorderClient, metadata = new Metadata()): Link {
   return async function* push(requests, signal) {

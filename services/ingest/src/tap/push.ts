@@ -39,7 +39,7 @@ export type RunningPush = {
 
 /** Frames travel in pieces of at most this. */
 const pieceBytes = 1024 * 1024;
-const backoff = { minTimeout: 100, maxTimeout: 5_000, randomize: true, retries: Number.POSITIVE_INFINITY };
+const backoff = { minTimeout: 100, maxTimeout: 2_000, randomize: true, retries: Number.POSITIVE_INFINITY };
 
 /** Pushes what a spill holds and gets to a recorder, from the first item that is not committed, over and over. */
 export function pushItems(options: PushOptions): RunningPush {

@@ -126,7 +126,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
 
   /** To disk when memory is full, and back when half of it is free again. */
   function store(item: Item, bytes: number): boolean {
-    toDisk = toDisk ? inMemory > memoryBytes / 2 : inMemory + bytes > memoryBytes;
+    toDisk = !fitsInMemory(bytes);
     if (!toDisk) {
       keepInMemory(item, bytes);
       return true;
@@ -154,7 +154,11 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   }
 
   function hasRoom(bytes: number): boolean {
-    return inMemory + bytes <= (toDisk ? memoryBytes / 2 : memoryBytes) || diskUsed() + bytes <= diskBytes;
+    return fitsInMemory(bytes) || diskUsed() + bytes <= diskBytes;
+  }
+
+  function fitsInMemory(bytes: number): boolean {
+    return inMemory + bytes <= memoryBytes && !(toDisk && inMemory > memoryBytes / 2);
   }
 
   function rememberDrop(item: TapItem, channel: string, bytes: number): void {

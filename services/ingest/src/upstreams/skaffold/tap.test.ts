@@ -15,13 +15,14 @@ const until = (check: () => void) => vi.waitFor(check, { timeout: 4_000, interva
 const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
 
 type What = NonNullable<TapItem["what"]>;
+type Told<C extends What["$case"]> = Extract<What, { $case: C }>["value"];
 
 function listen(address: string, skipChannels: readonly Channel[] = []) {
   const items: TapItem[] = [];
   const stop = new AbortController();
   const running = tap.run({ address, signal: stop.signal, skipChannels, emit: (item) => items.push(item) });
-  const all = <C extends What["$case"]>(name: C): Extract<What, { $case: C }>["value"][] =>
-    items.flatMap(({ what }) => (what?.$case === name ? [what.value as Extract<What, { $case: C }>["value"]] : []));
+  const all = <C extends What["$case"]>(name: C) =>
+    items.flatMap(({ what }): Told<C>[] => (what?.$case === name ? [what.value as Told<C>] : []));
   return {
     ...{ items, all, control: running.control, done: running.done },
     frames: (channel: Channel) => all("frame").flatMap((frame) => (frame.channel === channel ? [frame.bytes] : [])),
