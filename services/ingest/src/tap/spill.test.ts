@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
@@ -242,6 +251,18 @@ describe("after the end of its process", () => {
     writeFileSync(segmentPath(dir, 7n), "no record");
     await using second = await openSpill({ dir });
     expect((await held(second)).map(textOf)).toEqual(["whole"]);
+  });
+
+  it("a record that has changed on the disk ends its file", async () => {
+    const dir = folder();
+    await using first = await open(dir, { memoryBytes: 0 });
+    for (const text of ["one", "two", "three"]) first.append(frame(text));
+    const path = segmentPath(dir, 1n);
+    const bytes = readFileSync(path);
+    bytes.write("TWO", bytes.indexOf("two"));
+    writeFileSync(path, bytes);
+    await using second = await openSpill({ dir });
+    expect((await held(second)).map(textOf)).toEqual(["one"]);
   });
 
   it("orphans are those whose process is gone", async () => {

@@ -43,12 +43,15 @@ const clientOptions = {
   // up on clients that ping more often than every five minutes.
   "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_retries": 0,
+  // For a port that opens, closes and opens again while we connect.
+  "grpc.initial_reconnect_backoff_ms": 50,
+  "grpc.max_reconnect_backoff_ms": 100,
   // Neither does it take a way round, nor hang up by itself when nothing is asked for a while.
   "grpc.enable_http_proxy": 0,
   "grpc.client_idle_timeout_ms": 2 ** 31 - 1,
 };
 
-const connectMs = 5_000;
+const connectMs = 2_000;
 const controlMs = 30_000;
 const stateMs = 5_000;
 const idleMs = 300;

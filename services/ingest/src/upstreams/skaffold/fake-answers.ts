@@ -1,12 +1,13 @@
 import { status } from "@grpc/grpc-js";
 import {
   Event as EventV1,
+  LogEntry,
   State as StateV1,
   TriggerRequest,
   UserIntentRequest,
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as EventV2, State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Api } from "./methods.ts";
+import type { Api, Channel } from "./methods.ts";
 import type { RecordedState, Recording } from "./recording.ts";
 import type { RecordedCall } from "./recording-calls.ts";
 
@@ -127,6 +128,18 @@ function withFlags(api: Api, bytes: Buffer, changed: Partial<Record<Flag, boolea
 function isDeadly(api: Api, request: Buffer): boolean {
   const event = (api === "v1" ? EventV1 : EventV2).decode(request).event_type;
   return event?.$case === "devLoopEvent" && event.value.status === "Failed" && event.value.err === undefined;
+}
+
+/** A Handle call's event as it goes into the stream: stamped now, and logged as if Skaffold had said it. */
+export function injected(api: Api, request: Buffer): { readonly channel: Channel; readonly bytes: Buffer } {
+  const timestamp = { seconds: BigInt(Math.floor(Date.now() / 1_000)), nanos: (Date.now() % 1_000) * 1_000_000 };
+  if (api === "v1") {
+    const entry = LogEntry.encode({ timestamp, event: EventV1.decode(request), entry: "" });
+    return { channel: "v1", bytes: Buffer.from(entry.finish()) };
+  }
+  const event = EventV2.decode(request);
+  const channel = event.event_type?.$case === "applicationLogEvent" ? "logs" : "v2";
+  return { channel, bytes: Buffer.from(EventV2.encode({ ...event, timestamp }).finish()) };
 }
 
 function answer(code: number, message = ""): Answer {

@@ -11,7 +11,11 @@
  *   --pause <ms>           between two rounds of them, on the recording's clock (2000)
  *   --end                  end when all is played
  *   --exit-code <code>     of the end (0)
+ *   --wait-for-connection  as the real flag: with --end, not before somebody has opened v2 Events
+ *
+ * Other words ("dev", "build") are allowed and mean nothing; --rpc-port is another name for --port.
  */
+import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { startFakeSkaffold } from "./fake.ts";
 import { loadRecording } from "./recording.ts";
@@ -20,10 +24,12 @@ const { values } = parseArgs({
   options: {
     recording: { type: "string" },
     port: { type: "string", default: process.env.SKAFFOLD_RPC_PORT ?? "0" },
+    "rpc-port": { type: "string" },
     speed: { type: "string", default: "1" },
     loop: { type: "boolean", default: false },
     pause: { type: "string", default: "2000" },
     end: { type: "boolean", default: false },
+    "wait-for-connection": { type: "boolean", default: false },
     "exit-code": { type: "string", default: "0" },
   },
   allowPositionals: true,
@@ -32,7 +38,7 @@ if (values.recording === undefined) throw new Error("--recording <folder> is mis
 
 const fake = await startFakeSkaffold({
   recording: loadRecording(values.recording),
-  port: number("port"),
+  port: number(values["rpc-port"] === undefined ? "port" : "rpc-port"),
   speed: values.speed === "max" ? "max" : number("speed"),
   ...(values.loop && { loop: { pauseMs: number("pause") } }),
 });
@@ -49,10 +55,12 @@ process.exit(number("exit-code"));
 
 async function play(): Promise<void> {
   await fake.play();
-  if (values.end) await fake.end("graceful");
+  if (!values.end) return;
+  while (values["wait-for-connection"] && fake.health.v2.opened === 0) await setTimeout(50);
+  await fake.end("graceful");
 }
 
-function number(name: "port" | "speed" | "pause" | "exit-code"): number {
+function number(name: "port" | "rpc-port" | "speed" | "pause" | "exit-code"): number {
   const value = Number(values[name]);
   if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} takes a number, not ${values[name]}`);
   return value;

@@ -2,7 +2,13 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { type Channel, channels } from "./methods.ts";
 
 /** Something of a recording that happens at a moment (ms, on the recording's clock). */
-export type Cue = { readonly channel: Channel; readonly at: number; readonly happen: () => Promise<void> };
+export type Cue = {
+  readonly channel: Channel;
+  readonly at: number;
+  readonly happen: () => Promise<void>;
+  /** What comes before is a pause that may be cut short. */
+  readonly afterPause?: boolean;
+};
 
 export type Counts = Readonly<Record<Channel, number>>;
 
@@ -23,6 +29,8 @@ export type Playback = {
   readonly pause: () => void;
   readonly resume: () => void;
   readonly setSpeed: (speed: Speed) => void;
+  /** Ends a pause between two rounds of a loop. */
+  readonly hurry: () => void;
 };
 
 /** Playing yields to others after this many cues, so that "as fast as it goes" starves nobody. */
@@ -40,6 +48,7 @@ export function playback(
   let clock: number | undefined;
   let paused: PromiseWithResolvers<void> | undefined;
   let turn: Promise<void> = Promise.resolve();
+  let pausing: AbortController | undefined;
 
   function next(targets: Partial<Counts>): Cue | undefined {
     const upcoming = channels.flatMap((channel) => {
@@ -54,7 +63,11 @@ export function playback(
   }
 
   async function waitFor(cue: Cue): Promise<void> {
-    if (speed !== "max" && clock !== undefined && cue.at > clock) await pass((cue.at - clock) / speed, end);
+    if (speed !== "max" && clock !== undefined && cue.at > clock) {
+      pausing = cue.afterPause ? new AbortController() : undefined;
+      await pass((cue.at - clock) / speed, pausing === undefined ? end : AbortSignal.any([end, pausing.signal]));
+      pausing = undefined;
+    }
     clock = Math.max(clock ?? cue.at, cue.at);
     await paused?.promise;
   }
@@ -89,6 +102,7 @@ export function playback(
       paused?.resolve();
       paused = undefined;
     },
+    hurry: () => pausing?.abort(),
     setSpeed: (value) => {
       speed = value;
     },

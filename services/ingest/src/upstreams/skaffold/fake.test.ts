@@ -1,6 +1,8 @@
+import { once } from "node:events";
+import http2 from "node:http2";
 import { setTimeout } from "node:timers/promises";
 import { Client, type ClientReadableStream, credentials, type ServiceError } from "@grpc/grpc-js";
-import { LogEntry, UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { Event as EventV1, LogEntry, UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
@@ -338,6 +340,42 @@ describe("control calls", () => {
       await fake.ended;
     },
   );
+});
+
+it("puts an event that came through Handle into the stream, stamped now", async () => {
+  await using fake = await startFakeSkaffold({ recording: load("01-dev-success-3-artifacts-5-iterations") });
+  using client = connect(fake);
+  const v1 = client.listen("v1");
+  const logs = client.listen("logs");
+  await until(() => expect(fake.health.v1.listeners + fake.health.logs.listeners).toBe(2));
+  const meta = { $case: "metaEvent", value: { entry: "hi" } } as const;
+  const handled = await client.call(services.v1.handle.path, EventV1.encode({ event_type: meta }).finish());
+  expect(handled.code).toBe(0);
+  await until(() => expect(v1.got.map((bytes) => LogEntry.decode(bytes).event?.event_type)).toMatchObject([meta]));
+  const log = { containerName: "c", podName: "p", prefix: "", message: "m", richFormattedMessage: "" };
+  const line = Event.encode({ event_type: { $case: "applicationLogEvent", value: log } });
+  await client.call(services.v2.handle.path, line.finish());
+  await until(() => expect(logs.got).toHaveLength(1));
+});
+
+it("16-experiments: hangs up on whoever pings too often", async () => {
+  await using fake = await startFakeSkaffold({ recording: load("16-experiments") });
+  const session = http2.connect(`http://${fake.address}`);
+  const goaway = once(session, "goaway");
+  session.on("error", () => {});
+  const headers = {
+    ":method": "POST",
+    ":path": services.v1.events.path,
+    "content-type": "application/grpc",
+    te: "trailers",
+  };
+  const stream = session.request(headers);
+  stream.on("error", () => {});
+  stream.end(Buffer.alloc(5));
+  await until(() => expect(fake.health.v1.listeners).toBe(1));
+  for (let ping = 1; ping <= 4; ping++) session.ping(() => {});
+  const [code, , data] = await goaway;
+  expect([code, String(data), fake.pings()]).toEqual([11, "too_many_pings", 4]);
 });
 
 it("plays the later loops again and again, as if now", async () => {

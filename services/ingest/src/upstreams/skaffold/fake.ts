@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { answers, type ControlName, type FakeCall } from "./fake-answers.ts";
+import { answers, type ControlName, type FakeCall, injected } from "./fake-answers.ts";
 import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./fake-handler.ts";
 import { loopPasses } from "./fake-loop.ts";
 import { type Cue, type Playback, playback, type Speed } from "./fake-playback.ts";
@@ -35,6 +35,8 @@ export type FakeSkaffold = AsyncDisposable &
     readonly peers: ReadonlySet<string>;
     /** Control and Handle calls, in the order of arrival. */
     readonly calls: readonly FakeCall[];
+    /** HTTP/2 pings of clients so far; the fourth on a connection ends it, as with the real one. */
+    readonly pings: () => number;
     /** GetState calls answered so far. */
     readonly statesAsked: Readonly<Record<Api, number>>;
     /** As the real one: GOAWAY, a second of nothing, then the connections are cut ("graceful"); or just the cut. */
@@ -91,11 +93,17 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   }
 
   function control(api: Api, name: ControlName) {
-    return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
-      const { answer } = replies.control(api, name, call.getPath(), call.request);
-      if (answer === undefined) void end("kill");
-      else if (answer.code === status.OK) reply(null, answer.response);
-      else reply({ code: answer.code, details: answer.message });
+    return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+      const { answer, recorded } = replies.control(api, name, call.getPath(), call.request);
+      if (answer === undefined) return end("kill");
+      if (answer.code !== status.OK) return reply({ code: answer.code, details: answer.message });
+      // A recorded one is followed by its event in the recording, when that is played on.
+      if (name === "Handle" && !recorded) {
+        const { channel, bytes } = injected(api, call.request);
+        await handlers[channel].handOver(bytes);
+      }
+      if (name === "Execute" && api === "v1") tape.hurry();
+      reply(null, answer.response);
     };
   }
 
@@ -117,6 +125,7 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   const { play, playUntil, pause, resume, setSpeed, played } = tape;
   return {
     ...{ play, playUntil, pause, resume, setSpeed, played, end, peers, statesAsked },
+    pings: door.pings,
     address: `127.0.0.1:${door.port}`,
     port: door.port,
     health: eachChannel((channel) => handlers[channel].health),
@@ -133,7 +142,7 @@ type Cues = { readonly lists: Record<Channel, Cue[]>; readonly refill: () => voi
 
 function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>, loop?: { pauseMs: number }): Cues {
   const lists: Record<Channel, Cue[]> = { v1: [], v2: [], logs: [] };
-  const add = (channel: Channel, message: RecordedMessage, bytes: () => Buffer) => {
+  const add = (channel: Channel, message: RecordedMessage, bytes: () => Buffer, afterPause = false) => {
     // Application logs are kept for one loop only.
     const startsLoop = channel === "v2" && isLoopStart(message.bytes);
     const happen = async () => {
@@ -144,13 +153,16 @@ function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>, l
         await handlers.v2.handOver(Buffer.alloc(0));
       }
     };
-    lists[channel].push({ channel, at: message.at, happen });
+    lists[channel].push({ channel, at: message.at, happen, afterPause });
   };
   if (loop !== undefined) {
     const passes = loopPasses(recording, loop.pauseMs);
     const refill = () => {
       const pass = passes.next().value;
-      for (const channel of channels) for (const message of pass[channel]) add(channel, message, message.stamped);
+      const first = Math.min(...channels.map((channel) => pass[channel][0]?.at ?? Number.POSITIVE_INFINITY));
+      for (const channel of channels) {
+        for (const message of pass[channel]) add(channel, message, message.stamped, message.at === first);
+      }
     };
     return { lists, refill };
   }

@@ -1,7 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { basename } from "node:path";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TapItem } from "../upstream.ts";
 import { startFakeSkaffold } from "./fake.ts";
 import { type Channel, channels, services } from "./methods.ts";
@@ -11,6 +13,7 @@ import { tap } from "./tap.ts";
 
 const fixtures = new URL("../../../../../test/fixtures/skaffold", import.meta.url).pathname;
 const load = (name: string) => loadRecording(`${fixtures}/${name}`);
+const long = "01-dev-success-3-artifacts-5-iterations";
 const until = (check: () => void) => vi.waitFor(check, { timeout: 4_000, interval: 5 });
 const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
 
@@ -101,6 +104,26 @@ describe("a process", () => {
     ).toEqual(["dialled", "closed", "dialled"]);
   });
 
+  it("that is killed in mid-build is known to have ended, and its frames are kept", async () => {
+    const main = new URL("fake-main.ts", import.meta.url).pathname;
+    const child = spawn(process.execPath, [
+      main,
+      "dev",
+      "--recording",
+      `${fixtures}/${long}`,
+      "--loop",
+      "--speed",
+      "5",
+    ]);
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const [line] = await once(child.stdout, "data");
+    await using tapped = listen(`127.0.0.1:${(JSON.parse(String(line)) as { port: number }).port}`);
+    await until(() => expect(tapped.frames("v1").length).toBeGreaterThan(5));
+    child.kill("SIGKILL");
+    await until(() => expect(tapped.all("closed")).toMatchObject([{ process_ended: true }]));
+    expect(tapped.items.at(-1)?.what?.$case).toBe("closed");
+  });
+
   it("is not slowed by whoever takes what was tapped", async () => {
     const recording = talkative(processA, 20_000);
     await using fake = await startFakeSkaffold({ recording });
@@ -189,7 +212,7 @@ describe("leaving", () => {
   });
 
   it("does not wait for ever for a process that is never quiet", { timeout: 15_000 }, async () => {
-    const busy = load("01-dev-success-3-artifacts-5-iterations");
+    const busy = load(long);
     await using fake = await startFakeSkaffold({ recording: busy, speed: 20, loop: { pauseMs: 0 } });
     const tapped = listen(fake.address);
     void fake.play();
@@ -210,7 +233,7 @@ describe("leaving", () => {
 });
 
 describe("GetState", () => {
-  const recording = load("01-dev-success-3-artifacts-5-iterations");
+  const recording = load(long);
 
   it("is asked at connect and after the end of a loop, but not for every loop of a replay", async () => {
     await using fake = await startFakeSkaffold({ recording });
@@ -224,6 +247,7 @@ describe("GetState", () => {
       { channel: "v2", state: last("v2") },
     ]);
     expect(fake.statesAsked).toEqual({ v1: 2, v2: 2 });
+    expect(fake.pings()).toBe(0);
   });
 });
 
