@@ -195,6 +195,7 @@ async function pump(
   signal.addEventListener("abort", abort);
   // A server that was away has forgotten the consumer: no need to wait for missed heartbeats.
   lost.addEventListener("abort", reconnected);
+  if (signal.aborted) resolve(); // since before we listened
   try {
     pullMore();
     await promise;
