@@ -39,7 +39,11 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, p
     const erased = erasures(fresh);
     await erase(tx, views, [...erased.keys()]);
     const kept = fresh.filter(({ event, seq }) => seq >= (erased.get(event.session) ?? 0));
-    for (const view of views) await view.apply(tx, kept, (observation) => observations.push(observation));
+    for (const view of views) {
+      // What is known of a source stays; it must not matter whether the mark came in the same batch.
+      const events = view.sessionTables.length === 0 ? fresh : kept;
+      await view.apply(tx, events, (observation) => observations.push(observation));
+    }
   }
   if (position > checkpoint.position) await moveCheckpoint(tx, position);
   return { position, events: fresh.length, observations };

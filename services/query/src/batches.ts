@@ -7,6 +7,8 @@ export type BatchLimits = {
   readonly bytes: number;
 };
 
+export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 1024 };
+
 export type Batch = {
   readonly events: readonly Recorded[];
   /** Everything up to it has been handed out, this batch included; it may lie behind the last event that is kept. */

@@ -1,5 +1,6 @@
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
+import { defaultLimits } from "./batches.ts";
 
 export type QueryConfig = {
   readonly grpc: { readonly host: string; readonly port: number };
@@ -13,6 +14,8 @@ export type QueryConfig = {
   readonly servicesKey: string;
   /** Rows in `events` for log and terminal text too. */
   readonly textRows: boolean;
+  /** Most events that go into the tables in one transaction. */
+  readonly batchEvents: number;
 };
 
 /** Reads the environment and tapedeck.yaml once, at start-up. Throws one SettingsError that lists every problem. */
@@ -36,5 +39,6 @@ export function querySettings(read: SettingsReader): QueryConfig {
     analystPassword: read.string("postgres.analystPassword", undefined),
     servicesKey: read.string("services.key", ""),
     textRows: read.boolean("query.textRows", false),
+    batchEvents: read.integer("query.batchEvents", defaultLimits.events, { min: 1, max: 10_000 }),
   };
 }

@@ -1,6 +1,7 @@
 import { type Log, LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import type { BatchLimits } from "./batches.ts";
 import { ForeignCheckpointError, readCheckpoint } from "./checkpoint.ts";
 import { grantAnalyst } from "./db/analyst.ts";
 import type { Database } from "./db/database.ts";
@@ -18,6 +19,7 @@ export type KeepProjecting = {
   readonly analystPassword: string | undefined;
   readonly openLog: () => Promise<Log>;
   readonly views: readonly View[];
+  readonly limits: BatchLimits;
   readonly progress: Progress;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -66,7 +68,7 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
 }
 
 async function projectOnce(options: KeepProjecting, onWorking: () => void): Promise<void> {
-  const { database, databaseUrl, analystPassword, views, progress, logger, signal, on } = options;
+  const { database, databaseUrl, analystPassword, views, limits, progress, logger, signal, on } = options;
   await migrate(database);
   const grant = await grantAnalyst(database, analystPassword);
   if (grant === "refused")
@@ -82,10 +84,10 @@ async function projectOnce(options: KeepProjecting, onWorking: () => void): Prom
     if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
       logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
       on.waiting("the tables are rebuilt from the log, because this version makes them otherwise");
-      await rebuild({ databaseUrl, log: reader, views, analystPassword, signal });
+      await rebuild({ databaseUrl, log: reader, views, limits, analystPassword, signal });
       return;
     }
-    const work = withTables(database, (connection) => project({ connection, log: reader, views, signal }));
+    const work = withTables(database, (connection) => project({ connection, log: reader, views, limits, signal }));
     for await (const applied of work) {
       onWorking();
       on.waiting(undefined);

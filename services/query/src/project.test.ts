@@ -1,30 +1,82 @@
-import { openLog } from "@tapedeck/shared/log/jetstream";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
-import { connect } from "nats";
-import { expect, it } from "vitest";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { applyBatch } from "./apply-batch.ts";
+import { readCheckpoint } from "./checkpoint.ts";
+import { openDatabase } from "./db/database.ts";
+import { spawnQuery } from "./testing/child.ts";
 import { randomEvents, seeded } from "./testing/random-story.ts";
 import { projectUntil } from "./testing/run-projection.ts";
-import { write } from "./testing/story.ts";
-import { contents } from "./testing/tables.ts";
+import { type Stage, stage } from "./testing/stage.ts";
+import { contents, rows } from "./testing/tables.ts";
+import { views } from "./views/views.ts";
 
-it("gives the same tables however the log is cut into batches", async () => {
-  await using server = await startTestNats();
-  const nats = await connect({ servers: server.url });
-  await using log = await openLog(nats);
-  const positions = await write(log, randomEvents(seeded(1), 2_000));
-  const end = positions.at(-1) ?? 0;
+const seed = Number(process.env.SEED ?? Date.now() % 100_000);
+const random = seeded(seed);
 
+let on: Stage;
+let end: number;
+/** The tables after one straight run. */
+let expected: Awaited<ReturnType<typeof contents>>;
+
+beforeAll(async () => {
+  on = await stage();
+  end = (await on.write(randomEvents(random, 3_000))).at(-1) ?? 0;
   await using straight = await freshDatabase();
-  await projectUntil(straight.url, log.reader, end);
-  const expected = await contents(straight.url);
+  await projectUntil(straight.url, on.log.reader, end);
+  expected = await contents(straight.url);
+});
 
-  const random = seeded(2);
-  await using pieces = await freshDatabase();
+afterAll(() => on[Symbol.asyncDispose]());
+
+it(`fills every table (seed ${seed})`, () => {
+  const empty = Object.entries(expected).filter(([, found]) => found.length === 0);
+  expect(empty.map(([table]) => table)).toEqual([]);
+});
+
+it(`gives the same tables however the log is cut into batches (seed ${seed})`, async () => {
+  await using database = await freshDatabase();
   for (let next = 0; next < end; ) {
-    next = Math.min(end, next + 1 + random(400));
-    await projectUntil(pieces.url, log.reader, next, { limits: { events: 1 + random(60), bytes: 1_000_000 } });
+    next = Math.min(end, next + 1 + random(600));
+    await projectUntil(database.url, on.log.reader, next, { limits: { events: 1 + random(90), bytes: 1_000_000 } });
   }
-  expect(await contents(pieces.url)).toEqual(expected);
-  await nats.close();
+  expect(await contents(database.url)).toEqual(expected);
+});
+
+it("changes nothing when events are delivered again", async () => {
+  await using database = await freshDatabase();
+  await projectUntil(database.url, on.log.reader, end);
+  await using tables = openDatabase({ url: database.url });
+  const events = await Array.fromAsync(
+    on.log.reader.history({ afterSeq: 0, subjects: [] }, end, new AbortController().signal),
+  );
+  const { epoch = "", projection = "" } = (await readCheckpoint(tables.db)) ?? {};
+  const again = { events: events.slice(-1_000) };
+  const applied = await tables.db
+    .transaction()
+    .execute((tx) => applyBatch(tx, views({ textRows: false }), again, { after: 0, epoch, projection }));
+  expect(applied).toMatchObject({ events: 0, position: end });
+  expect(await contents(database.url)).toEqual(expected);
+});
+
+it(`gives the same tables when query is killed again and again (seed ${seed})`, async () => {
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const position = async () => {
+    const [row] = await rows(tables, "checkpoint").catch(() => []);
+    return Number(row?.position ?? 0);
+  };
+  const inSmallBatches = { ...on, config: { ...on.config, batchEvents: 40 } };
+  let kills = 0;
+  for (let from = 0; from < end; from = await position()) {
+    const goal = Math.min(end, from + 1 + random(600));
+    const query = spawnQuery(inSmallBatches);
+    try {
+      await until(async () => (await position()) >= goal, { message: `position ${goal} to be reached from ${from}` });
+    } finally {
+      await query.kill();
+    }
+    kills += 1;
+  }
+  expect(kills).toBeGreaterThan(3);
+  expect(await contents(on.databaseUrl)).toEqual(expected);
 });

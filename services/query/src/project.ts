@@ -1,13 +1,11 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Kysely } from "kysely";
 import { type Applied, applyBatch } from "./apply-batch.ts";
-import { type BatchLimits, batches } from "./batches.ts";
+import { type BatchLimits, batches, defaultLimits } from "./batches.ts";
 import { assertOfThisLog, beginCheckpoint, readCheckpoint } from "./checkpoint.ts";
 import type { Schema } from "./db/schema.ts";
 import type { View } from "./views/view.ts";
 import { projectionVersion } from "./views/views.ts";
-
-export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 1024 };
 
 /** Where the tables stand; `ms` is what the last batch took, 0 at first. */
 export type Projected = Applied & { readonly ms: number };

@@ -5,6 +5,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { sql } from "kysely";
 import { callTimeoutMs, startApi } from "./api/server.ts";
+import { defaultLimits } from "./batches.ts";
 import type { QueryConfig } from "./config.ts";
 import { connectLog } from "./connect-log.ts";
 import { openDatabase } from "./db/database.ts";
@@ -82,6 +83,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     analystPassword: config.analystPassword,
     openLog: () => connectLog(config.nats, logger),
     views: views({ textRows: config.textRows }),
+    limits: { ...defaultLimits, events: config.batchEvents },
     progress,
     logger,
     signal: stop.signal,

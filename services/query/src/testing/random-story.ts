@@ -45,7 +45,8 @@ function randomSource(random: Random, tale: Story, size: number): Event[] {
     });
     const session = tale.session(id);
     session.started({ branch: ["main", "fix", "wild\0card"][random(3)] ?? "", number: String(number) });
-    const length = 20 + random(150);
+    // The first one is long enough for snapshots.
+    const length = number === 1 ? 700 : 20 + random(150);
     const end = Math.min(tale.events.length + length, size);
     session.configured();
     while (tale.events.length < end) randomLoop(random, tale, session);
@@ -53,8 +54,16 @@ function randomSource(random: Random, tale: Story, size: number): Event[] {
       session.ended(["process ended", "replaced\0"][random(2)]);
       if (random(4) === 0) tale.tell({ kind: "upstream.restored", session: id });
     }
-    if (random(6) === 0) tale.tell({ kind: "session.erased", session: id, subject: id });
+    if (number > 1 && random(6) === 0) tale.tell({ kind: "session.erased", session: id, subject: id });
   }
+  const last = tale.session(`${tale.source.replaceAll("/", "-")}-last`);
+  last.started();
+  last.configured();
+  last.loopStarted();
+  last.build("web", "started");
+  last.resource("deployment/web", "ready");
+  last.port(8_080);
+  last.debugger("web", "attached");
   return tale.events;
 }
 

@@ -27,6 +27,7 @@ export async function stage() {
     analystPassword: undefined,
     servicesKey,
     textRows: false,
+    batchEvents: 1_000,
   };
   const all = stack.move();
   return {

@@ -38,9 +38,7 @@ export function states(folds: Folds): View {
     version: 1,
     sessionTables: ["fold_states", "snapshots", ...tables],
     async apply(tx, batch, notice) {
-      const relevant = batch.filter(
-        ({ event }) => event.session !== "" && isState(event.kind) && foldFor(folds, event),
-      );
+      const relevant = batch.filter(({ event }) => touchesState(event) && foldFor(folds, event));
       if (relevant.length === 0) return;
       const sessions = await load(tx, folds, relevant);
       for (const recorded of relevant) sessions.get(recorded.event.session)?.apply(recorded, notice);
@@ -63,6 +61,10 @@ export function states(folds: Folds): View {
       }
     },
   };
+}
+
+function touchesState({ session, kind }: Event): boolean {
+  return session !== "" && isState(kind) && kind !== "session.erased";
 }
 
 /** Undefined for an upstream that this version does not know. */

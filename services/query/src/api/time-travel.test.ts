@@ -1,0 +1,66 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { openDatabase } from "../db/database.ts";
+import { queryClient } from "../testing/client.ts";
+import { randomEvents, seeded } from "../testing/random-story.ts";
+import { reaches, stage } from "../testing/stage.ts";
+import { shop, story } from "../testing/story.ts";
+import { rows } from "../testing/tables.ts";
+import { evolve, initialState } from "../views/skaffold/evolve.ts";
+import { toV1State } from "../views/skaffold/to-v1-state.ts";
+import { toV2State } from "../views/skaffold/to-v2-state.ts";
+
+it("state at any position is the fold of the session's events up to it", async () => {
+  await using on = await stage();
+  // One long session, for snapshots, before others that begin, end and are erased.
+  const long = story();
+  const session = long.session("long");
+  session.started();
+  session.configured();
+  for (let number = 0; number < 300; number += 1) {
+    session.loopStarted();
+    for (const artifact of ["web", "api"]) {
+      session.build(artifact, "started");
+      session.text(`building ${artifact}\n`);
+      session.mirrored(artifact, "InProgress");
+      session.build(artifact, number % 3 === 0 ? "failed" : "succeeded");
+      session.mirrored(artifact, "Succeeded");
+    }
+    session.port(9_000 + (number % 5));
+    session.loopEnded(number % 3 === 0 ? "failed" : "succeeded");
+  }
+  session.ended();
+  const others = randomEvents(seeded(7), 1_500).filter(({ source }) => source !== shop);
+  const events = [...long.events, ...others];
+  const positions = await on.write(events);
+  const end = positions.at(-1) ?? 0;
+  await using query = await on.startQuery();
+  await reaches(query, end);
+  using ask = queryClient(query.address);
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  expect((await rows(database, "snapshots")).length).toBeGreaterThan(2);
+
+  const recorded = events.map((event, index) => ({ event, seq: positions[index] ?? 0 }));
+  const erased = new Set(events.filter(({ kind }) => kind === "session.erased").map(({ session }) => session));
+  const kept = recorded.filter(({ event }) => event.source.startsWith("acme/") && !erased.has(event.session));
+  const fold = (of: Event, at: number) =>
+    recorded
+      .filter(({ event, seq }) => event.session === of.session && seq <= at)
+      .reduce((state, { event }) => evolve(state, event), initialState);
+
+  const inSession = kept.filter(({ event }) => event.session !== "");
+  await fc.assert(
+    fc.asyncProperty(fc.nat(inSession.length - 1), fc.nat(end), async (index, further) => {
+      const { event, seq } = inSession[index] ?? expect.fail();
+      const at = Math.min(end, seq + (further % 40));
+      const request = { source: event.source, session: event.session, at: on.at(at) };
+      const state = fold(event, at);
+      const v1 = await ask.readState(request);
+      const v2 = await ask.readState({ ...request, collection: "skaffold.v2" });
+      expect(v1.rows).toEqual([Buffer.from(toV1State(state))]);
+      expect(v2.rows).toEqual([Buffer.from(toV2State(state))]);
+    }),
+    { numRuns: 60 },
+  );
+});
