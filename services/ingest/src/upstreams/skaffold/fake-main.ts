@@ -2,7 +2,7 @@
 /**
  * The fake as a process of its own, for the demo and for whoever wants to kill it. Prints one line when it listens:
  * {"port":50051}. Stands in for `skaffold` in front of `tapedeck run` too: takes SKAFFOLD_RPC_PORT and ends on SIGINT
- * as the real one does. As a forked child it takes the messages "pause" and "resume".
+ * as the real one does. As a forked child it takes the messages "pause" and "resume", and ends with its parent.
  *
  *   --recording <folder>   what to play
  *   --port <port>          0 (default): a free one
@@ -43,6 +43,7 @@ const fake = await startFakeSkaffold({
   ...(values.loop && { loop: { pauseMs: number("pause") } }),
 });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void fake.end("graceful"));
+process.on("disconnect", () => void fake.end("kill"));
 process.on("message", (message) => {
   if (message === "pause") fake.pause();
   if (message === "resume") fake.resume();

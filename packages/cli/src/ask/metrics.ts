@@ -1,0 +1,33 @@
+export type Sample = {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+};
+
+/** What a service's /metrics say now; undefined when it can't be asked. */
+export async function readMetrics(address: string): Promise<readonly Sample[] | undefined> {
+  try {
+    const response = await fetch(`http://${address}/metrics`, { signal: AbortSignal.timeout(2_000) });
+    return response.ok ? parseMetrics(await response.text()) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function parseMetrics(text: string): readonly Sample[] {
+  return text.split("\n").flatMap((line) => {
+    const [, name, labels = "", value] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    return name === undefined ? [] : [{ name, labels: parseLabels(labels), value: Number(value) }];
+  });
+}
+
+/** The sum over all label values; undefined when there is no such metric. */
+export function sumOf(samples: readonly Sample[] | undefined, name: string): number | undefined {
+  const found = samples?.filter((sample) => sample.name === name) ?? [];
+  return found.length === 0 ? undefined : found.reduce((sum, { value }) => sum + value, 0);
+}
+
+function parseLabels(text: string): Record<string, string> {
+  const pairs = text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g);
+  return Object.fromEntries([...pairs].map(([, name = "", value = ""]) => [name, value.replace(/\\(.)/g, "$1")]));
+}

@@ -1,0 +1,56 @@
+import type { SessionsOptions } from "../commands/sessions.ts";
+import { apiAt, type Page } from "./api.ts";
+import { agoText, durationText } from "./durations.ts";
+import { table } from "./table.ts";
+
+type Session = {
+  readonly session: string;
+  readonly source: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  readonly endReason: string;
+  readonly upstreamVersion: string;
+  readonly gaps: number;
+};
+
+export async function sessions({ url, json, source, label, limit }: SessionsOptions): Promise<void> {
+  const labels = Object.entries(label ?? {}).map(([name, value]) => `${name}=${value}`);
+  const page = await apiAt(url).get<Page<Session>>("/api/v1/sessions", { source, label: labels, limit });
+  if (json) {
+    process.stdout.write(`${JSON.stringify(page)}\n`);
+    return;
+  }
+  if (page.items.length === 0) {
+    console.log("No sessions yet.");
+    return;
+  }
+  const rows = page.items.map((session) => [
+    session.session,
+    shortSource(session.source),
+    agoText(session.startedAt),
+    lasted(session),
+    about(session),
+  ]);
+  const columns = ["SESSION", "SOURCE", "STARTED", "LASTED", "LABELS"].map((title) => ({ title }));
+  console.log(table(columns, rows));
+}
+
+/** Without the workspace, which is the same for all that one sees. */
+export function shortSource(source: string): string {
+  return source.split("/").slice(1).join("/");
+}
+
+function lasted({ startedAt, endedAt }: Session): string {
+  if (startedAt === null) return "-";
+  return endedAt === null ? "goes on" : durationText(Date.parse(endedAt) - Date.parse(startedAt));
+}
+
+function about({ labels, gaps }: Session): string {
+  const { branch, commit, dirty } = labels;
+  const code = [branch, commit?.slice(0, 8)].filter((part) => part !== undefined).join("@");
+  const known = new Set(["branch", "commit", "dirty", "host", "user", "command"]);
+  const others = Object.entries(labels).flatMap(([name, value]) => (known.has(name) ? [] : [`${name}=${value}`]));
+  const gap = gaps === 0 ? [] : [`${gaps} ${gaps === 1 ? "gap" : "gaps"}`];
+  return [`${code}${dirty === "true" ? "+" : ""}`, ...others, ...gap].filter((part) => part !== "").join(" ");
+}

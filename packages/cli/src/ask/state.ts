@@ -1,0 +1,85 @@
+import { styleText } from "node:util";
+import type { StateOptions } from "../commands/state.ts";
+import { apiAt } from "./api.ts";
+import { shortSource } from "./sessions.ts";
+import { statusColour } from "./status-colour.ts";
+
+type Phase = { readonly status?: string };
+type Port = { readonly localPort: number; readonly containerName: string; readonly remotePort?: unknown };
+
+/** Skaffold's v1 State, as much of it as is shown. */
+type V1State = {
+  readonly buildState?: {
+    readonly artifacts?: Readonly<Record<string, string>>;
+    readonly autoTrigger?: boolean;
+  } | null;
+  readonly testState?: Phase | null;
+  readonly deployState?: (Phase & { readonly autoTrigger?: boolean }) | null;
+  readonly statusCheckState?: (Phase & { readonly resources?: Readonly<Record<string, string>> }) | null;
+  readonly fileSyncState?: (Phase & { readonly autoTrigger?: boolean }) | null;
+  readonly forwardedPorts?: Readonly<Record<string, Port>>;
+  readonly debuggingContainers?: readonly { readonly podName: string; readonly containerName: string }[];
+};
+
+type StateAnswer = {
+  readonly source: string;
+  readonly session: string | null;
+  readonly sessionEnded: boolean;
+  readonly position: string;
+  readonly state: { readonly v1: V1State };
+};
+
+export async function state({ url, json, source, session, at }: StateOptions): Promise<void> {
+  const answer = await apiAt(url).get<StateAnswer>("/api/v1/state", { source, session, at });
+  if (json) {
+    process.stdout.write(`${JSON.stringify(answer)}\n`);
+    return;
+  }
+  const session_ = answer.session === null ? "no session yet" : `session ${answer.session}`;
+  const ended = answer.sessionEnded ? ", ended" : "";
+  console.log(`${styleText("bold", shortSource(answer.source))}  ${session_}${ended}`);
+  console.log(styleText("dim", `as of ${answer.position}`));
+  for (const [name, text] of stateLines(answer.state.v1)) console.log(`  ${name.padEnd(9)}${text}`);
+}
+
+/** One line for each part of the state. */
+export function stateLines(v1: V1State): readonly (readonly [name: string, text: string])[] {
+  const ports = Object.values(v1.forwardedPorts ?? {}).map(({ localPort, containerName }) =>
+    containerName === "" ? String(localPort) : `${localPort} → ${containerName}`,
+  );
+  const debugged = (v1.debuggingContainers ?? []).map(({ podName, containerName }) => `${podName}/${containerName}`);
+  const lines: (readonly [string, string])[] = [
+    ["build", byName(v1.buildState?.artifacts)],
+    ["test", phase(v1.testState)],
+    ["deploy", phase(v1.deployState)],
+    ["check", [phase(v1.statusCheckState), byName(v1.statusCheckState?.resources)].filter(Boolean).join("  ")],
+    ["sync", phase(v1.fileSyncState)],
+    ["ports", ports.join(", ")],
+    ["debugged", debugged.join(", ")],
+    ["auto", autos(v1)],
+  ];
+  return lines.filter(([, text]) => text !== "");
+}
+
+function phase(found: Phase | null | undefined): string {
+  return found?.status === undefined ? "" : coloured(found.status);
+}
+
+function byName(statuses: Readonly<Record<string, string>> | undefined): string {
+  return Object.entries(statuses ?? {})
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, status]) => `${name} ${coloured(status)}`)
+    .join(", ");
+}
+
+function autos({ buildState, fileSyncState, deployState }: V1State): string {
+  const flags = { build: buildState, sync: fileSyncState, deploy: deployState };
+  if (Object.values(flags).every((found) => !found)) return "";
+  return Object.entries(flags)
+    .map(([name, found]) => `${name} ${found?.autoTrigger === true ? "on" : "off"}`)
+    .join(", ");
+}
+
+function coloured(status: string): string {
+  return styleText(statusColour(status), status);
+}

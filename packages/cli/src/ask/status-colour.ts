@@ -1,0 +1,31 @@
+export type Colour = "green" | "red" | "yellow" | "cyan" | "dim" | "reset";
+
+/** The colour of a status of Skaffold, a verb of an event, or a word of our own for how a source is. */
+export function statusColour(status: string): Colour {
+  switch (status.toLowerCase()) {
+    case "complete":
+    case "succeeded":
+    case "ready":
+    case "recording":
+    case "cached":
+    case "accepted":
+      return "green";
+    case "failed":
+    case "lost":
+    case "rejected":
+    case "unreadable":
+    case "gap":
+      return "red";
+    case "canceled":
+    case "waiting":
+      return "yellow";
+    case "in progress":
+    case "started":
+    case "pending":
+      return "cyan";
+    case "not started":
+      return "dim";
+    default:
+      return "reset";
+  }
+}

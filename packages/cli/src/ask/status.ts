@@ -1,0 +1,79 @@
+import { resolve } from "node:path";
+import { styleText } from "node:util";
+import type { StatusOptions } from "../commands/status.ts";
+import { spillHome } from "../run/spill-home.ts";
+import { runningUp } from "../up/lock.ts";
+import { countWaitingSpills } from "../up/waiting-spills.ts";
+import { apiAt, type Page } from "./api.ts";
+import { agoText, bytesText } from "./durations.ts";
+import { readMetrics, sumOf } from "./metrics.ts";
+import { shortSource } from "./sessions.ts";
+import { statusColour } from "./status-colour.ts";
+import { table } from "./table.ts";
+
+type Source = {
+  readonly source: string;
+  readonly status: string;
+  readonly currentSession: string;
+  readonly lastEventAt: string | null;
+  readonly address: string;
+  readonly gaps: number;
+};
+
+/** What waits where; undefined where it can't be told (the services are on another machine, say). */
+type Health = {
+  readonly spillBytes: number | undefined;
+  readonly queryLag: number | undefined;
+  readonly waitingSpills: number;
+};
+
+export async function status(options: StatusOptions): Promise<void> {
+  const { items, position } = await apiAt(options.url).get<Page<Source>>("/api/v1/sources", { limit: 1_000 });
+  const health = await healthOf(options);
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify({ sources: items, position, ...health })}\n`);
+    return;
+  }
+  if (items.length === 0) console.log("Nothing is recorded yet.");
+  else {
+    const columns = ["SOURCE", "STATUS", "WHERE", "LAST EVENT", "GAPS"];
+    const rows = items.map((source) => [
+      shortSource(source.source),
+      styleText(statusColour(source.status), source.status),
+      source.address || "-",
+      agoText(source.lastEventAt),
+      String(source.gaps),
+    ]);
+    console.log(
+      table(
+        columns.map((title) => ({ title })),
+        rows,
+      ),
+    );
+  }
+  console.log(`\n${healthLine(health, position)}`);
+}
+
+async function healthOf({ data }: StatusOptions): Promise<Health> {
+  const addresses = (await runningUp(resolve(data)))?.addresses;
+  const ask = (service: "ingest" | "query") => {
+    const address = addresses?.[service];
+    return address === undefined ? undefined : readMetrics(address);
+  };
+  const [ingest, query] = await Promise.all([ask("ingest"), ask("query")]);
+  return {
+    spillBytes: sumOf(ingest, "tapedeck_ingest_spill_bytes"),
+    queryLag: sumOf(query, "tapedeck_query_lag_events"),
+    waitingSpills: await countWaitingSpills(spillHome(process.env)),
+  };
+}
+
+function healthLine({ spillBytes, queryLag, waitingSpills }: Health, position: string): string {
+  const parts = [
+    `position ${position}`,
+    queryLag === undefined ? undefined : queryLag === 0 ? "tables up to date" : `tables ${queryLag} events behind`,
+    spillBytes === undefined ? undefined : `spill ${spillBytes === 0 ? "empty" : bytesText(spillBytes)}`,
+    waitingSpills === 0 ? undefined : `${waitingSpills} recorded ${waitingSpills === 1 ? "run waits" : "runs wait"}`,
+  ];
+  return styleText("dim", parts.filter((part) => part !== undefined).join(" · "));
+}

@@ -1,0 +1,84 @@
+import { stripVTControlCharacters, styleText } from "node:util";
+import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
+import type { TailOptions } from "../commands/tail.ts";
+import { apiAt, type Page, type Parameters } from "./api.ts";
+import { shortSource } from "./sessions.ts";
+import { statusColour } from "./status-colour.ts";
+import { type EventJson, subscribe } from "./subscription.ts";
+
+/** What says nothing new, or too much. */
+const quiet: ReadonlySet<string> = new Set(["log", "mirror"]);
+
+export async function tail(options: TailOptions): Promise<void> {
+  const api = apiAt(options.url);
+  const filter = filterOf(options);
+  const show = (event: EventJson) => {
+    process.stdout.write(`${options.json ? JSON.stringify(event) : eventLine(event, process.stdout.columns)}\n`);
+  };
+  let { after } = options;
+  if (after === undefined) {
+    const { items, position } = await api.get<Page<EventJson>>("/api/v1/events", {
+      ...parametersOf(filter),
+      last: Math.max(1, options.last),
+    });
+    for (const event of options.last === 0 ? [] : items) show(event);
+    if (!options.follow) return;
+    after = position;
+  }
+  // So that nobody at that address, or a wrong filter, is said at once.
+  await api.get("/api/v1/events", { ...parametersOf(filter), limit: 1 });
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const tell = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);
+  await subscribe({
+    base: api.base,
+    after,
+    filter,
+    signal: stop.signal,
+    untilCaughtUp: !options.follow,
+    onEvent: show,
+    onConnection: (isOpen) => (isOpen ? undefined : tell("… the connection is lost; going on when it is back")),
+  });
+}
+
+function filterOf(options: TailOptions): Record<string, readonly string[]> {
+  const { source, developer, project, session, subject, outcome } = options;
+  const everyNoun = [...new Set(kinds.map(kindNoun))];
+  const kind =
+    options.kind ?? (options.all ? undefined : everyNoun.filter((noun) => !quiet.has(noun)).map((noun) => `${noun}.*`));
+  const fields = { sources: source, developers: developer, projects: project, sessions: session, subjects: subject };
+  return Object.fromEntries(
+    Object.entries({ ...fields, kinds: kind, outcomes: outcome }).flatMap(([field, values]) =>
+      values === undefined ? [] : [[field, values] as const],
+    ),
+  );
+}
+
+/** Fields of a filter are plural, parameters of a URL singular. */
+function parametersOf(filter: Readonly<Record<string, readonly string[]>>): Parameters {
+  return Object.fromEntries(Object.entries(filter).map(([field, values]) => [field.slice(0, -1), values]));
+}
+
+const kindWidth = "session.configured".length;
+
+/** `12:03:41  alice/shop  build.succeeded     Build completed for artifact web`, cut at the terminal's edge. */
+export function eventLine(event: EventJson, columns: number | undefined): string {
+  const time = new Date(event.occurredAt ?? event.recordedAt).toTimeString().slice(0, 8);
+  const [developer, project, upstream] = shortSource(event.source).split("/");
+  const source = upstream === "skaffold" ? `${developer}/${project}` : shortSource(event.source);
+  const colour = statusColour(event.kind.slice(event.kind.indexOf(".") + 1));
+  const start = `${time}  ${source.padEnd(12)}  `;
+  const room = columns === undefined ? Number.POSITIVE_INFINITY : columns - start.length - kindWidth - 2;
+  const text = oneLine(event);
+  const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
+  return `${styleText("dim", time)}  ${source.padEnd(12)}  ${styleText(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
+}
+
+function oneLine({ summary, error }: EventJson): string {
+  const known = error === undefined || error.message === "" || summary.includes(error.message);
+  const text = known ? summary : `${summary}: ${error.message}`;
+  // What tools write into their texts must not move the cursor or colour the terminal.
+  return stripVTControlCharacters(text)
+    .replace(/\p{Cc}+/gu, " ")
+    .trim();
+}

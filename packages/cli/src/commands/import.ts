@@ -1,0 +1,40 @@
+import { Command, Option } from "commander";
+import { collectLabel, jsonOption, toOption, urlOption } from "./options.ts";
+
+export type ImportOptions = {
+  readonly to: string;
+  readonly url?: string;
+  readonly developer?: string;
+  readonly project?: string;
+  readonly label?: Readonly<Record<string, string>>;
+  readonly redact: "on" | "off";
+  readonly json?: boolean;
+};
+
+export const importCommand = () =>
+  new Command("import")
+    .summary("record what `skaffold --event-log-file` wrote")
+    .description(
+      `Records what \`skaffold --event-log-file\` wrote, or what a saved stream of its HTTP API holds, of any version. The v2
+file beside it (FILE.v2) is read too. What is recorded already is not recorded twice.`,
+    )
+    .argument("<file...>", "what to read")
+    .addOption(toOption())
+    .addOption(urlOption())
+    .addOption(new Option("--developer <name>", "whose it is (default: login name)").env("TAPEDECK_DEVELOPER"))
+    .addOption(new Option("--project <name>", "which project it is (default: as `run`)").env("TAPEDECK_PROJECT"))
+    .option("--label <name=value>", "put a label on its sessions; may be repeated", collectLabel)
+    .addOption(
+      new Option("--redact <mode>", "mask secrets").choices(["on", "off"]).default("on").env("TAPEDECK_REDACT"),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      `
+Example:
+  skaffold dev --event-log-file events.log
+  tapedeck import events.log --project shop`,
+    )
+    .action(async (files: string[], options: ImportOptions) =>
+      (await import("../import/import.ts")).importFiles(files, options),
+    );

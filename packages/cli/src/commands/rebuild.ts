@@ -1,0 +1,20 @@
+import { Command } from "commander";
+import { dataOption } from "./options.ts";
+
+export type RebuildOptions = { readonly data: string; readonly config?: string };
+
+export const rebuildCommand = () =>
+  new Command("rebuild")
+    .summary("make the tables anew from the log")
+    .description(
+      `Makes all tables anew from the log, beside the live ones, which go on answering until they are replaced. Works on the
+Tapedeck of this machine, while it runs.`,
+    )
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck rebuild`,
+    )
+    .action(async (options: RebuildOptions) => (await import("../maintain/rebuild.ts")).rebuildTables(options));

@@ -1,0 +1,51 @@
+import { Command, Option } from "commander";
+import { collectLabel, toOption } from "./options.ts";
+
+export type RunOptions = {
+  readonly to: string;
+  readonly developer?: string;
+  readonly project?: string;
+  readonly label?: Readonly<Record<string, string>>;
+  readonly redact: "on" | "off";
+  readonly spill?: string;
+};
+
+export const runCommand = () =>
+  new Command("run")
+    .summary("run a command and record the Skaffold in it")
+    .description(
+      `Runs a command and records the Skaffold in it, for as long as it lives. The command keeps the terminal, its signals
+and its exit code. What Tapedeck does not take now waits on the disk for the next \`tapedeck up\`. With TAPEDECK_OFF=1
+the command runs as it is.`,
+    )
+    .argument("<command...>", "what to run")
+    .passThroughOptions()
+    .addOption(toOption())
+    .addOption(new Option("--developer <name>", "who you are (default: login name)").env("TAPEDECK_DEVELOPER"))
+    .addOption(
+      new Option(
+        "--project <name>",
+        "which project it is (default: metadata.name of skaffold.yaml, else the folder)",
+      ).env("TAPEDECK_PROJECT"),
+    )
+    .option("--label <name=value>", "put a label on the session; may be repeated", collectLabel)
+    .addOption(
+      new Option("--redact <mode>", "mask secrets before they are stored")
+        .choices(["on", "off"])
+        .default("on")
+        .env("TAPEDECK_REDACT"),
+    )
+    .addOption(
+      new Option(
+        "--spill <folder>",
+        "where frames wait (default: $XDG_STATE_HOME/tapedeck/spill, else ~/.local/state/…)",
+      ).env("TAPEDECK_SPILL"),
+    )
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck run -- skaffold dev
+  tapedeck run --label ticket=SHOP-12 -- skaffold build -p staging`,
+    )
+    .action(async (command: string[], options: RunOptions) => (await import("../run/run.ts")).run(command, options));

@@ -1,0 +1,27 @@
+import { Command } from "commander";
+import { collectLabel, jsonOption, sourceOption, urlOption, wholeNumber } from "./options.ts";
+
+export type SessionsOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly source?: string;
+  readonly label?: Readonly<Record<string, string>>;
+  readonly limit: number;
+};
+
+export const sessionsCommand = () =>
+  new Command("sessions")
+    .summary("list the recorded sessions, newest first")
+    .description("Lists the recorded sessions, newest first. A session is one lifetime of a Skaffold process.")
+    .addOption(sourceOption())
+    .option("--label <name=value>", "only those with this label; may be repeated", collectLabel)
+    .option("--limit <n>", "at most so many", wholeNumber, 20)
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck sessions -s alice/shop --label branch=main`,
+    )
+    .action(async (options: SessionsOptions) => (await import("../ask/sessions.ts")).sessions(options));

@@ -1,0 +1,55 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { collectList, jsonOption, urlOption } from "./options.ts";
+
+export type TailOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly source?: readonly string[];
+  readonly developer?: readonly string[];
+  readonly project?: readonly string[];
+  readonly session?: readonly string[];
+  readonly kind?: readonly string[];
+  readonly subject?: readonly string[];
+  readonly outcome?: readonly string[];
+  readonly after?: string;
+  readonly last: number;
+  readonly all?: boolean;
+  readonly follow: boolean;
+};
+
+export const tailCommand = () =>
+  new Command("tail")
+    .summary("show events as they happen")
+    .description(
+      `Shows events as they happen, one per line, and goes on by itself when the connection was lost. Log text and what
+another channel tells too are left out, unless --all or --kind asks for them.`,
+    )
+    .option("-s, --source <source>", "only these (developer/project); may be repeated", collectList)
+    .option("--developer <name>", "only these", collectList)
+    .option("--project <name>", "only these", collectList)
+    .option("--session <ulid>", "only these", collectList)
+    .option("-k, --kind <kind>", "only these: build.failed, build.*, *.failed", collectList)
+    .option("--subject <name>", "only these artifacts, resources …", collectList)
+    .option("--outcome <outcome>", "only succeeded, failed, canceled, unknown", collectList)
+    .addOption(new Option("-n, --last <n>", "begin with the last n").default(10).argParser(count))
+    .option("--after <moment>", "begin after a position or at a time; `start` for all there is")
+    .option("--all", "everything, log text too")
+    .option("--no-follow", "end when all that was recorded is shown")
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck tail
+  tapedeck tail -s alice/shop -k 'build.*' --last 50
+  tapedeck tail --after start --no-follow --json | jq .summary`,
+    )
+    .action(async (options: TailOptions) => (await import("../ask/tail.ts")).tail(options));
+
+function count(text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 0 || number > 1_000)
+    throw new InvalidArgumentError("It is not a whole number up to 1000.");
+  return number;
+}

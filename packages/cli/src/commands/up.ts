@@ -1,0 +1,39 @@
+import { Command, Option } from "commander";
+import { collectLabel, dataOption, hostPort } from "./options.ts";
+
+export type UpOptions = {
+  readonly data: string;
+  readonly config?: string;
+  readonly skaffold?: string;
+  readonly developer?: string;
+  readonly project?: string;
+  readonly label?: Readonly<Record<string, string>>;
+  /** false with --no-demo. */
+  readonly demo?: boolean;
+  readonly verbose?: boolean;
+};
+
+export const upCommand = () =>
+  new Command("up")
+    .summary("start Tapedeck on this machine")
+    .description(
+      `Starts Tapedeck on this machine, with a NATS and a Postgres of its own, until Ctrl-C. With nothing configured it
+plays a demo: three developers, each with a skaffold dev that goes on and on.`,
+    )
+    .option("--skaffold <host:port>", "record the Skaffold whose --rpc-port this is", hostPort)
+    .option("--developer <name>", "whose it is (default: login name)")
+    .option("--project <name>", "which project it is (default: metadata.name of skaffold.yaml, else the folder)")
+    .option("--label <name=value>", "put a label on its sessions; may be repeated", collectLabel)
+    .addOption(new Option("--config <file>", "settings (default: tapedeck.yaml, if there)").env("TAPEDECK_CONFIG"))
+    .addOption(dataOption())
+    .addOption(new Option("--demo", "play the demo whatever is configured"))
+    .addOption(new Option("--no-demo", "with nothing configured: wait for `tapedeck run`"))
+    .option("--verbose", "show what the services log")
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck up
+  tapedeck up --skaffold 127.0.0.1:50051 --developer alice --project shop`,
+    )
+    .action(async (options: UpOptions) => (await import("../up/up.ts")).up(options));

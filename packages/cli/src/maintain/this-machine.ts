@@ -1,0 +1,50 @@
+import { join, resolve } from "node:path";
+import { loadSecrets } from "@tapedeck/infra/local/secrets";
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { connectNats } from "@tapedeck/shared/service/nats";
+import type { NatsConnection } from "nats";
+import { CommandError } from "../command-error.ts";
+import { type RunningUp, runningUp } from "../up/lock.ts";
+import { natsUser } from "../up/servers.ts";
+import { analystPassword, databaseName } from "../up/settings.ts";
+
+/** The inside of the Tapedeck that `up` runs on a data folder: its log and its database. */
+export type ThisMachine = AsyncDisposable & {
+  readonly running: RunningUp;
+  readonly nats: NatsConnection;
+  readonly log: Log;
+  readonly databaseUrl: string;
+  readonly analystPassword: string;
+};
+
+/** @throws CommandError when no Tapedeck runs there, or one whose servers are somebody else's */
+export async function openThisMachine(data: string): Promise<ThisMachine> {
+  const dataDir = resolve(data);
+  const running = await runningUp(dataDir);
+  if (running?.addresses.http === undefined) {
+    throw new CommandError(
+      `no Tapedeck runs on ${data}: start it with \`tapedeck up\`, or say where its data are (--data).`,
+    );
+  }
+  const { nats: natsAddress, postgres } = running.addresses;
+  if (natsAddress === undefined || postgres === undefined) {
+    throw new CommandError(
+      "NATS or Postgres of this Tapedeck are not its own: this works only where `up` started both.",
+    );
+  }
+  await using stack = new AsyncDisposableStack();
+  const secrets = await loadSecrets(join(dataDir, "secrets"));
+  const settings = { url: `nats://${natsAddress}`, user: natsUser, password: secrets.natsPassword };
+  const nats = stack.adopt(await connectNats("cli", settings, silentLogger), (connection) => connection.close());
+  const log = stack.use(await openLog(nats, { create: false, syncKnown: true }));
+  const owned = stack.move();
+  return {
+    running,
+    nats,
+    log,
+    databaseUrl: `postgres://postgres:${secrets.postgresPassword}@${postgres}/${databaseName}`,
+    analystPassword: analystPassword(secrets),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

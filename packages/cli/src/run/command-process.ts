@@ -1,0 +1,79 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { isatty } from "node:tty";
+import { pause } from "@tapedeck/shared/streams/pause";
+
+export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+
+export type CommandProcess = {
+  readonly exited: Promise<Exit>;
+  /** From now on signals are ours; the process is gone. */
+  readonly release: () => void;
+};
+
+const passed = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
+
+/**
+ * Starts a command in our place: it has our terminal, and signals that come to us reach it once.
+ * Rejects when it can't be started.
+ */
+export async function startCommand(command: readonly string[], env: NodeJS.ProcessEnv): Promise<CommandProcess> {
+  const [program = "", ...args] = command;
+  const child = spawn(program, args, { stdio: "inherit", env });
+  const exited = new Promise<Exit>((resolve) => {
+    child.once("exit", (code, signal) => resolve({ code, signal }));
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", reject);
+  });
+  child.on("error", () => {});
+  const witness = groupWitness();
+  const pass = async (signal: NodeJS.Signals) => {
+    if (!(await witness.saw(signal))) child.kill(signal);
+  };
+  const handlers = passed.map((signal) => [signal, () => void pass(signal)] as const);
+  for (const [signal, handler] of handlers) process.on(signal, handler);
+  return {
+    exited,
+    release: () => {
+      for (const [signal, handler] of handlers) process.off(signal, handler);
+      witness.leave();
+    },
+  };
+}
+
+/**
+ * Tells whether a signal came to our whole process group (Ctrl-C in the terminal, `timeout`), so that the command has it
+ * already and must not get it twice, or to us alone (`kill`). Nothing in Node says who else got it, so a `cat` sits
+ * beside us in the group and dies of what comes to all.
+ */
+function groupWitness() {
+  const patienceMs = 200;
+  let witness = spawnWitness();
+
+  return {
+    saw: async (signal: NodeJS.Signals): Promise<boolean> => {
+      const asked = witness;
+      if (!(await asked.started)) return isatty(0) && signal !== "SIGTERM";
+      await pause(patienceMs, asked.gone);
+      if (!asked.gone.aborted) return false;
+      if (witness === asked) witness = spawnWitness();
+      return true;
+    },
+    leave: () => witness.child.kill("SIGKILL"),
+  };
+}
+
+function spawnWitness(): { child: ChildProcess; started: Promise<boolean>; gone: AbortSignal } {
+  // Ends with us, whatever becomes of us: its input closes then.
+  const child = spawn("cat", [], { stdio: ["pipe", "ignore", "ignore"] });
+  child.stdin?.on("error", () => {});
+  child.unref();
+  const gone = new AbortController();
+  child.once("exit", () => gone.abort());
+  const started = new Promise<boolean>((resolve) => {
+    child.once("spawn", () => resolve(true));
+    child.once("error", () => resolve(false));
+  });
+  return { child, started, gone: gone.signal };
+}

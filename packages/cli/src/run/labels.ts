@@ -1,0 +1,140 @@
+import { execFile } from "node:child_process";
+import { hostname, userInfo } from "node:os";
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** Where CI systems say which run and job this is: a variable that names the system, then label → variables. */
+const ciSystems: readonly { name: string; sign: string; labels: Readonly<Record<string, readonly string[]>> }[] = [
+  {
+    name: "github",
+    sign: "GITHUB_ACTIONS",
+    labels: {
+      ci_run: ["GITHUB_RUN_ID"],
+      ci_job: ["GITHUB_JOB"],
+      ci_attempt: ["GITHUB_RUN_ATTEMPT"],
+      branch: ["GITHUB_HEAD_REF", "GITHUB_REF_NAME"],
+      commit: ["GITHUB_SHA"],
+    },
+  },
+  {
+    name: "gitlab",
+    sign: "GITLAB_CI",
+    labels: {
+      ci_run: ["CI_PIPELINE_ID"],
+      ci_job: ["CI_JOB_ID"],
+      branch: ["CI_COMMIT_REF_NAME"],
+      commit: ["CI_COMMIT_SHA"],
+    },
+  },
+  {
+    name: "jenkins",
+    sign: "JENKINS_URL",
+    labels: {
+      ci_run: ["BUILD_NUMBER"],
+      ci_job: ["JOB_NAME"],
+      branch: ["CHANGE_BRANCH", "BRANCH_NAME"],
+      commit: ["GIT_COMMIT"],
+    },
+  },
+  {
+    name: "circleci",
+    sign: "CIRCLECI",
+    labels: {
+      ci_run: ["CIRCLE_BUILD_NUM"],
+      ci_job: ["CIRCLE_JOB"],
+      branch: ["CIRCLE_BRANCH"],
+      commit: ["CIRCLE_SHA1"],
+    },
+  },
+  {
+    name: "buildkite",
+    sign: "BUILDKITE",
+    labels: {
+      ci_run: ["BUILDKITE_BUILD_ID"],
+      ci_job: ["BUILDKITE_JOB_ID"],
+      branch: ["BUILDKITE_BRANCH"],
+      commit: ["BUILDKITE_COMMIT"],
+    },
+  },
+  {
+    name: "azure",
+    sign: "TF_BUILD",
+    labels: {
+      ci_run: ["BUILD_BUILDID"],
+      ci_job: ["SYSTEM_JOBID"],
+      branch: ["BUILD_SOURCEBRANCHNAME"],
+      commit: ["BUILD_SOURCEVERSION"],
+    },
+  },
+  {
+    name: "bitbucket",
+    sign: "BITBUCKET_BUILD_NUMBER",
+    labels: {
+      ci_run: ["BITBUCKET_BUILD_NUMBER"],
+      ci_job: ["BITBUCKET_STEP_UUID"],
+      branch: ["BITBUCKET_BRANCH"],
+      commit: ["BITBUCKET_COMMIT"],
+    },
+  },
+  {
+    name: "teamcity",
+    sign: "TEAMCITY_VERSION",
+    labels: { ci_run: ["BUILD_NUMBER"], ci_job: ["TEAMCITY_BUILDCONF_NAME"], commit: ["BUILD_VCS_NUMBER"] },
+  },
+];
+
+/** What a session is grouped by later: who and where, the state of the code, the CI job. CI knows the branch better. */
+export async function sessionLabels(
+  folder: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Labels> {
+  return { host: hostname(), user: loginName(), ...(await gitLabels(folder)), ...ciLabels(env) };
+}
+
+export function ciLabels(env: Readonly<Record<string, string | undefined>>): Labels {
+  const system = ciSystems.find(({ sign }) => (env[sign] ?? "") !== "");
+  if (system === undefined) return {};
+  const found = Object.entries(system.labels).flatMap(([label, variables]) => {
+    const value = variables.map((name) => env[name]).find((text) => text !== undefined && text !== "");
+    return value === undefined ? [] : [[label, value] as const];
+  });
+  return { ci: system.name, ...Object.fromEntries(found) };
+}
+
+export function loginName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container's user without an entry in /etc/passwd.
+    return process.env.USER || "unknown";
+  }
+}
+
+/** Nothing outside of a repository, without git, or in a repository so large that git takes its time. */
+async function gitLabels(folder: string): Promise<Labels> {
+  const [branch, commit, changes] = await Promise.all([
+    git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
+    git(folder, "rev-parse", "HEAD"),
+    git(folder, "status", "--porcelain", "--untracked-files=no"),
+  ]);
+  return {
+    ...(branch !== undefined && branch !== "HEAD" && { branch }),
+    ...(commit !== undefined && commit !== "HEAD" && { commit }),
+    ...(changes !== undefined && { dirty: String(changes !== "") }),
+  };
+}
+
+const patienceMs = 2_000;
+
+function git(folder: string, ...args: string[]): Promise<string | undefined> {
+  // No lock of the index for a mere look: the user's own git must not find one.
+  const options = {
+    cwd: folder,
+    timeout: patienceMs,
+    maxBuffer: 64 << 20,
+    env: { ...process.env, GIT_OPTIONAL_LOCKS: "0" },
+  };
+  return new Promise((resolve) => {
+    execFile("git", args, options, (error, stdout) => resolve(error === null ? stdout.trim() : undefined));
+  });
+}

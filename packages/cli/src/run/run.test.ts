@@ -1,0 +1,207 @@
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { openSpill } from "@tapedeck/ingest/tap/spill";
+import { loadRecording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, describe, expect, it } from "vitest";
+import { collect, startCli } from "../testing/cli.ts";
+import { startRecorder } from "../testing/recorder.ts";
+
+const fixtures = fileURLToPath(new URL("../../../../test/fixtures/skaffold/", import.meta.url));
+const build = join(fixtures, "12-skaffold-build-one-shot");
+const standIn = fileURLToPath(new URL("../testing/skaffold.ts", import.meta.url));
+const nobody = "127.0.0.1:9";
+
+const root = mkdtempSync(join(tmpdir(), "tapedeck-run-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const bin = join(root, "bin");
+mkdirSync(bin);
+writeFileSync(join(bin, "skaffold"), `#!/bin/sh\nexec "${process.execPath}" "${standIn}" "$@"\n`);
+chmodSync(join(bin, "skaffold"), 0o755);
+
+/** A project's folder with a spill of its own, and how a user's shell is set up there. */
+function project(recording = build) {
+  const cwd = mkdtempSync(join(root, "project-"));
+  writeFileSync(join(cwd, "skaffold.yaml"), "apiVersion: skaffold/v4\nmetadata:\n  name: shop\n");
+  const spill = join(cwd, "spill");
+  const env = {
+    PATH: `${bin}:${process.env.PATH}`,
+    TAPEDECK_SPILL: spill,
+    TAPEDECK_TO: nobody,
+    TAPEDECK_DEVELOPER: "alice",
+    STAND_IN_RECORDING: recording,
+  };
+  const waiting = () => (existsSync(spill) ? readdirSync(spill) : []);
+  return { cwd, env, spill, waiting };
+}
+
+type Told = { readonly args?: string[]; readonly port?: number; readonly tty?: boolean; readonly signal?: string };
+
+const told = (text: string): Told[] =>
+  text
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Told);
+
+const framesOf = (items: readonly Item[], channel: string) =>
+  items.flatMap(({ what }) => (what?.$case === "frame" && what.value.channel === channel ? [what.value.bytes] : []));
+
+const messagesOf = (recording: string, channel: "v1" | "v2") =>
+  loadRecording(recording).messages[channel].map(({ bytes }) => bytes);
+
+async function readSpill(dir: string) {
+  await using spill = await openSpill({ dir });
+  const items: Item[] = [];
+  const over = new AbortController();
+  const { nextIndex } = spill.state();
+  for await (const item of spill.read(1n, over.signal)) {
+    items.push(item);
+    if (item.index === nextIndex - 1n) over.abort();
+  }
+  return { hello: spill.hello(), items };
+}
+
+describe("tapedeck run", () => {
+  it("keeps everything that a short command said, with its exit code, until Tapedeck is there", async () => {
+    const { cwd, env, spill, waiting } = project();
+    const cli = startCli(["run", "--label", "ticket=7", "--", "skaffold", "build"], {
+      cwd,
+      env: { ...env, STAND_IN_EXIT: "3" },
+    });
+    expect(await cli.ended).toBe(3);
+    expect(told(cli.stdout())[0]).toMatchObject({ args: ["build", "--wait-for-connection"] });
+    expect(cli.stderr()).toMatch(
+      /^tapedeck: not recorded yet: what was heard waits in .* for the next `tapedeck up`\n$/,
+    );
+
+    const [folder = ""] = waiting();
+    const { hello, items } = await readSpill(join(spill, folder));
+    expect(framesOf(items, "v1")).toEqual(messagesOf(build, "v1"));
+    expect(framesOf(items, "v2")).toEqual(messagesOf(build, "v2"));
+    expect(items.at(-1)?.what).toMatchObject({ $case: "closed", value: { process_ended: true, exit_code: 3 } });
+    expect(hello).toMatchObject({ developer: "alice", project: "shop", upstream: "skaffold", redact: "on" });
+    expect(hello.labels).toMatchObject({ ticket: "7", command: "skaffold build", user: expect.any(String) });
+  });
+
+  it("hands everything to the Tapedeck that is there, says nothing, and leaves nothing behind", async () => {
+    await using recorder = await startRecorder();
+    const { cwd, env, waiting } = project();
+    const cli = startCli(["run", "--to", recorder.address, "--", "skaffold", "build"], { cwd, env });
+    expect(await cli.ended).toBe(0);
+    expect(cli.stderr()).toBe("");
+    expect(framesOf(recorder.items, "v1")).toEqual(messagesOf(build, "v1"));
+    expect(framesOf(recorder.items, "v2")).toEqual(messagesOf(build, "v2"));
+    expect(waiting()).toEqual([]);
+  });
+
+  it("goes on under another name when another tap has the source, and says so in one line", async () => {
+    await using recorder = await startRecorder({ taken: ["shop", "shop-2"] });
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--to", recorder.address, "--", "skaffold", "build"], { cwd, env });
+    expect(await cli.ended).toBe(0);
+    expect(recorder.hellos.map(({ project: name }) => name)).toEqual(["shop-3"]);
+    expect(cli.stderr().split("\n").slice(-2)).toEqual([
+      "tapedeck: alice/shop-2 is recorded by another tap: this one is alice/shop-3",
+      "",
+    ]);
+  });
+
+  it("tells why Tapedeck does not take it, and keeps it", async () => {
+    await using recorder = await startRecorder({ refusal: { code: 9, details: "the demo takes no recordings" } });
+    const { cwd, env, waiting } = project();
+    const cli = startCli(["run", "--to", recorder.address, "--", "skaffold", "build"], { cwd, env });
+    expect(await cli.ended).toBe(0);
+    expect(cli.stderr()).toContain("not recorded yet (the demo takes no recordings): what was heard waits in");
+    expect(waiting()).toHaveLength(1);
+  });
+
+  it.each([
+    ["SIGINT", "to us alone"],
+    ["SIGINT", "to all"],
+    ["SIGTERM", "to us alone"],
+    ["SIGTERM", "to all"],
+  ] as const)("passes %s that comes %s to the command, once", async (signal, whom) => {
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--", "skaffold", "dev"], { cwd, env });
+    await until(() => told(cli.stdout()).length > 0, { message: "the command to run" });
+    const pid = cli.child.pid ?? 0;
+    process.kill(whom === "to all" ? -pid : pid, signal);
+    expect(await cli.ended).toBe(0);
+    expect(told(cli.stdout()).filter((line) => line.signal !== undefined)).toEqual([{ signal }]);
+  });
+
+  it("dies of the signal that its command died of", async () => {
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--", "sh", "-c", "kill -KILL $$"], { cwd, env });
+    expect(await cli.ended).toBe("SIGKILL");
+  });
+
+  it("leaves the terminal to the command", async ({ skip }) => {
+    if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");
+    const { cwd, env } = project();
+    const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+    const line = `"${process.execPath}" "${main}" run -- skaffold build`;
+    const options = { cwd, env: { ...process.env, ...env, STAND_IN_EXIT: "5" } };
+    const cli = collect(spawn("script", ["-qec", line, "/dev/null"], { ...options, stdio: ["pipe", "pipe", "pipe"] }));
+    expect(await cli.ended).toBe(5);
+    expect(told(cli.stdout())[0]).toMatchObject({ tty: true });
+  });
+
+  it.each([{ TAPEDECK_OFF: "1" }, { TAPEDECK_RUN: "77" }])("with %o is the command and nothing else", async (off) => {
+    const { cwd, env, waiting } = project();
+    const cli = startCli(["run", "--", "sh", "-c", "echo $$ ; exit 4"], { cwd, env: { ...env, ...off } });
+    expect(await cli.ended).toBe(4);
+    expect(Number(cli.stdout())).toBe(cli.child.pid);
+    const build = startCli(["run", "--", "skaffold", "build"], { cwd, env: { ...env, ...off } });
+    expect(await build.ended).toBe(0);
+    expect(told(build.stdout())[0]).toMatchObject({ args: ["build"] });
+    expect(waiting()).toEqual([]);
+  });
+
+  it("uses the port that the user chose", async () => {
+    await using recorder = await startRecorder();
+    const { cwd, env } = project();
+    const port = await freePort();
+    const command = ["skaffold", "build", "--rpc-port", String(port)];
+    const cli = startCli(["run", "--to", recorder.address, "--", ...command], { cwd, env });
+    expect(await cli.ended).toBe(0);
+    expect(told(cli.stdout())[0]).toMatchObject({ port });
+    expect(framesOf(recorder.items, "v2")).toHaveLength(messagesOf(build, "v2").length);
+  });
+
+  it("runs the command with one warning when it can't be recorded", async () => {
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--", "sh", "-c", "exit 6"], { cwd, env: { ...env, SKAFFOLD_RPC_PORT: "0" } });
+    expect(await cli.ended).toBe(6);
+    expect(cli.stderr()).toBe(
+      "tapedeck: this command is not recorded: nobody can know which port --rpc-port 0 means\n",
+    );
+
+    const file = join(cwd, "file");
+    cpSync(join(cwd, "skaffold.yaml"), file);
+    const full = startCli(["run", "--spill", join(file, "spill"), "--", "skaffold", "build"], { cwd, env });
+    expect(await full.ended).toBe(0);
+    expect(full.stderr()).toMatch(/^tapedeck: .*\n$/);
+  });
+
+  it("says what a shell says of a command that is not there", async () => {
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--", "no-such-command"], { cwd, env });
+    expect(await cli.ended).toBe(127);
+    expect(cli.stderr()).toBe("tapedeck: no-such-command: there is no such command\n");
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

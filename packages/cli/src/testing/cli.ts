@@ -1,0 +1,48 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+
+export type RunningCli = {
+  readonly child: ChildProcess;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Exit code, or the signal that it died of. */
+  readonly ended: Promise<number | string>;
+};
+
+export type StartCli = {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+};
+
+/** Starts the CLI as its users do, in a process group of its own. */
+export function startCli(args: readonly string[], { cwd, env = {} }: StartCli): RunningCli {
+  return collect(
+    spawn(process.execPath, [main, ...args], {
+      cwd,
+      env: { ...withoutOurs(process.env), ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    }),
+  );
+}
+
+export function collect(child: ChildProcess): RunningCli {
+  const said = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name]?.on("data", (chunk: Buffer) => {
+      said[name] += chunk;
+    });
+  }
+  const ended = new Promise<number | string>((resolve) => {
+    child.once("close", (code, signal) => resolve(code ?? signal ?? "?"));
+  });
+  return { child, stdout: () => said.stdout, stderr: () => said.stderr, ended };
+}
+
+/** What the machine that runs the tests has set must not tell. */
+function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const foreign = /^(TAPEDECK_|SKAFFOLD_|GITHUB_|GITLAB_|CI|JENKINS_)/;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name)));
+}

@@ -1,0 +1,47 @@
+import { mkdir, readdir, stat, statfs } from "node:fs/promises";
+import { CommandError } from "../command-error.ts";
+
+/** What `up`, the servers, the bootstrap and the taps keep there. */
+const ours: ReadonlySet<string> = new Set([
+  "bin",
+  "demo",
+  "install.lock",
+  "log",
+  "nats",
+  "postgres",
+  "postgres.log",
+  "secrets",
+  "spill",
+  "up.json",
+]);
+
+const leastFreeBytes = 256 * 1024 * 1024;
+
+/**
+ * Makes the data folder, or sees that it can be one.
+ * @throws CommandError for a file, a folder of something else, one that can't be written to, a full disk
+ */
+export async function checkDataFolder(folder: string): Promise<void> {
+  const found = await stat(folder).catch(() => undefined);
+  if (found !== undefined && !found.isDirectory()) {
+    throw new CommandError(`${folder} is a file and can't be the data folder: choose another with --data.`);
+  }
+  if (found !== undefined) {
+    const names = await readdir(folder);
+    if (names.length > 0 && !names.some((name) => ours.has(name))) {
+      throw new CommandError(
+        `${folder} holds something else (${names[0]}) and can't be the data folder: choose an empty one with --data.`,
+      );
+    }
+  }
+  await mkdir(folder, { recursive: true }).catch((error: Error) => {
+    throw new CommandError(`${folder} can't be the data folder (${error.message}): choose another with --data.`);
+  });
+  const { bavail, bsize } = await statfs(folder);
+  if (bavail * bsize < leastFreeBytes) {
+    const free = Math.floor((bavail * bsize) / 1024 / 1024);
+    throw new CommandError(
+      `only ${free} MiB are free on the disk of ${folder}: free some space (256 MiB at least), or choose another with --data.`,
+    );
+  }
+}

@@ -1,0 +1,146 @@
+import { createHmac } from "node:crypto";
+import { existsSync } from "node:fs";
+import { userInfo } from "node:os";
+import { join, resolve } from "node:path";
+import { gatewaySettings } from "@tapedeck/gateway/config";
+import type { Secrets } from "@tapedeck/infra/local/secrets";
+import { ingestSettings, type SourceConfig } from "@tapedeck/ingest/config";
+import { querySettings } from "@tapedeck/query/config";
+import { envName, loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
+import type { UpOptions } from "../commands/up.ts";
+import { projectName } from "../run/project-name.ts";
+import { demoWorkspace } from "./demo.ts";
+import type { Listener } from "./ports.ts";
+import { natsUser } from "./servers.ts";
+
+export type UpSettings = {
+  readonly mode: "demo" | "record";
+  readonly dataDir: string;
+  /** Where NATS, Postgres and the logs are: the demo has a place of its own. */
+  readonly storeDir: string;
+  readonly configFile: string | undefined;
+  readonly sources: readonly UpSource[];
+  /** Everything that listens, by name; port 0 is still open. */
+  readonly listeners: Readonly<Record<ListenerName, Listener>>;
+  /** Somebody else's, where they are configured. */
+  readonly natsUrl: string | undefined;
+  readonly postgresUrl: string | undefined;
+};
+
+/** As ingest is told; what is left out has its default. */
+export type UpSource = Pick<SourceConfig, "developer" | "project" | "address"> & Partial<SourceConfig>;
+
+const listenerNames = [
+  "gatewayGrpc",
+  "gatewayHttp",
+  "queryGrpc",
+  "queryHealth",
+  "ingestGrpc",
+  "ingestHealth",
+  "nats",
+  "postgres",
+] as const;
+export type ListenerName = (typeof listenerNames)[number];
+
+const database = "tapedeck";
+
+/**
+ * Reads the flags, the environment and tapedeck.yaml, for all services at once.
+ * @throws SettingsError with every problem
+ */
+export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSettings {
+  const configFile = options.config ?? (existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined);
+  const file = configFile === undefined ? undefined : loadSettingsFile(configFile);
+  const read = settingsReader({ env, file });
+  const gateway = gatewaySettings(read);
+  const query = querySettings(read);
+  const ingest = ingestSettings(read);
+  const own = {
+    natsUrl: read.string("nats.url", undefined),
+    postgresUrl: read.string("postgres.url", undefined),
+    nats: read.port("nats.port", 7042),
+    postgres: read.port("postgres.port", 7043),
+  };
+  read.assertValid({ complete: true });
+
+  const dataDir = resolve(options.data);
+  const sources = [...ingest.sources, ...flagSource(options)];
+  const isConfigured = sources.length > 0 || file !== undefined;
+  const mode = options.demo === true || (options.demo === undefined && !isConfigured) ? "demo" : "record";
+  const local = "127.0.0.1";
+  return {
+    mode,
+    dataDir,
+    storeDir: mode === "demo" ? join(dataDir, "demo") : dataDir,
+    configFile: configFile === undefined ? undefined : resolve(configFile),
+    sources: mode === "demo" ? [] : sources,
+    listeners: {
+      gatewayGrpc: { what: "the gateway's gRPC", key: "gateway.grpc.port", ...gateway.grpc },
+      gatewayHttp: { what: "the gateway's HTTP", key: "gateway.http.port", ...gateway.http },
+      queryGrpc: { what: "query", key: "query.grpc.port", ...query.grpc },
+      queryHealth: { what: "query's health", key: "query.health.port", ...query.health },
+      ingestGrpc: { what: "ingest", key: "ingest.grpc.port", ...ingest.grpc },
+      ingestHealth: { what: "ingest's health", key: "ingest.health.port", ...ingest.health },
+      nats: { what: "NATS", key: "nats.port", host: local, port: own.nats },
+      postgres: { what: "Postgres", key: "postgres.port", host: local, port: own.postgres },
+    },
+    natsUrl: own.natsUrl,
+    postgresUrl: own.postgresUrl,
+  };
+}
+
+function flagSource({ skaffold, developer, project, label }: UpOptions) {
+  if (skaffold === undefined) return [];
+  return [
+    {
+      developer: developer ?? userInfo().username,
+      project: project ?? projectName(process.cwd(), undefined),
+      upstream: "skaffold" as const,
+      address: skaffold,
+      ...(label !== undefined && { labels: label }),
+    },
+  ];
+}
+
+/** What the services of this machine are told beside the user's own settings. */
+export function serviceEnv(
+  settings: UpSettings,
+  listeners: UpSettings["listeners"],
+  sources: readonly UpSource[],
+  secrets: Secrets,
+): Record<string, string> {
+  const at = (name: ListenerName) => `${listeners[name].host}:${listeners[name].port}`;
+  const ports = Object.values(listeners).map(({ key, port }) => [key, String(port)]);
+  const nats = settings.natsUrl === undefined && [
+    ["nats.url", `nats://${at("nats")}`],
+    ["nats.user", natsUser],
+    ["nats.password", secrets.natsPassword],
+  ];
+  const postgres = settings.postgresUrl === undefined && [
+    ["postgres.url", `postgres://postgres:${secrets.postgresPassword}@${at("postgres")}/${database}`],
+    ["postgres.analystPassword", analystPassword(secrets)],
+  ];
+  const values = [
+    ...ports,
+    ...(nats || []),
+    ...(postgres || []),
+    ["services.key", secrets.servicesKey],
+    ["query.address", at("queryGrpc")],
+    ["ingest.address", at("ingestGrpc")],
+    ["sources", JSON.stringify(sources)],
+    ["ingest.spill.dir", join(settings.storeDir, "spill")],
+    ...(settings.mode === "demo" ? [["workspace", demoWorkspace]] : []),
+  ];
+  return {
+    ...Object.fromEntries(values.map(([key = "", value = ""]) => [envName(key), value])),
+    ...(settings.configFile !== undefined && { TAPEDECK_CONFIG: settings.configFile }),
+    TAPEDECK_LOG_FORMAT: "json",
+  };
+}
+
+export const databaseName = database;
+
+/** Of tapedeck_analyst: stays the same for one machine, and is of no use for anything else. */
+export function analystPassword({ postgresPassword }: Secrets): string {
+  return createHmac("sha256", postgresPassword).update("tapedeck_analyst").digest("base64url").slice(0, 16);
+}

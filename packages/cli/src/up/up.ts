@@ -1,0 +1,171 @@
+import { once } from "node:events";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
+import { sentenceOf } from "../command-error.ts";
+import type { UpOptions } from "../commands/up.ts";
+import { spillHome } from "../run/spill-home.ts";
+import { startChildService } from "./child-service.ts";
+import { checkDataFolder } from "./data-folder.ts";
+import { startDemo } from "./demo.ts";
+import { forgetOld, pauseUnwatched } from "./demo-care.ts";
+import { lockUp } from "./lock.ts";
+import { choosePorts, type Listener, refuseTakenPorts } from "./ports.ts";
+import { natsUser, startServers } from "./servers.ts";
+import { type LogFile, openLogFile, showLogs } from "./service-log.ts";
+import {
+  analystPassword,
+  databaseName,
+  type ListenerName,
+  readUpSettings,
+  serviceEnv,
+  type UpSettings,
+} from "./settings.ts";
+import { countWaitingSpills, takeWaitingSpills } from "./waiting-spills.ts";
+import { welcome } from "./welcome.ts";
+
+/** In the order of their starts; they stop in the opposite order, so that ingest records as long as it can. */
+const services = ["ingest", "query", "gateway"] as const;
+
+/** Ingest leaves Skaffold when that is idle, which may take a moment. */
+const stopMs = { ingest: 20_000, query: 10_000, gateway: 5_000 };
+
+/** What a killed `up` left running sees that within this time, and ends. */
+const leftoversMs = 20_000;
+
+/** Starts Tapedeck on this machine, keeps it running, and stops it in order at the first SIGINT, SIGTERM or SIGHUP. */
+export async function up(options: UpOptions): Promise<void> {
+  const settings = readUpSettings(options, process.env);
+  const { dataDir, storeDir, mode } = settings;
+  const say = (line: string) => process.stdout.write(`${line}\n`);
+  const stop = stopSignal(() => say("\nstopping …"));
+
+  await checkDataFolder(dataDir);
+  await using stack = new AsyncDisposableStack();
+  const lock = stack.use(await lockUp(dataDir, mode, storeDir));
+  const listeners = await openPorts(settings, lock.wasLeft ? leftoversMs : 0);
+  const secrets = await loadSecrets(join(dataDir, "secrets"));
+  const casting = mode === "demo" ? startDemo() : undefined;
+  casting?.catch(() => {}); // awaited below; its processes end with this one
+  const servers = await startServers({
+    storeDir,
+    secrets,
+    say,
+    nats: settings.natsUrl === undefined ? { port: listeners.nats.port } : undefined,
+    postgres:
+      settings.postgresUrl === undefined ? { port: listeners.postgres.port, database: databaseName } : undefined,
+  });
+  if (servers.nats) stack.use(servers.nats);
+  if (servers.postgres) stack.use(servers.postgres);
+  const demo = casting && stack.use(await casting);
+  if (stop.aborted) return;
+
+  const sources = demo?.sources ?? settings.sources;
+  const logs = await openLogs(storeDir);
+  const env = serviceEnv(settings, listeners, sources, secrets);
+  const started = await Promise.allSettled(
+    services.map((name) =>
+      startChildService({
+        name,
+        main: fileURLToPath(import.meta.resolve(`@tapedeck/${name}/main`)),
+        env,
+        logFile: logs[name].path,
+        stopMs: stopMs[name],
+        onDeath: (how) => say(`${name} ${how}; it is started again (see ${logs[name].path})`),
+      }),
+    ),
+  );
+  const running = started.flatMap((service) => (service.status === "fulfilled" ? [stack.use(service.value)] : []));
+  for (const service of started) if (service.status === "rejected") throw service.reason;
+
+  const gateway = running.find(({ name }) => name === "gateway")?.addresses() ?? {};
+  const http = gateway.http ?? "";
+  const postgres = settings.postgresUrl === undefined ? addressOf(listeners.postgres) : undefined;
+  const addresses = {
+    ...gateway,
+    ingest: addressOf(listeners.ingestHealth),
+    query: addressOf(listeners.queryHealth),
+    ...(settings.natsUrl === undefined && { nats: addressOf(listeners.nats) }),
+    ...(postgres !== undefined && { postgres }),
+  };
+  await lock.tell({ mode, storeDir, addresses });
+  const home = spillHome(process.env);
+  const analyst = `postgres://tapedeck_analyst:${analystPassword(secrets)}@${postgres}/${databaseName}`;
+  say(
+    welcome({
+      mode,
+      addresses: gateway,
+      storeDir,
+      sources: sources.map(({ developer, project, address }) => ({ name: `${developer}/${project}`, address })),
+      analystUrl: postgres === undefined ? undefined : analyst,
+      program: programName(),
+      waiting: await countWaitingSpills(home),
+    }),
+  );
+
+  const over = new AbortController();
+  const { signal } = over;
+  showLogs(Object.values(logs), options.verbose ?? false, signal, say);
+  const chores = [
+    demo && pauseUnwatched({ demo, http, say, signal }),
+    demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), signal }),
+    demo === undefined && takeWaitingSpills({ home, to: gateway.grpc ?? "", say, signal }),
+  ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => say(sentenceOf(error))));
+  stack.defer(async () => {
+    over.abort();
+    await Promise.all(chores);
+  });
+  if (!stop.aborted) await once(stop, "abort");
+}
+
+/** `timeout`, npm and others pass on what the terminal has sent to all already. */
+const echoMs = 500;
+
+/** A second signal ends us at once; our servers are told to stop on the way out, and the services notice. */
+function stopSignal(onFirst: () => void): AbortSignal {
+  const stop = new AbortController();
+  let first = 0;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      if (!stop.signal.aborted) {
+        first = performance.now();
+        onFirst();
+        stop.abort();
+      } else if (performance.now() - first > echoMs) process.exit(130);
+    });
+  }
+  return stop.signal;
+}
+
+async function openPorts(settings: UpSettings, patienceMs: number): Promise<UpSettings["listeners"]> {
+  const names = Object.keys(settings.listeners) as ListenerName[];
+  const chosen = await choosePorts(names.map((name) => settings.listeners[name]));
+  const listeners = Object.fromEntries(names.map((name, at) => [name, chosen[at]])) as UpSettings["listeners"];
+  // The servers say it themselves, and take over what a killed start left running.
+  await refuseTakenPorts(
+    names.filter((name) => name !== "nats" && name !== "postgres").map((name) => listeners[name]),
+    patienceMs,
+  );
+  return listeners;
+}
+
+async function openLogs(storeDir: string) {
+  const folder = join(storeDir, "log");
+  await mkdir(folder, { recursive: true });
+  const open = async (name: string): Promise<LogFile> => openLogFile(join(folder, `${name}.log`));
+  return { ingest: await open("ingest"), query: await open("query"), gateway: await open("gateway") };
+}
+
+function natsOf({ port }: { readonly port: number }, { natsPassword }: Secrets) {
+  return { nats: { url: `nats://127.0.0.1:${port}`, user: natsUser, password: natsPassword } };
+}
+
+function addressOf({ host, port }: Listener): string {
+  return `${host}:${port}`;
+}
+
+/** How a user types this program's name here. */
+function programName(): string {
+  return process.env.npm_command === undefined && process.env._?.endsWith("/tapedeck") ? "tapedeck" : "npx tapedeck";
+}

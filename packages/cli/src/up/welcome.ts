@@ -1,0 +1,98 @@
+import { relative } from "node:path";
+import { styleText } from "node:util";
+
+export type Welcome = {
+  readonly mode: "demo" | "record";
+  readonly addresses: Readonly<Record<string, string>>;
+  readonly storeDir: string;
+  /** "alice/shop", with the address that is dialled. */
+  readonly sources: readonly { readonly name: string; readonly address: string }[];
+  /** Connection string of the read-only role; undefined when the database is somebody else's. */
+  readonly analystUrl: string | undefined;
+  /** How this program is called here: "npx tapedeck". */
+  readonly program: string;
+  /** Spills of earlier runs that wait to be taken. */
+  readonly waiting: number;
+};
+
+/** What is said when everything runs: where it is, what to try, what to do next. Fits 80 columns. */
+export function welcome(options: Welcome): string {
+  return [headline(options), "", ...places(options), "", ...toTry(options), "", ...next(options), ""].join("\n");
+}
+
+function headline({ mode, sources }: Welcome): string {
+  if (mode === "demo") return bold("Tapedeck plays a demo: three developers, each with a skaffold dev of their own.");
+  const [only] = sources;
+  if (only === undefined) return bold("Tapedeck runs, and records what `tapedeck run` and other taps push.");
+  if (sources.length === 1) return bold(`Tapedeck records ${only.name} from ${only.address}.`);
+  return bold(`Tapedeck records ${sources.length} sources.`);
+}
+
+function places({ addresses, storeDir, sources, mode }: Welcome): string[] {
+  const endpoints = Object.entries(addresses).filter(([name]) => name.includes("/"));
+  return [
+    row("HTTP, WebSocket", `http://${addresses.http}`),
+    row("gRPC", `${addresses.grpc}`),
+    ...endpoints.map(([name, address]) => row(name, address)),
+    row("Postgres", addresses.postgres ?? "-"),
+    row("data", relative(process.cwd(), storeDir) || storeDir),
+    ...(mode === "demo" || sources.length > 1
+      ? [
+          row(
+            "sources",
+            sources.map(({ name, address }) => (mode === "demo" ? name : `${name} (${address})`)).join(", "),
+          ),
+        ]
+      : []),
+  ];
+}
+
+function toTry({ addresses, sources, program, analystUrl }: Welcome): string[] {
+  const source = sources.length > 1 ? `?source=${sources[0]?.name}` : "";
+  const option = sources.length > 1 ? ` -s ${sources[0]?.name}` : "";
+  const sql = "select artifact, outcome, duration_ms from tapedeck.build_times order by started_at desc limit 9";
+  return [
+    bold("Try, in another terminal:"),
+    command(`${program} tail`, "what happens, as it happens"),
+    command(`${program} state${option}`, "what is built and deployed now"),
+    command(`${program} stats builds`, "how long builds take"),
+    command(`curl -N 'http://${addresses.http}/v1/events${source}'`, "Skaffold's own API, for any number of readers"),
+    analystUrl === undefined
+      ? command(`curl 'http://${addresses.http}/v1/state${source}'`, "and its state")
+      : command(`psql ${analystUrl} \\\n    -c '${sql}'`, "the same in SQL"),
+  ];
+}
+
+function next({ mode, program, waiting }: Welcome): string[] {
+  const held = waiting === 1 ? "one recorded run waits" : `${waiting} recorded runs wait`;
+  const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be taken: ${program} up --no-demo)`] : [];
+  if (mode === "record") {
+    return [bold("Next:"), command(`${program} run -- skaffold dev`, "record any Skaffold, from its own folder")];
+  }
+  return [
+    bold("Next: record your own. Stop the demo (Ctrl-C), then"),
+    command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "a skaffold dev --rpc-port 50051"),
+    command(`npm start -- --no-demo`, "and, in your project's folder,"),
+    command(`${program} run -- skaffold dev`, "any Skaffold, without ports and flags"),
+    ...spills,
+  ];
+}
+
+function row(name: string, value: string): string {
+  return `  ${styleText("dim", name.padEnd(17))}${value}`;
+}
+
+const column = 42;
+
+/** The remark beside the command, or below it where the command is long. */
+function command(text: string, remark: string): string {
+  const shown = `  ${styleText("cyan", text)}`;
+  const width = text.length + 2;
+  return width < column
+    ? `${shown}${" ".repeat(column - width)}${styleText("dim", remark)}`
+    : `${shown}\n${" ".repeat(4)}${styleText("dim", remark)}`;
+}
+
+function bold(text: string): string {
+  return styleText("bold", text);
+}
