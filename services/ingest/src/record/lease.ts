@@ -155,9 +155,12 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
           return taken;
         });
         held.set(source, taking);
-        const taken = await taking.finally(async () => {
-          if (held.get(source) === taking && (await taking.catch(() => undefined)) === undefined) held.delete(source);
-        });
+        let taken: Held | undefined;
+        try {
+          taken = await taking;
+        } finally {
+          if (taken === undefined && held.get(source) === taking) held.delete(source);
+        }
         if (taken === undefined) return undefined;
         const mine = leaseOf(source, taken);
         taken.holders--;

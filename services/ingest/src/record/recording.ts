@@ -59,6 +59,8 @@ export type Recording = AsyncDisposable & {
   onCommitted: () => void;
   /** Records something that Tapedeck says; resolves when it is in the log. */
   say(fact: Fact): Promise<void>;
+  /** Resolves when everything that was taken so far and has come out of the hold-back is in the log. */
+  drained(): Promise<void>;
   readonly injections: Injections;
   /** The upstream's connection is there, as far as the tap has told. */
   readonly connected: boolean;
@@ -339,6 +341,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
       const introduction = book.introduction(at);
       return writer.reached(book.publish([...introduction, book.own(current?.session ?? "", fact, at)]));
     },
+    drained: () => writer.reached(writer.appended),
     injections: injected,
     get connected() {
       return current !== undefined || (history.connection !== undefined && !history.connection.lost);

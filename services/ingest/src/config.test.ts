@@ -1,0 +1,29 @@
+import { parseSettings } from "@tapedeck/shared/service/settings";
+import { expect, test } from "vitest";
+import { readConfig } from "./config.ts";
+
+const yaml = (text: string) => () => readConfig({ env: {}, file: parseSettings("tapedeck.yaml", text) });
+
+test("a source needs an address, the rest has defaults", () => {
+  const [source] = yaml("sources: [{ address: '127.0.0.1:50051', labels: { pr: 7 } }]")().sources;
+  expect(source).toMatchObject({ upstream: "skaffold", redact: "on", logs: "on", standby: false, labels: { pr: "7" } });
+  expect(source?.developer).not.toBe("");
+});
+
+test("off is off, as a word and as YAML's false", () => {
+  const { sources } = yaml("sources: [{ address: 'a:1', project: a, redact: off, logs: false }]")();
+  expect(sources[0]).toMatchObject({ redact: "off", logs: "off" });
+});
+
+test.each([
+  ["sources: { a: 1 }", "tapedeck.yaml: sources: expected a list of sources"],
+  ["sources: [{ project: a }]", "tapedeck.yaml: sources.0.address: expected host:port, such as 127.0.0.1:50051"],
+  ["sources: [{ address: here }]", "sources.0.address: expected host:port"],
+  ["sources: [{ address: 'a:1', redact: perhaps }]", 'sources.0.redact: expected "on" or "off"'],
+  ["sources: [{ address: 'a:1', upstream: make }]", "sources.0.upstream: expected one of skaffold"],
+  ["sources: [{ address: 'a:1', adress: 'b:2' }]", "unknown: adress"],
+  ["sources: [{ address: 'a:1', project: Shop }, { address: 'b:2', project: shop }]", "/shop/skaffold is there twice"],
+  ["ingest: { grpc: { port: many } }", 'tapedeck.yaml: ingest.grpc.port: "many" is not'],
+])("%s is a problem", (text, problem) => {
+  expect(yaml(text)).toThrow(problem);
+});

@@ -1,0 +1,86 @@
+import { userInfo } from "node:os";
+import { basename } from "node:path";
+import type { NatsSettings } from "@tapedeck/shared/service/nats";
+import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
+import { namePart } from "@tapedeck/shared/source";
+import { upstreamNames } from "@tapedeck/shared/upstreams";
+import { z } from "zod";
+
+export type IngestConfig = {
+  readonly workspace: string;
+  readonly grpc: { readonly host: string; readonly port: number };
+  readonly health: { readonly host: string; readonly port: number };
+  readonly nats: NatsSettings;
+  /** Of the services; empty: whoever reaches the port may push. */
+  readonly servicesKey: string;
+  readonly sources: readonly SourceConfig[];
+  readonly spill: { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
+};
+
+/** An upstream that this ingest taps itself. */
+export type SourceConfig = z.infer<typeof sourceSchema>;
+
+const switched = z
+  .union([z.enum(["on", "off"]), z.boolean()], { error: 'expected "on" or "off"' })
+  .transform((value): "on" | "off" => (value === "on" || value === true ? "on" : "off"));
+
+const text = z.string({ error: "expected text" }).min(1, { error: "expected text" });
+
+const sourceSchema = z.strictObject(
+  {
+    developer: text.default(() => userInfo().username),
+    project: text.default(() => basename(process.cwd())),
+    upstream: z.enum(upstreamNames, { error: `expected one of ${upstreamNames.join(", ")}` }).default("skaffold"),
+    address: z.string({ error: "expected host:port, such as 127.0.0.1:50051" }).regex(/^\S+:\d{1,5}$/, {
+      error: "expected host:port, such as 127.0.0.1:50051",
+    }),
+    /** Of every session. */
+    labels: z.record(z.string(), z.coerce.string()).default({}),
+    /** Mask secrets before the log. */
+    redact: switched.default("on"),
+    /** Record what the application's containers print. */
+    logs: switched.default("on"),
+    /** Wait for the log before dialling, and dial only when nobody else does. */
+    standby: z.boolean({ error: "expected true or false" }).default(false),
+  },
+  { error: (issue) => (issue.code === "unrecognized_keys" ? `unknown: ${issue.keys.join(", ")}` : undefined) },
+);
+
+const sourcesSchema = z
+  .array(sourceSchema, { error: "expected a list of sources, such as [{ developer, project, address }]" })
+  .superRefine((sources, context) => {
+    const seen = new Set<string>();
+    for (const [i, { developer, project, upstream }] of sources.entries()) {
+      const name = [namePart(developer), namePart(project), upstream].join("/");
+      if (seen.has(name)) context.addIssue({ code: "custom", path: [i], message: `${name} is there twice` });
+      seen.add(name);
+    }
+  });
+
+/** Reads the environment and tapedeck.yaml once, at start-up. Throws one SettingsError that lists every problem. */
+export function readConfig(sources: SettingsSources): IngestConfig {
+  const read = settingsReader(sources);
+  const config = ingestSettings(read);
+  read.assertValid();
+  return config;
+}
+
+export function ingestSettings(read: SettingsReader): IngestConfig {
+  return {
+    workspace: namePart(read.string("workspace", "default")),
+    grpc: { host: read.string("ingest.grpc.host", "127.0.0.1"), port: read.port("ingest.grpc.port", 7054) },
+    health: { host: read.string("ingest.health.host", "127.0.0.1"), port: read.port("ingest.health.port", 7061) },
+    nats: {
+      url: read.string("nats.url", "nats://127.0.0.1:7042"),
+      user: read.string("nats.user", undefined),
+      password: read.string("nats.password", undefined),
+    },
+    servicesKey: read.string("services.key", ""),
+    sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, []),
+    spill: {
+      dir: read.string("ingest.spill.dir", ".tapedeck/spill"),
+      memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * 1024 * 1024),
+      diskBytes: read.integer("ingest.spill.diskBytes", 1024 * 1024 * 1024),
+    },
+  };
+}

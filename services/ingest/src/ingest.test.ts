@@ -1,0 +1,207 @@
+import { basename } from "node:path";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { namePart } from "@tapedeck/shared/source";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readConfig } from "./config.ts";
+import { startIngest } from "./ingest.ts";
+import {
+  bytesOf,
+  fixtures,
+  framesOf,
+  holes,
+  kindsOf,
+  openLogBook,
+  skaffoldSource,
+  temporaryFolder,
+  testLogger,
+} from "./testing/ingest-desk.ts";
+import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
+import { loadRecording, recordingFolders } from "./upstreams/skaffold/recording.ts";
+
+let nats: TestNats;
+let book: Awaited<ReturnType<typeof openLogBook>>;
+
+beforeAll(async () => {
+  nats = await startTestNats();
+  book = await openLogBook(nats.url);
+});
+
+afterAll(async () => {
+  await book[Symbol.asyncDispose]();
+  await nats[Symbol.asyncDispose]();
+});
+
+const long = `${fixtures}/01-dev-success-3-artifacts-5-iterations`;
+
+async function startDesk(
+  developer: string,
+  address: string,
+  { natsUrl = nats.url, ...more }: Record<string, unknown> & { natsUrl?: string } = {},
+) {
+  const { folder, ...tidy } = await temporaryFolder();
+  const env = {
+    TAPEDECK_NATS_URL: natsUrl,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_INGEST_SPILL_DIR: folder,
+    TAPEDECK_SOURCES: JSON.stringify([{ developer, project: "shop", address, redact: "off", ...more }]),
+  };
+  const ingest = await startIngest(readConfig({ env }), testLogger);
+  return {
+    ingest,
+    [Symbol.asyncDispose]: async () => {
+      await ingest[Symbol.asyncDispose]();
+      await tidy[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Connections of which it is known to which session they belong. */
+const connections = (events: readonly Event[]) =>
+  kindsOf(events).filter((kind) => kind === "session.started" || kind === "upstream.restored").length;
+
+const recorded = (developer: string) => book.events(skaffoldSource(developer));
+
+describe("every recording is in the log byte for byte, in order", () => {
+  test.each(recordingFolders(fixtures).map((folder) => [basename(folder), folder]))("%s", async (name, folder) => {
+    const developer = namePart(name);
+    const recording = loadRecording(folder);
+    await using fake = await startFakeSkaffold({ recording });
+    const half = (channel: "v1" | "v2") => Math.floor(recording.messages[channel].length / 2);
+    await fake.playUntil({ v1: half("v1"), v2: half("v2") });
+    await using _ = await startDesk(developer, fake.address);
+    if (half("v1") > 0) {
+      await until(async () => framesOf(await recorded(developer), "v1").length === half("v1"), {
+        message: "half of it",
+      });
+    }
+    await fake.play();
+    await until(
+      async () => {
+        const events = await recorded(developer);
+        expect(framesOf(events, "v1")).toEqual(bytesOf(recording, "v1"));
+        expect(framesOf(events, "v2")).toEqual(bytesOf(recording, "v2"));
+        return true;
+      },
+      { message: "all of it" },
+    );
+    const events = await recorded(developer);
+    expect(holes(events)).toEqual([]);
+    expect(events.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
+    expect(events.filter(({ kind }) => kind === "upstream.unreadable")).toEqual([]);
+  });
+});
+
+test("two processes on one port are two sessions, a reconnect is none", async () => {
+  const recording = loadRecording(long);
+  const first = await startFakeSkaffold({ recording });
+  await first.playUntil({ v1: 20 });
+  await using _ = await startDesk("two", first.address);
+  await until(async () => framesOf(await recorded("two"), "v1").length === 20, { message: "the first process" });
+  await first.end("graceful");
+  await until(async () => kindsOf(await recorded("two")).includes("session.ended"), { message: "its end" });
+
+  const other = loadRecording(`${fixtures}/04-deploy-failure-then-recovery`);
+  await using second = await startFakeSkaffold({ recording: other, port: first.port });
+  await second.play();
+  await until(
+    async () => {
+      const events = await recorded("two");
+      const [one, two] = [...new Set(events.flatMap(({ session }) => (session === "" ? [] : [session])))];
+      const of = (session: string | undefined) => events.filter((event) => event.session === session);
+      expect(framesOf(of(one), "v1")).toEqual(bytesOf(recording, "v1").slice(0, 20));
+      expect(framesOf(of(two), "v1")).toEqual(bytesOf(other, "v1"));
+      expect(framesOf(of(two), "v2")).toEqual(bytesOf(other, "v2"));
+      expect(holes(events)).toEqual([]);
+      return true;
+    },
+    { message: "the second process" },
+  );
+});
+
+test("an ingest that starts again goes on with the session, and a shuffled replay adds nothing", async () => {
+  const recording = loadRecording(long);
+  await using fake = await startFakeSkaffold({ recording, mixReplays: 7 });
+  await fake.playUntil({ v1: 40 });
+  for (let round = 0; round < 3; round++) {
+    await using _ = await startDesk("again", fake.address);
+    const { v1, v2 } = fake.played;
+    await until(async () => connections(await recorded("again")) === round + 1, { message: "the next connection" });
+    await until(
+      async () => {
+        const events = await recorded("again");
+        return framesOf(events, "v1").length === v1 && framesOf(events, "v2").length === v2;
+      },
+      { message: "what has been played" },
+    );
+    await fake.playUntil({ v1: v1 + 10 });
+  }
+  await using _ = await startDesk("again", fake.address);
+  await fake.play();
+  await until(
+    async () => {
+      const events = await recorded("again");
+      expect(framesOf(events, "v1")).toEqual(bytesOf(recording, "v1"));
+      expect(framesOf(events, "v2")).toEqual(bytesOf(recording, "v2"));
+      return true;
+    },
+    { message: "all of it" },
+  );
+  await until(async () => connections(await recorded("again")) === 4, { message: "the last connection" });
+  const kinds = kindsOf(await recorded("again"));
+  expect(kinds.filter((kind) => kind === "session.started")).toHaveLength(1);
+});
+
+test("a second ingest never dials, and takes over when the first is gone", async () => {
+  const recording = loadRecording(long);
+  await using fake = await startFakeSkaffold({ recording });
+  await fake.playUntil({ v1: 10 });
+  const first = await startDesk("pair", fake.address);
+  await until(() => first.ingest.status()[0]?.connected, { message: "the first to be connected" });
+  await using second = await startDesk("pair", fake.address);
+  await until(() => second.ingest.status()[0]?.state === "standby", { message: "the second to stand by" });
+  await fake.playUntil({ v1: 30 });
+  await until(async () => framesOf(await recorded("pair"), "v1").length === 30, { message: "frames" });
+  expect(fake.peers.size).toBe(1);
+
+  await first[Symbol.asyncDispose]();
+  await until(() => second.ingest.status()[0]?.connected, { message: "the second to take over" });
+  await fake.play();
+  await until(
+    async () => {
+      expect(framesOf(await recorded("pair"), "v1")).toEqual(bytesOf(recording, "v1"));
+      return true;
+    },
+    { message: "all of it" },
+  );
+  expect(fake.peers.size).toBe(2);
+});
+
+test("a log that is away is waited for, while the upstream is drained", async () => {
+  const recording = loadRecording(long);
+  await using late = await startTestNats();
+  await late.stop();
+  await using fake = await startFakeSkaffold({ recording });
+  await using desk = await startDesk("late", fake.address, { natsUrl: late.url });
+  await using standby = await startDesk("late", fake.address, { natsUrl: late.url, standby: true });
+  await until(() => fake.health.v1.opened === 1, { message: "Skaffold to be dialled without the log" });
+  await fake.play();
+  expect(fake.peers.size).toBe(1);
+  expect(standby.ingest.status()[0]?.state).toBe("waiting for the log");
+
+  await late.restart();
+  await using lateBook = await openLogBook(late.url);
+  const events = () => lateBook.events(skaffoldSource("late"));
+  await until(
+    async () => {
+      expect(framesOf(await events(), "v1")).toEqual(bytesOf(recording, "v1"));
+      expect(framesOf(await events(), "v2")).toEqual(bytesOf(recording, "v2"));
+      return true;
+    },
+    { message: "all of it" },
+  );
+  await until(() => desk.ingest.status()[0]?.waiting === 0, { message: "the spill to be empty" });
+  expect(fake.peers.size).toBe(1);
+});

@@ -1,0 +1,134 @@
+import { startHealthServer } from "@tapedeck/shared/service/health";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
+import { ulid } from "ulid";
+import type { IngestConfig } from "./config.ts";
+import { type LocalSource, startLocalSource } from "./local-source.ts";
+import { ingestMetrics } from "./metrics.ts";
+import { startPushServer } from "./record/push-server.ts";
+import { recorder as openRecorder, type Store } from "./record/recorder.ts";
+import { openStore } from "./store.ts";
+import { upstreams } from "./upstreams/index.ts";
+
+export type SourceStatus = {
+  readonly source: SourceName;
+  readonly tap: string;
+  /** Of sources that this process taps itself. */
+  readonly address?: string;
+  readonly state: string;
+  readonly connected: boolean;
+  /** Items that are not in the log yet. */
+  readonly waiting?: number;
+};
+
+export type Ingest = AsyncDisposable & {
+  readonly addresses: Readonly<Record<"grpc" | "health", string>>;
+  readonly status: () => readonly SourceStatus[];
+  /** Rejects when it can't go on and won't mend by itself; the message is one sentence for people. */
+  readonly failed: Promise<never>;
+};
+
+/** Taps the configured sources, takes what other taps push, and writes all of it to the log. */
+export async function startIngest(config: IngestConfig, logger: Logger): Promise<Ingest> {
+  await using stack = new AsyncDisposableStack();
+  const stop = new AbortController();
+  const failing = Promise.withResolvers<never>();
+  failing.promise.catch(() => {});
+  const locals = new Map<SourceName, LocalSource>();
+  let store: Store | undefined;
+
+  const metrics = ingestMetrics({
+    spills: () => [...locals].map(([source, { spill }]) => [source, spill()] as const),
+    connected: () => [...recorder.recording].map(([source, { connected }]) => [source, connected] as const),
+  });
+  const opening = openStore(config.nats, ulid(), logger, stop.signal).then(
+    (opened) => {
+      store = opened;
+      return opened;
+    },
+    (cause: unknown) => {
+      logger.error({ err: cause }, "the log can't be used");
+      failing.reject(cause);
+      return undefined;
+    },
+  );
+  stack.defer(async () => {
+    stop.abort();
+    await (await opening)?.[Symbol.asyncDispose]();
+  });
+
+  const recorder = stack.use(
+    openRecorder({
+      store: () => store,
+      upstreams,
+      logger,
+      watch: metrics.watch,
+      onRecording: (source, state) =>
+        state === "began" ? metrics.recordingBegan(source) : metrics.recordingEnded(source),
+    }),
+  );
+  const server = stack.use(
+    await startPushServer({
+      ...config.grpc,
+      key: config.servicesKey,
+      workspace: config.workspace,
+      recorder,
+      onInternal: (err) => logger.error({ err }, "a push failed"),
+    }),
+  );
+  const health = stack.use(
+    await startHealthServer({
+      ...config.health,
+      checks: { log: () => (store === undefined ? "the log is away" : undefined) },
+      metrics: metrics.registry,
+    }),
+  );
+
+  const starting = config.sources.map(async (source) => {
+    const { developer, project, upstream } = source;
+    const parts = { developer: namePart(developer), project: namePart(project), upstream };
+    const name = sourceName({ workspace: config.workspace, ...parts });
+    const local = await startLocalSource({
+      ...{ source: name, config: source, workspace: config.workspace, spill: config.spill, recorder, logger },
+      upstream: upstreams[upstream],
+      store: (signal) => untilAborted(opening, signal),
+    });
+    locals.set(name, local);
+  });
+  // Before the recorder and the log are closed, all of them at once.
+  stack.defer(async () => {
+    await Promise.allSettled(starting);
+    await Promise.all([...locals.values()].map((local) => local[Symbol.asyncDispose]()));
+  });
+  await Promise.all(starting);
+
+  const owned = stack.move();
+  return {
+    addresses: { grpc: server.address, health: health.address },
+    failed: failing.promise,
+    status: () => [
+      ...[...locals.values()].map(({ source, address, tap, state, spill }) => {
+        const { nextIndex, committed } = spill();
+        const connected = recorder.recording.get(source)?.connected ?? false;
+        return { source, tap, address, state: state(), connected, waiting: Number(nextIndex - 1n - committed) };
+      }),
+      ...[...recorder.recording]
+        .filter(([source]) => !locals.has(source))
+        .map(([source, { tap, connected }]) => ({ source, tap, state: "pushed", connected })),
+    ],
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** What the promise gives, or undefined when the signal aborts before. */
+async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  if (signal.aborted) return undefined;
+  const aborted = Promise.withResolvers<undefined>();
+  const abort = () => aborted.resolve(undefined);
+  signal.addEventListener("abort", abort);
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

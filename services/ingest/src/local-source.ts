@@ -1,0 +1,130 @@
+import { join } from "node:path";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { SourceName } from "@tapedeck/shared/source";
+import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import type { SourceConfig } from "./config.ts";
+import type { Lease } from "./record/lease.ts";
+import type { Recorder, Store } from "./record/recorder.ts";
+import { toServiceError } from "./record/service-error.ts";
+import type { Link } from "./tap/link.ts";
+import { pushItems } from "./tap/push.ts";
+import { openSpill, type SpillState } from "./tap/spill.ts";
+import { takeTapId } from "./tap/tap-id.ts";
+import type { Upstream } from "./upstreams/upstream.ts";
+
+export type LocalSourceOptions = {
+  readonly source: SourceName;
+  readonly config: SourceConfig;
+  readonly workspace: string;
+  readonly upstream: Upstream;
+  readonly spill: { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
+  /** Resolves when the log is there, or with undefined when the signal aborts. */
+  readonly store: (signal: AbortSignal) => Promise<Store | undefined>;
+  readonly recorder: Pick<Recorder, "push">;
+  readonly logger: Logger;
+};
+
+/** An upstream that this process taps and records. Disposing leaves it in an idle moment, and keeps what is not recorded. */
+export type LocalSource = AsyncDisposable & {
+  readonly source: SourceName;
+  readonly address: string;
+  readonly tap: string;
+  readonly state: () => "waiting for the log" | "standby" | "tapping";
+  readonly spill: () => SpillState;
+};
+
+/** A log that is not there by then is away, and Skaffold is dialled without it. */
+const logMs = 2_000;
+/** How long a stop waits for the log to take the rest. */
+const finishMs = 3_000;
+
+export async function startLocalSource(options: LocalSourceOptions): Promise<LocalSource> {
+  const { source, config, workspace, upstream, recorder, logger } = options;
+  const stop = new AbortController();
+  const { developer, project, labels, redact } = config;
+  const id = takeTapId(options.spill.dir, source);
+  const { dir, ...bounds } = options.spill;
+  const spill = await openSpill({
+    ...{ ...bounds, dir: join(dir, id.tap) },
+    hello: { developer, project, upstream: upstream.name, tap: id.tap, labels, redact },
+  });
+  spill.rename({ developer, project, upstream: upstream.name, tap: id.tap, labels, redact });
+  let state: ReturnType<LocalSource["state"]> = "waiting for the log";
+
+  /** Waits until the source is ours; undefined when the signal aborts. */
+  async function ours(signal: AbortSignal): Promise<Lease | undefined> {
+    const waits = backoff(100, 2_000);
+    const store = await options.store(signal);
+    while (store !== undefined && !signal.aborted) {
+      try {
+        const lease = await store.leases.take(source, id.tap);
+        if (lease !== undefined) return lease;
+        if (state !== "tapping") state = "standby";
+        logger.info({ source, state }, "somebody else records this source: standing by");
+        await store.leases.freed(source, signal);
+      } catch (err) {
+        logger.warn({ source, err }, "the log is away");
+        await pause(waits.next(), signal);
+      }
+    }
+    return undefined;
+  }
+
+  const link: Link = async function* push(requests, signal) {
+    await using lease = await ours(signal);
+    if (lease === undefined) return;
+    try {
+      yield* recorder.push(requests, { workspace, signal });
+    } catch (cause) {
+      throw toServiceError(cause);
+    }
+  };
+
+  /** Whoever touches the upstream has the lease, or can't know that somebody else has it. */
+  async function mayDial(): Promise<Lease | undefined> {
+    const bound = new AbortController();
+    const late = config.standby ? undefined : setTimeout(() => bound.abort(), logMs);
+    const store = await options.store(AbortSignal.any([stop.signal, bound.signal]));
+    clearTimeout(late);
+    if (store !== undefined) return await ours(stop.signal);
+    if (!stop.signal.aborted) logger.warn({ source }, "the log is away: dialling without it");
+    return undefined;
+  }
+
+  async function run(): Promise<void> {
+    const lease = await mayDial();
+    if (stop.signal.aborted) return await lease?.[Symbol.asyncDispose]();
+    state = "tapping";
+    const tap = upstream.tap.run({
+      address: config.address,
+      emit: (item) => void spill.append(item),
+      signal: stop.signal,
+      skipChannels: config.logs === "off" ? ["logs"] : [],
+    });
+    const pushing = new AbortController();
+    const push = pushItems({ link, spill, control: tap.control, signal: pushing.signal, log: logger });
+    try {
+      await tap.done;
+    } finally {
+      const all = await push.finish(finishMs);
+      pushing.abort();
+      if (!all) spill.persist();
+      await lease?.[Symbol.asyncDispose]();
+      await spill[Symbol.asyncDispose]();
+      if (all) id[Symbol.dispose]();
+    }
+  }
+  const running = run().catch((err: unknown) => logger.error({ source, err }, "recording of this source has failed"));
+
+  return {
+    source,
+    address: config.address,
+    tap: id.tap,
+    state: () => state,
+    spill: spill.state,
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,17 @@
+import { runService } from "@tapedeck/shared/service/lifecycle";
+import { createLogger } from "@tapedeck/shared/service/logger";
+import { settingsSources } from "@tapedeck/shared/service/settings";
+import { readConfig } from "./config.ts";
+import { startIngest } from "./ingest.ts";
+
+const log = createLogger("ingest");
+
+await runService(log, async () => {
+  const ingest = await startIngest(readConfig(settingsSources(process.env)), log);
+  ingest.failed.catch((error: unknown) => {
+    log.fatal(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+    process.kill(process.pid, "SIGTERM");
+  });
+  return ingest;
+});

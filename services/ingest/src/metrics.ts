@@ -1,0 +1,99 @@
+import { Counter, createMetrics, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { RecordingWatch } from "./record/recording.ts";
+import type { SpillState } from "./tap/spill.ts";
+
+export type IngestMetrics = {
+  readonly registry: Registry;
+  readonly watch: (source: SourceName) => RecordingWatch;
+  /** Recording of a source began or went on again. */
+  readonly recordingBegan: (source: SourceName) => void;
+  readonly recordingEnded: (source: SourceName) => void;
+  /** A source's state at rest is not what its events fold to: our check of truth in the field. */
+  readonly foldDrift: (source: SourceName) => void;
+};
+
+/** What is asked for when the metrics are read. */
+export type IngestGauges = {
+  readonly spills: () => Iterable<readonly [SourceName, SpillState]>;
+  readonly connected: () => Iterable<readonly [SourceName, boolean]>;
+};
+
+export function ingestMetrics({ spills, connected }: IngestGauges): IngestMetrics {
+  const registry = createMetrics("ingest");
+  const registers = [registry];
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+    new Counter({ name: `tapedeck_ingest_${name}`, help, labelNames, registers });
+
+  const frames = counter("frames_total", "Frames by what became of them (recorded, repeated, unreadable, oversize).", [
+    "source",
+    "channel",
+    "what",
+  ]);
+  const events = counter("events_total", "Messages that are in the log.", ["source"]);
+  const batches = counter("batches_total", "Publishes that the log acknowledged.", ["source"]);
+  const trouble = counter("publish_trouble_total", "Publishes without a clear acknowledgement.", ["source", "outcome"]);
+  const began = counter("recordings_total", "Times that recording began or went on again.", ["source"]);
+  const unknown = counter("unknown_channel_total", "Frames of channels that nobody knows.", ["source"]);
+  const drift = counter("fold_drift_total", "States at rest that differ from what the events fold to.", ["source"]);
+  new Gauge({
+    name: "tapedeck_ingest_spill_bytes",
+    help: "What waits to be recorded, in memory and on disk.",
+    labelNames: ["source", "where"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [source, { memoryBytes, diskBytes }] of spills()) {
+        this.set({ source, where: "memory" }, memoryBytes);
+        this.set({ source, where: "disk" }, diskBytes);
+      }
+    },
+  });
+  new Gauge({
+    name: "tapedeck_ingest_spill_items",
+    help: "Things seen that are not in the log yet.",
+    labelNames: ["source"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [source, { nextIndex, committed }] of spills())
+        this.set({ source }, Number(nextIndex - 1n - committed));
+    },
+  });
+  new Gauge({
+    name: "tapedeck_ingest_spill_dropped",
+    help: "Frames that the spill had no room for.",
+    labelNames: ["source"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [source, { dropped }] of spills()) this.set({ source }, Number(dropped));
+    },
+  });
+  new Gauge({
+    name: "tapedeck_ingest_connected",
+    help: "1 while the source's upstream is connected.",
+    labelNames: ["source"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [source, isConnected] of connected()) this.set({ source }, isConnected ? 1 : 0);
+    },
+  });
+
+  return {
+    registry,
+    watch: (source) => ({
+      frame: (channel, what) => frames.inc({ source, channel, what }),
+      published(messages) {
+        events.inc({ source }, messages);
+        batches.inc({ source });
+      },
+      trouble: ({ outcome }) => trouble.inc({ source, outcome }),
+      unknownChannel: () => unknown.inc({ source }),
+    }),
+    recordingBegan: (source) => began.inc({ source }),
+    recordingEnded: () => {},
+    foldDrift: (source) => drift.inc({ source }),
+  };
+}

@@ -1,0 +1,82 @@
+import { timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { type Metadata, Server, ServerCredentials, type ServerDuplexStream } from "@grpc/grpc-js";
+import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
+import { listenError } from "@tapedeck/shared/service/health";
+import { namePart } from "@tapedeck/shared/source";
+import type { Recorder } from "./recorder.ts";
+
+export type PushServerOptions = {
+  readonly host: string;
+  readonly port: number;
+  /** The services' shared key; empty: everyone may push. */
+  readonly key: string;
+  /** Where the gateway names none. */
+  readonly workspace: string;
+  readonly recorder: Pick<Recorder, "push">;
+  readonly onInternal: (error: unknown) => void;
+};
+
+export type PushServer = AsyncDisposable & { readonly address: string };
+
+/** tapedeck.v1.Recorder/Push for taps elsewhere. Rejects with one sentence when the port can't be had. */
+export async function startPushServer(options: PushServerOptions): Promise<PushServer> {
+  const { host, port, key, workspace, recorder, onInternal } = options;
+  const server = new Server({
+    // A state that is described comes in one message.
+    "grpc.max_receive_message_length": 64 * 1024 * 1024,
+    "grpc.keepalive_time_ms": 20_000,
+    "grpc.keepalive_timeout_ms": 10_000,
+  });
+
+  async function push(call: ServerDuplexStream<PushRequest, PushResponse>): Promise<void> {
+    const left = new AbortController();
+    call.once("cancelled", () => left.abort());
+    const { signal } = left;
+    try {
+      assertKey(call.metadata, key);
+      const given = String(call.metadata.get("tapedeck-workspace")[0] ?? "");
+      const context = { workspace: given === "" ? workspace : namePart(given), signal };
+      for await (const response of recorder.push(call as AsyncIterable<PushRequest>, context)) {
+        if (signal.aborted) return;
+        if (!call.write(response)) await once(call, "drain", { signal });
+      }
+      call.end();
+    } catch (cause) {
+      if (signal.aborted) return;
+      const { code, details, metadata } = toGrpcStatus(cause);
+      if (!(cause instanceof TapedeckError) || cause.code === "internal") onInternal(cause);
+      call.emit("error", { code, details, metadata });
+    }
+  }
+
+  server.addService(RecorderService, {
+    push: (call: ServerDuplexStream<PushRequest, PushResponse>) => void push(call),
+  });
+  const bound = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(`${host}:${port}`, ServerCredentials.createInsecure(), (error, actual) => {
+      if (error === null) resolve(actual);
+      else reject(bindError(error, host, port));
+    });
+  });
+  return {
+    address: `${host}:${bound}`,
+    [Symbol.asyncDispose]: async () => server.forceShutdown(),
+  };
+}
+
+function assertKey(metadata: Metadata, key: string): void {
+  if (key === "") return;
+  const given = Buffer.from(String(metadata.get("tapedeck-key")[0] ?? ""));
+  const wanted = Buffer.from(key);
+  if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+  throw new TapedeckError("unauthenticated", "push through the gateway: tapedeck-key is missing or wrong");
+}
+
+/** grpc-js wraps what the system said in its text. */
+function bindError(error: Error, host: string, port: number): Error {
+  const code = /\b(EADDRINUSE|EACCES|EADDRNOTAVAIL)\b/.exec(error.message)?.[1];
+  return listenError(Object.assign(error, code && { code }), host, port);
+}

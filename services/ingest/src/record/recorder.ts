@@ -1,0 +1,293 @@
+import type { Hello, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { LogWriter } from "@tapedeck/shared/log/log";
+import { controlSubject } from "@tapedeck/shared/log/subjects";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/streams/pause";
+import { isUpstreamName } from "@tapedeck/shared/upstreams";
+import type { NatsConnection } from "nats";
+import { controlling } from "../control.ts";
+import type { Upstream, UpstreamReading } from "../upstreams/upstream.ts";
+import type { Leases } from "./lease.ts";
+import { momentNow, momentOfMs, msBetween, msOfMoment } from "./moment.ts";
+import { openRecording, type Recording, type RecordingWatch } from "./recording.ts";
+import { type Responses, responses } from "./responses.ts";
+import type { LogPast } from "./source-history.ts";
+import { LostRaceError } from "./writer.ts";
+
+/** What recording stands on, all of it on NATS. */
+export type Store = {
+  readonly nats: NatsConnection;
+  readonly log: { readonly writer: LogWriter; readonly reader: LogPast };
+  readonly leases: Leases;
+  /** Larger frames don't fit the log. */
+  readonly frameBytes: number;
+};
+
+export type RecorderOptions = {
+  /** Undefined while NATS is away at the start. */
+  readonly store: () => Store | undefined;
+  readonly upstreams: Readonly<Record<string, Upstream>>;
+  readonly logger: Logger;
+  readonly watch?: (source: SourceName) => RecordingWatch;
+  readonly onRecording?: (source: SourceName, state: "began" | "ended" | "reconnected") => void;
+};
+
+export type PushContext = { readonly workspace: string; readonly signal: AbortSignal };
+
+/** The recording half of ingest: takes what taps push, wherever they are. */
+export type Recorder = AsyncDisposable & {
+  /** tapedeck.v1.Recorder/Push. Throws TapedeckError for the reasons that recorder.proto names. */
+  push(requests: AsyncIterable<PushRequest>, context: PushContext): AsyncGenerator<PushResponse, void>;
+  readonly recording: ReadonlyMap<SourceName, { readonly tap: string; readonly connected: boolean }>;
+};
+
+type Active = {
+  readonly tap: string;
+  readonly connected: boolean;
+  readonly stop: AbortController;
+  readonly done: Promise<void>;
+};
+
+/** Without an item for this long a channel is taken to be silent; longer while the tap is behind. */
+const silenceMs = { live: 200, behind: 2_000 } as const;
+const behindMs = 2_000;
+
+export function recorder(options: RecorderOptions): Recorder {
+  const { upstreams, logger, onRecording } = options;
+  const active = new Map<SourceName, Active>();
+  const closing = new AbortController();
+
+  async function* push(requests: AsyncIterable<PushRequest>, context: PushContext) {
+    const iterator = requests[Symbol.asyncIterator]();
+    const hello = helloOf(await iterator.next());
+    const { source, reading } = read(hello, context.workspace);
+    const place = await takePlace(source, hello.tap);
+    const signal = AbortSignal.any([context.signal, closing.signal, place.stop.signal]);
+    try {
+      const store = options.store();
+      if (store === undefined) throw notReady("the log is away");
+      await using lease = await store.leases.take(source, hello.tap).catch((cause: unknown) => {
+        throw notReady("the log is away", cause);
+      });
+      if (lease === undefined) throw taken(source);
+      yield* record({ store, source, reading, hello, lost: lease.lost }, iterator, signal, place);
+    } finally {
+      place.leave();
+    }
+  }
+
+  /** One push per source: the same tap ends its own older one, another tap is turned away. */
+  async function takePlace(source: SourceName, tap: string) {
+    for (let before = active.get(source); before !== undefined; before = active.get(source)) {
+      if (before.tap !== tap) throw taken(source);
+      before.stop.abort();
+      await before.done;
+    }
+    const stop = new AbortController();
+    const { promise: done, resolve } = Promise.withResolvers<void>();
+    let recording: Recording | undefined;
+    const mine: Active = {
+      tap,
+      stop,
+      done,
+      get connected() {
+        return recording?.connected ?? false;
+      },
+    };
+    active.set(source, mine);
+    return {
+      stop,
+      began: (opened: Recording) => {
+        recording = opened;
+      },
+      leave: () => {
+        active.delete(source);
+        resolve();
+      },
+    };
+  }
+
+  type Pushed = {
+    readonly store: Store;
+    readonly source: SourceName;
+    readonly reading: UpstreamReading;
+    readonly hello: Hello;
+    readonly lost: AbortSignal;
+  };
+
+  async function* record(
+    { store, source, reading, hello, lost }: Pushed,
+    iterator: AsyncIterator<PushRequest>,
+    signal: AbortSignal,
+    place: { readonly began: (recording: Recording) => void },
+  ): AsyncGenerator<PushResponse, void> {
+    const over = new AbortController();
+    const live = AbortSignal.any([signal, over.signal]);
+    const { log, frameBytes } = store;
+    const watch = options.watch?.(source) ?? {};
+    await using recording = await openRecording({ log, source, reading, hello, signal: live, watch, frameBytes }).catch(
+      (cause: unknown) => {
+        throw signal.aborted ? notReady("recording was stopped") : cause;
+      },
+    );
+    place.began(recording);
+    const committed = hello.first_index === 0n ? 0n : hello.first_index - 1n;
+    const down = responses(committed, recording.committed);
+    recording.onCommitted = down.committedMoved;
+    signal.addEventListener("abort", () => down.end(notReady("recording was stopped")), { signal: over.signal });
+    lost.addEventListener("abort", () => down.end(notReady(`${source} was taken by another recorder`)), {
+      signal: over.signal,
+    });
+    void recording.ended.then((cause) => {
+      if (!over.signal.aborted) down.end(cause);
+    });
+    if (signal.aborted || lost.aborted) down.end(notReady("recording was stopped"));
+    const deafen = answerControl(store.nats, source, reading, recording, down, live);
+    logger.info({ source, tap: hello.tap, first: String(hello.first_index) }, "recording");
+    onRecording?.(source, "began");
+    try {
+      yield { body: { $case: "welcome", value: { source, committed } } };
+      void takeAll(iterator, recording, down, live).then(
+        () => down.end(),
+        (cause: unknown) => down.end(cause),
+      );
+      yield* down.stream();
+    } catch (cause) {
+      throw explained(cause, source);
+    } finally {
+      over.abort();
+      down.end();
+      deafen();
+      onRecording?.(source, "ended");
+      logger.info({ source, tap: hello.tap, committed: String(recording.committed()) }, "recording ended");
+    }
+  }
+
+  /** Takes what the tap pushes to the end of its stream; resolves when all of it is in the log. */
+  async function takeAll(
+    iterator: AsyncIterator<PushRequest>,
+    recording: Recording,
+    down: Responses,
+    signal: AbortSignal,
+  ): Promise<void> {
+    let next = ask();
+    let at = momentNow();
+    let came = performance.now();
+    while (!signal.aborted) {
+      const silence = msBetween(at, momentNow()) > behindMs ? silenceMs.behind : silenceMs.live;
+      const got = recording.waiting ? await within(next, silence) : await next;
+      if (signal.aborted) return;
+      if (got === undefined) {
+        await recording.advance(momentOfMs(msOfMoment(at) + performance.now() - came));
+        continue;
+      }
+      if (got.done) break;
+      const { body } = got.value;
+      next = ask();
+      if (body?.$case === "control_answer") down.answered(body.value);
+      else if (body?.$case === "item") {
+        at = body.value.at ?? at;
+        came = performance.now();
+        await recording.take(body.value);
+      } else throw new TapedeckError("invalid_argument", "expected an item or an answer", { field: "body" });
+    }
+    while (recording.waiting && !signal.aborted) {
+      await pause(silenceMs.live, signal);
+      await recording.advance(momentOfMs(msOfMoment(at) + performance.now() - came));
+    }
+    await recording.drained();
+
+    function ask() {
+      const asked = iterator.next();
+      // Its failure is met when it is waited for, or when nobody cares any more.
+      asked.catch(() => {});
+      return asked;
+    }
+  }
+
+  function answerControl(
+    nats: NatsConnection,
+    source: SourceName,
+    reading: UpstreamReading,
+    recording: Recording,
+    down: Responses,
+    signal: AbortSignal,
+  ): () => void {
+    const onProblem = (err: unknown) => logger.warn({ source, err }, "a control call could not be recorded");
+    const control = controlling({ recording, reading, ask: down.ask, signal, onProblem });
+    const subscription = nats.subscribe(controlSubject(source), {
+      callback: (error, message) => {
+        if (error !== null) return;
+        const answer = async () => ControlReply.encode(await control(ControlCall.decode(message.data))).finish();
+        answer().then(
+          (reply) => void message.respond(reply),
+          (err: unknown) => {
+            onProblem(err);
+            const reply = { code: 14, message: "the call could not be recorded", response: Buffer.alloc(0) };
+            message.respond(ControlReply.encode({ ...reply, reason: "not_ready" }).finish());
+          },
+        );
+      },
+    });
+    return () => subscription.unsubscribe();
+  }
+
+  function read(hello: Hello, workspace: string): { source: SourceName; reading: UpstreamReading } {
+    const upstream = isUpstreamName(hello.upstream) ? upstreams[hello.upstream] : undefined;
+    if (upstream === undefined) {
+      const names = Object.keys(upstreams).join(", ");
+      throw new TapedeckError("invalid_argument", `"${hello.upstream}" is not an upstream: ${names}`, {
+        field: "upstream",
+      });
+    }
+    const { developer, project } = hello;
+    const parts = { developer: namePart(developer), project: namePart(project), upstream: upstream.name };
+    return { source: sourceName({ workspace, ...parts }), reading: upstream.reading };
+  }
+
+  return {
+    push,
+    recording: active,
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await Promise.all([...active.values()].map(({ done }) => done));
+    },
+  };
+}
+
+function helloOf(first: IteratorResult<PushRequest, unknown>): Hello {
+  const body = first.done ? undefined : first.value.body;
+  if (body?.$case !== "hello")
+    throw new TapedeckError("invalid_argument", "the first request must be hello", { field: "hello" });
+  if (body.value.tap === "") throw new TapedeckError("invalid_argument", "hello has no tap", { field: "tap" });
+  if (body.value.redact !== "" && body.value.redact !== "on" && body.value.redact !== "off") {
+    throw new TapedeckError("invalid_argument", 'redact is "on" or "off"', { field: "redact" });
+  }
+  return body.value;
+}
+
+function taken(source: SourceName): TapedeckError {
+  return new TapedeckError("source_taken", `${source} is recorded by another tap`);
+}
+
+function notReady(message: string, cause?: unknown): TapedeckError {
+  return new TapedeckError("not_ready", `${message}: try again in a moment`, {}, { cause });
+}
+
+/** A lost race is nothing that the tap could mend: it comes again, and then the log says how far it got. */
+function explained(cause: unknown, source: SourceName): unknown {
+  return cause instanceof LostRaceError ? notReady(`${source} was written by another recorder`, cause) : cause;
+}
+
+/** Undefined when nothing has come in that time. */
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([promise, pause(ms, over.signal).then(() => undefined)]);
+  } finally {
+    over.abort();
+  }
+}

@@ -1,0 +1,70 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { sourceFilter } from "@tapedeck/shared/log/subjects";
+import { createLogger, silentLogger } from "@tapedeck/shared/service/logger";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { connect } from "nats";
+import type { Recording } from "../upstreams/skaffold/recording.ts";
+
+export const testLogger = process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("ingest");
+
+export const fixtures = new URL("../../../../test/fixtures/skaffold", import.meta.url).pathname;
+
+export const skaffoldSource = (developer: string, project = "shop"): SourceName =>
+  sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
+
+/** Reads the log beside whoever writes it. */
+export async function openLogBook(natsUrl: string) {
+  const nats = await connect({ servers: natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+  const log: Log = await openLog(nats, { syncKnown: true });
+  return {
+    log,
+    nats,
+    /** All events of a source, in order. */
+    async events(source: SourceName): Promise<Event[]> {
+      const subjects = [sourceFilter(source)];
+      const until = await log.reader.lastMatch(subjects);
+      const events: Event[] = [];
+      const signal = AbortSignal.timeout(60_000);
+      for await (const { event } of log.reader.history({ afterSeq: 0, subjects }, until, signal)) events.push(event);
+      return events;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await log[Symbol.asyncDispose]();
+      await nats.close();
+    },
+  };
+}
+
+export function framesOf(events: readonly Event[], channel: string): Buffer[] {
+  return events.flatMap((event) =>
+    event.channel === channel && event.part === 0 && event.original !== undefined ? [event.original.bytes] : [],
+  );
+}
+
+export function kindsOf(events: readonly Event[]): string[] {
+  return events.flatMap(({ channel, kind }) => (channel === "tapedeck" ? [kind] : []));
+}
+
+export function bytesOf(recording: Recording, channel: "v1" | "v2" | "logs"): Buffer[] {
+  return recording.messages[channel].map(({ bytes }) => bytes);
+}
+
+/** Ordinals of each session's channels (of "tapedeck": of the source) count 1, 2, 3 … without holes. */
+export function holes(events: readonly Event[]): string[] {
+  const last = new Map<string, bigint>();
+  return events.flatMap(({ session, channel, ordinal, id }) => {
+    const key = channel === "tapedeck" ? channel : `${session}.${channel}`;
+    const expected = (last.get(key) ?? 0n) + 1n;
+    last.set(key, ordinal);
+    return ordinal === expected ? [] : [`${id}, expected ${expected}`];
+  });
+}
+
+export async function temporaryFolder() {
+  const folder = await mkdtemp(join(tmpdir(), "tapedeck-ingest-"));
+  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
+}
