@@ -25,9 +25,15 @@ it("makes the same tables from the log, beside a query that goes on following", 
     limits: { events: 100, bytes: 1_000_000 },
     signal: AbortSignal.timeout(60_000),
   });
+  using ask = queryClient(query.address);
+  const told: number[] = [];
   let end = 0;
-  while (later.length > 0) end = (await on.write(later.splice(0, 50), 50)).at(-1) ?? 0;
+  while (later.length > 0) {
+    end = (await on.write(later.splice(0, 50), 50)).at(-1) ?? 0;
+    told.push(Number((await ask.position()).position.split("-")[1]));
+  }
   await rebuilt;
+  expect(told).toEqual(told.toSorted((a, b) => a - b));
   await reaches(query, end);
 
   await using straight = await freshDatabase();

@@ -26,6 +26,7 @@ first.build("web", "succeeded", 3_000);
 first.build("api", "started", 3_000);
 first.build("api", "failed", 9_000);
 first.loopEnded("failed", 9_001);
+alice.tell({ kind: "upstream.lost", session: "A1" });
 first.ended();
 alice.tell({ kind: "upstream.connected", session: "A2" });
 const second = alice.session("A2");
@@ -174,7 +175,7 @@ describe("ListSources", () => {
     expect(position).toBe(on.at(end));
     expect(items.map((item) => [item.developer, item.status, item.current_session])).toEqual([
       ["dave", "waiting", ""],
-      ["bob", "waiting", "B1"],
+      ["bob", "lost", "B1"],
       ["alice", "recording", "A2"],
     ]);
     expect(items[2]).toMatchObject({

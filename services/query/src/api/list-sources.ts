@@ -49,7 +49,7 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
 
 function now(conditions: readonly (Condition | undefined)[], limit: number) {
   return sql<Row>`
-    select t.*, newest.session as current_session, coalesce(lost.gaps, 0)::int as gaps
+    select t.*, newest.session as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps
     from sources t
     left join lateral (
       select session from sessions where source = t.source order by start_position desc limit 1) as newest on true
@@ -66,12 +66,8 @@ function then(conditions: readonly (Condition | undefined)[], limit: number, at:
   return sql<Row>`
     select t.*, newest.session as current_session, coalesce(lost.gaps, 0)::int as gaps,
       case
-        when told.kind in ('upstream.connected', 'upstream.restored') then
-          case when exists (
-            select from events where source = t.source and channel = 'tapedeck' and kind = 'upstream.lost'
-              and position > told.position and position <= ${at} and coalesce(detail ->> 'channel', '') = '')
-          then 'lost' else 'recording' end
-        when told.kind = 'session.lost' then 'lost'
+        when link.kind in ('upstream.connected', 'upstream.restored') then 'recording'
+        when life.kind in ('session.started', 'upstream.restored', 'session.lost') then 'lost'
         else 'waiting'
       end as status,
       last.position as last_position, last.occurred_at as last_event_at, last.occurred_ns as last_event_ns
@@ -83,9 +79,14 @@ function then(conditions: readonly (Condition | undefined)[], limit: number, at:
       select count(*) as gaps from events where source = t.source and channel = 'tapedeck' and kind = 'session.gap'
         and position <= ${at}) as lost on true
     left join lateral (
-      select kind, position from events where source = t.source and channel = 'tapedeck' and position <= ${at}
-        and kind in ('upstream.connected', 'upstream.restored', 'session.ended', 'session.lost')
-      order by position desc limit 1) as told on true
+      select kind from events where source = t.source and channel = 'tapedeck' and position <= ${at}
+        and (kind in ('upstream.connected', 'upstream.restored', 'session.lost')
+          or kind = 'upstream.lost' and coalesce(detail ->> 'channel', '') = '')
+      order by position desc limit 1) as link on true
+    left join lateral (
+      select kind from events where source = t.source and channel = 'tapedeck' and position <= ${at}
+        and kind in ('session.started', 'upstream.restored', 'session.ended', 'session.lost')
+      order by position desc limit 1) as life on true
     left join lateral (
       select position, coalesce(occurred_at, observed_at, recorded_at) as occurred_at, occurred_ns from events
       where source = t.source and position <= ${at}

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { type Database, liveSchema } from "./database.ts";
 
 const role = "tapedeck_analyst";
@@ -11,33 +11,49 @@ export type AnalystGrant = "granted" | "refused";
  * time) share it. "refused": our own user may not make roles; whoever may has to.
  */
 export async function grantAnalyst({ db, schema }: Database, password: string | undefined): Promise<AnalystGrant> {
-  try {
+  const made = await allowed(async () => {
     await sql`do $$ begin
       if not exists (select from pg_roles where rolname = ${sql.lit(role)}) then
         create role ${sql.id(role)} nologin;
       end if;
     exception when duplicate_object or unique_violation then null; end $$`.execute(db);
-    await db.transaction().execute(async (tx) => {
-      // Two that alter a role at once get "tuple concurrently updated".
-      await sql`select pg_advisory_xact_lock(hashtext(${role}))`.execute(tx);
-      const statements = [
-        sql`alter role ${sql.id(role)} ${password === undefined ? sql`nologin` : sql`login password ${sql.lit(password)}`}`,
-        sql`alter role ${sql.id(role)} set default_transaction_read_only = on`,
-        sql`alter role ${sql.id(role)} set search_path = ${sql.id(liveSchema)}`,
-        sql`grant usage on schema ${sql.id(schema)} to ${sql.id(role)}`,
-        sql`grant select on all tables in schema ${sql.id(schema)} to ${sql.id(role)}`,
-        sql`alter default privileges in schema ${sql.id(schema)} grant select on tables to ${sql.id(role)}`,
-      ];
-      for (const statement of statements) await statement.execute(tx);
+    await inOneGo(db, [
+      sql`alter role ${sql.id(role)} ${password === undefined ? sql`nologin` : sql`login password ${sql.lit(password)}`}`,
+      sql`alter role ${sql.id(role)} set default_transaction_read_only = on`,
+      sql`alter role ${sql.id(role)} set search_path = ${sql.id(liveSchema)}`,
+    ]);
+  });
+  const { rows } = await sql`select from pg_roles where rolname = ${role}`.execute(db);
+  if (rows.length === 0) return "refused";
+  const granted = await allowed(() =>
+    inOneGo(db, [
+      sql`grant usage on schema ${sql.id(schema)} to ${sql.id(role)}`,
+      sql`grant select on all tables in schema ${sql.id(schema)} to ${sql.id(role)}`,
+      sql`alter default privileges in schema ${sql.id(schema)} grant select on tables to ${sql.id(role)}`,
       // Everybody may make temporary tables by default.
-      await sql`do $$ begin
+      sql`do $$ begin
         execute format('revoke temporary on database %I from public', current_database());
         execute format('grant connect on database %I to ${sql.raw(role)}', current_database());
-      end $$`.execute(tx);
-    });
-    return "granted";
+      end $$`,
+    ]),
+  );
+  return made && granted ? "granted" : "refused";
+}
+
+/** Two that alter a role at once get "tuple concurrently updated". */
+async function inOneGo(db: Database["db"], statements: readonly RawBuilder<unknown>[]): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    await sql`select pg_advisory_xact_lock(hashtext(${role}))`.execute(tx);
+    for (const statement of statements) await statement.execute(tx);
+  });
+}
+
+async function allowed(attempt: () => Promise<void>): Promise<boolean> {
+  try {
+    await attempt();
+    return true;
   } catch (error) {
-    if (isRefusal(error)) return "refused";
+    if (isRefusal(error)) return false;
     throw error;
   }
 }

@@ -41,6 +41,11 @@ export type SourceRow = OfSource & {
   readonly developer_name: string;
   readonly project_name: string;
   readonly status: SourceStatus;
+  /** What the status follows from: whether a tap is connected, and whether a session was begun and not ended. */
+  readonly connected: boolean;
+  readonly in_session: boolean;
+  /** Those of no session. */
+  readonly gaps: number;
   readonly address: string;
   readonly first_position: number;
   readonly last_position: number;

@@ -10,9 +10,12 @@ export function evolve(row: SessionRow | undefined, recorded: Recorded): Session
   const before = row ?? unseen(recorded);
   const seen = { ...before, ...described(recorded, before), last_position: seq };
   switch (event.kind) {
-    case "session.started":
+    case "session.started": {
+      const started = momentOf(event.occurred_at);
+      return { ...open(seen), started_at: started.at, started_ns: started.ns };
+    }
     case "upstream.restored":
-      return { ...seen, ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
+      return open(seen);
     case "session.ended":
     case "session.lost": {
       const ended = momentOf(event.occurred_at);
@@ -24,6 +27,10 @@ export function evolve(row: SessionRow | undefined, recorded: Recorded): Session
     default:
       return seen;
   }
+}
+
+function open(row: SessionRow): SessionRow {
+  return { ...row, ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
 }
 
 function unseen({ event, seq }: Recorded): SessionRow {

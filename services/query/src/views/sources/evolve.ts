@@ -7,11 +7,14 @@ import { sourceColumns } from "../view.ts";
 export function evolve(row: SourceRow | undefined, recorded: Recorded): SourceRow {
   const { event, seq } = recorded;
   const before = row ?? unseen(recorded);
+  const link = linkAfter(before, recorded);
   const occurred = momentOf(event.occurred_at ?? event.observed_at);
   return {
     ...before,
     ...described(recorded, before),
-    status: statusAfter(before.status, recorded),
+    ...link,
+    status: statusOf(link),
+    gaps: before.gaps + (event.kind === "session.gap" && event.session === "" ? 1 : 0),
     last_position: seq,
     last_event_at: occurred.at ?? momentOfDate(recorded.recordedAt),
     last_event_ns: occurred.ns,
@@ -24,6 +27,9 @@ function unseen({ event, seq }: Recorded): SourceRow {
     developer_name: "",
     project_name: "",
     status: "waiting",
+    connected: false,
+    in_session: false,
+    gaps: 0,
     address: "",
     first_position: seq,
     last_position: seq,
@@ -44,22 +50,34 @@ function described({ event }: Recorded, before: SourceRow): Partial<SourceRow> {
   return {};
 }
 
-/** Recording: connected. Lost: it hung up in mid-session. Waiting: for the next process, or for the first. */
-function statusAfter(status: SourceStatus, { event }: Recorded): SourceStatus {
+type Link = Pick<SourceRow, "connected" | "in_session">;
+
+/** One process may take another's place before that one's session is ended, so the two are told apart. */
+function linkAfter(before: Link, { event }: Recorded): Link {
+  const { connected, in_session } = before;
   switch (event.kind) {
     case "upstream.connected":
+      return { connected: true, in_session };
     case "upstream.restored":
-      return "recording";
+      return { connected: true, in_session: true };
     case "upstream.lost":
       // One stream of a connection may break (Skaffold's v2, of bad UTF-8) while the others go on.
-      return status === "recording" && !isOneChannel(event.detail) ? "lost" : status;
+      return { connected: connected && isOneChannel(event.detail), in_session };
+    case "session.started":
+      return { connected, in_session: true };
     case "session.ended":
-      return "waiting";
+      return { connected, in_session: false };
     case "session.lost":
-      return "lost";
+      return { connected: false, in_session: true };
     default:
-      return status;
+      return { connected, in_session };
   }
+}
+
+/** Lost: it hung up in mid-session. Waiting: for the next process, or for the first. */
+function statusOf({ connected, in_session }: Link): SourceStatus {
+  if (connected) return "recording";
+  return in_session ? "lost" : "waiting";
 }
 
 function isOneChannel(detail: Recorded["event"]["detail"]): boolean {

@@ -1,0 +1,50 @@
+import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { ListRequest as Request } from "@tapedeck/proto/tapedeck/v1/query";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { expect, it } from "vitest";
+import { type Database, openDatabase } from "../db/database.ts";
+import { progress } from "../progress.ts";
+import { randomEvents, seeded } from "../testing/random-story.ts";
+import { projectUntil } from "../testing/run-projection.ts";
+import { type Stage, stage } from "../testing/stage.ts";
+import { folds } from "../views/folds.ts";
+import type { ApiDeps } from "./deps.ts";
+import { listOperations } from "./list-operations.ts";
+import { listSessions } from "./list-sessions.ts";
+import { listSources } from "./list-sources.ts";
+
+it("lists as they stood are the lists of tables that have come no further", async () => {
+  await using on = await stage();
+  const random = seeded(8);
+  const events = randomEvents(random, 2_000).filter(({ kind }) => kind !== "session.erased");
+  const end = (await on.write(events)).at(-1) ?? 0;
+  await using all = await freshDatabase();
+  await projectUntil(all.url, on.log.reader, end);
+  await using whole = openDatabase({ url: all.url });
+
+  await using growing = await freshDatabase();
+  await using partial = openDatabase({ url: growing.url });
+  for (let position = 1 + random(150); position < end; position += 1 + random(300)) {
+    await projectUntil(growing.url, on.log.reader, position, { limits: { events: 1, bytes: 1 } });
+    expect(await lists(on, whole, on.at(position))).toEqual(await lists(on, partial, ""));
+  }
+});
+
+async function lists(on: Stage, database: Database, at: string) {
+  const deps: ApiDeps = { database: () => database, log: () => on.log.reader, progress: progress(), folds };
+  const request: ListRequest = Request.fromPartial({ workspace: "acme", at, limit: 1_000 });
+  const sources = await listSources(deps, request);
+  const sessions = await listSessions(deps, request);
+  const operations = await listOperations(deps, request);
+  return {
+    position: [sources.position, sessions.position, operations.position],
+    // Text and mirrors have no rows to be found by; the address is the newest.
+    sources: sources.items.map(({ last_position, last_event_at, address, ...source }) => source),
+    sessions: sessions.items.map(({ end_position, labels, ...session }) => ({
+      ...session,
+      end_position: session.ended && end_position,
+    })),
+    // Told with the end, known from then on.
+    operations: operations.items.map(({ platform, ...operation }) => operation),
+  };
+}
