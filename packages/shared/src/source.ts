@@ -8,6 +8,9 @@ export type SourceParts = {
   readonly upstream: string;
 };
 
+/** The workspace of the demo, which takes no recordings from outside. */
+export const demoWorkspace = "demo";
+
 const part = /^[a-z0-9_-]{1,64}$/;
 
 /** Makes a name part of anything that people type: lower case, odd characters become "-", at most 64. */

@@ -25,10 +25,16 @@ export function apiAt(url = defaultUrl()): Api {
       const body: unknown = await response.json().catch(() => undefined);
       if (response.ok) return body as Answer;
       const { error } = (body ?? {}) as ErrorBody;
-      const choices = error?.choices === undefined ? "" : ` (${error.choices.join(", ")})`;
-      throw new CommandError(`${error?.message ?? `${base} answered ${response.status}`}${choices}`);
+      if (error?.choices !== undefined)
+        throw new CommandError(`which source? Say it with -s: ${choicesText(error.choices)}.`);
+      throw new CommandError(error?.message ?? `${base} answered ${response.status}`);
     },
   };
+}
+
+/** Without the workspace, as people name them. */
+function choicesText(sources: readonly string[]): string {
+  return sources.map((source) => source.split("/").slice(1).join("/")).join(", ");
 }
 
 async function ask(url: string, base: string): Promise<Response> {

@@ -1,13 +1,23 @@
 import { stripVTControlCharacters, styleText } from "node:util";
-import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
+import { type Kind, kindNoun, kinds } from "@tapedeck/shared/events/kinds";
 import type { TailOptions } from "../commands/tail.ts";
 import { apiAt, type Page, type Parameters } from "./api.ts";
 import { shortSource } from "./sessions.ts";
 import { statusColour } from "./status-colour.ts";
 import { type EventJson, subscribe } from "./subscription.ts";
 
-/** What says nothing new, or too much. */
-const quiet: ReadonlySet<string> = new Set(["log", "mirror"]);
+/** Log text, what another channel tells too, and what only Tapedeck needs. */
+const quiet: readonly Kind[] = ["log.written", "mirror.received", "session.described", "session.identified"];
+
+/** All other kinds, whole families by their noun. */
+function usualKinds(): readonly string[] {
+  const families = new Map<string, Kind[]>();
+  for (const kind of kinds) families.set(kindNoun(kind), [...(families.get(kindNoun(kind)) ?? []), kind]);
+  return [...families].flatMap(([noun, members]) => {
+    const shown = members.filter((kind) => !quiet.includes(kind));
+    return shown.length === members.length ? [`${noun}.*`] : shown;
+  });
+}
 
 export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
@@ -43,9 +53,7 @@ export async function tail(options: TailOptions): Promise<void> {
 
 function filterOf(options: TailOptions): Record<string, readonly string[]> {
   const { source, developer, project, session, subject, outcome } = options;
-  const everyNoun = [...new Set(kinds.map(kindNoun))];
-  const kind =
-    options.kind ?? (options.all ? undefined : everyNoun.filter((noun) => !quiet.has(noun)).map((noun) => `${noun}.*`));
+  const kind = options.kind ?? (options.all ? undefined : usualKinds());
   const fields = { sources: source, developers: developer, projects: project, sessions: session, subjects: subject };
   return Object.fromEntries(
     Object.entries({ ...fields, kinds: kind, outcomes: outcome }).flatMap(([field, values]) =>

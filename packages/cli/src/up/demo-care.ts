@@ -4,9 +4,10 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
+import { demoWorkspace } from "@tapedeck/shared/source";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { readMetrics, sumOf } from "../ask/metrics.ts";
-import { type Demo, demoWorkspace } from "./demo.ts";
+import type { Demo } from "./demo.ts";
 
 const minute = 60_000;
 

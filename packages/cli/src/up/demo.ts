@@ -12,13 +12,11 @@ type Actor = {
   readonly speed: number;
 };
 
-export const demoWorkspace = "demo";
-
-/** Real recordings, at a pace that gives each developer a loop every half minute or so. */
+/** Real recordings. Their builds were stand-ins that took 50 ms, so they are played slower. */
 const actors: readonly Actor[] = [
-  { developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 1 },
-  { developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 1 },
-  { developer: "chris", project: "blog", recording: "10-status-check-port-forward-sync-app-logs", speed: 1 },
+  { developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 0.1 },
+  { developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 0.08 },
+  { developer: "chris", project: "blog", recording: "10-status-check-port-forward-sync-app-logs", speed: 0.12 },
 ];
 
 export type DemoSource = { readonly developer: string; readonly project: string; readonly address: string };

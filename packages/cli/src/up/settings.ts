@@ -7,9 +7,9 @@ import type { Secrets } from "@tapedeck/infra/local/secrets";
 import { ingestSettings, type SourceConfig } from "@tapedeck/ingest/config";
 import { querySettings } from "@tapedeck/query/config";
 import { envName, loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
+import { demoWorkspace } from "@tapedeck/shared/source";
 import type { UpOptions } from "../commands/up.ts";
 import { projectName } from "../run/project-name.ts";
-import { demoWorkspace } from "./demo.ts";
 import type { Listener } from "./ports.ts";
 import { natsUser } from "./servers.ts";
 

@@ -1,6 +1,7 @@
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
 import { sentenceOf } from "../command-error.ts";
@@ -78,6 +79,8 @@ export async function up(options: UpOptions): Promise<void> {
   );
   const running = started.flatMap((service) => (service.status === "fulfilled" ? [stack.use(service.value)] : []));
   for (const service of started) if (service.status === "rejected") throw service.reason;
+  // Before ingest leaves, so that it hears how the demo's processes end.
+  if (demo) stack.use(demo);
 
   const gateway = running.find(({ name }) => name === "gateway")?.addresses() ?? {};
   const http = gateway.http ?? "";
@@ -95,7 +98,7 @@ export async function up(options: UpOptions): Promise<void> {
   say(
     welcome({
       mode,
-      addresses: gateway,
+      addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
       storeDir,
       sources: sources.map(({ developer, project, address }) => ({ name: `${developer}/${project}`, address })),
       analystUrl: postgres === undefined ? undefined : analyst,
@@ -165,7 +168,14 @@ function addressOf({ host, port }: Listener): string {
   return `${host}:${port}`;
 }
 
-/** How a user types this program's name here. */
-function programName(): string {
-  return process.env.npm_command === undefined && process.env._?.endsWith("/tapedeck") ? "tapedeck" : "npx tapedeck";
+/** How a user types this program's name: npm links it in the checkout, and puts that on the path while it runs us. */
+function programName(): { here: string; anywhere: string } {
+  const isOnPath = (process.env.PATH ?? "")
+    .split(delimiter)
+    .some((folder) => !folder.includes("node_modules") && existsSync(join(folder, "tapedeck")));
+  if (isOnPath) return { here: "tapedeck", anywhere: "tapedeck" };
+  return {
+    here: "npx tapedeck",
+    anywhere: fileURLToPath(new URL("../../../../node_modules/.bin/tapedeck", import.meta.url)),
+  };
 }

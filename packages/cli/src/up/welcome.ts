@@ -9,8 +9,8 @@ export type Welcome = {
   readonly sources: readonly { readonly name: string; readonly address: string }[];
   /** Connection string of the read-only role; undefined when the database is somebody else's. */
   readonly analystUrl: string | undefined;
-  /** How this program is called here: "npx tapedeck". */
-  readonly program: string;
+  /** How this program is called: "tapedeck" where that is on the path, else in the checkout, and anywhere. */
+  readonly program: { readonly here: string; readonly anywhere: string };
   /** Spills of earlier runs that wait to be taken. */
   readonly waiting: number;
 };
@@ -47,15 +47,15 @@ function places({ addresses, storeDir, sources, mode }: Welcome): string[] {
   ];
 }
 
-function toTry({ addresses, sources, program, analystUrl }: Welcome): string[] {
+function toTry({ addresses, sources, program: { here }, analystUrl }: Welcome): string[] {
   const source = sources.length > 1 ? `?source=${sources[0]?.name}` : "";
   const option = sources.length > 1 ? ` -s ${sources[0]?.name}` : "";
-  const sql = "select artifact, outcome, duration_ms from tapedeck.build_times order by started_at desc limit 9";
+  const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
   return [
     bold("Try, in another terminal:"),
-    command(`${program} tail`, "what happens, as it happens"),
-    command(`${program} state${option}`, "what is built and deployed now"),
-    command(`${program} stats builds`, "how long builds take"),
+    command(`${here} tail`, "what happens, as it happens"),
+    command(`${here} state${option}`, "what is built and deployed now"),
+    command(`${here} stats builds`, "how long builds take"),
     command(`curl -N 'http://${addresses.http}/v1/events${source}'`, "Skaffold's own API, for any number of readers"),
     analystUrl === undefined
       ? command(`curl 'http://${addresses.http}/v1/state${source}'`, "and its state")
@@ -65,15 +65,18 @@ function toTry({ addresses, sources, program, analystUrl }: Welcome): string[] {
 
 function next({ mode, program, waiting }: Welcome): string[] {
   const held = waiting === 1 ? "one recorded run waits" : `${waiting} recorded runs wait`;
-  const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be taken: ${program} up --no-demo)`] : [];
+  const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be taken: npm start -- --no-demo)`] : [];
   if (mode === "record") {
-    return [bold("Next:"), command(`${program} run -- skaffold dev`, "record any Skaffold, from its own folder")];
+    return [
+      bold("Next:"),
+      command(`${program.anywhere} run -- skaffold dev`, "in a project's folder: records any Skaffold"),
+    ];
   }
   return [
     bold("Next: record your own. Stop the demo (Ctrl-C), then"),
     command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "a skaffold dev --rpc-port 50051"),
     command(`npm start -- --no-demo`, "and, in your project's folder,"),
-    command(`${program} run -- skaffold dev`, "any Skaffold, without ports and flags"),
+    command(`${program.anywhere} run -- skaffold dev`, "any Skaffold, without ports and flags"),
     ...spills,
   ];
 }

@@ -5,7 +5,7 @@ import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { listenError } from "@tapedeck/shared/service/health";
-import { namePart } from "@tapedeck/shared/source";
+import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import type { Recorder } from "./recorder.ts";
 
 export type PushServerOptions = {
@@ -39,6 +39,7 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
       assertKey(call.metadata, key);
       const given = String(call.metadata.get("tapedeck-workspace")[0] ?? "");
       const context = { workspace: given === "" ? workspace : namePart(given), signal };
+      refuseInDemo(context.workspace);
       for await (const response of recorder.push(call as AsyncIterable<PushRequest>, context)) {
         if (signal.aborted) return;
         if (!call.write(response)) await once(call, "drain", { signal });
@@ -73,6 +74,12 @@ function assertKey(metadata: Metadata, key: string): void {
   const wanted = Buffer.from(key);
   if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
   throw new TapedeckError("unauthenticated", "push through the gateway: tapedeck-key is missing or wrong");
+}
+
+/** What people record themselves never meets the demo's developers; it waits in their spill. */
+function refuseInDemo(workspace: string): void {
+  if (workspace !== demoWorkspace) return;
+  throw new TapedeckError("forbidden", "this is the demo: stop it, and start Tapedeck with --no-demo or a source");
 }
 
 /** grpc-js wraps what the system said in its text. */
