@@ -37,17 +37,17 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       weight: 6,
       arbitrary: fc.record({ do: fc.constant("say" as const), channel, facts: fc.integer({ min: 0, max: 2 }) }),
     },
-    fc.record({ do: fc.constant("garble" as const), channel }),
+    { weight: 5, arbitrary: fc.record({ do: fc.constant("garble" as const), channel }) },
     { weight: 2, arbitrary: fc.constant<Step>({ do: "pause" }) },
     fc.record({ do: fc.constant("reconnect" as const), seed: fc.nat() }),
     fc.record({ do: fc.constant("next process" as const), known: fc.boolean() }),
     { weight: 4, arbitrary: fc.record({ do: fc.constant("push" as const), items: fc.integer({ min: 1, max: 8 }) }) },
-    fc.constant<Step>({ do: "kill recorder" }),
+    { weight: 2, arbitrary: fc.constant<Step>({ do: "kill recorder" }) },
     fc.record({ do: fc.constant("kill tap and recorder" as const), seed: fc.nat() }),
     { weight: 2, arbitrary: fc.constant<Step>({ do: "acknowledge" }) },
     fc.constant<Step>({ do: "land late" }),
   ),
-  { maxLength: 40 },
+  { maxLength: 40, size: "max" },
 );
 
 const fates = fc.array(
@@ -57,7 +57,7 @@ const fates = fc.array(
     fc.constant<Fate>({ lands: "late", answers: false }),
     fc.constant<Fate>({ lands: "never", answers: false }),
   ),
-  { maxLength: 10 },
+  { maxLength: 10, size: "max" },
 );
 
 type Process = Record<Channel, string[]>;

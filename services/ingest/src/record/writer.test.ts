@@ -41,7 +41,10 @@ function network(turns: readonly { fate: Fate; landing: boolean; lastOfFails: bo
   return log;
 }
 
-const turns = fc.array(fc.record({ fate: fates, landing: fc.boolean(), lastOfFails: fc.boolean() }), { maxLength: 12 });
+const turns = fc.array(fc.record({ fate: fates, landing: fc.boolean(), lastOfFails: fc.boolean() }), {
+  maxLength: 12,
+  size: "max",
+});
 
 test("whatever the network loses, every message is in the log once and in order", async () => {
   await fc.assert(

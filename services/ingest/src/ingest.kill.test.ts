@@ -1,0 +1,107 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import {
+  bytesOf,
+  fixtures,
+  framesOf,
+  holes,
+  openLogBook,
+  skaffoldSource,
+  temporaryFolder,
+} from "./testing/ingest-desk.ts";
+import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
+import { loadRecording } from "./upstreams/skaffold/recording.ts";
+
+const main = fileURLToPath(new URL("main.ts", import.meta.url));
+
+type Desk = { readonly developer: string; readonly address: string; readonly natsUrl: string; readonly folder: string };
+
+/** Ingest in a process of its own; resolves when it is ready. */
+async function forkIngest({ developer, address, natsUrl, folder }: Desk): Promise<ChildProcess> {
+  const child = fork(main, {
+    stdio: ["ignore", "ignore", process.env.TAPEDECK_TEST_LOG === undefined ? "ignore" : "inherit", "ipc"],
+    env: {
+      ...process.env,
+      TAPEDECK_NATS_URL: natsUrl,
+      TAPEDECK_INGEST_GRPC_PORT: "0",
+      TAPEDECK_INGEST_HEALTH_PORT: "0",
+      TAPEDECK_INGEST_SPILL_DIR: folder,
+      TAPEDECK_SOURCES: JSON.stringify([{ developer, project: "shop", address }]),
+    },
+  });
+  const [message] = (await once(child, "message")) as [{ readonly type: string }];
+  expect(message.type).toBe("ready");
+  return child;
+}
+
+/** What a client can see of the upstream's own channels, sessions aside. */
+function seen(events: readonly Event[], channel: string) {
+  return events
+    .filter((event) => event.channel === channel)
+    .map(({ id: _id, session: _session, observed_at: _at, ...event }) => event);
+}
+
+test("kills of ingest at any moment leave the log as it would be without", { timeout: 120_000 }, async () => {
+  const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+  await using nats = await startTestNats();
+  await using book = await openLogBook(nats.url);
+  await using tidy = await temporaryFolder();
+  const desk = (developer: string, address: string) => ({ developer, address, natsUrl: nats.url, folder: tidy.folder });
+  const recorded = (developer: string) => book.events(skaffoldSource(developer));
+  const complete = (developer: string) =>
+    until(
+      async () => {
+        const events = await recorded(developer);
+        return (
+          framesOf(events, "v1").length === recording.messages.v1.length &&
+          framesOf(events, "v2").length === recording.messages.v2.length
+        );
+      },
+      { message: "all to be recorded" },
+    );
+
+  {
+    await using fake = await startFakeSkaffold({ recording });
+    const child = await forkIngest(desk("calm", fake.address));
+    await fake.play();
+    await complete("calm");
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  }
+
+  // As the real one, the fake may hang for ever when somebody leaves in its replay: not what this is about.
+  await using fake = await startFakeSkaffold({ recording, leavingInReplayHangs: false });
+  let child = await forkIngest(desk("wild", fake.address));
+  const all = recording.messages.v1.length;
+  const rounds = 9;
+  for (let round = 1; round <= rounds; round++) {
+    const before = (await recorded("wild")).length;
+    void fake.playUntil({ v1: Math.floor((all * round) / rounds) });
+    // From "at once" to "well into it", so that it dies connecting, in its hold-back, or while it publishes.
+    await until(async () => (await recorded("wild")).length >= before + ((round * 5) % 9) * 3 - 3, {
+      message: "some more",
+    });
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    child = await forkIngest(desk("wild", fake.address));
+  }
+  await fake.play();
+  await complete("wild");
+  child.kill("SIGTERM");
+  await once(child, "exit");
+
+  const [calm, wild] = [await recorded("calm"), await recorded("wild")];
+  expect(holes(wild)).toEqual([]);
+  expect(framesOf(wild, "v1")).toEqual(framesOf(calm, "v1"));
+  for (const channel of ["v1", "v2"]) {
+    const asOther = seen(wild, channel).map((event) => ({ ...event, source: skaffoldSource("calm") }));
+    expect(asOther).toEqual(seen(calm, channel));
+  }
+  expect(wild.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
+  expect(bytesOf(recording, "v1")).toHaveLength(framesOf(wild, "v1").length);
+});
