@@ -14,8 +14,8 @@ import { v2 } from "./normalize-v2.ts";
 const channels: readonly ChannelReading[] = [
   { name: "v1", messageType: "proto.LogEntry", replays: true, momentOf, reader: () => frameReader(v1) },
   { name: "v2", messageType: "proto.v2.Event", replays: true, momentOf, reader: () => frameReader(v2) },
-  // Replays only the current loop: its log is emptied whenever a dev loop starts.
-  { name: "logs", messageType: "proto.v2.Event", replays: true, momentOf, reader: () => frameReader(logs) },
+  // Replays only the current loop (its log is emptied whenever a dev loop starts), so what it lacks proves nothing.
+  { name: "logs", messageType: "proto.v2.Event", replays: false, momentOf, reader: () => frameReader(logs) },
 ];
 
 /** What Skaffold's frames mean. */
