@@ -151,6 +151,26 @@ it("an erased session leaves nothing", async () => {
   expect((await ask.listSources()).items).toMatchObject([{ current_session: "kept" }]);
 });
 
+it("has no rows for text, until it is asked to: then for all there was", async () => {
+  await using on = await stage();
+  const tale = story();
+  const session = tale.session("S");
+  session.text("Building [web]...\n");
+  session.mirrored("web", "InProgress");
+  session.build("web", "started");
+  const last = (await on.write(tale.events)).at(-1) ?? 0;
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const kinds = async () =>
+    (await database.db.selectFrom("events").select("kind").orderBy("position").execute()).map(({ kind }) => kind);
+  {
+    await using query = await on.startQuery();
+    await reaches(query, last);
+    expect(await kinds()).toEqual(["build.started"]);
+  }
+  await using _query = await on.startQuery({ textRows: true });
+  await until(async () => (await kinds()).join() === "log.written,build.started", { message: "the text to have rows" });
+});
+
 it("the analyst reads everything and writes nothing", async () => {
   await using on = await stage();
   await using query = await on.startQuery({ analystPassword: "only reading" });

@@ -51,7 +51,8 @@ const table: Table<EventRow> = {
  */
 export function events(options: { readonly textRows: boolean }): View {
   return {
-    name: "events",
+    // By another name, so that switching text on or off rebuilds the tables.
+    name: options.textRows ? "events+text" : "events",
     version: 1,
     sessionTables: ["events"],
     async apply(tx, batch) {
