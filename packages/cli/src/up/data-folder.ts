@@ -15,6 +15,9 @@ const ours: ReadonlySet<string> = new Set([
   "up.json",
 ]);
 
+/** Once made it is always there. */
+const sureSign = "secrets";
+
 const leastFreeBytes = 256 * 1024 * 1024;
 
 /**
@@ -28,9 +31,10 @@ export async function checkDataFolder(folder: string): Promise<void> {
   }
   if (found !== undefined) {
     const names = await readdir(folder);
-    if (names.length > 0 && !names.some((name) => ours.has(name))) {
+    const strange = names.find((name) => !ours.has(name));
+    if (strange !== undefined && !names.includes(sureSign)) {
       throw new CommandError(
-        `${folder} holds something else (${names[0]}) and can't be the data folder: choose an empty one with --data.`,
+        `${folder} holds something else (${strange}) and can't be the data folder: choose an empty one with --data.`,
       );
     }
   }
