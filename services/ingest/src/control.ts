@@ -50,13 +50,19 @@ export function controlling({ recording, reading, ask, signal, onProblem }: Cont
   }
 
   /** Each when the loop of the one before has ended, or when there was none. */
-  async function takeLater(id: string, call: ControlCall, steps: readonly Step[], loop: LoopWatch): Promise<void> {
+  async function takeLater(call: ControlCall, steps: readonly Step[], loop: LoopWatch): Promise<void> {
     let before = loop;
     for (const step of steps) {
       await before.ended();
       before = watchLoop(recording.listeners, signal);
       if (signal.aborted) break;
-      const { code } = await inTurn(() => take(id, call, step));
+      const { code } = await inTurn(async () => {
+        // A call of its own in the record, so that its place is known as exactly as that of the first.
+        const id = ulid();
+        const forwarded = { forwarded_method: step.method, forwarded_request: bufferOf(step.request) };
+        await recording.say(controlRequested(id, { ...call, ...forwarded }));
+        return take(id, call, step);
+      });
       if (code !== 0) break;
     }
     before.leave();
@@ -73,7 +79,7 @@ export function controlling({ recording, reading, ask, signal, onProblem }: Cont
       const loop = watchLoop(recording.listeners, signal);
       return [await take(id, call, first), loop] as const;
     });
-    if (answer.code === 0 && later.length > 0) takeLater(id, call, later, loop).catch(onProblem);
+    if (answer.code === 0 && later.length > 0) takeLater(call, later, loop).catch(onProblem);
     else loop.leave();
     if (answer.code === unavailable) return away(answer.message);
     return { code: answer.code, message: answer.message, response: answer.response, reason: "" };

@@ -1,0 +1,162 @@
+import { UserIntentRequest, Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { controlSubject } from "@tapedeck/shared/log/subjects";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readConfig } from "./config.ts";
+import { startIngest } from "./ingest.ts";
+import {
+  fixtures,
+  framesOf,
+  kindsOf,
+  openLogBook,
+  skaffoldSource,
+  temporaryFolder,
+  testLogger,
+} from "./testing/ingest-desk.ts";
+import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
+import { loadRecording } from "./upstreams/skaffold/recording.ts";
+
+let nats: TestNats;
+let book: Awaited<ReturnType<typeof openLogBook>>;
+
+beforeAll(async () => {
+  nats = await startTestNats();
+  book = await openLogBook(nats.url);
+});
+
+afterAll(async () => {
+  await book[Symbol.asyncDispose]();
+  await nats[Symbol.asyncDispose]();
+});
+
+const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+
+async function startDesk(developer: string) {
+  await using stack = new AsyncDisposableStack();
+  const fake = stack.use(await startFakeSkaffold({ recording }));
+  const { folder } = stack.use(await temporaryFolder());
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_INGEST_SPILL_DIR: folder,
+    TAPEDECK_SOURCES: JSON.stringify([{ developer, project: "shop", address: fake.address, redact: "off" }]),
+  };
+  const ingest = stack.use(await startIngest(readConfig({ env }), testLogger));
+  const source = skaffoldSource(developer);
+  const events = () => book.events(source);
+  const owned = stack.move();
+  return {
+    fake,
+    ingest,
+    events,
+    kinds: async () => kindsOf(await events()).filter((kind) => kind.startsWith("control.")),
+    async frames(count: number) {
+      await fake.playUntil({ v1: count });
+      await until(async () => framesOf(await events(), "v1").length === count, { message: `${count} frames` });
+    },
+    async call(method: string, request: Uint8Array, forwarded = method): Promise<ControlReply> {
+      const bytes = Buffer.from(request);
+      const fields = { method, request: bytes, forwarded_method: forwarded, forwarded_request: bytes, who: "a test" };
+      const reply = await book.nats.request(controlSubject(source), ControlCall.encode(fields).finish(), {
+        timeout: 5_000,
+      });
+      return ControlReply.decode(reply.data);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+const execute = (intent: { build?: boolean; deploy?: boolean }) =>
+  UserIntentRequest.encode({
+    intent: { build: false, sync: false, deploy: false, devloop: false, ...intent },
+  }).finish();
+const intentOf = (request: Uint8Array) =>
+  Object.entries(UserIntentRequest.decode(request).intent ?? {})
+    .flatMap(([name, wanted]) => (wanted === true ? [name] : []))
+    .join(" ");
+const path = "/proto.SkaffoldService/Execute";
+const controlOf = (events: readonly Event[]) =>
+  events.flatMap(({ kind, detail }) => (detail?.$case === "control" ? [{ kind, ...detail.value }] : []));
+
+test("a call reaches Skaffold, and what was asked and answered is recorded", async () => {
+  await using desk = await startDesk("one");
+  await desk.frames(10);
+  const reply = await desk.call(path, execute({ build: true }));
+  expect(reply).toMatchObject({ code: 0, reason: "" });
+  expect(desk.fake.calls.map(({ method }) => method)).toEqual([path]);
+  await until(async () => (await desk.kinds()).length === 2, { message: "the answer to be recorded" });
+  const [requested, accepted] = controlOf(await desk.events());
+  expect(requested).toMatchObject({ kind: "control.requested", method: path, who: "a test" });
+  expect(accepted).toMatchObject({ kind: "control.accepted", call: requested?.call, forwarded_method: path, code: 0 });
+});
+
+test("of two intents the second waits for the end of the loop that the first has started", async () => {
+  await using desk = await startDesk("two");
+  const entries = recording.messages.v1.map(({ bytes }) => bytes.toString("latin1"));
+  const started = entries.findIndex((text, i) => i > 10 && text.includes("Update initiated"));
+  const ended = entries.findIndex((text, i) => i > started && text.includes("Update succeeded"));
+  await desk.frames(started);
+  const reply = await desk.call(path, execute({ build: true, deploy: true }));
+  expect(reply.code).toBe(0);
+  await desk.frames(ended);
+  expect(desk.fake.calls).toHaveLength(1);
+  await desk.frames(ended + 1);
+  await until(() => desk.fake.calls.length === 2, { message: "the second step" });
+  expect(desk.fake.calls.map(({ request }) => UserIntentRequest.decode(request).intent)).toMatchObject([
+    { build: true, deploy: false },
+    { build: false, deploy: true },
+  ]);
+  await until(async () => (await desk.kinds()).length === 4, { message: "both answers to be recorded" });
+  expect(
+    controlOf(await desk.events()).map(({ kind, forwarded_request }) => [kind, intentOf(forwarded_request)]),
+  ).toEqual([
+    ["control.requested", "build deploy"],
+    ["control.accepted", "build"],
+    ["control.requested", "deploy"],
+    ["control.accepted", "deploy"],
+  ]);
+});
+
+test("or, when none has started, it follows by itself", async () => {
+  await using desk = await startDesk("none");
+  await desk.frames(10);
+  await desk.call(path, execute({ build: true, deploy: true }));
+  await until(() => desk.fake.calls.length === 2, { message: "the second step" });
+});
+
+test("Skaffold's refusal is the answer, and recorded as one", async () => {
+  await using desk = await startDesk("no");
+  await desk.frames(10);
+  const reply = await desk.call("/proto.SkaffoldService/AutoBuild", Buffer.alloc(0));
+  expect(reply).toMatchObject({ code: 3, message: expect.stringContaining("enabled"), reason: "" });
+  await until(async () => (await desk.kinds()).includes("control.rejected"), { message: "the refusal" });
+});
+
+test("an event that came through Handle is marked", async () => {
+  await using desk = await startDesk("handle");
+  await desk.frames(10);
+  const custom = V1Event.encode({
+    event_type: { $case: "metaEvent", value: { entry: "hello from a test", metadata: undefined } },
+  }).finish();
+  const reply = await desk.call("/proto.SkaffoldService/Handle", custom);
+  expect(reply).toMatchObject({ code: 0 });
+  await until(async () => (await desk.events()).some(({ injected }) => injected), { message: "the marked event" });
+  const marked = (await desk.events()).filter(({ injected }) => injected);
+  expect(marked.map(({ original }) => original?.bytes.toString("latin1"))).toEqual([
+    expect.stringContaining("hello from a test"),
+  ]);
+});
+
+test("without an upstream nothing is queued", async () => {
+  await using desk = await startDesk("away");
+  await desk.frames(10);
+  await desk.fake.end("kill");
+  await until(() => desk.ingest.status()[0]?.connected === false, { message: "the end to be noticed" });
+  const reply = await desk.call(path, execute({ build: true }));
+  expect(reply).toMatchObject({ code: 14, reason: "upstream_away" });
+  expect(desk.fake.calls).toEqual([]);
+});

@@ -1,0 +1,168 @@
+import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { type Item, type PushRequest, type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readConfig } from "../config.ts";
+import { type Ingest, startIngest } from "../ingest.ts";
+import { framesOf, kindsOf, openLogBook, skaffoldSource, testLogger } from "../testing/ingest-desk.ts";
+
+let nats: TestNats;
+let book: Awaited<ReturnType<typeof openLogBook>>;
+let ingest: Ingest;
+
+beforeAll(async () => {
+  nats = await startTestNats();
+  book = await openLogBook(nats.url);
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_SERVICES_KEY: "key",
+  };
+  ingest = await startIngest(readConfig({ env }), testLogger);
+  const [host, port] = ingest.addresses.health.split(":");
+  await until(async () => (await fetch(`http://${host}:${port}/readyz`)).ok, { message: "ingest to be ready" });
+});
+
+afterAll(async () => {
+  await ingest[Symbol.asyncDispose]();
+  await book[Symbol.asyncDispose]();
+  await nats[Symbol.asyncDispose]();
+});
+
+function push({ key = "key", workspace }: { key?: string; workspace?: string } = {}) {
+  const client = new RecorderClient(ingest.addresses.grpc, credentials.createInsecure());
+  const metadata = new Metadata();
+  metadata.set("tapedeck-key", key);
+  if (workspace !== undefined) metadata.set("tapedeck-workspace", workspace);
+  const call = client.push(metadata);
+  const responses: NonNullable<PushResponse["body"]>[] = [];
+  let error: ServiceError | undefined;
+  let ended = false;
+  call.on("data", ({ body }: PushResponse) => body !== undefined && responses.push(body));
+  call.on("error", (cause: ServiceError) => {
+    error = cause;
+  });
+  call.on("end", () => {
+    ended = true;
+  });
+  const write = (body: PushRequest["body"]) => call.write({ body });
+  return {
+    hello(developer: string, { tap = "T", upstream = "skaffold", first_index = 1n } = {}) {
+      const labels = { branch: "main" };
+      write({
+        $case: "hello",
+        value: { developer, project: "shop", upstream, tap, labels, redact: "off", first_index },
+      });
+    },
+    item(index: bigint, what: Item["what"], connection = "C1") {
+      const at = { seconds: 1_800_000_000n + index, nanos: 0 };
+      write({ $case: "item", value: { index, connection, at, what } });
+    },
+    frame(index: bigint, bytes: Uint8Array, connection = "C1") {
+      this.item(
+        index,
+        { $case: "frame", value: { channel: "v1", bytes: Buffer.from(bytes), more: false } },
+        connection,
+      );
+    },
+    end: () => call.end(),
+    responses,
+    committed: () => responses.flatMap((body) => (body.$case === "committed" ? [body.value.index] : [])).at(-1),
+    failure: () => until(() => error, { message: "the stream to fail" }),
+    ended: () => until(() => ended, { message: "the stream to end" }),
+    welcome: () => until(() => responses.find(({ $case }) => $case === "welcome"), { message: "the welcome" }),
+    [Symbol.dispose]() {
+      call.on("error", () => {});
+      call.cancel();
+      client.close();
+    },
+  };
+}
+
+const dialled: Item["what"] = { $case: "dialled", value: { address: "127.0.0.1:50051", channels: ["v1"] } };
+const text = (s: string) => Buffer.from(s);
+
+test("a tap elsewhere is recorded, and told how far", async () => {
+  using tap = push();
+  tap.hello("Alice Smith");
+  expect(await tap.welcome()).toMatchObject({ value: { source: "default/alice-smith/shop/skaffold", committed: 0n } });
+  tap.item(1n, dialled);
+  tap.frame(2n, text("garbage"));
+  tap.frame(3n, text("more of it"));
+  tap.end();
+  await tap.ended();
+  expect(tap.committed()).toBe(3n);
+  const events = await book.events(skaffoldSource("alice-smith"));
+  expect(framesOf(events, "v1").map(String)).toEqual(["garbage", "more of it"]);
+  expect(events.filter(({ kind }) => kind === "upstream.unreadable")).toHaveLength(2);
+  expect(events.find(({ kind }) => kind === "source.added")?.detail).toMatchObject({
+    value: { developer_name: "Alice Smith", project_name: "shop" },
+  });
+});
+
+test("the gateway names the workspace", async () => {
+  using tap = push({ workspace: "acme" });
+  tap.hello("bob");
+  expect(await tap.welcome()).toMatchObject({ value: { source: "acme/bob/shop/skaffold" } });
+});
+
+test("another tap is turned away, the same one takes over at once", async () => {
+  using first = push();
+  first.hello("carol", { tap: "T1" });
+  await first.welcome();
+  using other = push();
+  other.hello("carol", { tap: "T2" });
+  expect(await other.failure()).toMatchObject({ code: 6, details: expect.stringContaining("recorded by another tap") });
+
+  first.item(1n, dialled);
+  using again = push();
+  again.hello("carol", { tap: "T1" });
+  await again.welcome();
+  expect(await first.failure()).toMatchObject({ code: 14 });
+  again.item(1n, dialled);
+  again.end();
+  await again.ended();
+  expect(kindsOf(await book.events(skaffoldSource("carol")))).toEqual(["source.added", "upstream.connected"]);
+});
+
+test("a tap that comes again pushes what it does not know to be recorded, and nothing is there twice", async () => {
+  for (let round = 0; round < 3; round++) {
+    using tap = push();
+    tap.hello("dave");
+    await tap.welcome();
+    tap.item(1n, dialled);
+    for (let index = 2n; index < 10n; index++) tap.frame(index, text("the same"));
+    for (let index = 10n; index < 12n + BigInt(round); index++) tap.frame(index, text(`line ${index}`));
+    tap.end();
+    await tap.ended();
+  }
+  const frames = framesOf(await book.events(skaffoldSource("dave")), "v1").map(String);
+  expect(frames).toEqual([...Array(8).fill("the same"), "line 10", "line 11", "line 12", "line 13"]);
+});
+
+test.each([
+  ["without the key", { key: "guess" }, {}, 16],
+  ["an upstream that nobody knows", {}, { upstream: "make" }, 3],
+  ["a tap without an id", {}, { tap: "" }, 3],
+])("%s is refused", async (_, context, hello, code) => {
+  using tap = push(context);
+  tap.hello("eve", hello);
+  expect(await tap.failure()).toMatchObject({ code });
+});
+
+test("an item out of order is refused", async () => {
+  using tap = push();
+  tap.hello("frank");
+  await tap.welcome();
+  tap.item(5n, dialled);
+  tap.item(4n, dialled);
+  expect(await tap.failure()).toMatchObject({ code: 3, details: expect.stringContaining("came after") });
+});
+
+test("an item before hello is refused", async () => {
+  using tap = push();
+  tap.item(1n, dialled);
+  expect(await tap.failure()).toMatchObject({ code: 3 });
+});
