@@ -2,7 +2,12 @@ import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js"
 
 const asIs = (bytes: Buffer) => bytes;
 
-export type Answer = { readonly code: number; readonly message: string; readonly bytes: Buffer; readonly metadata: Metadata };
+export type Answer = {
+  readonly code: number;
+  readonly message: string;
+  readonly bytes: Buffer;
+  readonly metadata: Metadata;
+};
 
 /** A gRPC client that knows no messages, only bytes: what it gets is what was sent. */
 export type SkaffoldClient = Disposable & {
@@ -41,14 +46,21 @@ export function skaffoldClient(address: string): SkaffoldClient {
       new Promise((resolve) => {
         let metadata = new Metadata();
         client
-          .makeUnaryRequest(method, asIs, asIs, Buffer.from(request), metadataOf(entries), (error: ServiceError | null, bytes) => {
-            resolve({
-              code: error?.code ?? 0,
-              message: error?.details ?? "",
-              bytes: bytes ?? Buffer.alloc(0),
-              metadata: error?.metadata ?? metadata,
-            });
-          })
+          .makeUnaryRequest(
+            method,
+            asIs,
+            asIs,
+            Buffer.from(request),
+            metadataOf(entries),
+            (error: ServiceError | null, bytes) => {
+              resolve({
+                code: error?.code ?? 0,
+                message: error?.details ?? "",
+                bytes: bytes ?? Buffer.alloc(0),
+                metadata: error?.metadata ?? metadata,
+              });
+            },
+          )
           .on("metadata", (got) => {
             metadata = got;
           });

@@ -52,7 +52,8 @@ export function describing(getState: (api: Api) => Promise<void>): Describing {
 function changesState(bytes: Buffer): boolean {
   try {
     const event = LogEntry.decode(bytes).event?.event_type;
-    if (event?.$case === "metaEvent") return event.value.metadata !== undefined;
+    // Before 1.9 without metadata; and 0.40 tells nothing else: no loop of it ever ends.
+    if (event?.$case === "metaEvent") return true;
     return event?.$case === "devLoopEvent" && event.value.status !== "In Progress";
   } catch {
     return false;

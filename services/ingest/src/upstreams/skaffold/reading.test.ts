@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { LogEntry, TriggerRequest, UserIntentRequest, Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { LogEntry, UserIntentRequest, Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
@@ -77,7 +77,7 @@ describe("controlSteps", () => {
   };
 
   it.each([
-    [intent("deploy", "build", "sync"), [intent("sync"), intent("build"), intent("deploy")]],
+    [intent("deploy", "build", "sync"), [intent("build"), intent("sync"), intent("deploy")]],
     [intent("deploy", "build"), [intent("build"), intent("deploy")]],
     [intent("build"), [intent("build")]],
     [intent("devloop", "build", "deploy"), [intent("devloop", "build", "deploy")]],
@@ -85,26 +85,18 @@ describe("controlSteps", () => {
     [Uint8Array.of(), [Uint8Array.of()]],
     [Uint8Array.of(0xff), [Uint8Array.of(0xff)]],
   ])("Execute %#", (request, steps) => {
-    for (const method of [execute, "/proto.v2.SkaffoldV2Service/Execute"]) {
-      const taken = reading.controlSteps(method, request);
-      expect(taken.map((step) => Buffer.from(step.request))).toEqual(steps.map((step) => Buffer.from(step)));
-      expect(taken.every((step) => step.method === execute)).toBe(true);
-    }
+    const taken = reading.controlSteps(execute, request);
+    expect(taken.map((step) => Buffer.from(step.request))).toEqual(steps.map((step) => Buffer.from(step)));
+    expect(taken.every((step) => step.method === execute)).toBe(true);
   });
 
-  it("makes v2's Auto calls on v1, where they act; without `enabled` they mean false", () => {
-    const off = TriggerRequest.encode({ state: { val: { $case: "enabled", value: false } } }).finish();
-    expect(reading.controlSteps("/proto.v2.SkaffoldV2Service/AutoSync", Uint8Array.of())).toEqual([
-      { method: "/proto.SkaffoldService/AutoSync", request: off },
-    ]);
-    const plain = [{ method: "/proto.SkaffoldService/AutoSync", request: Uint8Array.of() }];
-    expect(reading.controlSteps("/proto.SkaffoldService/AutoSync", Uint8Array.of())).toEqual(plain);
-  });
-
-  it.each(["/proto.SkaffoldService/Handle", "/proto.v2.SkaffoldV2Service/Handle"])("leaves %s", (method) => {
-    const request = Uint8Array.of(1, 2);
-    expect(reading.controlSteps(method, request)).toEqual([{ method, request }]);
-  });
+  it.each(["/proto.SkaffoldService/Handle", "/proto.SkaffoldService/AutoSync", "/proto.v2.SkaffoldV2Service/Handle"])(
+    "leaves %s",
+    (method) => {
+      const request = Uint8Array.of(1, 2);
+      expect(reading.controlSteps(method, request)).toEqual([{ method, request }]);
+    },
+  );
 });
 
 describe("injects", () => {

@@ -70,7 +70,6 @@ function unbegun(pairing: Pairing, { event, seq }: Recorded): OperationRow {
     error_code: "",
     error: "",
     cache_hit: false,
-    injected: event.injected,
     platform: "",
     iteration: null,
     start_position: seq,

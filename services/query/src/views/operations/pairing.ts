@@ -2,8 +2,8 @@ import type { Recorded } from "@tapedeck/shared/log/log";
 import type { OperationRow } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
 
-/** What a start and its end have in common. */
-export type Pairing = Pick<OperationRow, "session" | "runner" | "loop" | "kind" | "subject">;
+/** What a start and its end have in common. What clients make up through Handle never ends what really runs. */
+export type Pairing = Pick<OperationRow, "session" | "runner" | "loop" | "kind" | "subject" | "injected">;
 
 /** What an event says about an operation; `once`: it is start and end in one. */
 export type Step = { readonly pairing: Pairing; readonly does: "start" | "succeeded" | "failed" | "canceled" | "once" };
@@ -14,7 +14,7 @@ export function stepOf({ event }: Recorded): Step | undefined {
   const [noun = "", verb] = event.kind.split(".");
   if (!kinds.has(noun) || event.session === "") return undefined;
   const { kind, subject, runner, loop } = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
-  const pairing = { session: event.session, runner, loop, kind, subject: key(subject) };
+  const pairing = { session: event.session, runner, loop, kind, subject: key(subject), injected: event.injected };
   switch (verb) {
     case "started":
       return { pairing, does: "start" };
@@ -29,6 +29,6 @@ export function stepOf({ event }: Recorded): Step | undefined {
   }
 }
 
-export function pairingKey({ session, runner, loop, kind, subject }: Pairing): string {
-  return JSON.stringify([session, runner, loop, kind, subject]);
+export function pairingKey({ session, runner, loop, kind, subject, injected }: Pairing): string {
+  return JSON.stringify([session, runner, loop, kind, subject, injected]);
 }

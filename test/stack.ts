@@ -1,0 +1,169 @@
+import { readConfig as readGatewayConfig } from "@tapedeck/gateway/config";
+import { startGateway } from "@tapedeck/gateway/gateway";
+import { readConfig as readIngestConfig } from "@tapedeck/ingest/config";
+import { startIngest } from "@tapedeck/ingest/ingest";
+import { readConfig as readQueryConfig } from "@tapedeck/query/config";
+import { startQuery } from "@tapedeck/query/query";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import { sourceFilter } from "@tapedeck/shared/log/subjects";
+import { createLogger, type Logger, silentLogger } from "@tapedeck/shared/service/logger";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { httpCall } from "./http-call.ts";
+
+export type StackSource = {
+  readonly developer?: string;
+  readonly project?: string;
+  readonly address: string;
+  readonly redact?: "on" | "off";
+};
+
+export type StackOptions = { readonly skaffold: readonly StackSource[] };
+
+export type FrameCounts = { readonly v1?: number; readonly v2?: number; readonly logs?: number };
+
+/** All of Tapedeck in one process, on a NATS and a database of its own, with every port chosen by the kernel. */
+export type Stack = AsyncDisposable & {
+  readonly source: SourceName;
+  /** Gateway, "host:port". */
+  readonly grpc: string;
+  readonly http: string;
+  /** Connection string. */
+  readonly database: string;
+  readonly log: LogReader;
+  /** The first source's upstream is connected. */
+  connected(): Promise<void>;
+  /** The newest session of the first source holds that many frames of each channel, and query has folded them. */
+  recorded(frames: FrameCounts): Promise<void>;
+  /** Query has folded all that is in the log. */
+  caughtUp(): Promise<void>;
+  sessionEnded(): Promise<void>;
+  events(): Promise<Recorded[]>;
+  httpLines(path: string, count: number): Promise<unknown[]>;
+  httpCall(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    body: string | undefined,
+  ): Promise<{ readonly status: number; readonly body: string }>;
+};
+
+export async function startStack({ skaffold }: StackOptions): Promise<Stack> {
+  await using stack = new AsyncDisposableStack();
+  const logger: Logger = process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("test");
+  const nats = stack.use(await startTestNats());
+  const database = stack.use(await freshDatabase());
+  const sources = skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source }));
+  const env: Record<string, string> = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_POSTGRES_URL: database.url,
+    TAPEDECK_SERVICES_KEY: "test-key",
+    TAPEDECK_SOURCES: JSON.stringify(sources),
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_QUERY_GRPC_PORT: "0",
+    TAPEDECK_QUERY_HEALTH_PORT: "0",
+    TAPEDECK_GATEWAY_GRPC_PORT: "0",
+    TAPEDECK_GATEWAY_HTTP_PORT: "0",
+  };
+  const ingest = stack.use(await startIngest(readIngestConfig({ env }), logger));
+  const query = stack.use(await startQuery(readQueryConfig({ env }), logger));
+  const addresses = {
+    TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
+    TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
+  };
+  const gateway = stack.use(await startGateway(readGatewayConfig({ env: { ...env, ...addresses } }), logger));
+  const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const log = stack.use(await openLog(connection, { syncKnown: true })).reader;
+
+  const first = sources[0] ?? { developer: "alice", project: "shop" };
+  const source = sourceName({
+    workspace: "default",
+    developer: first.developer,
+    project: first.project,
+    upstream: "skaffold",
+  });
+  const grpc = gateway.addresses.grpc ?? "";
+  const http = gateway.addresses.http ?? "";
+
+  // Read on from where the last question ended: a test asks often.
+  const seen: Recorded[] = [];
+  const events = async () => {
+    const subjects = [sourceFilter(source)];
+    const last = await log.lastMatch(subjects);
+    const afterSeq = seen.at(-1)?.seq ?? 0;
+    if (last > afterSeq) {
+      const over = new AbortController();
+      for await (const recorded of log.history({ afterSeq, subjects }, last, over.signal)) seen.push(recorded);
+    }
+    return seen;
+  };
+  const caughtUp = async () => {
+    const { lastSeq } = await log.bounds();
+    await until(() => query.position >= lastSeq, { message: `query to reach ${lastSeq}` });
+  };
+  const frames = (recorded: readonly Recorded[]) => {
+    const session = recorded.findLast(({ event }) => event.kind === "session.started")?.event.session;
+    const count = (channel: string) =>
+      recorded.filter(({ event }) => event.session === session && event.channel === channel && event.part === 0).length;
+    return { v1: count("v1"), v2: count("v2"), logs: count("logs") };
+  };
+
+  const owned = stack.move();
+  return {
+    source,
+    grpc,
+    http,
+    database: database.url,
+    log,
+    events,
+    caughtUp,
+    async connected() {
+      await until(async () => (await events()).some(({ event }) => event.kind === "upstream.connected"), {
+        message: "the upstream to be connected",
+      });
+    },
+    async recorded(wanted) {
+      await until(
+        async () => {
+          const have = frames(await events());
+          for (const channel of ["v1", "v2", "logs"] as const) {
+            const want = wanted[channel] ?? have[channel];
+            if (have[channel] !== want) throw new Error(`${channel}: ${have[channel]} of ${want} frames`);
+          }
+          return true;
+        },
+        { message: `frames ${JSON.stringify(wanted)}` },
+      );
+      await caughtUp();
+    },
+    async sessionEnded() {
+      await until(async () => (await events()).some(({ event }) => event.kind === "session.ended"), {
+        message: "the session to end",
+      });
+      await caughtUp();
+    },
+    async httpLines(path, count) {
+      if (count === 0) return [];
+      const over = new AbortController();
+      const response = await fetch(`http://${http}${path}`, { signal: over.signal });
+      const lines: unknown[] = [];
+      let rest = "";
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) {
+        const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+        rest = parts.pop() ?? "";
+        lines.push(...parts.map((part) => JSON.parse(part) as unknown));
+        if (lines.length >= count) break;
+      }
+      over.abort();
+      return lines;
+    },
+    httpCall: (method, path, headers, body) => httpCall(http, method, path, headers, body),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
