@@ -205,3 +205,52 @@ test("a log that is away is waited for, while the upstream is drained", async ()
   await until(() => desk.ingest.status()[0]?.waiting === 0, { message: "the spill to be empty" });
   expect(fake.peers.size).toBe(1);
 });
+
+test("kills of NATS in the middle of it lose nothing and repeat nothing", async () => {
+  const recording = loadRecording(long);
+  await using fragile = await startTestNats({ syncAlways: true });
+  await using fake = await startFakeSkaffold({ recording });
+  await using fragileBook = await openLogBook(fragile.url);
+  await using _ = await startDesk("fragile", fake.address, { natsUrl: fragile.url });
+  const events = () => fragileBook.events(skaffoldSource("fragile"));
+  const all = recording.messages.v1.length;
+  for (let round = 1; round <= 4; round++) {
+    await fake.playUntil({ v1: Math.floor((all * round) / 4) });
+    await fragile.kill();
+    await fragile.restart();
+  }
+  await fake.play();
+  await until(
+    async () => {
+      expect(framesOf(await events(), "v1")).toEqual(bytesOf(recording, "v1"));
+      expect(framesOf(await events(), "v2")).toEqual(bytesOf(recording, "v2"));
+      return true;
+    },
+    { message: "all of it" },
+  );
+  expect(holes(await events())).toEqual([]);
+  expect(fake.peers.size).toBe(1);
+});
+
+test("what the containers printed is not there twice after a restart, and what may be lost is said", async () => {
+  const recording = loadRecording(`${fixtures}/10-status-check-port-forward-sync-app-logs`);
+  await using fake = await startFakeSkaffold({ recording });
+  const logs = bytesOf(recording, "logs");
+  const logsSeen = async () => framesOf(await recorded("printed"), "logs");
+  const gaps = async () => kindsOf(await recorded("printed")).filter((kind) => kind === "session.gap").length;
+  {
+    await using _ = await startDesk("printed", fake.address);
+    await until(() => fake.health.logs.opened === 1, { message: "the connection" });
+    await fake.playUntil({ logs: 4 });
+    await until(async () => (await logsSeen()).length === 4, { message: "four lines" });
+  }
+  await using _ = await startDesk("printed", fake.address);
+  await until(async () => connections(await recorded("printed")) === 2, { message: "the second connection" });
+  await fake.play();
+  await until(async () => logs.at(-1)?.equals((await logsSeen()).at(-1) ?? Buffer.alloc(0)), {
+    message: "the last line",
+  });
+  const all = (await logsSeen()).map(String);
+  expect(new Set(all).size).toBe(all.length);
+  expect([all.length === logs.length, await gaps()]).toEqual([true, 0]);
+});

@@ -1,6 +1,7 @@
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Fact, UpstreamReading } from "../upstreams/upstream.ts";
 import type { Book } from "./book.ts";
+import { breather } from "./breather.ts";
 import { type ChannelStore, emptyStore, readBack } from "./channel-store.ts";
 import { type Connection, type ConnectionChannel, fingerprintOf, type HeldFrame } from "./connection.ts";
 import type { Injections } from "./injections.ts";
@@ -89,6 +90,7 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
 
   return async (connection, channel, frames, redact) => {
     const { name } = channel.reading;
+    const breathe = breather();
     if (channel.store === undefined) {
       channel.store = await openStore(connection, channel);
       begin(
@@ -111,6 +113,7 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
       fingerprint = undefined;
       book.publish([...(identified ? [identified] : []), ...number(channel, store, frame, redact)]);
       await writer.room();
+      await breathe();
     }
     if (isLive) numbers.settle(name);
     return fresh.length === 0 ? 0 : writer.appended;

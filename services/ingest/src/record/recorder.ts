@@ -10,6 +10,7 @@ import { isUpstreamName } from "@tapedeck/shared/upstreams";
 import type { NatsConnection } from "nats";
 import { controlling } from "../control.ts";
 import type { Upstream, UpstreamReading } from "../upstreams/upstream.ts";
+import { breather } from "./breather.ts";
 import type { Leases } from "./lease.ts";
 import { momentNow, momentOfMs, msBetween, msOfMoment } from "./moment.ts";
 import { openRecording, type Recording, type RecordingWatch } from "./recording.ts";
@@ -173,6 +174,7 @@ export function recorder(options: RecorderOptions): Recorder {
     down: Responses,
     signal: AbortSignal,
   ): Promise<void> {
+    const breathe = breather();
     let next = ask();
     let at = momentNow();
     let came = performance.now();
@@ -192,6 +194,7 @@ export function recorder(options: RecorderOptions): Recorder {
         at = body.value.at ?? at;
         came = performance.now();
         await recording.take(body.value);
+        await breathe();
       } else throw new TapedeckError("invalid_argument", "expected an item or an answer", { field: "body" });
     }
     while (recording.waiting && !signal.aborted) {

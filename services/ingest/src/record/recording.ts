@@ -6,6 +6,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import type { Fact, Moment, UpstreamReading } from "../upstreams/upstream.ts";
 import { openBook } from "./book.ts";
+import { breather } from "./breather.ts";
 import { type ChannelRecordingOptions, channelRecording, type Redact } from "./channel-recording.ts";
 import { commits } from "./commits.ts";
 import * as connections from "./connection.ts";
@@ -237,7 +238,13 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const frames = [...channels.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
     if (frames === connection.undecidedFrames && !isLast) return;
     connection.undecidedFrames = frames;
-    const verdict = matchSession(newest, connections.spokenBy(connection, newest?.redact ?? redactOfNew), isLast);
+    const redact = newest?.redact ?? redactOfNew;
+    const breathe = breather();
+    for (const frame of [...channels.values()].flatMap(({ waiting }) => waiting)) {
+      frame.masked(redact);
+      await breathe();
+    }
+    const verdict = matchSession(newest, connections.spokenBy(connection, redact), isLast);
     if (verdict === "wait") return;
     if (verdict === "new") beginSession(connection, at);
     else rejoin(connection, newest?.id ?? "", at);

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ulid } from "ulid";
 
@@ -12,21 +12,36 @@ type IdFile = { readonly tap: string; readonly pid: number };
  */
 export function takeTapId(folder: string, source: string): TapId {
   const path = join(folder, `${source.replaceAll("/", ".")}.tap.json`);
-  const before = read(path);
-  const tap = before === undefined || isAlive(before.pid) ? ulid() : before.tap;
+  const tap = inherit(path) ?? ulid();
   const mine: IdFile = { tap, pid: process.pid };
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(path, `${JSON.stringify(mine)}\n`, { mode: 0o600 });
+    writeFileSync(path, `${JSON.stringify(mine)}\n`, { mode: 0o600, flag: "wx" });
   } catch {
-    // Without it the next start waits until the lease has run out.
+    // Another living tap has it, or it can't be written: then the next start waits until the lease has run out.
   }
   return {
     tap,
     [Symbol.dispose]() {
-      if (read(path)?.tap === tap) rmSync(path, { force: true });
+      const now = read(path);
+      if (now?.tap === tap && now.pid === process.pid) rmSync(path, { force: true });
     },
   };
+}
+
+/** Of several that start at once, one gets it. */
+function inherit(path: string): string | undefined {
+  const before = read(path);
+  if (before === undefined || isAlive(before.pid)) return undefined;
+  const mine = `${path}.${process.pid}.${ulid()}`;
+  try {
+    renameSync(path, mine);
+    const { tap } = read(mine) ?? {};
+    rmSync(mine);
+    return tap;
+  } catch {
+    return undefined;
+  }
 }
 
 function read(path: string): IdFile | undefined {
