@@ -1,6 +1,38 @@
+import { createInterface } from "node:readline/promises";
+import { eraseSession, findSession } from "@tapedeck/ingest/record/erase-session";
+import { shortSource } from "../ask/sessions.ts";
 import { CommandError } from "../command-error.ts";
 import type { EraseOptions } from "../commands/erase.ts";
+import { openThisMachine } from "./this-machine.ts";
 
-export async function erase(_options: EraseOptions): Promise<void> {
-  throw new CommandError("erase is not there yet");
+export async function erase({ session, data, yes, json }: EraseOptions): Promise<void> {
+  await using machine = await openThisMachine(data);
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort());
+  const deps = { nats: machine.nats, log: machine.log, signal: stop.signal };
+  const found = await findSession(session, deps);
+  if (found === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);
+  const source = shortSource(found.source);
+  const events = found.sequences.length;
+  if (found.goesOn) {
+    throw new CommandError(`session ${session} of ${source} goes on: end it first, or it would be recorded again.`);
+  }
+  if (found.marked && events === 0) throw new CommandError(`session ${session} of ${source} was erased already.`);
+  if (!yes) await confirm(`Erase session ${session} of ${source} (${events} events)? It can't be undone. [y/N] `);
+  let removed = 0;
+  await eraseSession(found, deps, (count) => {
+    removed = count;
+  });
+  if (stop.signal.aborted)
+    throw new CommandError(`stopped after ${removed} of ${events} events: run it again to go on.`);
+  if (json) process.stdout.write(`${JSON.stringify({ source: found.source, session, events })}\n`);
+  else console.log(`erased session ${session} of ${source}: ${events} events`);
+}
+
+async function confirm(question: string): Promise<void> {
+  if (!process.stdin.isTTY) throw new CommandError("nobody is there to ask whether to erase: say --yes.");
+  const prompt = createInterface({ input: process.stdin, output: process.stdout });
+  const answer = await prompt.question(question);
+  prompt.close();
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("nothing was erased.");
 }
