@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,19 +11,15 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, describe, expect, it } from "vitest";
 import { collect, startCli } from "../testing/cli.ts";
 import { startRecorder } from "../testing/recorder.ts";
+import { installSkaffold, recordingFolder } from "../testing/skaffold-program.ts";
 
-const fixtures = fileURLToPath(new URL("../../../../test/fixtures/skaffold/", import.meta.url));
-const build = join(fixtures, "12-skaffold-build-one-shot");
-const standIn = fileURLToPath(new URL("../testing/skaffold.ts", import.meta.url));
+const build = recordingFolder("12-skaffold-build-one-shot");
 const nobody = "127.0.0.1:9";
 
 const root = mkdtempSync(join(tmpdir(), "tapedeck-run-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const bin = join(root, "bin");
-mkdirSync(bin);
-writeFileSync(join(bin, "skaffold"), `#!/bin/sh\nexec "${process.execPath}" "${standIn}" "$@"\n`);
-chmodSync(join(bin, "skaffold"), 0o755);
+const path = installSkaffold(join(root, "bin"));
 
 /** A project's folder with a spill of its own, and how a user's shell is set up there. */
 function project(recording = build) {
@@ -31,7 +27,7 @@ function project(recording = build) {
   writeFileSync(join(cwd, "skaffold.yaml"), "apiVersion: skaffold/v4\nmetadata:\n  name: shop\n");
   const spill = join(cwd, "spill");
   const env = {
-    PATH: `${bin}:${process.env.PATH}`,
+    PATH: path,
     TAPEDECK_SPILL: spill,
     TAPEDECK_TO: nobody,
     TAPEDECK_DEVELOPER: "alice",

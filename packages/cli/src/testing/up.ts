@@ -1,0 +1,64 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { until } from "@tapedeck/shared/testing/until";
+import type { RunningUp } from "../up/lock.ts";
+import { type RunningCli, startCli } from "./cli.ts";
+
+/** Every listener takes a free port. */
+const anyPorts = Object.fromEntries(
+  [
+    "GATEWAY_GRPC",
+    "GATEWAY_HTTP",
+    "QUERY_GRPC",
+    "QUERY_HEALTH",
+    "INGEST_GRPC",
+    "INGEST_HEALTH",
+    "NATS",
+    "POSTGRES",
+  ].map((name) => [`TAPEDECK_${name}_PORT`, "0"]),
+);
+
+export type TestUp = {
+  readonly cli: RunningCli;
+  readonly running: RunningUp;
+  /** The environment in which the other commands find this one. */
+  readonly env: Readonly<Record<string, string>>;
+  /** As Ctrl-C does; resolves with the exit code. */
+  readonly stop: () => Promise<number | string>;
+};
+
+export type StartUp = { readonly cwd: string; readonly args?: readonly string[] };
+
+/** `tapedeck up` in a folder, on free ports, with its data and its users' state in there. */
+export async function startUp({ cwd, args = [] }: StartUp): Promise<TestUp> {
+  const state = { XDG_STATE_HOME: join(cwd, "state") };
+  const cli = startCli(["up", ...args], { cwd, env: { ...anyPorts, ...state } });
+  let isOver = false;
+  void cli.ended.then(() => {
+    isOver = true;
+  });
+  const running = await until(
+    () => {
+      if (isOver) return { failed: `${cli.stdout()}${cli.stderr()}` } as const;
+      const found = readRunning(cwd);
+      return found?.pid === cli.child.pid && found?.addresses.http !== undefined ? found : undefined;
+    },
+    { message: "`tapedeck up` to be ready", deadlineMs: 60_000 },
+  );
+  if ("failed" in running) throw new Error(`tapedeck up ended: ${running.failed}`);
+  const { http, grpc } = running.addresses;
+  return {
+    cli,
+    running,
+    env: { ...state, TAPEDECK_URL: `http://${http}`, TAPEDECK_TO: `${grpc}` },
+    stop: () => {
+      cli.child.kill("SIGINT");
+      return cli.ended;
+    },
+  };
+}
+
+function readRunning(cwd: string): RunningUp | undefined {
+  const file = join(cwd, ".tapedeck", "up.json");
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as RunningUp) : undefined;
+}
