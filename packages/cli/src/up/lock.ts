@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commandLineOf } from "@tapedeck/infra/local/server-process";
@@ -37,7 +38,7 @@ export async function runningUp(dataDir: string): Promise<RunningUp | undefined>
 export async function lockUp(dataDir: string, mode: RunningUp["mode"], storeDir: string): Promise<UpLock> {
   const file = fileOf(dataDir);
   const own = { pid: process.pid, command: (await commandLineOf(process.pid)) ?? "" };
-  const half = `${file}.${process.pid}`;
+  const half = `${file}.${randomUUID()}`;
   const write = async (running: Omit<RunningUp, "pid" | "command">) => {
     await writeFile(half, `${JSON.stringify({ ...own, ...running })}\n`, { mode: 0o600 });
   };
@@ -79,7 +80,7 @@ async function refuseUnlessLeft(file: string, mode: RunningUp["mode"]): Promise<
   if (text === undefined) return;
   const found = parse(text);
   if (found !== undefined && (await isAlive(found))) throw new CommandError(alreadyRuns(found, mode));
-  const aside = `${file}.left-${process.pid}`;
+  const aside = `${file}.${randomUUID()}`;
   try {
     await rename(file, aside);
   } catch {

@@ -1,0 +1,101 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { startCli } from "../testing/cli.ts";
+
+const root = mkdtempSync(join(tmpdir(), "tapedeck-bad-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+async function failedUp(args: readonly string[], env: Record<string, string> = {}, prepare?: (cwd: string) => void) {
+  const cwd = mkdtempSync(join(root, "folder-"));
+  prepare?.(cwd);
+  const cli = startCli(["up", ...args], { cwd, env });
+  expect(await cli.ended).toBe(1);
+  return { said: cli.stderr(), cwd };
+}
+
+describe("a start that can't be", () => {
+  it("tells everything that is wrong with the settings at once, before anything starts", async () => {
+    const { said, cwd } = await failedUp([], { TAPEDECK_INGEST_GRPC_PORT: "x" }, (folder) => {
+      writeFileSync(
+        join(folder, "tapedeck.yaml"),
+        `gateway:
+  http: { port: many }
+  colour: red
+sources:
+  - { developer: alice, project: shop, address: nowhere }
+  - { developer: bob, project: shop, address: 127.0.0.1:50051, upstream: make }
+endpoints:
+  - { source: alice/shop }
+`,
+      );
+    });
+    expect(said.split("\n")).toEqual([
+      "tapedeck: 6 settings are wrong:",
+      '  tapedeck.yaml: gateway.http.port: "many" is not a whole number from 0 to 65535',
+      "  tapedeck.yaml: endpoints.0: expected grpc or http with an address",
+      '  TAPEDECK_INGEST_GRPC_PORT: "x" is not a whole number from 0 to 65535',
+      "  tapedeck.yaml: sources.0.address: expected host:port, such as 127.0.0.1:50051",
+      expect.stringContaining("  tapedeck.yaml: sources.1.upstream: expected one of skaffold"),
+      "  tapedeck.yaml: gateway.colour: unknown; gateway has grpc, hosts, http, origins",
+      "",
+    ]);
+    expect(readdirSync(cwd)).toEqual(["tapedeck.yaml"]);
+  });
+
+  it("names the ports that are taken", async () => {
+    const busy = await Promise.all([listen(), listen()]);
+    const [http, health] = busy.map((server) => (server.address() as AddressInfo).port);
+    const env = { TAPEDECK_GATEWAY_HTTP_PORT: `${http}`, TAPEDECK_QUERY_HEALTH_PORT: `${health}` };
+    const { said } = await failedUp(["--no-demo"], env);
+    expect(said).toContain(
+      `port ${http} on 127.0.0.1 is taken, so the gateway's HTTP can't listen there: stop what uses it`,
+    );
+    expect(said).toContain(`port ${health} on 127.0.0.1 is taken, so query's health can't listen there`);
+    for (const server of busy) server.close();
+  });
+
+  it.each([
+    ["a file", "data", (folder: string) => writeFileSync(join(folder, "data"), ""), /is a file and can't be the data/],
+    [
+      "a folder of something else",
+      "data",
+      (folder: string) => mkdirSync(join(folder, "data", "photos"), { recursive: true }),
+      /data holds something else \(photos\) and can't be the data folder: choose an empty one with --data\.\n$/,
+    ],
+    [
+      "a Postgres of another version",
+      "data",
+      (folder: string) => {
+        mkdirSync(join(folder, "data", "postgres"), { recursive: true });
+        writeFileSync(join(folder, "data", "postgres", "PG_VERSION"), "9\n");
+      },
+      /was made by Postgres 9, and this is Postgres \d+/,
+    ],
+  ])("refuses %s as its data folder in one sentence", async (_, data, prepare, sentence) => {
+    const env = { TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts };
+    const { said } = await failedUp(["--no-demo", "--data", data], env, prepare);
+    expect(said).toMatch(sentence);
+    expect(said.trim().split("\n")).toHaveLength(1);
+  });
+
+  it("refuses a Skaffold that is no host and port", async () => {
+    const { said } = await failedUp(["--skaffold", "50051"]);
+    expect(said).toContain("It is not HOST:PORT, such as 127.0.0.1:50051.");
+  });
+});
+
+const anyServicePorts = Object.fromEntries(
+  ["GATEWAY_GRPC", "GATEWAY_HTTP", "QUERY_GRPC", "QUERY_HEALTH", "INGEST_GRPC", "INGEST_HEALTH"].map((name) => [
+    `TAPEDECK_${name}_PORT`,
+    "0",
+  ]),
+);
+
+async function listen() {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server;
+}
