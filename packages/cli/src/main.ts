@@ -1,47 +1,6 @@
-import { Command } from "commander";
-import { eraseCommand } from "./commands/erase.ts";
-import { importCommand } from "./commands/import.ts";
-import { rebuildCommand } from "./commands/rebuild.ts";
-import { runCommand } from "./commands/run.ts";
-import { sessionsCommand } from "./commands/sessions.ts";
-import { stateCommand } from "./commands/state.ts";
-import { statsCommand } from "./commands/stats.ts";
-import { statusCommand } from "./commands/status.ts";
-import { tailCommand } from "./commands/tail.ts";
-import { upCommand } from "./commands/up.ts";
+import { enableCompileCache } from "node:module";
+import { compileCache } from "./compile-cache.ts";
 
-const program = new Command("tapedeck")
-  .description("Records what development tools do in one durable log, and plays it back through their own APIs.")
-  .version("0.1.0")
-  .enablePositionalOptions()
-  .configureHelp({ showGlobalOptions: false })
-  .showHelpAfterError("(--help says more)");
-
-for (const command of [
-  upCommand(),
-  runCommand(),
-  statusCommand(),
-  tailCommand(),
-  stateCommand(),
-  sessionsCommand(),
-  statsCommand(),
-  importCommand(),
-  eraseCommand(),
-  rebuildCommand(),
-]) {
-  program.addCommand(command);
-}
-
-/** A reader such as `head` has seen enough. */
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(0);
-});
-
-try {
-  await program.parseAsync();
-} catch (error) {
-  const { sentenceOf } = await import("./command-error.ts");
-  process.stderr.write(`tapedeck: ${sentenceOf(error)}\n`);
-  if (process.env.TAPEDECK_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  process.exitCode = 1;
-}
+enableCompileCache(compileCache);
+// After the cache is there.
+await import("./program.ts");

@@ -8,6 +8,7 @@ export type UpOptions = {
   readonly developer?: string;
   readonly project?: string;
   readonly label?: Readonly<Record<string, string>>;
+  readonly redact?: "on" | "off";
   /** false with --no-demo. */
   readonly demo?: boolean;
   readonly verbose?: boolean;
@@ -24,6 +25,9 @@ plays a demo: three developers, each with a skaffold dev that goes on and on.`,
     .option("--developer <name>", "whose it is (default: login name)")
     .option("--project <name>", "which project it is (default: metadata.name of skaffold.yaml, else the folder)")
     .option("--label <name=value>", "put a label on its sessions; may be repeated", collectLabel)
+    .addOption(
+      new Option("--redact <mode>", "mask secrets before they are stored (default: on)").choices(["on", "off"]),
+    )
     .addOption(new Option("--config <file>", "settings (default: tapedeck.yaml, if there)").env("TAPEDECK_CONFIG"))
     .addOption(dataOption())
     .addOption(new Option("--demo", "play the demo whatever is configured"))

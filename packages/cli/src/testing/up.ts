@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "@tapedeck/shared/testing/until";
-import type { RunningUp } from "../up/lock.ts";
+import { type RunningUp, runningUp } from "../up/lock.ts";
 import { type RunningCli, startCli } from "./cli.ts";
 
 /** Every listener takes a free port. */
@@ -38,9 +37,9 @@ export async function startUp({ cwd, args = [] }: StartUp): Promise<TestUp> {
     isOver = true;
   });
   const running = await until(
-    () => {
+    async () => {
       if (isOver) return { failed: `${cli.stdout()}${cli.stderr()}` } as const;
-      const found = readRunning(cwd);
+      const found = await runningUp(join(cwd, ".tapedeck"));
       return found?.pid === cli.child.pid && found?.addresses.http !== undefined ? found : undefined;
     },
     { message: "`tapedeck up` to be ready", deadlineMs: 60_000 },
@@ -56,9 +55,4 @@ export async function startUp({ cwd, args = [] }: StartUp): Promise<TestUp> {
       return cli.ended;
     },
   };
-}
-
-function readRunning(cwd: string): RunningUp | undefined {
-  const file = join(cwd, ".tapedeck", "up.json");
-  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as RunningUp) : undefined;
 }

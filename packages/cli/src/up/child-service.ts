@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
 import { CommandError } from "../command-error.ts";
+import { compileCache } from "../compile-cache.ts";
 
 export type ServiceSpec = {
   readonly name: string;
@@ -109,7 +110,7 @@ function spawnService({ name, main, args = [], env, logFile }: ServiceSpec, told
   const child: ChildProcess = spawn(process.execPath, [main, ...args], {
     stdio: ["ignore", log, log, "ipc"],
     detached: true,
-    env: { ...process.env, ...env },
+    env: { NODE_COMPILE_CACHE: compileCache, ...process.env, ...env },
   });
   closeSync(log);
   child.on("message", (message: { type?: string; addresses?: Record<string, string>; message?: string }) => {

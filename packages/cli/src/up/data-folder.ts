@@ -1,5 +1,6 @@
 import { mkdir, readdir, stat, statfs } from "node:fs/promises";
 import { CommandError } from "../command-error.ts";
+import { lockFile } from "./lock.ts";
 
 /** What `up`, the servers, the bootstrap and the taps keep there. */
 const ours: ReadonlySet<string> = new Set([
@@ -12,7 +13,6 @@ const ours: ReadonlySet<string> = new Set([
   "postgres.log",
   "secrets",
   "spill",
-  "up.json",
 ]);
 
 /** Once made it is always there. */
@@ -31,7 +31,7 @@ export async function checkDataFolder(folder: string): Promise<void> {
   }
   if (found !== undefined) {
     const names = await readdir(folder);
-    const strange = names.find((name) => !ours.has(name));
+    const strange = names.find((name) => !ours.has(name) && !lockFile.test(name));
     if (strange !== undefined && !names.includes(sureSign)) {
       throw new CommandError(
         `${folder} holds something else (${strange}) and can't be the data folder: choose an empty one with --data.`,

@@ -1,10 +1,11 @@
-import { randomUUID } from "node:crypto";
-import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commandLineOf } from "@tapedeck/infra/local/server-process";
+import { pause } from "@tapedeck/shared/streams/pause";
+import { ulid } from "ulid";
 import { CommandError } from "../command-error.ts";
 
-/** What a running `tapedeck up` says of itself, in `<data>/up.json`. */
+/** What a running `tapedeck up` says of itself, in `<data>/up-<ulid>.json`. */
 export type RunningUp = {
   readonly pid: number;
   /** Tells it from another process that got the number later. */
@@ -22,72 +23,58 @@ export type UpLock = AsyncDisposable & {
   readonly tell: (running: Omit<RunningUp, "pid" | "command">) => Promise<void>;
 };
 
-const fileOf = (dataDir: string): string => join(dataDir, "up.json");
+export const lockFile = /^up-[0-9A-Z]{26}\.json$/;
 
 /** The `up` that runs on this data directory; undefined when there is none, or only what a killed one left. */
 export async function runningUp(dataDir: string): Promise<RunningUp | undefined> {
-  const text = await readFile(fileOf(dataDir), "utf8").catch(() => "");
-  const found = parse(text);
-  return found !== undefined && (await isAlive(found)) ? found : undefined;
+  return (await look(dataDir)).alive[0];
 }
 
 /**
  * Makes this process the only `up` on a data directory until it is disposed of. What a killed one left is taken over.
+ *
+ * Each puts a file of its own there and then looks for others, so of two at least one sees the other; nobody removes what
+ * a live one has put there. Two that see each other step back for a moment of different length.
  * @throws CommandError when another one runs there
  */
 export async function lockUp(dataDir: string, mode: RunningUp["mode"], storeDir: string): Promise<UpLock> {
-  const file = fileOf(dataDir);
-  const own = { pid: process.pid, command: (await commandLineOf(process.pid)) ?? "" };
-  const half = `${file}.${randomUUID()}`;
-  const write = async (running: Omit<RunningUp, "pid" | "command">) => {
-    await writeFile(half, `${JSON.stringify({ ...own, ...running })}\n`, { mode: 0o600 });
-  };
   await mkdir(dataDir, { recursive: true });
-  await write({ mode, storeDir, addresses: {} });
-  let wasLeft = false;
-  try {
-    // link() puts a whole file there, or says that there is one.
-    while (!(await isLinked(half, file))) {
-      await refuseUnlessLeft(file, mode);
-      wasLeft = true;
-    }
-  } finally {
-    await rm(half, { force: true });
-  }
-  return {
-    wasLeft,
-    tell: async (running) => {
-      await write(running);
-      await rename(half, file);
-    },
-    [Symbol.asyncDispose]: () => rm(file, { force: true }),
+  const name = `up-${ulid()}.json`;
+  const file = join(dataDir, name);
+  const own = { pid: process.pid, command: (await commandLineOf(process.pid)) ?? "" };
+  const tell: UpLock["tell"] = async (running) => {
+    await writeFile(`${file}.new`, `${JSON.stringify({ ...own, ...running })}\n`, { mode: 0o600 });
+    await rename(`${file}.new`, file);
   };
-}
-
-async function isLinked(half: string, file: string): Promise<boolean> {
-  try {
-    await link(half, file);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
+  for (;;) {
+    await refuseIfRunning(dataDir, mode);
+    await tell({ mode, storeDir, addresses: {} });
+    const { alive, left } = await look(dataDir, name);
+    if (alive.length === 0) {
+      await Promise.all(left.map((old) => rm(join(dataDir, old), { force: true })));
+      return { wasLeft: left.length > 0, tell, [Symbol.asyncDispose]: () => rm(file, { force: true }) };
+    }
+    await rm(file, { force: true });
+    await pause(50 + Math.random() * 500);
   }
 }
 
-/** Two that find the same left file must not each remove what the other has just put there: a rename has one winner. */
-async function refuseUnlessLeft(file: string, mode: RunningUp["mode"]): Promise<void> {
-  const text = await readFile(file, "utf8").catch(() => undefined);
-  if (text === undefined) return;
-  const found = parse(text);
-  if (found !== undefined && (await isAlive(found))) throw new CommandError(alreadyRuns(found, mode));
-  const aside = `${file}.${randomUUID()}`;
-  try {
-    await rename(file, aside);
-  } catch {
-    return;
+async function refuseIfRunning(dataDir: string, mode: RunningUp["mode"]): Promise<void> {
+  const [running] = (await look(dataDir)).alive;
+  if (running !== undefined) throw new CommandError(alreadyRuns(running, mode));
+}
+
+/** Who else is there, and what those left that were killed. */
+async function look(dataDir: string, except = ""): Promise<{ alive: readonly RunningUp[]; left: readonly string[] }> {
+  const names = (await readdir(dataDir).catch(() => [])).filter((name) => lockFile.test(name) && name !== except);
+  const alive: RunningUp[] = [];
+  const left: string[] = [];
+  for (const name of names) {
+    const found = parse(await readFile(join(dataDir, name), "utf8").catch(() => ""));
+    if (found !== undefined && (await isAlive(found))) alive.push(found);
+    else left.push(name);
   }
-  if ((await readFile(aside, "utf8")) !== text) await link(aside, file).catch(() => {});
-  await rm(aside, { force: true });
+  return { alive, left };
 }
 
 function alreadyRuns({ pid, mode: running, addresses }: RunningUp, wanted: RunningUp["mode"]): string {

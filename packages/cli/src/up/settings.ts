@@ -89,7 +89,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
   };
 }
 
-function flagSource({ skaffold, developer, project, label }: UpOptions) {
+function flagSource({ skaffold, developer, project, label, redact }: UpOptions) {
   if (skaffold === undefined) return [];
   return [
     {
@@ -98,6 +98,7 @@ function flagSource({ skaffold, developer, project, label }: UpOptions) {
       upstream: "skaffold" as const,
       address: skaffold,
       ...(label !== undefined && { labels: label }),
+      ...(redact !== undefined && { redact }),
     },
   ];
 }
@@ -115,6 +116,7 @@ export function serviceEnv(
     ["nats.url", `nats://${at("nats")}`],
     ["nats.user", natsUser],
     ["nats.password", secrets.natsPassword],
+    ["nats.syncAlways", "true"],
   ];
   const postgres = settings.postgresUrl === undefined && [
     ["postgres.url", `postgres://postgres:${secrets.postgresPassword}@${at("postgres")}/${database}`],

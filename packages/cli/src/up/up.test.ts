@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RunningCli, startCli } from "../testing/cli.ts";
 import { installSkaffold, recordingFolder } from "../testing/skaffold-program.ts";
 import { startUp, type TestUp } from "../testing/up.ts";
+import { runningUp } from "./lock.ts";
 
 const dev = recordingFolder("01-dev-success-3-artifacts-5-iterations");
 const build = recordingFolder("12-skaffold-build-one-shot");
@@ -189,7 +190,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     const { pid } = up.running;
     expect(await up.stop()).toBe(0);
     expect(up.cli.stderr()).toBe("");
-    expect(existsSync(join(cwd, ".tapedeck", "up.json"))).toBe(false);
+    expect(await runningUp(join(cwd, ".tapedeck"))).toBeUndefined();
     expect(fake.hung).toEqual([]);
     expect(() => process.kill(pid, 0)).toThrow();
     up = await start();
