@@ -53,6 +53,10 @@ test("kills of ingest at any moment leave the log as it would be without", { tim
   await using tidy = await temporaryFolder();
   const desk = (developer: string, address: string) => ({ developer, address, natsUrl: nats.url, folder: tidy.folder });
   const recorded = (developer: string) => book.events(skaffoldSource(developer));
+  const frames = async (developer: string) => {
+    const events = await recorded(developer);
+    return framesOf(events, "v1").length + framesOf(events, "v2").length;
+  };
   const complete = (developer: string) =>
     until(
       async () => {
@@ -80,12 +84,13 @@ test("kills of ingest at any moment leave the log as it would be without", { tim
   const all = recording.messages.v1.length;
   const rounds = 9;
   for (let round = 1; round <= rounds; round++) {
-    const before = (await recorded("wild")).length;
-    void fake.playUntil({ v1: Math.floor((all * round) / rounds) });
-    // From "at once" to "well into it", so that it dies connecting, in its hold-back, or while it publishes.
-    await until(async () => (await recorded("wild")).length >= before + ((round * 5) % 9) * 3 - 3, {
-      message: "some more",
-    });
+    const before = await frames("wild");
+    const played = fake.playUntil({ v1: Math.floor((all * round) / rounds) });
+    // From "at once" to "when all is there", so that it dies connecting, in its hold-back, or while it publishes.
+    const share = ((round * 5) % 9) / 8;
+    if (share > 0) await played;
+    const more = Math.ceil(share * (fake.played.v1 + fake.played.v2 - before));
+    await until(async () => (await frames("wild")) >= before + more, { message: `${more} more frames` });
     child.kill("SIGKILL");
     await once(child, "exit");
     child = await forkIngest(desk("wild", fake.address));
