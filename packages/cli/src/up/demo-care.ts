@@ -60,11 +60,13 @@ export async function forgetOld({ nats, signal, keepMs = 120 * minute, everyMs =
   const connection = stack.adopt(await connectNats("demo", nats, silentLogger), (nc) => nc.close());
   const { reader } = stack.use(await openLog(connection, { create: false, syncKnown: true }));
   const jsm = await jetstreamManager(connection);
-  for (; !signal.aborted; await pause(everyMs, signal)) {
+  const forget = async () => {
     const recent = await reader.firstSince(new Date(Date.now() - keepMs));
     const keep = Math.min(recent ?? Number.POSITIVE_INFINITY, await firstOfCurrentSessions(reader, signal));
     if (Number.isFinite(keep) && keep > 1) await jsm.streams.purge(streamName, { seq: keep });
-  }
+  };
+  // NATS may be away: the next time will do.
+  for (; !signal.aborted; await pause(everyMs, signal)) await forget().catch(() => {});
 }
 
 /** Where the oldest of the sessions begins that the sources are in. (Asking the gateway would look like a viewer.) */

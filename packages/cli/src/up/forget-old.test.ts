@@ -1,0 +1,37 @@
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { sourceName } from "@tapedeck/shared/source";
+import { testWriter } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, it } from "vitest";
+import { forgetOld } from "./demo-care.ts";
+
+it("the demo forgets what is old, but nothing of a session that goes on", async () => {
+  await using nats = await startTestNats({ user: "u", password: "p" });
+  await using stack = new AsyncDisposableStack();
+  const nc = stack.adopt(await connect({ servers: nats.url, user: "u", pass: "p" }), (connection) =>
+    connection.close(),
+  );
+  const log = stack.use(await openLog(nc, { syncKnown: true }));
+  const [alice, bob] = ["alice", "bob"].map((developer) => {
+    const parts = { workspace: "demo", developer, project: "shop", upstream: "skaffold" };
+    return testWriter(log.writer, sourceName(parts));
+  });
+  const starts = { kind: "session.started", channel: "tapedeck" } as const;
+  await alice?.append(1, { ...starts, session: "a1" });
+  await bob?.append(1, { ...starts, session: "b1" });
+  await alice?.append(50);
+  const current = await bob?.append(1, { ...starts, session: "b2" });
+  await bob?.append(50, { session: "b2" });
+  await alice?.append(1, { ...starts, session: "a2" });
+
+  const stop = new AbortController();
+  const care = { nats: { url: nats.url, user: "u", password: "p" }, signal: stop.signal, everyMs: 5 };
+  const kept = forgetOld({ ...care, keepMs: 60_000 });
+  const forgot = forgetOld({ ...care, keepMs: 0 });
+  await until(async () => (await log.reader.bounds()).firstSeq === current, { message: "the old session to go" });
+  stop.abort();
+  await Promise.all([kept, forgot]);
+  expect((await log.reader.bounds()).firstSeq).toBe(current);
+});
