@@ -1,5 +1,5 @@
 import type { SourceName } from "@tapedeck/shared/source";
-import type { Fact, UpstreamReading } from "../upstreams/upstream.ts";
+import type { Fact, Moment, UpstreamReading } from "../upstreams/upstream.ts";
 import type { Book } from "./book.ts";
 import { breather } from "./breather.ts";
 import { type ChannelStore, emptyStore, readBack } from "./channel-store.ts";
@@ -8,7 +8,7 @@ import type { Injections } from "./injections.ts";
 import { momentNow } from "./moment.ts";
 import type { Numbered } from "./numbering.ts";
 import { originalOf } from "./original.ts";
-import { sessionGap, sessionIdentified } from "./own-facts.ts";
+import { lostBetween, sessionIdentified } from "./own-facts.ts";
 import type { LogPast } from "./source-history.ts";
 
 export type Redact = "on" | "off";
@@ -57,6 +57,7 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
     channel: ConnectionChannel,
     store: ChannelStore,
     first: readonly string[],
+    at: Moment,
   ): void {
     const { name, replays } = channel.reading;
     if (store.unfinished !== undefined) {
@@ -64,11 +65,11 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
       const { injected, redacted, observed_at: observedAt = momentNow() } = event;
       book.publish(facts.map((fact, i) => numbers.laterPart(name, part + i, fact, { observedAt, injected, redacted })));
     }
-    const { lastEarlier } = store;
-    if (replays || connection.resumedSeq !== undefined || lastEarlier === undefined || first.includes(lastEarlier))
-      return;
-    const gap = sessionGap(name, "what was said between two connections may be lost");
-    book.publish([book.own(connection.session, gap, momentNow())]);
+    const { lastEarlier, begun } = store;
+    if (replays || !connection.rejoined || begun || history.hasGap(name, at)) return;
+    // Before its first line there may have been others, which are not repeated.
+    if (lastEarlier !== undefined && first.includes(lastEarlier)) return;
+    book.publish([book.own(connection.session, lostBetween(name), at)]);
   }
 
   function number(
@@ -98,6 +99,7 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
         channel,
         channel.store,
         frames.map((frame) => frame.masked(redact).sha),
+        frames[0]?.at ?? momentNow(),
       );
     }
     const { store } = channel;

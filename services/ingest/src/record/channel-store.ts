@@ -3,6 +3,7 @@ import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { ChannelReading, Fact, FrameReader } from "../upstreams/upstream.ts";
 import { type KnownFrames, knownFrames } from "./known-frames.ts";
+import type { LastNumbers } from "./numbering.ts";
 import { recordedSha } from "./original.ts";
 import type { LogPast } from "./source-history.ts";
 
@@ -12,12 +13,20 @@ export type ChannelStore = {
   readonly known: KnownFrames;
   /** SHA-256 of the last frame recorded from an earlier connection; undefined when there is none. */
   readonly lastEarlier: string | undefined;
+  /** Something is recorded from this very connection. */
+  readonly begun: boolean;
   /** The last frame, when only a part of what it tells got into the log. */
   readonly unfinished: { readonly event: Event; readonly part: number; readonly facts: readonly Fact[] } | undefined;
 };
 
 export function emptyStore(channel: ChannelReading): ChannelStore {
-  return { reader: channel.reader(), known: knownFrames(), lastEarlier: undefined, unfinished: undefined };
+  return {
+    reader: channel.reader(),
+    known: knownFrames(),
+    lastEarlier: undefined,
+    begun: false,
+    unfinished: undefined,
+  };
 }
 
 type ReadBack = {
@@ -43,6 +52,7 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   const subjects = [channelFilter(source, channel.name)];
   const until = await options.reader.lastMatch(subjects);
   let lastEarlier: string | undefined;
+  let begun = false;
   let frame: Event[] = [];
   for await (const { event, seq } of options.reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
     if (event.session !== session.id) continue;
@@ -51,8 +61,10 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
       frame = [];
       if (event.original !== undefined) {
         const sha = recordedSha(event.original);
-        if (seq > connectedSeq) known.addOfThis(sha, event.observed_at);
-        else {
+        if (seq > connectedSeq) {
+          known.addOfThis(sha, event.observed_at);
+          begun = true;
+        } else {
           known.addEarlier(sha);
           lastEarlier = sha;
         }
@@ -63,7 +75,7 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   }
   signal.throwIfAborted();
   const unfinished = finish(frameReader, frame);
-  return { reader: frameReader, known, lastEarlier, unfinished };
+  return { reader: frameReader, known, lastEarlier, begun, unfinished };
 }
 
 function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unfinished"] {
@@ -77,4 +89,24 @@ function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unf
   return facts.length > frame.length
     ? { event: first, part: frame.length, facts: facts.slice(frame.length) }
     : undefined;
+}
+
+/** The last numbers of an earlier session's channels, read from the log. */
+export async function lastNumbers(
+  { reader, source, session, signal }: Pick<ReadBack, "reader" | "source" | "session" | "signal">,
+  channels: readonly ChannelReading[],
+): Promise<LastNumbers> {
+  const ordinals: Record<string, number> = {};
+  const frames: Record<string, number> = {};
+  for (const { name } of channels) {
+    const subjects = [channelFilter(source, name)];
+    const until = await reader.lastMatch(subjects);
+    for await (const { event } of reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+      if (event.session !== session.id) continue;
+      ordinals[name] = Number(event.ordinal);
+      frames[name] = Number(event.frame_ordinal);
+    }
+  }
+  signal.throwIfAborted();
+  return { ordinals, frames };
 }

@@ -64,6 +64,8 @@ export type Connection = {
   readonly resumedSeq: number | undefined;
   /** Empty until it is known which session it belongs to. */
   session: string;
+  /** The session was known before: what was said since then and is not repeated is lost. */
+  rejoined: boolean;
   firstFrameAt: Moment | undefined;
   /** How many frames had been looked at when they did not tell the session. */
   undecidedFrames: number;

@@ -30,6 +30,8 @@ export type Numbering = {
   ordinal(channel: string): number;
   /** A new session: every channel but Tapedeck's own starts from 1 again. */
   begin(session: string): void;
+  /** An earlier session goes on, from the last numbers of its channels. */
+  goOn(session: string, last: LastNumbers): void;
   /** All events of one frame; the first carries the original. */
   frame(channel: string, facts: readonly Fact[], original: Event["original"], observed: Observed): Numbered[];
   /** A later event of the channel's last frame. */
@@ -42,6 +44,9 @@ export type Numbering = {
   settle(channel: string): void;
   isSettled(channel: string): boolean;
 };
+
+/** By channel. */
+export type LastNumbers = Pick<Cursor, "ordinals" | "frames">;
 
 export function numbering(source: SourceName, from: Cursor | undefined): Numbering {
   let session = from?.session ?? "";
@@ -91,6 +96,11 @@ export function numbering(source: SourceName, from: Cursor | undefined): Numberi
       session = id;
       ordinals = pick(ordinals, ownChannel);
       frames = pick(frames, ownChannel);
+    },
+    goOn(id, last) {
+      session = id;
+      ordinals = { ...last.ordinals, ...pick(ordinals, ownChannel) };
+      frames = { ...last.frames, ...pick(frames, ownChannel) };
     },
     frame: (channel, facts, original, observed) =>
       facts.map((fact, part) => number(channel, session, part, fact, observed, part === 0 ? original : undefined)),

@@ -101,6 +101,11 @@ export function sessionGap(channel: string, reason: string, dropped: Readonly<Re
   };
 }
 
+/** Of a channel that repeats only a part to a new connection. */
+export function lostBetween(channel: string): Fact {
+  return sessionGap(channel, "what was said between two connections may be lost");
+}
+
 export function controlRequested(
   call: string,
   { method, request, forwarded_method, forwarded_request, who }: ControlCall,

@@ -294,6 +294,33 @@ test("another process on the same port is another session, and ordinals begin ag
   expect(sessions(log).size).toBe(2);
 });
 
+test("an earlier session goes on when its process is met again", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(0, "C1", dialled);
+  for (const text of ["1 one", "2 two"]) await tap.push(10, "C1", frame("a", text));
+  await tap.push(600, "C1", closed());
+  await tap.push(5_000, "C2", dialled);
+  await tap.push(5_001, "C2", frame("a", "9 nine"));
+  await tap.push(5_600, "C2", closed());
+  await tap.push(6_000, "C3", dialled);
+  for (const text of ["1 one", "2 two", "3 three"]) await tap.push(6_001, "C3", frame("a", text));
+  await tap.push(6_500, "C3", frame("a", "4 four"));
+  await tap.crash(8);
+  await tap.push(7_000, "C3", frame("a", "5 five"));
+  await tap.settled();
+  const [first, second] = sessions(log);
+  const of = (session: string | undefined) =>
+    events(log)
+      .filter((event) => event.session === session && event.channel === "a")
+      .map(({ ordinal, original, summary }) => `${ordinal} ${original?.bytes} ${summary}`);
+  expect(of(first)).toEqual(
+    ["one", "two", "three", "four", "five"].map((n, i) => `${i + 1} ${i + 1} ${n} fact ${i + 1}`),
+  );
+  expect(of(second)).toEqual(["1 9 nine fact 1"]);
+  expect(kinds(log).slice(-3)).toEqual(["upstream.connected", "session.ended", "upstream.restored"]);
+});
+
 test("the end of a process ends its session", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);

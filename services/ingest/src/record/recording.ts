@@ -8,6 +8,7 @@ import type { Fact, Moment, UpstreamReading } from "../upstreams/upstream.ts";
 import { openBook } from "./book.ts";
 import { breather } from "./breather.ts";
 import { type ChannelRecordingOptions, channelRecording, type Redact } from "./channel-recording.ts";
+import { lastNumbers } from "./channel-store.ts";
 import { commits } from "./commits.ts";
 import * as connections from "./connection.ts";
 import { type Injections, injections } from "./injections.ts";
@@ -15,8 +16,8 @@ import { compareMoments, momentNow, msBetween } from "./moment.ts";
 import type { Numbered } from "./numbering.ts";
 import { largestFrameBytes } from "./original.ts";
 import * as own from "./own-facts.ts";
-import { matchSession } from "./session-match.ts";
-import type { KnownConnection, LogPast } from "./source-history.ts";
+import { isRepeatOf, matchSession } from "./session-match.ts";
+import type { KnownConnection, KnownSession, LogPast } from "./source-history.ts";
 
 type Connection = connections.Connection;
 type Channel = connections.ConnectionChannel;
@@ -156,8 +157,8 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   }
 
   /** A connection that the recorder before this one knew. */
-  function goOn({ id, address, session, seq }: KnownConnection): Connection {
-    return connectionOf(id, address, session, session === "" ? undefined : seq);
+  function goOn({ id, address, session, rejoined, seq }: KnownConnection): Connection {
+    return { ...connectionOf(id, address, session, session === "" ? undefined : seq), rejoined };
   }
 
   async function frame(connection: Connection, { channel: name, bytes, more }: FramePiece, at: Moment, index: bigint) {
@@ -233,21 +234,14 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     if (connection.session !== "" || firstFrameAt === undefined) return;
     const isHeld = ({ ready, holdBack }: Channel) => !ready && holdBack.state === "holding";
     if (!final && [...channels.values()].some(isHeld)) return;
-    const newest = history.session;
     const isLast = final || msBetween(firstFrameAt, at) >= undecidedMs;
     const frames = [...channels.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
     if (frames === connection.undecidedFrames && !isLast) return;
     connection.undecidedFrames = frames;
-    const redact = newest?.redact ?? redactOfNew;
-    const breathe = breather();
-    for (const frame of [...channels.values()].flatMap(({ waiting }) => waiting)) {
-      frame.masked(redact);
-      await breathe();
-    }
-    const verdict = matchSession(newest, connections.spokenBy(connection, redact), isLast);
+    const verdict = await sessionOf(connection, isLast);
     if (verdict === "wait") return;
     if (verdict === "new") beginSession(connection, at);
-    else rejoin(connection, newest?.id ?? "", at);
+    else await rejoin(connection, verdict, at);
     for (const { name } of reading.channels) {
       const channel = channels.get(name);
       if (channel === undefined || channel.waiting.length === 0) continue;
@@ -258,13 +252,27 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     runPending(connection);
   }
 
+  /** Most often the newest; an earlier one where something was imported in between, or a session was begun in error. */
+  async function sessionOf(connection: Connection, isLast: boolean): Promise<KnownSession | "new" | "wait"> {
+    const breathe = breather();
+    const settings = new Set([history.session?.redact ?? redactOfNew, ...history.sessions.map(({ redact }) => redact)]);
+    for (const redact of settings) {
+      for (const frame of [...connection.channels.values()].flatMap(({ waiting }) => waiting)) {
+        frame.masked(redact);
+        await breathe();
+      }
+      const spoken = connections.spokenBy(connection, redact);
+      const known = history.sessions.find((one) => one.redact === redact && isRepeatOf(one, spoken));
+      if (known !== undefined) return known;
+    }
+    const newest = history.session;
+    const verdict = matchSession(newest, connections.spokenBy(connection, newest?.redact ?? redactOfNew), isLast);
+    return verdict === "same" && newest !== undefined ? newest : verdict === "wait" ? "wait" : "new";
+  }
+
   /** In one group, so that a crash leaves no session without its fingerprints. */
   function beginSession(connection: Connection, at: Moment): void {
-    const before = history.session;
-    const events: Numbered[] = [];
-    if (before?.open) {
-      events.push(book.own(before.id, own.sessionEnded("replaced by another process"), at, history.lastAt));
-    }
+    const events: Numbered[] = endReplaced(at);
     connection.session = ulid();
     numbers.begin(connection.session);
     const start = own.sessionStarted({ labels: hello.labels, redact: redactOfNew });
@@ -277,10 +285,24 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     book.publish(events);
   }
 
-  function rejoin(connection: Connection, session: string, at: Moment): void {
+  async function rejoin(connection: Connection, session: KnownSession, at: Moment): Promise<void> {
+    if (session.id !== numbers.session) {
+      book.publish(endReplaced(at));
+      await writer.reached(writer.appended);
+      numbers.goOn(session.id, await lastNumbers({ reader: log.reader, source, session, signal }, reading.channels));
+    }
     const { id, address } = connection;
-    connection.session = session;
-    book.publish([book.own(session, own.upstreamRestored({ connection: id, address }), at)]);
+    connection.session = session.id;
+    connection.rejoined = true;
+    book.publish([book.own(session.id, own.upstreamRestored({ connection: id, address }), at)]);
+  }
+
+  /** Nobody saw it end: some time after its last event. */
+  function endReplaced(at: Moment): Numbered[] {
+    const { session, lastAt = at } = history;
+    if (!session?.open) return [];
+    const ended = own.sessionEnded("replaced by another process");
+    return [book.own(session.id, ended, compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt)];
   }
 
   function channelEnded({ id, address, session }: Connection, ended: ChannelEnded, at: Moment): number {
@@ -320,9 +342,17 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     runPending(connection);
     const { id, address, session } = connection;
     const lost = book.own(session, own.upstreamLost({ connection: id, address }, closed.reason, inferred), at);
-    const messages = book.publish([lost]);
+    const messages = book.publish([...silences(connection, at), lost]);
     current = undefined;
     return Math.max(messages, endSession(id, closed, at));
+  }
+
+  /** What had spoken before and repeated nothing has been emptied in between, and nobody heard the rest of it. */
+  function silences({ session, rejoined, resumedSeq, channels }: Connection, at: Moment): Numbered[] {
+    if (!rejoined || resumedSeq !== undefined) return [];
+    return reading.channels
+      .filter(({ name, replays }) => !replays && !channels.has(name) && numbers.ordinal(name) > 0)
+      .map(({ name }) => book.own(session, own.lostBetween(name), at));
   }
 
   /** When the tap knows that the process is gone. */
@@ -371,6 +401,7 @@ function connectionOf(id: string, address: string, session: string, resumedSeq: 
     address,
     session,
     resumedSeq,
+    rejoined: false,
     firstFrameAt: undefined,
     undecidedFrames: 0,
     channels: new Map(),

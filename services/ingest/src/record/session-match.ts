@@ -24,16 +24,26 @@ export function matchSession(
   final: boolean,
 ): "same" | "new" | "wait" {
   if (newest === undefined) return "new";
-  let contradicted = false;
-  for (const [channel, { shas, fingerprint, complete }] of spoken) {
-    const known = newest.fingerprints.get(channel);
-    if (known === undefined) continue;
-    // Anywhere in the repeat: its smallest message may differ when an earlier connection saw only a part of it at first.
-    if (shas.has(known)) return "same";
-    if (complete && fingerprint !== undefined) contradicted = true;
-  }
-  if (contradicted) return "new";
+  if (isRepeatOf(newest, spoken)) return "same";
+  const isContradicted = [...spoken].some(
+    ([channel, { fingerprint, complete }]) => complete && fingerprint !== undefined && newest.fingerprints.has(channel),
+  );
+  if (isContradicted) return "new";
   const hasOne = [...spoken.values()].some(({ fingerprint }) => fingerprint !== undefined);
   if (newest.open && newest.fingerprints.size === 0 && !hasOne) return "same";
   return final || newest.fingerprints.size === 0 ? "new" : "wait";
+}
+
+/**
+ * Whether a session's fingerprint is among what was said. Anywhere: what comes first may differ when an earlier
+ * connection saw only a part at first.
+ */
+export function isRepeatOf(
+  { fingerprints }: Pick<KnownFingerprints, "fingerprints">,
+  spoken: ReadonlyMap<string, Spoken>,
+): boolean {
+  return [...spoken].some(([channel, { shas }]) => {
+    const known = fingerprints.get(channel);
+    return known !== undefined && shas.has(known);
+  });
 }

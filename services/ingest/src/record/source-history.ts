@@ -27,6 +27,8 @@ export type KnownConnection = {
   readonly seq: number;
   /** Empty as long as it is not known which session it belongs to. */
   session: string;
+  /** It belongs to a session that was there before it. */
+  rejoined: boolean;
   lost: boolean;
   readonly lostChannels: Set<string>;
 };
@@ -45,7 +47,10 @@ export type KnownCall = {
  */
 export type SourceHistory = {
   readonly known: boolean;
+  /** The one that was begun or gone on with last, open or ended. */
   readonly session: KnownSession | undefined;
+  /** All of them, the newest first. */
+  readonly sessions: readonly KnownSession[];
   readonly connection: KnownConnection | undefined;
   /** Connections before the last one: all that they said is in the log. */
   isOver(connection: string): boolean;
@@ -59,7 +64,8 @@ export type SourceHistory = {
 };
 
 export function sourceHistory(): SourceHistory {
-  let session: KnownSession | undefined;
+  const sessions = new Map<string, KnownSession>();
+  let current: KnownSession | undefined;
   let connection: KnownConnection | undefined;
   let known = false;
   const over = new Set<string>();
@@ -70,7 +76,7 @@ export function sourceHistory(): SourceHistory {
   const observeSession = (event: Event, seq: number) => {
     const detail = event.detail?.$case === "session_detail" ? event.detail.value : undefined;
     if (event.kind === "session.started") {
-      session = {
+      current = {
         id: event.session,
         open: true,
         redact: detail?.redact === "off" ? "off" : "on",
@@ -78,11 +84,17 @@ export function sourceHistory(): SourceHistory {
         described: new Map(),
         afterSeq: seq - 1,
       };
+      sessions.set(event.session, current);
       calls.clear();
       if (connection !== undefined && !connection.lost) connection.session = event.session;
     }
-    if (session === undefined || session.id !== event.session) return;
+    const session = sessions.get(event.session);
+    if (session === undefined) return;
     if (event.kind === "session.ended") session.open = false;
+    if (event.kind === "session.erased") {
+      sessions.delete(session.id);
+      if (current === session) current = undefined;
+    }
     if (detail === undefined) return;
     if (event.kind === "session.identified") {
       session.fingerprints.set(detail.fingerprint_channel, Buffer.from(detail.fingerprint_sha256).toString("hex"));
@@ -97,13 +109,15 @@ export function sourceHistory(): SourceHistory {
     const { connection: id, address, channel } = event.detail.value;
     if (event.kind === "upstream.connected") {
       if (connection !== undefined) over.add(connection.id);
-      connection = { id, address, seq, session: "", lost: false, lostChannels: new Set() };
+      connection = { id, address, seq, session: "", rejoined: false, lost: false, lostChannels: new Set() };
       return;
     }
     if (connection?.id !== id) return;
     if (event.kind === "upstream.restored") {
       connection.session = event.session;
-      if (session?.id === event.session) session.open = true;
+      connection.rejoined = true;
+      current = sessions.get(event.session) ?? current;
+      if (current?.id === event.session) current.open = true;
     }
     if (event.kind === "upstream.lost" && channel === "") connection.lost = true;
     if (event.kind === "upstream.lost" && channel !== "") connection.lostChannels.add(channel);
@@ -114,7 +128,10 @@ export function sourceHistory(): SourceHistory {
       return known;
     },
     get session() {
-      return session;
+      return current;
+    },
+    get sessions() {
+      return [...sessions.values()].reverse();
     },
     get connection() {
       return connection;
