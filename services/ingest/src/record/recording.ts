@@ -3,12 +3,9 @@ import type { ChannelEnded, Closed, Described, Dropped, Hello, Item } from "@tap
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogWriter, Published } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
-import { ulid } from "ulid";
 import type { Fact, Moment, UpstreamReading } from "../upstreams/upstream.ts";
 import { openBook } from "./book.ts";
-import { breather } from "./breather.ts";
-import { type ChannelRecordingOptions, channelRecording, type Redact } from "./channel-recording.ts";
-import { lastNumbers } from "./channel-store.ts";
+import { type ChannelRecordingOptions, channelRecording } from "./channel-recording.ts";
 import { commits } from "./commits.ts";
 import * as connections from "./connection.ts";
 import { type Injections, injections } from "./injections.ts";
@@ -16,8 +13,8 @@ import { compareMoments, momentNow, msBetween } from "./moment.ts";
 import type { Numbered } from "./numbering.ts";
 import { largestFrameBytes } from "./original.ts";
 import * as own from "./own-facts.ts";
-import { isRepeatOf, matchSession } from "./session-match.ts";
-import type { KnownConnection, KnownSession, LogPast } from "./source-history.ts";
+import { openSessions } from "./sessions.ts";
+import type { KnownConnection, LogPast } from "./source-history.ts";
 
 type Connection = connections.Connection;
 type Channel = connections.ConnectionChannel;
@@ -93,7 +90,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     ...{ book, source, reading, signal, frameBytes, onFrame },
     ...{ reader: log.reader, injections: injected },
   });
-  const redactOfNew: Redact = hello.redact === "off" ? "off" : "on";
+  const sessions = openSessions({ ...{ book, source, reading, hello, signal }, reader: log.reader });
   let lastIndex = 0n;
   let current: Connection | undefined;
 
@@ -117,7 +114,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const done = (messages = 0) => items.finished(index, messages);
     if (what === undefined || isMemoryLost(what) || history.isOver(id)) return done();
     if (history.connection?.id === id && history.connection.lost) {
-      return done(what.$case === "closed" ? endSession(id, what.value, at) : 0);
+      return done(what.$case === "closed" ? sessions.processEnded(id, what.value, at) : 0);
     }
     if (id !== "" && current?.id !== id) {
       if (history.connection?.id === id) current = goOn(history.connection);
@@ -224,7 +221,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     channel: Channel,
     frames: readonly connections.HeldFrame[],
   ): Promise<void> {
-    const messages = await recordFrames(connection, channel, frames, history.session?.redact ?? redactOfNew);
+    const messages = await recordFrames(connection, channel, frames, sessions.redact());
     for (const index of frames.flatMap(({ indexes }) => indexes)) items.finished(index, messages);
   }
 
@@ -238,10 +235,10 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const frames = [...channels.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
     if (frames === connection.undecidedFrames && !isLast) return;
     connection.undecidedFrames = frames;
-    const verdict = await sessionOf(connection, isLast);
+    const verdict = await sessions.find(connection, isLast);
     if (verdict === "wait") return;
-    if (verdict === "new") beginSession(connection, at);
-    else await rejoin(connection, verdict, at);
+    if (verdict === "new") sessions.begin(connection, at);
+    else await sessions.rejoin(connection, verdict, at);
     for (const { name } of reading.channels) {
       const channel = channels.get(name);
       if (channel === undefined || channel.waiting.length === 0) continue;
@@ -250,59 +247,6 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
       await record(connection, channel, waiting);
     }
     runPending(connection);
-  }
-
-  /** Most often the newest; an earlier one where something was imported in between, or a session was begun in error. */
-  async function sessionOf(connection: Connection, isLast: boolean): Promise<KnownSession | "new" | "wait"> {
-    const breathe = breather();
-    const settings = new Set([history.session?.redact ?? redactOfNew, ...history.sessions.map(({ redact }) => redact)]);
-    for (const redact of settings) {
-      for (const frame of [...connection.channels.values()].flatMap(({ waiting }) => waiting)) {
-        frame.masked(redact);
-        await breathe();
-      }
-      const spoken = connections.spokenBy(connection, redact);
-      const known = history.sessions.find((one) => one.redact === redact && isRepeatOf(one, spoken));
-      if (known !== undefined) return known;
-    }
-    const newest = history.session;
-    const verdict = matchSession(newest, connections.spokenBy(connection, newest?.redact ?? redactOfNew), isLast);
-    return verdict === "same" && newest !== undefined ? newest : verdict === "wait" ? "wait" : "new";
-  }
-
-  /** In one group, so that a crash leaves no session without its fingerprints. */
-  function beginSession(connection: Connection, at: Moment): void {
-    const events: Numbered[] = endReplaced(at);
-    connection.session = ulid();
-    numbers.begin(connection.session);
-    const start = own.sessionStarted({ labels: hello.labels, redact: redactOfNew });
-    events.push(book.own(connection.session, start, at));
-    for (const [name, { waiting }] of connection.channels) {
-      const fingerprint = connections.fingerprintOf(waiting, redactOfNew);
-      if (fingerprint === undefined) continue;
-      events.push(book.own(connection.session, own.sessionIdentified(name, fingerprint), at));
-    }
-    book.publish(events);
-  }
-
-  async function rejoin(connection: Connection, session: KnownSession, at: Moment): Promise<void> {
-    if (session.id !== numbers.session) {
-      book.publish(endReplaced(at));
-      await writer.reached(writer.appended);
-      numbers.goOn(session.id, await lastNumbers({ reader: log.reader, source, session, signal }, reading.channels));
-    }
-    const { id, address } = connection;
-    connection.session = session.id;
-    connection.rejoined = true;
-    book.publish([book.own(session.id, own.upstreamRestored({ connection: id, address }), at)]);
-  }
-
-  /** Nobody saw it end: some time after its last event. */
-  function endReplaced(at: Moment): Numbered[] {
-    const { session, lastAt = at } = history;
-    if (!session?.open) return [];
-    const ended = own.sessionEnded("replaced by another process");
-    return [book.own(session.id, ended, compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt)];
   }
 
   function channelEnded({ id, address, session }: Connection, ended: ChannelEnded, at: Moment): number {
@@ -344,7 +288,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const lost = book.own(session, own.upstreamLost({ connection: id, address }, closed.reason, inferred), at);
     const messages = book.publish([...silences(connection, at), lost]);
     current = undefined;
-    return Math.max(messages, endSession(id, closed, at));
+    return Math.max(messages, sessions.processEnded(id, closed, at));
   }
 
   /** What had spoken before and repeated nothing has been emptied in between, and nobody heard the rest of it. */
@@ -353,14 +297,6 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     return reading.channels
       .filter(({ name, replays }) => !replays && !channels.has(name) && numbers.ordinal(name) > 0)
       .map(({ name }) => book.own(session, own.lostBetween(name), at));
-  }
-
-  /** When the tap knows that the process is gone. */
-  function endSession(connection: string, { process_ended, exit_code }: Closed, at: Moment): number {
-    const { session, connection: last } = history;
-    if (!process_ended || !session?.open || last?.id !== connection || last.session !== session.id) return 0;
-    const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
-    return book.publish([book.own(session.id, own.sessionEnded(reason), at)]);
   }
 
   const recording: Recording = {

@@ -1,0 +1,101 @@
+import type { Closed, Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { SourceName } from "@tapedeck/shared/source";
+import { ulid } from "ulid";
+import type { Moment, UpstreamReading } from "../upstreams/upstream.ts";
+import type { Book } from "./book.ts";
+import { breather } from "./breather.ts";
+import { lastNumbers } from "./channel-store.ts";
+import { type Connection, fingerprintOf, spokenBy } from "./connection.ts";
+import { compareMoments } from "./moment.ts";
+import type { Numbered } from "./numbering.ts";
+import * as own from "./own-facts.ts";
+import { isRepeatOf, matchSession } from "./session-match.ts";
+import type { KnownSession, LogPast } from "./source-history.ts";
+
+export type SessionsOptions = {
+  readonly book: Book;
+  readonly reader: LogPast;
+  readonly source: SourceName;
+  readonly reading: UpstreamReading;
+  readonly hello: Hello;
+  readonly signal: AbortSignal;
+};
+
+/** Which session a connection belongs to, and how sessions begin, go on and end. */
+export type Sessions = {
+  /** Whether secrets are masked in the session that is recorded now, or in the next one. */
+  redact(): "on" | "off";
+  find(connection: Connection, isLast: boolean): Promise<KnownSession | "new" | "wait">;
+  begin(connection: Connection, at: Moment): void;
+  rejoin(connection: Connection, session: KnownSession, at: Moment): Promise<void>;
+  /** Gives how many messages have been added when the end is recorded; 0 when there is none. */
+  processEnded(connection: string, closed: Closed, at: Moment): number;
+};
+
+export function openSessions({ book, reader, source, reading, hello, signal }: SessionsOptions): Sessions {
+  const { history, numbers, writer } = book;
+  const redactOfNew = hello.redact === "off" ? "off" : "on";
+
+  /** Most often the newest; an earlier one where something was imported in between, or a session was begun in error. */
+  async function find(connection: Connection, isLast: boolean): Promise<KnownSession | "new" | "wait"> {
+    const breathe = breather();
+    const settings = new Set([history.session?.redact ?? redactOfNew, ...history.sessions.map(({ redact }) => redact)]);
+    for (const redact of settings) {
+      for (const frame of [...connection.channels.values()].flatMap(({ waiting }) => waiting)) {
+        frame.masked(redact);
+        await breathe();
+      }
+      const spoken = spokenBy(connection, redact);
+      const known = history.sessions.find((one) => one.redact === redact && isRepeatOf(one, spoken));
+      if (known !== undefined) return known;
+    }
+    const newest = history.session;
+    const verdict = matchSession(newest, spokenBy(connection, newest?.redact ?? redactOfNew), isLast);
+    return verdict === "same" && newest !== undefined ? newest : verdict === "wait" ? "wait" : "new";
+  }
+
+  /** In one group, so that a crash leaves no session without its fingerprints. */
+  function begin(connection: Connection, at: Moment): void {
+    const events: Numbered[] = endReplaced(at);
+    connection.session = ulid();
+    numbers.begin(connection.session);
+    const start = own.sessionStarted({ labels: hello.labels, redact: redactOfNew });
+    events.push(book.own(connection.session, start, at));
+    for (const [name, { waiting }] of connection.channels) {
+      const fingerprint = fingerprintOf(waiting, redactOfNew);
+      if (fingerprint === undefined) continue;
+      events.push(book.own(connection.session, own.sessionIdentified(name, fingerprint), at));
+    }
+    book.publish(events);
+  }
+
+  async function rejoin(connection: Connection, session: KnownSession, at: Moment): Promise<void> {
+    if (session.id !== numbers.session) {
+      book.publish(endReplaced(at));
+      await writer.reached(writer.appended);
+      numbers.goOn(session.id, await lastNumbers({ reader, source, session, signal }, reading.channels));
+    }
+    const { id, address } = connection;
+    connection.session = session.id;
+    connection.rejoined = true;
+    book.publish([book.own(session.id, own.upstreamRestored({ connection: id, address }), at)]);
+  }
+
+  /** Nobody saw it end: some time after its last event. */
+  function endReplaced(at: Moment): Numbered[] {
+    const { session, lastAt = at } = history;
+    if (!session?.open) return [];
+    const ended = own.sessionEnded("replaced by another process");
+    return [book.own(session.id, ended, compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt)];
+  }
+
+  /** When the tap knows that the process is gone. */
+  function processEnded(connection: string, { process_ended, exit_code }: Closed, at: Moment): number {
+    const { session, connection: last } = history;
+    if (!process_ended || !session?.open || last?.id !== connection || last.session !== session.id) return 0;
+    const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
+    return book.publish([book.own(session.id, own.sessionEnded(reason), at)]);
+  }
+
+  return { redact: () => history.session?.redact ?? redactOfNew, find, begin, rejoin, processEnded };
+}
