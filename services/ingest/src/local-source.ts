@@ -55,6 +55,9 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
   async function ours(signal: AbortSignal): Promise<Lease | undefined> {
     const waits = backoff(100, 2_000);
     const store = await options.store(signal);
+    if (store !== undefined && config.standby && state !== "tapping") state = "standby";
+    // After an outage whoever has the upstream's connection comes first.
+    if (config.standby && state !== "tapping") await store?.leases.freed(source, signal);
     while (store !== undefined && !signal.aborted) {
       try {
         const lease = await store.leases.take(source, id.tap);

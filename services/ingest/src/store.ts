@@ -19,7 +19,7 @@ export async function openStore(
   logger: Logger,
   signal: AbortSignal,
 ): Promise<OpenStore | undefined> {
-  const waits = backoff(100, 2_000);
+  const waits = backoff(100, 500);
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     try {
       return await connectStore(settings, ingest, logger);
