@@ -4,7 +4,7 @@ import type { LogWriter, Published } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import type { Fact, Moment } from "../upstreams/upstream.ts";
-import { type Numbered, type Numbering, numbering, ownChannel } from "./numbering.ts";
+import { type Numbered, type Numbering, numbering } from "./numbering.ts";
 import { sourceAdded } from "./own-facts.ts";
 import { type LogPast, loadHistory, type SourceHistory } from "./source-history.ts";
 import { openWriter, type SourceWriter } from "./writer.ts";
@@ -68,5 +68,3 @@ export async function openBook({ log, source, hello, signal, ...told }: BookOpti
     [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
   };
 }
-
-export { ownChannel };
