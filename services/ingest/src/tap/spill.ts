@@ -26,7 +26,8 @@ export type SpillOptions = {
 
 /**
  * The ordered, acknowledged store between a tap and who records it: items in memory, past a bound in files, past
- * another bound dropped and counted. Holds each item until it is committed.
+ * another bound dropped and counted. Holds each item until it is committed. The oldest go to disk first, so that a crash
+ * takes the newest, which the upstream then repeats behind what is left, in order.
  */
 export type Spill = AsyncDisposable & {
   readonly hello: () => TapIdentity;
@@ -73,7 +74,6 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   let writer: SegmentWriter | undefined;
   let hasFolder = false;
   let inMemory = 0;
-  let toDisk = false;
   let droppedCount = 0n;
   let committed = found?.committed ?? 0n;
   let nextIndex = (segments.at(-1)?.last ?? committed) + 1n;
@@ -124,13 +124,27 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     else segments.splice(segments.findLastIndex(({ first }) => first < segment.first) + 1, 0, segment);
   }
 
-  /** To disk when memory is full, and back when half of it is free again. */
+  /** False when there is no room for it. */
   function store(item: Item, bytes: number): boolean {
-    toDisk = !fitsInMemory(bytes);
-    if (!toDisk) {
-      keepInMemory(item, bytes);
-      return true;
+    if (!makeRoom(bytes)) return false;
+    if (fitsInMemory(bytes)) keepInMemory(item, bytes);
+    else return moveToDisk(item, bytes);
+    return true;
+  }
+
+  /** Moves the oldest items to disk until memory has that much room, or is empty for what is larger than all of it. */
+  function makeRoom(bytes: number): boolean {
+    for (const [index, held] of memory) {
+      if (fitsInMemory(bytes)) return true;
+      if (!moveToDisk(held.item, held.bytes)) return false;
+      memory.delete(index);
+      inMemory -= held.bytes;
     }
+    return fitsInMemory(bytes) || diskUsed() + bytes <= diskBytes;
+  }
+
+  /** False when the disk is full, or our part of it. */
+  function moveToDisk(item: Item, bytes: number): boolean {
     if (diskUsed() + bytes > diskBytes) return false;
     try {
       writeToDisk(item);
@@ -153,12 +167,13 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     return index;
   }
 
-  function hasRoom(bytes: number): boolean {
-    return fitsInMemory(bytes) || diskUsed() + bytes <= diskBytes;
+  function fitsInMemory(bytes: number): boolean {
+    return inMemory + bytes <= memoryBytes;
   }
 
-  function fitsInMemory(bytes: number): boolean {
-    return inMemory + bytes <= memoryBytes && !(toDisk && inMemory > memoryBytes / 2);
+  /** So much that it is worth saying what was dropped: more would soon follow otherwise. */
+  function hasFreed(): boolean {
+    return inMemory <= memoryBytes / 2 || diskUsed() + overheadBytes <= diskBytes;
   }
 
   function rememberDrop(item: TapItem, channel: string, bytes: number): void {
@@ -248,7 +263,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     for (const segment of done) removeSegment(segment);
     segments.splice(0, done.length);
     if (done.length > 0) claim();
-    if (dropped.size > 0 && hasRoom(0)) tellDrops();
+    if (dropped.size > 0 && hasFreed()) tellDrops();
     bump();
   }
 
@@ -267,7 +282,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     append: (item) => {
       const frame = item.what?.$case === "frame" ? item.what.value : undefined;
       const bytes = sizeOf(item);
-      if (frame !== undefined && !hasRoom(bytes)) {
+      if (frame !== undefined && !makeRoom(bytes)) {
         rememberDrop(item, frame.channel, frame.bytes.length);
         return undefined;
       }
