@@ -4,6 +4,7 @@ import { type SourceName, sourceParts } from "../source.ts";
 export const streamName = "TAPEDECK";
 
 const root = "tapedeck.v1";
+const observedRoot = "tapedeck.observed";
 
 /** Subject of one event: tapedeck.v1.<workspace>.<developer>.<project>.<upstream>.<channel>.<kind noun>. */
 export function eventSubject(source: SourceName, channel: string, kind: string): string {
@@ -32,6 +33,14 @@ export function controlSubject(source: SourceName): string {
   const { workspace, developer, project, upstream } = sourceParts(source);
   return `tapedeck.control.${workspace}.${developer}.${project}.${upstream}`;
 }
+
+/** Where record tells what a source's upstream answered about itself (core NATS message, not in the stream). */
+export function observedSubject(source: SourceName): string {
+  const { workspace, developer, project, upstream } = sourceParts(source);
+  return `${observedRoot}.${workspace}.${developer}.${project}.${upstream}`;
+}
+
+export const everyObservedSubject = `${observedRoot}.>`;
 
 function sourceSubject(source: SourceName): string {
   const { workspace, developer, project, upstream } = sourceParts(source);

@@ -13,6 +13,7 @@ import type { Upstream, UpstreamReading } from "../upstreams/upstream.ts";
 import { breather } from "./breather.ts";
 import type { Leases } from "./lease.ts";
 import { momentNow, momentOfMs, msBetween, msOfMoment } from "./moment.ts";
+import { observedTeller } from "./observed.ts";
 import { openRecording, type Recording, type RecordingWatch } from "./recording.ts";
 import { type Responses, responses } from "./responses.ts";
 import type { LogPast } from "./source-history.ts";
@@ -128,7 +129,7 @@ export function recorder(options: RecorderOptions): Recorder {
     const over = new AbortController();
     const live = AbortSignal.any([signal, over.signal]);
     const { log, frameBytes } = store;
-    const watch = options.watch?.(source) ?? {};
+    const watch = { ...options.watch?.(source), observed: observedTeller(store.nats) };
     await using recording = await openRecording({ log, source, reading, hello, signal: live, watch, frameBytes }).catch(
       (cause: unknown) => {
         throw signal.aborted ? notReady("recording was stopped") : cause;

@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { ChannelEnded, Closed, Described, Dropped, Hello, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogWriter, Published } from "@tapedeck/shared/log/log";
@@ -10,8 +11,8 @@ import { commits } from "./commits.ts";
 import * as connections from "./connection.ts";
 import { type Injections, injections } from "./injections.ts";
 import { compareMoments, momentNow, msBetween } from "./moment.ts";
-import type { Numbered } from "./numbering.ts";
-import { largestFrameBytes } from "./original.ts";
+import { type Numbered, ownChannel } from "./numbering.ts";
+import { bufferOf, largestFrameBytes } from "./original.ts";
 import * as own from "./own-facts.ts";
 import { openSessions } from "./sessions.ts";
 import type { KnownConnection, LogPast } from "./source-history.ts";
@@ -39,6 +40,8 @@ export type RecordingWatch = {
   readonly published?: (messages: number) => void;
   readonly trouble?: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
   readonly unknownChannel?: (channel: string) => void;
+  /** The upstream's answer about its state, recorded or not, once all that came before it is in the log. */
+  readonly observed?: (observed: Observed) => void;
 };
 
 /**
@@ -131,7 +134,10 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
         await release(connection, what.value.channel, at);
         return whenDecided(connection, () => done(channelEnded(connection, what.value, at)));
       case "described":
-        return whenDecided(connection, () => done(described(connection, what.value, at)));
+        return whenDecided(connection, () => {
+          done(described(connection, what.value, at));
+          observe(connection, what.value, at);
+        });
       case "dropped":
         return whenDecided(connection, () => done(gap(what.value, at)));
       case "closed":
@@ -265,6 +271,19 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     if (resumedSeq !== undefined && before?.at !== undefined && compareMoments(at, before.at) <= 0) return 0;
     if (before !== undefined && !reading.describedDiffers(channel, before.state, state)) return 0;
     return book.publish([book.own(session, own.sessionDescribed(channel, state), at)]);
+  }
+
+  function observe({ session, channels }: Connection, { channel, state }: Described, at: Moment): void {
+    // What is held back came before the answer and has no ordinal yet.
+    const isHeld = [...channels.values()].some(({ holdBack }) => holdBack.state === "holding");
+    if (watch.observed === undefined || session === "" || isHeld) return;
+    const names = [...reading.channels.map(({ name }) => name), ownChannel];
+    const ordinals = Object.fromEntries(names.map((name) => [name, BigInt(numbers.ordinal(name))]));
+    const observed = { source, session, channel, state: bufferOf(state), ordinals, observed_at: at };
+    writer.reached(writer.appended).then(
+      () => watch.observed?.(observed),
+      () => {}, // writing has ended, which is told elsewhere
+    );
   }
 
   function gap({ channel, count, bytes, reason }: Dropped, at: Moment): number {
