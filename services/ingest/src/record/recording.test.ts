@@ -270,6 +270,25 @@ describe("a connection to the same process", () => {
       ),
     ).toEqual(["part"]);
   });
+
+  test("says so too when its first lines, or all lines since, came while nobody listened", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    const connect = async (ms: number, connection: string, ...lines: string[]) => {
+      await tap.push(ms, connection, dialled);
+      await tap.push(ms + 1, connection, frame("a", "1 one"));
+      for (const line of lines) await tap.push(ms + 300, connection, frame("part", line));
+      await tap.push(ms + 600, connection, closed());
+      await tap.settled();
+      return kinds(log).filter((kind) => kind === "session.gap").length;
+    };
+    expect(await connect(0, "C1")).toBe(0);
+    expect(await connect(1_000, "C2")).toBe(0);
+    expect(await connect(2_000, "C3", "2 two")).toBe(1);
+    expect(await connect(3_000, "C4", "2 two", "3 three")).toBe(1);
+    expect(await connect(4_000, "C5")).toBe(2);
+    expect(texts(log, "part")).toEqual(["2 two", "3 three"]);
+  });
 });
 
 test("another process on the same port is another session, and ordinals begin again", async () => {
