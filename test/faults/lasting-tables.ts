@@ -1,0 +1,74 @@
+import type { SourceName } from "@tapedeck/shared/source";
+import { Client } from "pg";
+
+const tables = [
+  "sources",
+  "sessions",
+  "events",
+  "operations",
+  "loops",
+  "build_times",
+  "skaffold_artifacts",
+  "skaffold_phases",
+  "skaffold_resources",
+  "skaffold_ports",
+  "skaffold_debug_containers",
+] as const;
+
+/** What tells when Tapedeck saw or recorded something, or where it stands in the log. */
+const aside: Readonly<Record<string, readonly string[]>> = {
+  "*": ["position", "start_position", "end_position", "first_position", "last_position", "recorded_at", "observed_at"],
+  // Ends with what Tapedeck itself said last.
+  sources: ["last_event_at", "last_event_ns", "address"],
+  sessions: ["started_at", "started_ns", "ended_at", "ended_ns"],
+};
+
+export type TableRows = Readonly<Record<string, readonly string[]>>;
+
+/**
+ * What must be the same in the tables whatever was killed, for one source, as sorted texts. Sessions count only as the
+ * how manieth; what Tapedeck itself says (channel "tapedeck") is left out, and so is a channel that may have gaps.
+ */
+export async function lastingTables(
+  url: string,
+  source: SourceName,
+  { lossyChannel = "", sampled = [] }: { readonly lossyChannel?: string; readonly sampled?: readonly string[] } = {},
+): Promise<TableRows> {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    const { rows: sessions } = await client.query<{ session: string }>(
+      "select session from tapedeck.sessions where source = $1 order by start_position",
+      [source],
+    );
+    const found: Record<string, readonly string[]> = {};
+    for (const table of tables) {
+      const { rows } = await client.query<Record<string, unknown>>(
+        table === "events"
+          ? "select * from tapedeck.events where source = $1 and channel <> 'tapedeck' and channel <> $2"
+          : `select * from tapedeck.${table} where source = $1 and $2 = $2`,
+        [source, lossyChannel],
+      );
+      found[table] = rows.map((row) => lastingText(table, row, source, sessions, sampled)).sort();
+    }
+    return found;
+  } finally {
+    await client.end();
+  }
+}
+
+function lastingText(
+  table: string,
+  row: Readonly<Record<string, unknown>>,
+  source: string,
+  sessions: readonly { readonly session: string }[],
+  sampled: readonly string[],
+): string {
+  const out = [...(aside["*"] ?? []), ...(aside[table] ?? []), ...sampled];
+  const text = JSON.stringify(row, (name, value) => (out.includes(name) ? undefined : (value as unknown)));
+  const developer = source.split("/")[1] ?? "";
+  return sessions
+    .reduce((all, { session }, index) => all.replaceAll(session, `session ${index}`), text)
+    .replaceAll(source, "the source")
+    .replaceAll(`"${developer}"`, '"the developer"');
+}

@@ -1,0 +1,34 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
+import { until } from "@tapedeck/shared/testing/until";
+import { inject } from "vitest";
+
+export type OwnPostgres = AsyncDisposable & {
+  /** Connection string of its database; stays the same over restarts. */
+  readonly url: string;
+  /** SIGKILL of the server and so of all its processes; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** On the same port and data; resolves when it accepts connections. */
+  start(): Promise<void>;
+};
+
+/** A Postgres as in production (fsync) that belongs to the caller alone. */
+export async function startOwnPostgres(): Promise<OwnPostgres> {
+  const dataDir = join(inject("serversFolder"), `postgres-${randomBytes(6).toString("hex")}`);
+  let server: Postgres = await startPostgres({ dataDir, port: 0, persistent: false });
+  const { port } = server;
+  await server.ensureDatabase("tapedeck");
+  return {
+    url: server.url("tapedeck"),
+    kill: async () => {
+      await server.kill("SIGKILL");
+    },
+    start: async () => {
+      server = await until(() => startPostgres({ dataDir, port, persistent: false }), {
+        message: "Postgres to start again",
+      });
+    },
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+}

@@ -1,0 +1,101 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { inject } from "vitest";
+import { type OwnPostgres, startOwnPostgres } from "./own-postgres.ts";
+import { type ServiceName, type ServiceProcess, startServiceProcess } from "./service-process.ts";
+
+export const parts = ["ingest", "query", "gateway", "nats", "postgres"] as const;
+export type Part = (typeof parts)[number];
+
+export type ProcessSource = {
+  readonly developer: string;
+  readonly project: string;
+  readonly address: string;
+  readonly standby?: boolean;
+};
+
+/** All of Tapedeck as it runs on one machine: five processes on ports that stay theirs. */
+export type Processes = AsyncDisposable & {
+  /** Gateway, "host:port". */
+  readonly grpc: string;
+  readonly http: string;
+  /** Connection string. */
+  readonly database: string;
+  readonly services: Readonly<Record<ServiceName, ServiceProcess>>;
+  /** The test's own look at the log, beside everybody. */
+  readonly log: LogReader;
+  /** SIGKILL, and started again as a supervisor would; resolves when it is ready. */
+  kill(part: Part): Promise<void>;
+};
+
+export async function startProcesses(
+  sources: readonly ProcessSource[],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Processes> {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startTestNats({ syncAlways: true }));
+  const postgres: OwnPostgres = stack.use(await startOwnPostgres());
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_POSTGRES_URL: postgres.url,
+    TAPEDECK_SERVICES_KEY: "test-key",
+    TAPEDECK_SOURCES: JSON.stringify(sources),
+    TAPEDECK_QUERY_TEXT_ROWS: "true",
+    TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
+    ...settings,
+  };
+  const ingest = stack.use(await startServiceProcess("ingest", env));
+  const query = stack.use(await startServiceProcess("query", env));
+  const behind = {
+    TAPEDECK_QUERY_ADDRESS: query.addresses.grpc ?? "",
+    TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
+  };
+  const gateway = stack.use(await startServiceProcess("gateway", { ...env, ...behind }));
+  const services = { ingest, query, gateway };
+  const log = stack.use(await openTestLog(nats.url));
+  const owned = stack.move();
+  return {
+    grpc: gateway.addresses.grpc ?? "",
+    http: gateway.addresses.http ?? "",
+    database: postgres.url,
+    services,
+    log: log.reader,
+    async kill(part) {
+      if (part === "postgres") {
+        await postgres.kill();
+        await postgres.start();
+      } else if (part === "nats") {
+        await nats.kill();
+        await until(() => nats.restart().then(() => true), { message: "nats-server to start again" });
+      } else {
+        await services[part].kill();
+        await services[part].start();
+      }
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Where one ingest keeps what it could not record yet; it goes with the run's servers. */
+export function spillFolder(): Promise<string> {
+  return mkdtemp(join(inject("serversFolder"), "spill-"));
+}
+
+/** The log over a connection that lives through kills of the server. */
+export async function openTestLog(url: string) {
+  const nats = await connect({ servers: url, maxReconnectAttempts: -1, reconnectTimeWait: 50, reconnectJitter: 20 });
+  const log = await openLog(nats, { syncKnown: true });
+  return {
+    reader: log.reader,
+    writer: log.writer,
+    [Symbol.asyncDispose]: async () => {
+      await log[Symbol.asyncDispose]();
+      await nats.close();
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import { sourceFilter } from "@tapedeck/shared/log/subjects";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+
+export const skaffoldSource = (developer: string, project = "shop"): SourceName =>
+  sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
+
+/** All that the log has of a source, read on from where the last question ended. Rejects while the log is away. */
+export function sourceEvents(log: LogReader, source: SourceName): () => Promise<readonly Recorded[]> {
+  const seen: Recorded[] = [];
+  const subjects = [sourceFilter(source)];
+  return async () => {
+    const last = await log.lastMatch(subjects);
+    const afterSeq = seen.at(-1)?.seq ?? 0;
+    if (last > afterSeq) {
+      const signal = AbortSignal.timeout(30_000);
+      for await (const recorded of log.history({ afterSeq, subjects }, last, signal)) seen.push(recorded);
+    }
+    return seen;
+  };
+}
+
+/** Sessions in their order, by id. */
+export function sessionsOf(events: readonly Recorded[]): string[] {
+  return events.flatMap(({ event }) => (event.kind === "session.started" ? [event.session] : []));
+}
+
+/** The verbatim frames of a channel, as text to compare. */
+export function framesOf(events: readonly Recorded[], channel: string, session?: string): string[] {
+  return events.flatMap(({ event }) =>
+    event.channel === channel && event.part === 0 && (session === undefined || event.session === session)
+      ? [event.original?.bytes.toString("base64") ?? ""]
+      : [],
+  );
+}
+
+/**
+ * What must be the same whatever was killed: every event of an upstream's own channel with all its fields. Aside: which
+ * session (only the how manieth counts), when Tapedeck saw it, and where it stands in the log.
+ */
+export function lasting(events: readonly Recorded[], channel: string): readonly object[] {
+  const sessions = sessionsOf(events);
+  return events
+    .filter(({ event }) => event.channel === channel)
+    .map(({ event: { id: _id, source: _source, observed_at: _at, session, ...fields } }) => ({
+      session: sessions.indexOf(session),
+      ...fields,
+    }));
+}
+
+/** Ordinals of each session's channels (of "tapedeck": of the source) count 1, 2, 3 … without holes. */
+export function holes(events: readonly Recorded[]): string[] {
+  const last = new Map<string, bigint>();
+  return events.flatMap(({ event: { session, channel, ordinal, id } }) => {
+    const key = channel === "tapedeck" ? channel : `${session}.${channel}`;
+    const expected = (last.get(key) ?? 0n) + 1n;
+    last.set(key, ordinal);
+    return ordinal === expected ? [] : [`${id}, expected ${expected}`];
+  });
+}
+
+export function kindsOf(events: readonly Recorded[]): string[] {
+  return events.flatMap(({ event }) => (event.channel === "tapedeck" ? [event.kind] : []));
+}
+
+export function gapsOf(events: readonly Recorded[], channel: string): readonly Event[] {
+  return events.flatMap(({ event }) =>
+    event.detail?.$case === "gap" && event.detail.value.channel === channel ? [event] : [],
+  );
+}

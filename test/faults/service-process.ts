@@ -1,0 +1,108 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { until } from "@tapedeck/shared/testing/until";
+
+export type ServiceName = "ingest" | "query" | "gateway";
+
+/** A service in a process of its own, to be killed and started again. */
+export type ServiceProcess = AsyncDisposable & {
+  readonly pid: number;
+  /** What listens where, "host:port" by name; the same after every start. */
+  readonly addresses: Readonly<Record<string, string>>;
+  /** Lines of its log so far, of all its lives. */
+  readonly logged: readonly string[];
+  /** SIGKILL; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** Starts it again on the ports that it had; resolves when it says that it is ready. */
+  start(): Promise<void>;
+};
+
+const { resolve } = createRequire(import.meta.url);
+
+/** By what `addresses` calls them; at the first start the kernel chooses. */
+const ports: Readonly<Record<ServiceName, readonly string[]>> = {
+  ingest: ["grpc", "health"],
+  query: ["grpc", "health"],
+  gateway: ["grpc", "http"],
+};
+
+const keptLines = 2_000;
+
+type Ready = { readonly type: string; readonly message?: string; readonly addresses?: Record<string, string> };
+
+export async function startServiceProcess(
+  name: ServiceName,
+  env: Readonly<Record<string, string>>,
+): Promise<ServiceProcess> {
+  const logged: string[] = [];
+  let addresses: Readonly<Record<string, string>> = {};
+  let child: ChildProcess | undefined;
+
+  async function launch(): Promise<void> {
+    const started = fork(resolve(`@tapedeck/${name}/main`), {
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env, ...portSettings() },
+    });
+    child = started;
+    keep(started);
+    const [message] = (await Promise.race([
+      once(started, "message"),
+      once(started, "exit").then((exit) => [{ type: "exited", message: exit.join() }]),
+    ])) as [Ready];
+    if (message.type === "ready") addresses = message.addresses ?? {};
+    else {
+      await gone(started);
+      throw new Error(`${name} did not start: ${message.message}\n${logged.slice(-5).join("\n")}`);
+    }
+  }
+
+  function portSettings(): Record<string, string> {
+    return Object.fromEntries(
+      ports[name].map((kind) => {
+        const port = addresses[kind]?.split(":").at(-1) ?? "0";
+        return [`TAPEDECK_${name}_${kind}_PORT`.toUpperCase(), port];
+      }),
+    );
+  }
+
+  function keep({ stderr }: ChildProcess): void {
+    let rest = "";
+    stderr?.setEncoding("utf8").on("data", (text: string) => {
+      if (process.env.TAPEDECK_TEST_LOG !== undefined) process.stderr.write(text);
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      logged.push(...lines);
+      logged.splice(0, logged.length - keptLines);
+    });
+  }
+
+  async function kill(): Promise<void> {
+    if (child === undefined) return;
+    child.kill("SIGKILL");
+    await gone(child);
+  }
+
+  await launch();
+  return {
+    get pid() {
+      return child?.pid ?? 0;
+    },
+    get addresses() {
+      return addresses;
+    },
+    logged,
+    kill,
+    async start() {
+      // What it needs may be away too, and its port may be another's for a moment: whoever supervises it tries again.
+      const launched = () => launch().then(() => true);
+      await until(launched, { message: `${name} to start again` });
+    },
+    [Symbol.asyncDispose]: kill,
+  };
+}
+
+async function gone(child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+}

@@ -1,0 +1,110 @@
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { encodeEvent } from "@tapedeck/shared/events/codec";
+import type { LogWriter, NewMessage } from "@tapedeck/shared/log/log";
+import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import { ingestBench, logs, saidBy } from "./ingest-bench.ts";
+import { framesOf, holes, kindsOf } from "./recorded-events.ts";
+
+const folder = "01-dev-success-3-artifacts-5-iterations";
+
+test("a second ingest never dials while the first lives, and goes on where that one was killed", async () => {
+  // Killed while nothing is said, so the fake may be as easily hung as the real one.
+  await using bench = await ingestBench(folder);
+  const { fake, recording } = bench;
+  const first = await bench.ingest();
+  await until(() => fake.peers.size === 1, { message: "the first to dial" });
+  const second = await bench.ingest({ standby: true });
+  await logs(second, "standing by");
+  await bench.playTo(0.5);
+  await bench.recorded();
+  expect(fake.peers.size).toBe(1);
+
+  await first.kill();
+  const killedAt = Date.now();
+  await bench.playTo(0.7);
+  await until(() => fake.peers.size === 2, { message: "the second to dial" });
+  await bench.recorded();
+  const connected = (await bench.events()).findLast(({ event }) => event.kind === "upstream.connected");
+  // The lease lasts six seconds, and a standby looks every second, twice.
+  console.log(`taken over ${(connected?.recordedAt.getTime() ?? 0) - killedAt} ms after the kill`);
+
+  await first.start();
+  await logs(first, "standing by");
+  await fake.play();
+  await bench.recorded();
+  expect(fake.peers.size).toBe(2);
+  expect(fake.hung).toEqual([]);
+  const events = await bench.events();
+  expect(framesOf(events, "v1")).toEqual(saidBy(recording, "v1"));
+  expect(framesOf(events, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(holes(events)).toEqual([]);
+  expect(kindsOf(events).filter((kind) => kind === "session.started")).toHaveLength(1);
+});
+
+test("a second writer is refused, and one that came first is gone on after", async () => {
+  await using bench = await ingestBench(folder);
+  const { fake, recording, writer, source } = bench;
+  await bench.ingest();
+  await until(() => fake.peers.size === 1, { message: "the tap to dial" });
+  const rounds = 8;
+  for (let round = 1; round <= rounds; round++) {
+    await bench.playTo((round - 0.5) / rounds);
+    await bench.recorded();
+    const stale = await writer.lastOf(source);
+    // While it writes, somebody else does; both expect to come next, and one of them does.
+    const playing = bench.playTo(round / rounds);
+    await intrude(writer, source);
+    await playing;
+    await bench.recorded();
+    expect(await writer.publish(source, "intruder", [await strange(writer, source)], stale?.seq ?? 0)).toEqual({
+      outcome: "wrong-sequence",
+    });
+  }
+  await fake.play();
+  await bench.recorded();
+  const events = await bench.events();
+  expect(framesOf(events, "v1")).toEqual(saidBy(recording, "v1"));
+  expect(framesOf(events, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(holes(events)).toEqual([]);
+  expect(kindsOf(events).filter((kind) => kind === "source.checkpoint")).toHaveLength(rounds);
+  // Whatever happened to the writing, nobody hung up.
+  expect(fake.peers.size).toBe(1);
+  expect(kindsOf(events).filter((kind) => kind === "upstream.connected")).toHaveLength(1);
+});
+
+/** Writes until it has come first, as an ingest would that believes that the source is its own. */
+async function intrude(writer: LogWriter, source: SourceName): Promise<void> {
+  await until(
+    async () => {
+      const last = await writer.lastOf(source);
+      const { outcome } = await writer.publish(source, "intruder", [await strange(writer, source)], last?.seq ?? 0);
+      return outcome === "acknowledged";
+    },
+    { message: "the intruder to come first" },
+  );
+}
+
+async function strange(writer: LogWriter, source: SourceName): Promise<NewMessage> {
+  const { cursor } = (await writer.lastOf(source))?.mark ?? { cursor: { session: "", ordinals: {}, frames: {} } };
+  const next = (numbers: Readonly<Record<string, number>>) => (numbers.tapedeck ?? 0) + 1;
+  const event = Event.fromPartial({
+    id: `${source}.tapedeck.${next(cursor.ordinals)}`,
+    source,
+    channel: "tapedeck",
+    ordinal: BigInt(next(cursor.ordinals)),
+    frame_ordinal: BigInt(next(cursor.frames)),
+    kind: "source.checkpoint",
+  });
+  return {
+    subject: eventSubject(source, "tapedeck", event.kind),
+    event: encodeEvent(event),
+    cursor: {
+      ...cursor,
+      ordinals: { ...cursor.ordinals, tapedeck: next(cursor.ordinals) },
+      frames: { ...cursor.frames, tapedeck: next(cursor.frames) },
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
+import { pause } from "@tapedeck/shared/streams/pause";
+import { EventSource } from "eventsource";
+import { WebSocket } from "ws";
+
+export type SeenEvent = { readonly position: string; readonly event: { readonly id: string; readonly kind: string } };
+
+/** A reader that comes back by itself after every cut, with what it saw last. */
+export type Subscriber<T> = AsyncDisposable & {
+  /** In the order in which they came, over all its connections. */
+  readonly seen: readonly T[];
+  /** Connections it has had so far. */
+  readonly connections: () => number;
+};
+
+/** As a client would: at once, but not in a tight loop while nobody listens. */
+const againMs = 25;
+
+/** Opens one connection after the other until it is disposed of; each resolves when it is over. */
+function keepUp<T>(seen: T[], connect: (signal: AbortSignal) => Promise<void>): Subscriber<T> {
+  const over = new AbortController();
+  let connections = 0;
+  const run = async () => {
+    while (!over.signal.aborted) {
+      connections++;
+      await connect(over.signal);
+      await pause(againMs, over.signal);
+    }
+  };
+  const running = run();
+  return {
+    seen,
+    connections: () => connections,
+    [Symbol.asyncDispose]: async () => {
+      over.abort();
+      await running;
+    },
+  };
+}
+
+/** Over the WebSocket, from the log's start. */
+export function socketSubscriber(http: string, filter: Readonly<Record<string, readonly string[]>>) {
+  const seen: SeenEvent[] = [];
+  let after = "start";
+  return keepUp(seen, async (signal) => {
+    const socket = new WebSocket(`ws://${http}/api/v1/ws`, "tapedeck.v1.json");
+    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    socket.on("error", () => {});
+    socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", after, filter })));
+    socket.on("message", (data) => {
+      const message = JSON.parse(String(data)) as { type: string; position: string } & SeenEvent;
+      if (message.type === "event") seen.push({ position: message.position, event: message.event });
+      if (message.type === "event" || message.type === "bookmark") after = message.position;
+      // The subscription is over, though the socket may live.
+      if (message.type === "error") socket.close();
+    });
+    const leave = () => socket.terminate();
+    signal.addEventListener("abort", leave);
+    if (signal.aborted) leave();
+    await closed;
+    signal.removeEventListener("abort", leave);
+  });
+}
+
+/** Over server-sent events: EventSource comes back by itself, and gives up only at an answer that is an error. */
+export function sseSubscriber(http: string, parameters: readonly (readonly [string, string])[]) {
+  const seen: SeenEvent[] = [];
+  let after = "start";
+  return keepUp(seen, async (signal) => {
+    const query = new URLSearchParams([
+      ...parameters.map(([name, value]): [string, string] => [name, value]),
+      ["after", after],
+    ]);
+    const source = new EventSource(`http://${http}/api/v1/stream?${query}`);
+    await new Promise<void>((resolve) => {
+      source.onmessage = ({ data, lastEventId }) => {
+        const { event } = JSON.parse(data as string) as SeenEvent;
+        seen.push({ position: lastEventId, event });
+        after = lastEventId;
+      };
+      source.onerror = () => {
+        if (source.readyState === EventSource.CLOSED) resolve();
+      };
+      signal.addEventListener("abort", () => resolve());
+      if (signal.aborted) resolve();
+    });
+    source.close();
+  });
+}
+
+/**
+ * A client of Skaffold's own gRPC Events. It is told where its stream begins, not where each message stands, so it comes
+ * back to its beginning and passes over what it has: that must be the same again, message for message.
+ */
+export function eventsSubscriber(grpc: string, method: string, source: string, after: string) {
+  const seen: string[] = [];
+  const differing: string[] = [];
+  const asIs = (bytes: Buffer) => bytes;
+  const subscriber = keepUp(seen, async (signal) => {
+    const client = new Client(grpc, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
+    const metadata = new Metadata();
+    metadata.set("tapedeck-source", source);
+    metadata.set("tapedeck-after", after);
+    const call: ClientReadableStream<Buffer> = client.makeServerStreamRequest(
+      method,
+      asIs,
+      asIs,
+      Buffer.alloc(0),
+      metadata,
+    );
+    let count = 0;
+    const leave = () => call.cancel();
+    signal.addEventListener("abort", leave);
+    if (signal.aborted) leave();
+    await new Promise<void>((resolve) => {
+      call.on("data", (bytes: Buffer) => {
+        const text = bytes.toString("base64");
+        const before = seen[count++];
+        if (before === undefined) seen.push(text);
+        else if (before !== text) differing.push(`message ${count}: ${before} came again as ${text}`);
+      });
+      call.on("error", () => {});
+      call.on("status", () => resolve());
+    });
+    signal.removeEventListener("abort", leave);
+    client.close();
+  });
+  return { ...subscriber, differing };
+}
