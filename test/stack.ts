@@ -1,3 +1,5 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
 import { readConfig as readGatewayConfig } from "@tapedeck/gateway/config";
 import { startGateway } from "@tapedeck/gateway/gateway";
 import { readConfig as readIngestConfig } from "@tapedeck/ingest/config";
@@ -13,6 +15,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
+import { inject } from "vitest";
 import { httpCall } from "./http-call.ts";
 
 export type StackSource = {
@@ -63,6 +66,7 @@ export async function startStack({ skaffold }: StackOptions): Promise<Stack> {
     TAPEDECK_POSTGRES_URL: database.url,
     TAPEDECK_SERVICES_KEY: "test-key",
     TAPEDECK_SOURCES: JSON.stringify(sources),
+    TAPEDECK_INGEST_SPILL_DIR: await mkdtemp(join(inject("serversFolder"), "spill-")),
     TAPEDECK_INGEST_GRPC_PORT: "0",
     TAPEDECK_INGEST_HEALTH_PORT: "0",
     TAPEDECK_QUERY_GRPC_PORT: "0",
