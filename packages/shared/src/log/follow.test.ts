@@ -118,3 +118,19 @@ test("readers that stop asking block nobody, hold nothing, and miss nothing", as
   }
   abort.abort();
 });
+
+test("who waits is told how far the log has been passed, though nothing of it was for them", async () => {
+  await using log = await open();
+  const bob = testWriter(log.writer, sources[1] as SourceName);
+  const abort = new AbortController();
+  const reached: number[] = [];
+  const from = { afterSeq: 0, subjects: [sourceFilter(alice)] };
+  const events = log.reader.follow(from, { signal: abort.signal, reached: (seq) => void reached.push(seq) });
+  const first = events.next();
+  const last = await bob.append(3);
+  await until(() => reached.at(-1) === last, { message: `sequence ${last} to be reached` });
+  const mine = await testWriter(log.writer, alice).append(1);
+  expect((await first).value?.seq).toBe(mine);
+  expect(reached).not.toContain(mine); // not before it is asked for more
+  abort.abort();
+});

@@ -17,7 +17,7 @@ export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "history"> & {
 export async function* followLog(
   { tail, bounds, lastMatch, history }: FollowDeps,
   { afterSeq, subjects }: ReadFrom,
-  { signal, caughtUp }: FollowOptions,
+  { signal, caughtUp, reached: tellReached }: FollowOptions,
 ): AsyncGenerator<Recorded, void> {
   const matches = subjectMatcher(subjects);
   const retry = backoff(50, 2_000);
@@ -70,6 +70,7 @@ export async function* followLog(
       announce(done);
       announce = undefined;
     }
+    if (announce === undefined) tellReached?.(done);
     // Checked once more without a pause in between: what came while the last one was read has already woken us.
     if (ring.at(index) === undefined) await tail.changed(signal);
   }

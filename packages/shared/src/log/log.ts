@@ -104,6 +104,8 @@ export type LogReader = {
 export type FollowOptions = {
   readonly signal: AbortSignal;
   readonly caughtUp?: (seq: number) => void;
+  /** Called whenever there is nothing more to give now: all that matches up to this sequence was given. */
+  readonly reached?: (seq: number) => void;
 };
 
 /** The stream that positions were given for is no more. */
