@@ -1,3 +1,6 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { namePart } from "@tapedeck/shared/source";
+
 /**
  * What a call means beside its message (DESIGN 7): who asks, and which source, session and time. On gRPC from
  * metadata, on HTTP from query parameters or headers.
@@ -14,6 +17,9 @@ export type CallContext = {
   readonly after?: string;
   readonly minPosition?: string;
 };
+
+/** Who calls: from the connection and, where there is authentication, the token. */
+export type Caller = Pick<CallContext, "workspace" | "who">;
 
 /** Goes with an answer: response metadata on gRPC, headers on HTTP. */
 export type AnswerHead = {
@@ -36,4 +42,27 @@ export function headEntries(head: AnswerHead): [name: string, value: string][] {
   if (head.session !== undefined && head.session !== "") entries.push(["tapedeck-session", head.session]);
   if (head.sessionEnded === true) entries.push(["tapedeck-session-ended", "true"]);
   return entries;
+}
+
+/**
+ * What a call means on a listener that serves only one source (endpoints in tapedeck.yaml); `bound` undefined: on one
+ * that serves all.
+ * @throws TapedeckError invalid_argument when the call names another source
+ */
+export function boundTo(bound: string | undefined, context: CallContext): CallContext {
+  if (bound === undefined) return context;
+  if (context.source !== undefined && !isSame(context.source, bound)) {
+    const message = `this address serves ${bound} only: ask for another source at the gateway's own address`;
+    throw new TapedeckError("invalid_argument", message, { field: "source" });
+  }
+  return { ...context, source: bound };
+}
+
+/** As far as both names say it: developer, project, upstream. */
+function isSame(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((name) => {
+    const parts = name.split("/").map(namePart);
+    return parts.length === 4 ? parts.slice(1) : parts;
+  }) as [string[], string[]];
+  return a.length > 1 && a.every((part, index) => b[index] === undefined || b[index] === part);
 }

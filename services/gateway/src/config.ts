@@ -1,10 +1,13 @@
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { z } from "zod";
+import type { LogLinkSettings } from "./log-link.ts";
+import { splitAddress } from "./transports/address.ts";
 
 /** An extra listener bound to one source, for clients that can't say which one they mean. */
 export type Endpoint = {
   /** developer/project, or in full. */
   readonly source: string;
+  /** "host:port" of what is to listen; at least one of the two. */
   readonly grpc?: string | undefined;
   readonly http?: string | undefined;
 };
@@ -12,7 +15,7 @@ export type Endpoint = {
 export type GatewayConfig = {
   readonly grpc: { readonly host: string; readonly port: number };
   readonly http: { readonly host: string; readonly port: number };
-  readonly nats: { readonly url: string; readonly user: string | undefined; readonly password: string | undefined };
+  readonly nats: LogLinkSettings;
   /** Addresses of the services behind, and the key that they share. */
   readonly query: string;
   readonly ingest: string;
@@ -25,7 +28,9 @@ export type GatewayConfig = {
   readonly endpoints: readonly Endpoint[];
 };
 
-const address = z.string().regex(/^[^\s:]+:\d{1,5}$/, "expected host:port, such as 127.0.0.1:50051");
+const address = z
+  .string()
+  .refine((text) => splitAddress(text) !== undefined, "expected host:port, such as 127.0.0.1:50051");
 
 const endpoints = z.array(
   z
@@ -50,6 +55,7 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
       url: read.string("nats.url", "nats://127.0.0.1:7042"),
       user: read.string("nats.user", undefined),
       password: read.string("nats.password", undefined),
+      syncAlways: read.boolean("nats.syncAlways", false),
     },
     query: read.string("query.address", "127.0.0.1:7053"),
     ingest: read.string("ingest.address", "127.0.0.1:7054"),
@@ -59,17 +65,26 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     origins: read.list("gateway.origins", []),
     endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, []),
   };
-  for (const [key, { host }] of [
-    ["gateway.grpc.host", config.grpc] as const,
-    ["gateway.http.host", config.http] as const,
-  ]) {
-    if (!insecure && !isLoopback(host)) {
+  if (!insecure) {
+    for (const [key, host] of hostsOf(config)) {
+      if (isLoopback(host)) continue;
       read.problem(
         `${key}: "${host}" is not loopback, and there is no authentication: use 127.0.0.1, or insecure: true to let everyone in`,
       );
     }
   }
   return config;
+}
+
+/** Everything that will listen, by its key. */
+function hostsOf({ grpc, http, endpoints }: GatewayConfig): (readonly [key: string, host: string])[] {
+  const ofEndpoints = endpoints.flatMap((endpoint, index) =>
+    (["grpc", "http"] as const).flatMap((kind) => {
+      const at = endpoint[kind] === undefined ? undefined : splitAddress(endpoint[kind]);
+      return at === undefined ? [] : [[`endpoints.${index}.${kind}`, at.host] as const];
+    }),
+  );
+  return [["gateway.grpc.host", grpc.host], ["gateway.http.host", http.host], ...ofEndpoints];
 }
 
 function isLoopback(host: string): boolean {

@@ -2,21 +2,27 @@ import { type ControlCall, ControlCall as ControlCallCodec, ControlReply } from 
 import { isErrorCode, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { controlSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import { errors, type NatsConnection } from "nats";
+import { unlessAborted } from "@tapedeck/shared/streams/unless-aborted";
+import { errors } from "nats";
+import type { NatsLine } from "./log-link.ts";
 
 /** Control goes the other way (DESIGN 8): to the ingest that holds the source. */
 export type ControlClient = {
-  /** The upstream's answer, whatever its code. `upstream_away` at once when nobody holds the source; nothing queued. */
-  call(source: SourceName, call: Omit<ControlCall, "$unknown">): Promise<ControlReply>;
+  /**
+   * The upstream's answer, whatever its code. Nothing is ever queued.
+   * @throws TapedeckError upstream_away at once when nobody holds the source, or when the answer does not come;
+   * not_ready while NATS is away
+   */
+  call(source: SourceName, call: ControlCall): Promise<ControlReply>;
 };
 
 /** Skaffold's Handle blocks for as long as its event side is stalled; the ingest gives up after 30 s. */
 const timeoutMs = 35_000;
 
-export function controlClient(nats: NatsConnection): ControlClient {
+export function controlClient(line: () => NatsLine): ControlClient {
   return {
     async call(source, call) {
-      const reply = await ask(nats, source, call);
+      const reply = await ask(line(), source, call);
       if (reply.reason !== "") {
         const code = isErrorCode(reply.reason) ? reply.reason : "internal";
         throw new TapedeckError(code, reply.message);
@@ -26,13 +32,14 @@ export function controlClient(nats: NatsConnection): ControlClient {
   };
 }
 
-async function ask(nats: NatsConnection, source: SourceName, call: Omit<ControlCall, "$unknown">) {
+async function ask({ connection, broken }: NatsLine, source: SourceName, call: ControlCall): Promise<ControlReply> {
+  const asked = connection.request(controlSubject(source), ControlCallCodec.encode(call).finish(), {
+    timeout: timeoutMs,
+  });
   try {
-    const answer = await nats.request(controlSubject(source), ControlCallCodec.encode(call).finish(), {
-      timeout: timeoutMs,
-    });
-    return ControlReply.decode(answer.data);
+    return ControlReply.decode((await unlessAborted(asked, broken)).data);
   } catch (cause) {
+    asked.catch(() => {}); // it may outlive the connection that it was sent on
     const nobody = cause instanceof errors.RequestError && cause.isNoResponders();
     const text = nobody
       ? `${source} is not being recorded now, so the call can't reach it: start its tap (tapedeck run, or tapedeck up) and try again`

@@ -40,7 +40,7 @@ beforeAll(async () => {
       {
         grpc: { host: "127.0.0.1", port: 0 },
         http: { host: "127.0.0.1", port: 0 },
-        nats: { url: nats.url, user: undefined, password: undefined },
+        nats: { url: nats.url, user: undefined, password: undefined, syncAlways: true },
         query: "127.0.0.1:1",
         ingest: "127.0.0.1:1",
         servicesKey: "",

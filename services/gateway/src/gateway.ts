@@ -1,116 +1,122 @@
-import type { Metadata } from "@grpc/grpc-js";
-import { openLog } from "@tapedeck/shared/log/jetstream";
 import { type ReadinessCheck, readinessOf } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
-import { connectNats } from "@tapedeck/shared/service/nats";
+import { pause } from "@tapedeck/shared/streams/pause";
 import { recorderRelay } from "./apis/recorder/relay.ts";
 import { skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
-import type { Endpoint, GatewayConfig } from "./config.ts";
+import type { GatewayConfig } from "./config.ts";
 import { controlClient } from "./control-client.ts";
+import { linkLog } from "./log-link.ts";
+import { gatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
 import { queryClient } from "./query-client.ts";
+import { type Address, splitAddress } from "./transports/address.ts";
 import { recorderServices } from "./transports/grpc/recorder-service.ts";
-import { grpcServer } from "./transports/grpc/server.ts";
+import { type GrpcServer, grpcServer } from "./transports/grpc/server.ts";
 import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
 import { apiRoutes } from "./transports/http/api-routes.ts";
 import { operationsRoutes } from "./transports/http/operations-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
 import { skaffoldRoutes } from "./transports/http/skaffold-routes.ts";
-import { viewers } from "./viewers.ts";
 
 export type Gateway = AsyncDisposable & {
-  /** "host:port" by what listens there: grpc, http, and the endpoints by their source. */
+  /** "host:port" by what listens there: `grpc`, `http`, and the endpoints as "<source> grpc" and "<source> http". */
   readonly addresses: Readonly<Record<string, string>>;
+  /** Rejects when it can't go on and won't mend by itself; the message is one sentence for people. */
+  readonly failed: Promise<never>;
 };
 
-const skaffoldServiceNames = ["proto.SkaffoldService", "proto.v2.SkaffoldV2Service"];
+/** A failure that comes as soon as this is one of the start; a log that is away is not waited for. */
+const startMs = 5_000;
 
-/** Serves the log and query's answers to everyone. Owns no data; every request stands alone. */
-export async function startGateway(config: GatewayConfig, log: Logger): Promise<Gateway> {
-  const stack = new AsyncDisposableStack();
-  try {
-    const metrics = createMetrics("gateway");
-    const nats = stack.adopt(await connectNats("gateway", config.nats, log), (connection) => connection.close());
-    const recorded = stack.use(await openLog(nats, { syncKnown: true, warn: (message) => log.warn(message) }));
-    const query = stack.use(queryClient(config.query, config.servicesKey));
-    const relay = stack.use(recorderRelay(config.ingest, config.servicesKey));
-    const where = positions(recorded.reader);
-    const skaffold = skaffoldApi({
-      query,
-      log: recorded.reader,
-      control: controlClient(nats),
-      positions: where,
-    });
-    const tapedeck = tapedeckApi({ query, log: recorded.reader, positions: where });
-    const viewed = viewers(metrics);
+/** How old an answer of grpc.health.v1 may be. */
+const healthMs = 2_000;
 
-    const onInternal = (error: unknown) => log.error({ err: error }, "internal error");
-    const { workspace } = config;
-    const grpcCaller = (call: { getPeer(): string; metadata: Metadata }) => ({ workspace, who: call.getPeer() });
-    const httpCaller = (request: { ip: string }) => ({ workspace, who: request.ip });
+/**
+ * Serves the log and query's answers to everyone. Owns no data; every request stands alone. Listens also while the log
+ * or query are away, and answers `not_ready` until they are there.
+ */
+export async function startGateway(config: GatewayConfig, logger: Logger): Promise<Gateway> {
+  await using stack = new AsyncDisposableStack();
+  const registry = createMetrics("gateway");
+  const metrics = gatewayMetrics(registry, logger);
+  const link = stack.use(linkLog(config.nats, logger));
+  const log = () => metrics.counted(link.reader());
+  const query = stack.use(queryClient(config.query, config.servicesKey));
+  const relay = stack.use(recorderRelay(config.ingest, config.servicesKey));
+  const where = positions(log);
+  const control = controlClient(link.line);
+  const skaffold = skaffoldApi({ query, log, control, positions: where, refused: metrics.refused });
+  const tapedeck = tapedeckApi({ query, log, positions: where });
 
-    const checks: Readonly<Record<string, ReadinessCheck>> = {
-      log: async () => failure(recorded.reader.bounds()),
-      query: async () => failure(query.position()),
-    };
+  const { workspace } = config;
+  const grpcCaller = (call: { getPeer(): string }) => ({ workspace, who: call.getPeer() });
+  const httpCaller = (request: { ip: string }) => ({ workspace, who: request.ip });
 
-    const startHttp = async (host: string, port: number, bound?: string) => {
-      const app = await httpServer({
-        allowed: { hosts: config.hosts, origins: config.origins },
-        bodyLimit: 4 << 20,
-        maxMessage: 256 << 10,
-        seen: (api, signal) => viewed.seen(api, signal),
-        onInternal,
-      });
-      skaffoldRoutes(app, skaffold, httpCaller, { bound, onInternal });
-      if (bound === undefined) {
-        apiRoutes(app, tapedeck, httpCaller, onInternal);
-        operationsRoutes(app, () => readinessOf(checks), metrics);
-      }
-      const address = await listenHttp(app, host, port);
-      stack.defer(() => app.close());
-      return address;
-    };
-    const startGrpc = async (host: string, port: number, bound?: string) => {
-      const services = [skaffoldServices(skaffold, grpcCaller, { bound, onInternal, seen: viewed.seen })];
-      const names = [...skaffoldServiceNames];
-      if (bound === undefined) {
-        services.push(recorderServices(relay, grpcCaller));
-        names.push("tapedeck.v1.Recorder");
-      }
-      return stack.use(await grpcServer(host, port, services, names)).address;
-    };
+  let failure: Error | undefined;
+  const checks: Readonly<Record<string, ReadinessCheck>> = {
+    log: async () => {
+      if (failure !== undefined) throw failure;
+      await link.reader().bounds();
+      return undefined;
+    },
+    query: async () => {
+      await query.position();
+      return undefined;
+    },
+  };
+  const readiness = () => readinessOf(checks);
 
-    const addresses: Record<string, string> = {
-      grpc: await startGrpc(config.grpc.host, config.grpc.port),
-      http: await startHttp(config.http.host, config.http.port),
-    };
-    for (const endpoint of config.endpoints) {
-      for (const [kind, start] of [["grpc", startGrpc] as const, ["http", startHttp] as const]) {
-        const at = hostPort(endpoint, kind);
-        if (at !== undefined) addresses[`${endpoint.source} ${kind}`] = await start(at.host, at.port, endpoint.source);
-      }
+  const grpcServers: GrpcServer[] = [];
+  const startGrpc = async (at: Address, bound?: string): Promise<string> => {
+    const services = [skaffoldServices(skaffold, grpcCaller, { bound, watch: metrics.watch("skaffold grpc") })];
+    if (bound === undefined) services.push(recorderServices(relay, grpcCaller, metrics.watch("recorder")));
+    const server = stack.use(await grpcServer(at, services));
+    grpcServers.push(server);
+    return server.address;
+  };
+  const startHttp = async (at: Address, grpc: string, bound?: string): Promise<string> => {
+    const allowed = { hosts: config.hosts, origins: config.origins };
+    const app = await httpServer({ allowed, watch: metrics.watch });
+    skaffoldRoutes(app, skaffold, httpCaller, { bound, watch: metrics.watch("skaffold http") });
+    if (bound === undefined) {
+      apiRoutes(app, tapedeck, httpCaller, metrics.watch("api"));
+      operationsRoutes(app, { readiness, metrics: registry, grpc });
     }
-    const owned = stack.move();
-    return { addresses, [Symbol.asyncDispose]: () => owned.disposeAsync() };
-  } catch (error) {
-    await stack.disposeAsync();
-    throw error;
+    const address = await listenHttp(app, at);
+    stack.defer(() => app.close());
+    return address;
+  };
+
+  const grpc = await startGrpc(config.grpc);
+  const addresses: Record<string, string> = { grpc, http: await startHttp(config.http, grpc) };
+  for (const { source, ...endpoint } of config.endpoints) {
+    const [grpcAt, httpAt] = [endpoint.grpc, endpoint.http].map((text) => text && splitAddress(text));
+    if (grpcAt) addresses[`${source} grpc`] = await startGrpc(grpcAt, source);
+    if (httpAt) addresses[`${source} http`] = await startHttp(httpAt, grpc, source);
   }
+
+  const closing = new AbortController();
+  stack.defer(() => closing.abort());
+  void tellHealth(grpcServers, async () => (await readiness()).ready, closing.signal);
+  link.failed.catch((error: Error) => {
+    failure = error;
+  });
+  await Promise.race([link.opened, link.failed, pause(startMs, closing.signal)]);
+
+  const owned = stack.move();
+  return { addresses, failed: link.failed, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-async function failure(asked: Promise<unknown>): Promise<string | undefined> {
-  return asked.then(
-    () => undefined,
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
-}
-
-function hostPort(endpoint: Endpoint, kind: "grpc" | "http"): { host: string; port: number } | undefined {
-  const address = endpoint[kind];
-  if (address === undefined) return undefined;
-  const at = address.lastIndexOf(":");
-  return { host: address.slice(0, at), port: Number(address.slice(at + 1)) };
+async function tellHealth(
+  servers: readonly GrpcServer[],
+  isReady: () => Promise<boolean>,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const isServing = await isReady();
+    for (const server of servers) server.setServing(isServing);
+    await pause(healthMs, signal);
+  }
 }

@@ -6,4 +6,12 @@ import { startGateway } from "./gateway.ts";
 
 const log = createLogger("gateway");
 
-await runService(log, () => startGateway(readConfig(settingsSources(process.env)), log));
+await runService(log, async () => {
+  const gateway = await startGateway(readConfig(settingsSources(process.env)), log);
+  gateway.failed.catch((error: unknown) => {
+    log.fatal(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+    process.kill(process.pid, "SIGTERM");
+  });
+  return gateway;
+});

@@ -3,62 +3,67 @@ import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
 
-/** Positions and times, as clients give them, to sequences of this log (the table of DESIGN 6). */
+/**
+ * Positions and times, as clients give them, to sequences of this log (the table of DESIGN 6). Everything throws
+ * TapedeckError: not_ready while the log is away; invalid_argument, position_foreign, position_future and out_of_range
+ * for what a client gave.
+ */
 export type Positions = {
   /** Sequence of one of our own positions (from query); 0 for none. */
   own(position: string): number;
   written(seq: number): string;
+  /** The log's last sequence, from its leader. */
+  lastSeq(): Promise<number>;
   /** `start`, `now`, a position or an RFC 3339 time → the sequence after which to begin. Decided by the log's leader. */
   resolveAfter(after: string): Promise<number>;
-  /** `until`: the last sequence to give, inclusive: a position, or the last one recorded at or before a time. */
+  /** `until`: the last sequence to give, inclusive: `now`, a position, or the last one recorded at or before a time. */
   resolveUntil(until: string): Promise<number>;
 };
 
-export function positions(log: LogReader): Positions {
-  const written = (seq: number) => formatPosition({ epoch: log.epoch, seq });
+export function positions(log: () => LogReader): Positions {
+  const written = (seq: number) => formatPosition({ epoch: log().epoch, seq });
 
   const ofThisLog = async (position: Position, field: string): Promise<number> => {
     const text = formatPosition(position);
-    if (position.epoch !== log.epoch) {
-      const message = `position ${text} is from another log: this one is ${log.epoch}; begin again at "start" or a time`;
+    const { epoch } = log();
+    if (position.epoch !== epoch) {
+      const message = `position ${text} is from another log: this one is ${epoch}; begin again at "start" or a time`;
       throw new TapedeckError("position_foreign", message, { field });
     }
-    const { firstSeq, lastSeq } = await log.bounds();
+    const { firstSeq, lastSeq } = await log().bounds();
     if (position.seq > lastSeq) {
       const latest = written(lastSeq);
-      throw new TapedeckError("position_future", `position ${text} is beyond the log's end ${latest}`, {
-        field,
-        latest,
-      });
+      const message = `position ${text} is beyond the log's end ${latest}`;
+      throw new TapedeckError("position_future", message, { field, latest });
     }
     if (position.seq < firstSeq - 1) {
-      const message = `position ${text} is no longer kept: the first kept event is ${written(firstSeq)}`;
-      throw new TapedeckError("out_of_range", message, { field, earliest: written(firstSeq - 1) });
+      const earliest = written(firstSeq - 1);
+      const message = `position ${text} is no longer kept: go on after ${earliest}, and know that events are missing`;
+      throw new TapedeckError("out_of_range", message, { field, earliest });
     }
     return position.seq;
   };
-  const invalid = (field: string, text: string, words: string) =>
-    new TapedeckError(
-      "invalid_argument",
-      `${field} "${text}" is neither a position (such as ${log.epoch}-42) nor a time (2026-01-31T12:00:00Z)${words}`,
-      { field },
-    );
-  const lastSeq = async () => (await log.bounds()).lastSeq;
+  const invalid = (field: string, text: string, words: string) => {
+    const forms = `a position (such as ${written(42)}) nor a time (2026-01-31T12:00:00Z)${words}`;
+    return new TapedeckError("invalid_argument", `${field} "${text}" is neither ${forms}`, { field });
+  };
+  const lastSeq = async () => (await log().bounds()).lastSeq;
   const beforeFirstSince = async (time: Date) => {
-    const first = await log.firstSince(time);
+    const first = await log().firstSince(time);
     return first === undefined ? lastSeq() : first - 1;
   };
 
   return {
     own: (position) => parsePosition(position)?.seq ?? 0,
     written,
+    lastSeq,
     async resolveAfter(after) {
       const when = parseWhen(after);
       switch (when?.type) {
         case "now":
           return lastSeq();
         case "start":
-          return Math.max(0, (await log.bounds()).firstSeq - 1);
+          return (await log().bounds()).firstSeq - 1;
         case "position":
           return ofThisLog(when.position, "after");
         case "time":
@@ -69,9 +74,10 @@ export function positions(log: LogReader): Positions {
     },
     async resolveUntil(until) {
       const when = parseWhen(until);
+      if (when?.type === "now") return lastSeq();
       if (when?.type === "position") return ofThisLog(when.position, "until");
       if (when?.type === "time") return beforeFirstSince(new Date(when.time.getTime() + 1));
-      throw invalid("until", until, "");
+      throw invalid("until", until, ", nor now");
     },
   };
 }

@@ -12,6 +12,7 @@ import {
   type ReadStateResponse,
   type StateHead,
 } from "@tapedeck/proto/tapedeck/v1/query";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 
 /** State of a session at a position; rows as the upstream's own messages. */
@@ -56,7 +57,7 @@ export function queryClient(address: string, key: string, channelCredentials?: C
         metadata(),
         options(),
         (error, response) => {
-          if (error !== null) reject(fromServiceError(error));
+          if (error !== null) reject(toldBy(error));
           else if (response === undefined) reject(new Error(`${method.path} answered without a message`));
           else resolve(response);
         },
@@ -82,7 +83,7 @@ export function queryClient(address: string, key: string, channelCredentials?: C
           else if (body?.$case === "row") rows.push(body.value);
         }
       } catch (error) {
-        throw fromServiceError(error);
+        throw toldBy(error);
       }
       if (head === undefined) throw new Error("ReadState answered without a head");
       return { head, rows };
@@ -94,6 +95,13 @@ export function queryClient(address: string, key: string, channelCredentials?: C
     position: () => unary(QueryService.position, {}),
     [Symbol.asyncDispose]: async () => client.close(),
   };
+}
+
+/** What query says is for our client, but for what concerns the two of us alone. */
+function toldBy(error: unknown): TapedeckError {
+  const told = fromServiceError(error);
+  if (told.code !== "unauthenticated" && told.code !== "forbidden") return told;
+  return new TapedeckError("internal", "internal error", {}, { cause: error });
 }
 
 const emptyReadState: ReadStateRequest = {

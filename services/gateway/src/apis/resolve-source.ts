@@ -1,28 +1,31 @@
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { namePart } from "@tapedeck/shared/source";
+import { namePart, parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../call-context.ts";
 import type { QueryClient } from "../query-client.ts";
+
+/** More than anybody reads in an error. */
+const mostChoices = 50;
 
 /**
  * The source that a call means (DESIGN 7): `developer/project` (the API says the upstream; on our own API, without
  * `upstream`, it must be unique), `developer/project/upstream` or in full; without one, the only source there is.
+ * @throws TapedeckError unknown_source, ambiguous_source, invalid_argument
  */
 export async function resolveSource(
   query: QueryClient,
-  { workspace, source, at }: Pick<CallContext, "workspace" | "source" | "at">,
+  { workspace, source }: Pick<CallContext, "workspace" | "source">,
   upstream?: string,
 ): Promise<Source> {
-  const wanted = source === undefined ? undefined : sourcePattern(workspace, source, upstream);
+  const wanted = source === undefined ? {} : sourcePattern(workspace, source, upstream);
   const { items } = await query.listSources({
     workspace,
     ...(upstream !== undefined && { upstreams: [upstream] }),
-    ...(wanted?.full !== undefined && { sources: [wanted.full] }),
-    ...(wanted?.developer !== undefined && { developers: [wanted.developer], projects: [wanted.project] }),
-    limit: 50,
+    ...wanted,
+    limit: mostChoices,
   });
   const [first, ...others] = items;
-  if (first === undefined) throw unknownSource(source, upstream, at);
+  if (first === undefined) throw unknownSource(source, upstream);
   if (others.length > 0) {
     const choices = items.map((item) => item.source);
     throw new TapedeckError(
@@ -34,46 +37,62 @@ export async function resolveSource(
   return first;
 }
 
-type Pattern =
-  | { readonly full: string; readonly developer?: never }
-  | { readonly full?: never; readonly developer: string; readonly project: string };
-
-function sourcePattern(workspace: string, text: string, upstream: string | undefined): Pattern {
+function sourcePattern(workspace: string, text: string, upstream: string | undefined) {
   const parts = text.split("/").map(namePart);
-  const [a = "", b = "", c = "", d = ""] = parts;
-  if (parts.length === 2) return { developer: a, project: b };
-  if (parts.length === 3) return { full: `${workspace}/${a}/${b}/${c}` };
-  if (parts.length === 4 && a === workspace) return { full: `${a}/${b}/${c}/${d}` };
-  if (parts.length === 4) throw unknownSource(text, upstream, undefined);
-  throw new TapedeckError(
-    "invalid_argument",
-    `source "${text}" is not developer/project or developer/project/upstream`,
-    {
-      field: "source",
-    },
-  );
+  const [a = "", b = ""] = parts;
+  switch (parts.length) {
+    case 2:
+      return { developers: [a], projects: [b] };
+    case 3:
+      return { sources: [[workspace, ...parts].join("/")] };
+    case 4:
+      // Of another workspace one can't even know that it is there.
+      if (a !== workspace) throw unknownSource(text, upstream);
+      return { sources: [parts.join("/")] };
+    default:
+      throw new TapedeckError(
+        "invalid_argument",
+        `source "${text}" is not developer/project or developer/project/upstream`,
+        { field: "source" },
+      );
+  }
 }
 
-function unknownSource(source: string | undefined, upstream: string | undefined, _at: string | undefined) {
+function unknownSource(source: string | undefined, upstream: string | undefined): TapedeckError {
   const what = upstream === undefined ? "source" : `${upstream} source`;
   return new TapedeckError(
     "unknown_source",
-    source === undefined ? `no ${what} has been recorded yet` : `no ${what} "${source}" has been recorded`,
+    source === undefined
+      ? `no ${what} has been recorded yet: start one with \`tapedeck run\``
+      : `no ${what} "${source}" has been recorded: GET /api/v1/sources lists those that were`,
   );
 }
 
-/** The session that `tapedeck-session` names, or the source's current one: the newest, running or ended. */
+/**
+ * The session that `tapedeck-session` names, or the source's current one: the newest, running or ended.
+ * @throws TapedeckError unknown_session
+ */
 export async function resolveSession(
   query: QueryClient,
   workspace: string,
-  source: Source,
+  { source, current_session }: Source,
   session: string | undefined,
 ): Promise<Session | undefined> {
-  if (session === undefined && source.current_session === "") return undefined;
-  const id = session ?? source.current_session;
-  const { items } = await query.listSessions({ workspace, sources: [source.source], sessions: [id], limit: 1 });
+  if (session === undefined && current_session === "") return undefined;
+  const { items } = await query.listSessions({
+    workspace,
+    sources: [source],
+    sessions: [session ?? current_session],
+    limit: 1,
+  });
   if (items[0] === undefined && session !== undefined) {
-    throw new TapedeckError("unknown_session", `${source.source} has no session "${session}"`);
+    throw new TapedeckError("unknown_session", `${source} has no session "${session}"`);
   }
   return items[0];
+}
+
+export function nameOf({ source }: Source): SourceName {
+  const name = parseSourceName(source);
+  if (name === undefined) throw new Error(`query named a source "${source}" that is none`);
+  return name;
 }

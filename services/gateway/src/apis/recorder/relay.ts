@@ -1,12 +1,24 @@
-import { Client, credentials, Metadata, type ServerDuplexStream, type ServiceError } from "@grpc/grpc-js";
+import {
+  Client,
+  credentials,
+  Metadata,
+  type ServerDuplexStream,
+  type ServiceError,
+  type StatusObject,
+} from "@grpc/grpc-js";
 import { RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { fromServiceError } from "@tapedeck/shared/errors/grpc";
+import type { Caller } from "../../call-context.ts";
 
 const asIs = (bytes: Buffer) => bytes;
 
 /** A push stream, its messages as bytes: the gateway does not look inside. */
 export type PushCall = ServerDuplexStream<Buffer, Buffer>;
 
-export type RecorderRelay = AsyncDisposable & { push(call: PushCall, workspace: string, who: string): void };
+export type RecorderRelay = AsyncDisposable & {
+  /** `statusOf` words what ingest refuses (source_taken, not_ready …) for the caller. */
+  push(call: PushCall, caller: Caller, statusOf: (error: unknown) => StatusObject): void;
+};
 
 /**
  * Recorder/Push, handed on to ingest with the services' key and the workspace that the caller was let into. Each side
@@ -19,7 +31,7 @@ export function recorderRelay(ingestAddress: string, key: string): RecorderRelay
     "grpc.max_reconnect_backoff_ms": 1_000,
   });
   return {
-    push(call, workspace, who) {
+    push(call, { workspace, who }, statusOf) {
       const metadata = new Metadata();
       metadata.set("tapedeck-key", key);
       metadata.set("tapedeck-workspace", workspace);
@@ -40,9 +52,8 @@ export function recorderRelay(ingestAddress: string, key: string): RecorderRelay
         }
       });
       upstream.on("end", () => call.end());
-      // Status, text and details are ingest's own (source_taken, not_ready …): handed on as they are.
       upstream.on("error", (error: ServiceError) => {
-        if (!call.cancelled) call.emit("error", error);
+        if (!call.cancelled) call.emit("error", statusOf(fromServiceError(error)));
       });
     },
     [Symbol.asyncDispose]: async () => client.close(),

@@ -1,23 +1,34 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
-import { TriggerRequest, Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { TriggerRequest } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { UpstreamError } from "../upstream-error.ts";
 import type { ControlMethod } from "./methods.ts";
 
-/** How a client's control call goes to Skaffold. */
-export type Forwarded = { readonly method: string; readonly request: Uint8Array };
+/** How a client's control call goes to Skaffold: full gRPC method and request bytes. */
+type Forwarded = { readonly method: string; readonly request: Uint8Array };
 
 /**
  * Skaffold's v2 control calls change nothing but v2's own state (FACTS 5.2). Here they act: Execute and Auto* of v2 go
  * to v1, whose messages have the same numbers. v2 reads a missing `enabled` as false, v1 refuses it, so it is filled
  * in. Handle of v2 stays with v2, whose event stream it is meant for.
+ * @throws UpstreamError as Skaffold refuses bytes that are no request
  */
 export function forwarded(method: ControlMethod, request: Uint8Array): Forwarded {
   if (method.api === "v1" || method.action === "handle") return { method: method.path, request };
   const path = method.path.replace("/proto.v2.SkaffoldV2Service/", "/proto.SkaffoldService/");
   if (method.action === "execute") return { method: path, request };
-  const enabled = TriggerRequest.decode(request).state?.val?.value ?? false;
-  const state = { val: { $case: "enabled" as const, value: enabled } };
+  const state = { val: { $case: "enabled" as const, value: isEnabled(request) } };
   return { method: path, request: TriggerRequest.encode({ state }).finish() };
+}
+
+function isEnabled(request: Uint8Array): boolean {
+  try {
+    return TriggerRequest.decode(request).state?.val?.value ?? false;
+  } catch (cause) {
+    throw new UpstreamError(13, `grpc: error unmarshalling request: ${cause instanceof Error ? cause.message : cause}`);
+  }
 }
 
 /** v2 words its 409 with a capital: "auto Build is already set to true" (FACTS 2.2). */
@@ -77,17 +88,29 @@ const needsRunner: ReadonlySet<string> = new Set([
   "fileSyncEvent",
 ]);
 
-function eventIn(
-  method: ControlMethod,
-  request: Uint8Array,
-): { readonly name: string; readonly failedWithoutError: boolean } | undefined {
-  if (method.action !== "handle") return undefined;
+type HandledEvent = { readonly name: string; readonly failedWithoutError: boolean };
+
+/** Read as Skaffold reads it: parts of one field that come apart on the wire are one. */
+function eventIn({ action, bodyType }: ControlMethod, request: Uint8Array): HandledEvent | undefined {
+  if (action !== "handle") return undefined;
+  const desc = messageType(bodyType);
+  let event: ReflectMessage;
   try {
-    const event = method.api === "v1" ? V1Event.decode(request).event_type : V2Event.decode(request).event_type;
-    if (event === undefined) return undefined;
-    const loop = event.$case === "devLoopEvent" ? event.value : undefined;
-    return { name: event.$case, failedWithoutError: loop?.status === "Failed" && loop.err === undefined };
+    event = reflect(desc, fromBinary(desc, request));
   } catch {
     return undefined;
   }
+  const field = desc.oneofs[0] && event.oneofCase(desc.oneofs[0]);
+  if (field?.message === undefined) return undefined;
+  return {
+    name: field.name,
+    failedWithoutError: field.name === "devLoopEvent" && isFailedWithoutError(event.get(field)),
+  };
+}
+
+function isFailedWithoutError(loop: unknown): boolean {
+  if (!isReflectMessage(loop)) return false;
+  const [status, err] = ["status", "err"].map((name) => loop.fields.find((field) => field.name === name));
+  if (status === undefined || err === undefined) throw new Error("proto.DevLoopEvent has no status or err");
+  return loop.get(status) === "Failed" && !loop.isSet(err);
 }

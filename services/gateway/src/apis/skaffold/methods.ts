@@ -5,7 +5,7 @@ type Named = {
   readonly api: "v1" | "v2";
   /** Full gRPC method, "/proto.SkaffoldService/GetState". */
   readonly path: string;
-  readonly http?: { readonly verb: "GET" | "POST" | "PUT"; readonly path: string };
+  readonly http: { readonly verb: "GET" | "POST" | "PUT"; readonly path: string };
 };
 
 export type StateMethod = Named & { readonly kind: "state" };

@@ -1,49 +1,112 @@
+import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
-import { formatPosition } from "@tapedeck/shared/log/position";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
-import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
+import type { SourceName } from "@tapedeck/shared/source";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
+import type { Refusal } from "../../metrics.ts";
 import type { Positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
-import { resolveSession, resolveSource } from "../resolve-source.ts";
+import { nameOf, resolveSession, resolveSource } from "../resolve-source.ts";
 import { UpstreamError } from "../upstream-error.ts";
 import { answerText, dangerOf, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
 
+/** What every transport offers of Skaffold's two APIs. Everything throws TapedeckError (the table of DESIGN 7). */
 export type SkaffoldApi = {
   /** The state message's bytes; empty before the runner exists and for a source without a session. */
   getState(method: StateMethod, context: CallContext): Promise<{ head: AnswerHead; bytes: Uint8Array }>;
   /** The recorded frames, verbatim, in order; then live. Ends only where the context names a session that ends. */
   events(method: StreamMethod, context: CallContext): Promise<{ head: AnswerHead; frames: AsyncIterable<Uint8Array> }>;
-  /** The upstream's answer. Its own errors come as UpstreamError with its code and text. */
+  /**
+   * The upstream's answer.
+   * @throws UpstreamError the upstream's own refusal, with its code and text
+   */
   control(method: ControlMethod, request: Uint8Array, context: CallContext): Promise<Uint8Array>;
 };
 
 export type SkaffoldApiDeps = {
   readonly query: QueryClient;
-  readonly log: LogReader;
+  /** @throws TapedeckError not_ready */
+  readonly log: () => LogReader;
   readonly control: ControlClient;
   readonly positions: Positions;
+  /** Told of the control calls that were refused here, and never reached the upstream. */
+  readonly refused: (refusal: Refusal) => void;
 };
 
 /** Skaffold's two APIs, answered from the record. Knows no transport. */
-export function skaffoldApi({ query, log, control, positions }: SkaffoldApiDeps): SkaffoldApi {
-  const readState = async (context: CallContext, source: string, collection: string) =>
-    query.readState({
-      workspace: context.workspace,
-      source,
-      session: context.session ?? "",
-      at: context.at ?? "",
-      min_position: context.minPosition ?? "",
-      collection,
-    });
+export function skaffoldApi({ query, log, control, positions, refused }: SkaffoldApiDeps): SkaffoldApi {
+  async function* framesOf(
+    source: SourceName,
+    channel: StreamMethod["channel"],
+    afterSeq: number,
+    only: Session | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void> {
+    const from = {
+      afterSeq,
+      subjects: [channelFilter(source, channel), eventSubject(source, "tapedeck", "session.ended")],
+    };
+    const events =
+      only?.ended === true
+        ? log().history(from, positions.own(only.end_position), signal)
+        : log().follow(from, { signal });
+    for await (const recorded of events) {
+      const frame = frameOf(recorded, channel, only?.session);
+      if (frame !== undefined) yield frame;
+      else if (only?.ended === false && isOver(recorded, only.session, positions.own(only.end_position))) return;
+    }
+  }
 
-  const api: SkaffoldApi = {
+  async function call(method: ControlMethod, request: Uint8Array, context: CallContext, source: Source) {
+    const danger = await dangerOf(method, request, {
+      runnerExists: () => runnerExists(context.workspace, source),
+      v2AutoWasCalled: () => v2AutoWasCalled(source, context),
+    });
+    if (danger !== undefined) throw new TapedeckError("refused_dangerous", danger);
+    const to = forwarded(method, request);
+    const reply = await control.call(nameOf(source), {
+      method: method.path,
+      request: Buffer.from(request),
+      forwarded_method: to.method,
+      forwarded_request: Buffer.from(to.request),
+      who: context.who,
+    });
+    if (reply.code !== 0) throw new UpstreamError(reply.code, answerText(method, reply.message));
+    return reply.response;
+  }
+
+  /** By the record as it is now: Skaffold's GetState is empty before. */
+  async function runnerExists(workspace: string, { source }: Source): Promise<boolean> {
+    const min_position = positions.written(await positions.lastSeq());
+    const { rows } = await query.readState({ workspace, source, min_position, collection: "skaffold.v1" });
+    return (rows[0]?.bytes.length ?? 0) > 0;
+  }
+
+  async function v2AutoWasCalled(source: Source, { workspace, signal }: CallContext): Promise<boolean> {
+    const session = await resolveSession(query, workspace, source, undefined);
+    const afterSeq = session === undefined ? 0 : positions.own(session.start_position) - 1;
+    const subjects = [eventSubject(nameOf(source), "tapedeck", "control.accepted")];
+    for await (const { event } of log().history({ afterSeq, subjects }, await positions.lastSeq(), signal)) {
+      const method = event.detail?.$case === "control" ? event.detail.value.method : "";
+      if (event.kind === "control.accepted" && method.startsWith("/proto.v2.SkaffoldV2Service/Auto")) return true;
+    }
+    return false;
+  }
+
+  return {
     async getState(method, context) {
-      const source = await resolveSource(query, context, "skaffold");
-      const { head, rows } = await readState(context, source.source, `skaffold.${method.api}`);
+      const { source } = await resolveSource(query, context, "skaffold");
+      const { head, rows } = await query.readState({
+        workspace: context.workspace,
+        source,
+        session: context.session ?? "",
+        at: context.at ?? "",
+        min_position: context.minPosition ?? "",
+        collection: `skaffold.${method.api}`,
+      });
       return {
         head: { position: head.position, session: head.session, sessionEnded: head.session_ended },
         bytes: rows[0]?.bytes ?? new Uint8Array(),
@@ -51,95 +114,66 @@ export function skaffoldApi({ query, log, control, positions }: SkaffoldApiDeps)
     },
 
     async events(method, context) {
-      if (context.at !== undefined) {
-        throw new TapedeckError("invalid_argument", "a stream has no `at`: use `after` to say where it starts", {
-          field: "at",
-        });
-      }
+      refuseMoment(context, "a stream has no `at`: use `after` to say where it starts");
       const source = await resolveSource(query, context, "skaffold");
-      const name = asSourceName(source.source);
       const session = await resolveSession(query, context.workspace, source, context.session);
-      const sessionStart = session === undefined ? 0 : Math.max(0, positions.own(session.start_position) - 1);
-      const after =
-        context.after === undefined
-          ? sessionStart
-          : Math.max(await positions.resolveAfter(context.after), context.session === undefined ? 0 : sessionStart);
-      const frames = (async function* () {
-        const only = context.session === undefined ? undefined : session;
-        if (only?.ended === true && positions.own(only.end_position) <= after) return;
-        const subjects = [channelFilter(name, method.channel), eventSubject(name, "tapedeck", "session.ended")];
-        for await (const recorded of log.follow({ afterSeq: after, subjects }, { signal: context.signal })) {
-          if (only !== undefined && isOver(recorded, only.session, only.ended, positions.own(only.end_position)))
-            return;
-          const frame = frameOf(recorded, method.channel, only?.session);
-          if (frame !== undefined) yield frame;
-        }
-      })();
-      const head = { position: formatPosition({ epoch: log.epoch, seq: after }), session: session?.session ?? "" };
-      return { head, frames };
+      const only = context.session === undefined ? undefined : session;
+      const sessionStart = session === undefined ? 0 : positions.own(session.start_position) - 1;
+      const after = context.after === undefined ? sessionStart : await positions.resolveAfter(context.after);
+      const afterSeq = only === undefined ? after : Math.max(after, sessionStart);
+      return {
+        head: { position: positions.written(afterSeq), session: session?.session ?? "" },
+        frames: framesOf(nameOf(source), method.channel, afterSeq, only, context.signal),
+      };
     },
 
     async control(method, request, context) {
-      const source = await resolveSource(query, context, "skaffold");
-      const name = asSourceName(source.source);
-      const danger = await dangerOf(method, request, {
-        runnerExists: async () => {
-          const { rows } = await readState(context, source.source, "skaffold.v1");
-          return (rows[0]?.bytes.length ?? 0) > 0;
-        },
-        v2AutoWasCalled: () => v2AutoWasCalled(name, source.current_session, context),
-      });
-      if (danger !== undefined) throw new TapedeckError("refused_dangerous", danger);
-      const to = forwarded(method, request);
-      const reply = await control.call(name, {
-        method: method.path,
-        request: Buffer.from(request),
-        forwarded_method: to.method,
-        forwarded_request: Buffer.from(to.request),
-        who: context.who,
-      });
-      if (reply.code !== 0) throw new UpstreamError(reply.code, answerText(method, reply.message));
-      return reply.response;
+      let source: Source | undefined;
+      try {
+        refuseMoment(context, "a call acts now: leave `at` away");
+        source = await resolveSource(query, context, "skaffold");
+        await refuseEnded(source, context);
+        return await call(method, request, context, source);
+      } catch (error) {
+        if (error instanceof TapedeckError) {
+          const { who, workspace } = context;
+          refused({ who, workspace, source: source?.source ?? context.source ?? "", method: method.path, error });
+        }
+        throw error;
+      }
     },
   };
 
-  async function v2AutoWasCalled(source: SourceName, session: string, context: CallContext): Promise<boolean> {
-    const { items } = await query.listSessions({
-      workspace: context.workspace,
-      sources: [source],
-      sessions: [session],
-      limit: 1,
-    });
-    const start = items[0] === undefined ? 0 : positions.own(items[0].start_position) - 1;
-    const subjects = [eventSubject(source, "tapedeck", "control.accepted")];
-    const { lastSeq } = await log.bounds();
-    for await (const { event } of log.history({ afterSeq: Math.max(0, start), subjects }, lastSeq, context.signal)) {
-      const method = event.detail?.$case === "control" ? event.detail.value.method : "";
-      if (event.kind === "control.accepted" && method.startsWith("/proto.v2.SkaffoldV2Service/Auto")) return true;
-    }
-    return false;
+  /** A call that names a session means that process, and no later one. */
+  async function refuseEnded(source: Source, { workspace, session }: CallContext): Promise<void> {
+    if (session === undefined) return;
+    const named = await resolveSession(query, workspace, source, session);
+    if (named?.ended !== true) return;
+    throw new TapedeckError("upstream_away", `session ${session} of ${source.source} has ended: nothing can be called`);
   }
-
-  return api;
 }
 
-/** The bytes to send again: part 0 of a frame of this channel. Frames too large for the log have none. */
+function refuseMoment({ at }: CallContext, message: string): void {
+  if (at !== undefined) throw new TapedeckError("invalid_argument", message, { field: "at" });
+}
+
+/**
+ * The bytes to send again: part 0 of a frame of this channel. Frames too large for the log have none; bytes that are no
+ * message are kept from clients, whose stream they would break every time.
+ */
 function frameOf({ event }: Recorded, channel: string, session: string | undefined): Uint8Array | undefined {
-  if (event.channel !== channel || event.part !== 0) return undefined;
+  if (event.channel !== channel || event.part !== 0 || event.kind === "upstream.unreadable") return undefined;
   if (session !== undefined && event.session !== session) return undefined;
   const { original } = event;
   return original === undefined || (original.bytes.length === 0 && original.size > 0n) ? undefined : original.bytes;
 }
 
-/** The named session has said its last: its own end, or anything of a later session. */
-function isOver({ seq, event }: Recorded, session: string, ended: boolean, endSeq: number): boolean {
-  if (event.kind === "session.ended" && event.session === session) return true;
-  if (ended) return seq > endSeq;
-  return event.session !== "" && event.session > session;
-}
-
-function asSourceName(text: string): SourceName {
-  const name = parseSourceName(text);
-  if (name === undefined) throw new Error(`query named a source "${text}" that is none`);
-  return name;
+/**
+ * The named session, which ran when it was asked for, has said its last: its own end, or anything of a later one. Ends
+ * before its last event of that moment are of no account: it was found again after them.
+ */
+function isOver({ seq, event }: Recorded, session: string, lastSeq: number): boolean {
+  if (seq <= lastSeq) return false;
+  if (event.session === session) return event.kind === "session.ended" || event.kind === "session.lost";
+  return event.session > session;
 }

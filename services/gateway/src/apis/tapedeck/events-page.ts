@@ -1,4 +1,5 @@
-import { eventToJson } from "@tapedeck/shared/events/json";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
@@ -18,51 +19,85 @@ export type EventsPageRequest = {
   readonly signal: AbortSignal;
 };
 
-/** How far a `last=N` looks back at first; it doubles until N are found or the log begins. */
+/** How far a `last=N` looks back at first; it grows until N are found or the log begins. */
 const firstWindow = 4_096;
 
-/** A page of history: from `after` on, or the newest N. `nextPage` is the `after` of the page that follows. */
-export function eventsPage(log: LogReader, positions: Positions) {
-  return async (request: EventsPageRequest): Promise<Page<object>> => {
-    const { firstSeq, lastSeq } = await log.bounds();
+/** A page is over when its originals together are larger than this, or reading it took longer. */
+const mostBytes = 16 << 20;
+const longestMs = 10_000;
+
+/**
+ * A page of history: from `after` on, or the newest N. `nextPage` is the `after` of the page that follows; a page may
+ * have fewer events than asked for, or none, and still be followed by one.
+ */
+export function eventsPage(
+  log: () => LogReader,
+  positions: Positions,
+): (request: EventsPageRequest) => Promise<Page<EventJson>> {
+  return async (request) => {
+    const { firstSeq, lastSeq } = await log().bounds();
     const untilSeq = request.until === undefined ? lastSeq : await positions.resolveUntil(request.until);
     const afterSeq = await positions.resolveAfter(request.after);
-    const from = { subjects: toSubjects(request.filter, request.workspace), filter: request.filter };
-    const toJson = (recorded: Recorded) => eventToJson(recorded, log.epoch, { original: request.original ?? false });
-
     if (request.last !== undefined) {
-      const newest = await newestOf(request.last, Math.max(afterSeq, firstSeq - 1), untilSeq, from, request.signal);
-      return { items: newest.map(toJson), position: positions.written(untilSeq) };
+      return newest(request, request.last, Math.max(afterSeq, firstSeq - 1), untilSeq);
     }
-    const found: Recorded[] = [];
-    for await (const recorded of matching(afterSeq, untilSeq, from, request.signal)) {
-      found.push(recorded);
-      if (found.length >= request.limit) break;
+    const items: EventJson[] = [];
+    let bytes = 0;
+    let seen = afterSeq;
+    const begun = performance.now();
+    for await (const { recorded, json } of read(request, afterSeq, untilSeq)) {
+      seen = recorded.seq;
+      if (json !== undefined) items.push(json);
+      bytes += sizeOf(json, recorded);
+      const isFull = items.length >= request.limit || bytes >= mostBytes || performance.now() - begun >= longestMs;
+      if (isFull && seen < untilSeq) {
+        const nextPage = positions.written(seen);
+        return { items, nextPage, position: nextPage };
+      }
     }
-    const last = found.at(-1);
-    const more = last !== undefined && found.length >= request.limit && last.seq < untilSeq;
-    const position = positions.written(more && last !== undefined ? last.seq : untilSeq);
-    return { items: found.map(toJson), ...(more && { nextPage: position }), position };
+    return { items, position: positions.written(untilSeq) };
   };
 
-  async function newestOf(count: number, afterSeq: number, untilSeq: number, from: From, signal: AbortSignal) {
+  async function newest(request: EventsPageRequest, count: number, afterSeq: number, untilSeq: number) {
     for (let window = Math.max(firstWindow, count); ; window *= 8) {
       const begin = Math.max(afterSeq, untilSeq - window);
-      const found: Recorded[] = [];
-      for await (const recorded of matching(begin, untilSeq, from, signal)) {
-        found.push(recorded);
-        if (found.length > count) found.shift();
+      const items: EventJson[] = [];
+      let bytes = 0;
+      for await (const { recorded, json } of read(request, begin, untilSeq)) {
+        if (json === undefined) continue;
+        items.push(json);
+        if (items.length > count) items.shift();
+        bytes += sizeOf(json, recorded);
+        if (bytes >= mostBytes) throw tooMuch();
       }
-      if (found.length >= count || begin === afterSeq) return found;
+      if (items.length >= count || begin === afterSeq) return { items, position: positions.written(untilSeq) };
     }
   }
 
-  async function* matching(afterSeq: number, untilSeq: number, { subjects, filter }: From, signal: AbortSignal) {
-    if (untilSeq <= afterSeq) return;
-    for await (const recorded of log.history({ afterSeq, subjects }, untilSeq, signal)) {
-      if (matches(filter, recorded.event)) yield recorded;
+  /** What matches, rendered at once, so that a page does not hold originals that it does not show. */
+  async function* read(
+    { workspace, filter, original = false, signal }: EventsPageRequest,
+    afterSeq: number,
+    until: number,
+  ) {
+    if (until <= afterSeq) return;
+    // While the log is away a reader waits; who asks for a page is told.
+    const late = AbortSignal.timeout(2 * longestMs);
+    const from = { afterSeq, subjects: toSubjects(filter, workspace) };
+    const reader = log();
+    for await (const recorded of reader.history(from, until, AbortSignal.any([signal, late]))) {
+      const isWanted = matches(filter, recorded.event);
+      yield { recorded, json: isWanted ? eventToJson(recorded, reader.epoch, { original }) : undefined };
     }
+    if (late.aborted) throw new TapedeckError("not_ready", "the log did not answer in time: try again in a moment");
   }
 }
 
-type From = { readonly subjects: readonly string[]; readonly filter: Filter };
+function sizeOf(json: EventJson | undefined, { event }: Recorded): number {
+  return json?.original === undefined ? 0 : (event.original?.bytes.byteLength ?? 0);
+}
+
+function tooMuch(): TapedeckError {
+  const message = `the originals of so many events are larger than ${mostBytes >> 20} MiB: ask for fewer, or stream them`;
+  return new TapedeckError("limit_exceeded", message, { field: "last" });
+}

@@ -1,58 +1,72 @@
-import { create, toJson } from "@bufbuild/protobuf";
-import { type Timestamp, TimestampSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { BuildStats, ListRequest, Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { timeToJson } from "@tapedeck/shared/events/json";
+import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
+import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { QueryClient } from "../../query-client.ts";
 
 /** A list as the HTTP API gives it: newest first. */
 export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string; readonly position: string };
 
-/** Query parameters of a list, already checked for shape; every value of a repeated parameter. */
-export type ListParameters = Readonly<Record<string, readonly string[]>>;
+/** Query parameters, already known by name; every value of a repeated one. */
+export type Parameters = Readonly<Record<string, readonly string[]>>;
 
-type Wire = { readonly seconds: bigint; readonly nanos: number } | undefined;
+export type Lists = Readonly<Record<ListName, (workspace: string, parameters: Parameters) => Promise<Page<object>>>>;
 
-export function listsApi(query: QueryClient) {
-  const request = (workspace: string, parameters: ListParameters): Partial<ListRequest> => ({
-    workspace,
-    developers: [...(parameters.developer ?? [])],
-    projects: [...(parameters.project ?? [])],
-    upstreams: [...(parameters.upstream ?? [])],
-    sources: (parameters.source ?? []).map((source) => fullSource(workspace, source)),
-    sessions: [...(parameters.session ?? [])],
-    kinds: [...(parameters.kind ?? [])],
-    subjects: [...(parameters.subject ?? [])],
-    outcomes: [...(parameters.outcome ?? [])],
-    labels: labelsOf(parameters.label ?? []),
-    from: timeOf(parameters, "from"),
-    to: timeOf(parameters, "to"),
-    limit: limitOf(parameters),
-    page: parameters.page?.at(-1) ?? "",
-    at: parameters.at?.at(-1) ?? "",
-  });
+export type ListName = keyof typeof listParameters;
 
+/** Query parameters that are filter fields: singular in URLs, plural in a filter. */
+export const filterParameters = {
+  developer: "developers",
+  project: "projects",
+  upstream: "upstreams",
+  source: "sources",
+  session: "sessions",
+  kind: "kinds",
+  subject: "subjects",
+  outcome: "outcomes",
+} as const satisfies Record<string, FilterField>;
+
+const ofSources = ["developer", "project", "upstream", "source"] as const;
+const paging = ["limit", "page", "at"] as const;
+
+/** What each list can be asked for. */
+export const listParameters = {
+  sources: [...ofSources, ...paging],
+  sessions: [...ofSources, "session", "label", "from", "to", ...paging],
+  operations: [...ofSources, "session", "kind", "subject", "outcome", "from", "to", ...paging],
+  buildStats: ["group", "developer", "project", "artifact", "from", "to"],
+} as const;
+
+/** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
+const operationKinds = ["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"];
+
+/** Lists of what query knows, as JSON. Everything throws TapedeckError. */
+export function listsApi(query: QueryClient): Lists {
   return {
-    async sources(workspace: string, parameters: ListParameters): Promise<Page<object>> {
-      const { items, next_page, position } = await query.listSources(request(workspace, parameters));
+    async sources(workspace, parameters) {
+      const { items, next_page, position } = await query.listSources(listRequest(workspace, parameters));
       return page(items.map(sourceJson), next_page, position);
     },
-    async sessions(workspace: string, parameters: ListParameters): Promise<Page<object>> {
-      const { items, next_page, position } = await query.listSessions(request(workspace, parameters));
+    async sessions(workspace, parameters) {
+      const { items, next_page, position } = await query.listSessions(listRequest(workspace, parameters));
       return page(items.map(sessionJson), next_page, position);
     },
-    async operations(workspace: string, parameters: ListParameters): Promise<Page<object>> {
-      const { items, next_page, position } = await query.listOperations(request(workspace, parameters));
+    async operations(workspace, parameters) {
+      const { items, next_page, position } = await query.listOperations(listRequest(workspace, parameters));
       return page(items.map(operationJson), next_page, position);
     },
-    async buildStats(workspace: string, parameters: ListParameters): Promise<Page<object>> {
-      const group = (parameters.group ?? []).flatMap((text) => text.split(",")).filter((name) => name !== "");
+    async buildStats(workspace, parameters) {
+      const { developers = [], projects = [] } = filterOf(parameters);
       const { items, position } = await query.buildStats({
         workspace,
-        group,
+        group: (parameters.group ?? []).flatMap((text) => text.split(",")).filter((name) => name !== ""),
         from: timeOf(parameters, "from"),
         to: timeOf(parameters, "to"),
-        developers: [...(parameters.developer ?? [])],
-        projects: [...(parameters.project ?? [])],
+        developers: [...developers],
+        projects: [...projects],
         artifacts: [...(parameters.artifact ?? [])],
       });
       return page(items.map(buildStatsJson), "", position);
@@ -60,11 +74,78 @@ export function listsApi(query: QueryClient) {
   };
 }
 
+/** The filter that parameters make: the same as on streams, so that it means the same. */
+export function filterOf(parameters: Parameters) {
+  const fields = Object.entries(filterParameters).map(([parameter, field]) => [field, parameters[parameter]]);
+  return parseFilter(Object.fromEntries(fields));
+}
+
+/** A whole number from 1 to `most`; 0 when the parameter is not there. */
+export function numberOf(parameters: Parameters, name: string, most = 1_000): number {
+  const text = parameters[name]?.at(-1);
+  if (text === undefined) return 0;
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= 1 && number <= most) return number;
+  throw invalid(name, `${name} "${text}" is not a whole number from 1 to ${most}`);
+}
+
+function listRequest(workspace: string, { kind: kinds = [], ...parameters }: Parameters): Partial<ListRequest> {
+  for (const kind of kinds) {
+    if (operationKinds.includes(kind)) continue;
+    throw invalid("kind", `kind "${kind}" is not one of ${operationKinds.join(", ")}`);
+  }
+  const filter = filterOf(parameters);
+  return {
+    workspace,
+    developers: [...(filter.developers ?? [])],
+    projects: [...(filter.projects ?? [])],
+    upstreams: [...(filter.upstreams ?? [])],
+    sources: (filter.sources ?? []).map((source) => inFull(workspace, source)),
+    sessions: [...(filter.sessions ?? [])],
+    kinds: [...kinds],
+    subjects: [...(filter.subjects ?? [])],
+    outcomes: [...(filter.outcomes ?? [])],
+    labels: labelsOf(parameters.label ?? []),
+    from: timeOf(parameters, "from"),
+    to: timeOf(parameters, "to"),
+    limit: numberOf(parameters, "limit"),
+    page: parameters.page?.at(-1) ?? "",
+    at: parameters.at?.at(-1)?.replace(" ", "+") ?? "",
+  };
+}
+
+function inFull(workspace: string, source: string): string {
+  return source.split("/").length === 3 ? `${workspace}/${source}` : source;
+}
+
+function timeOf(parameters: Parameters, name: "from" | "to"): Timestamp | undefined {
+  const text = parameters[name]?.at(-1);
+  if (text === undefined) return undefined;
+  const when = parseWhen(text);
+  if (when?.type !== "time") throw invalid(name, `${name} "${text}" is not a time such as 2026-01-31T12:00:00Z`);
+  const { seconds, nanos } = timestampFromDate(when.time);
+  return { seconds, nanos };
+}
+
+function labelsOf(pairs: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at < 1) throw invalid("label", `label "${pair}" is not name=value`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+}
+
+function invalid(field: string, message: string): TapedeckError {
+  return new TapedeckError("invalid_argument", message, { field });
+}
+
 function page<Item>(items: readonly Item[], nextPage: string, position: string): Page<Item> {
   return { items, ...(nextPage !== "" && { nextPage }), position };
 }
 
-function sourceJson(source: Source): object {
+function sourceJson(source: Source) {
   return {
     source: source.source,
     workspace: source.workspace,
@@ -72,7 +153,7 @@ function sourceJson(source: Source): object {
     project: source.project,
     upstream: source.upstream,
     status: source.status,
-    currentSession: source.current_session,
+    currentSession: textJson(source.current_session),
     lastEventAt: timeJson(source.last_event_at),
     lastPosition: source.last_position,
     firstPosition: source.first_position,
@@ -83,14 +164,14 @@ function sourceJson(source: Source): object {
   };
 }
 
-function sessionJson(session: Session): object {
+function sessionJson(session: Session) {
   return {
     session: session.session,
     source: session.source,
     labels: session.labels,
     startedAt: timeJson(session.started_at),
     endedAt: timeJson(session.ended_at),
-    endReason: session.end_reason,
+    endReason: textJson(session.end_reason),
     startPosition: session.start_position,
     endPosition: session.end_position,
     upstreamVersion: session.upstream_version,
@@ -98,7 +179,7 @@ function sessionJson(session: Session): object {
   };
 }
 
-function operationJson(operation: Operation): object {
+function operationJson(operation: Operation) {
   return {
     id: operation.id,
     kind: operation.kind,
@@ -110,17 +191,17 @@ function operationJson(operation: Operation): object {
     startedAt: timeJson(operation.started_at),
     endedAt: timeJson(operation.ended_at),
     durationMs: operation.duration_ms === undefined ? null : String(operation.duration_ms),
-    outcome: operation.outcome === "" ? null : operation.outcome,
+    outcome: textJson(operation.outcome),
     errorCode: operation.error_code,
     error: operation.error,
     cacheHit: operation.cache_hit,
     platform: operation.platform,
     startPosition: operation.start_position,
-    endPosition: operation.end_position,
+    endPosition: textJson(operation.end_position),
   };
 }
 
-function buildStatsJson(stats: BuildStats): object {
+function buildStatsJson(stats: BuildStats) {
   return {
     ...stats.group,
     count: String(stats.count),
@@ -135,51 +216,11 @@ function buildStatsJson(stats: BuildStats): object {
   };
 }
 
-/** RFC 3339 in UTC with the upstream's nanoseconds; null for none. */
-export function timeJson(time: Wire): string | null {
-  if (time === undefined) return null;
-  return toJson(TimestampSchema, create(TimestampSchema, { seconds: time.seconds, nanos: time.nanos }));
+/** What there is not yet (an end, an outcome) is null, and never an empty text. */
+function textJson(text: string): string | null {
+  return text === "" ? null : text;
 }
 
-function timeOf(parameters: ListParameters, name: "from" | "to"): Pick<Timestamp, "seconds" | "nanos"> | undefined {
-  const text = parameters[name]?.at(-1);
-  if (text === undefined) return undefined;
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime())) {
-    throw new TapedeckError(
-      "invalid_argument",
-      `${name} "${text}" is not a time: write RFC 3339, 2026-01-31T12:00:00Z`,
-      {
-        field: name,
-      },
-    );
-  }
-  const { seconds, nanos } = timestampFromDate(time);
-  return { seconds, nanos };
-}
-
-export function limitOf(parameters: ListParameters, name = "limit", most = 1_000): number {
-  const text = parameters[name]?.at(-1);
-  if (text === undefined) return 0;
-  const limit = Number(text);
-  if (!Number.isInteger(limit) || limit < 1 || limit > most) {
-    throw new TapedeckError("invalid_argument", `${name} "${text}" is not a whole number from 1 to ${most}`, {
-      field: name,
-    });
-  }
-  return limit;
-}
-
-function labelsOf(pairs: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const at = pair.indexOf("=");
-      if (at < 1) throw new TapedeckError("invalid_argument", `label "${pair}" is not name=value`, { field: "label" });
-      return [pair.slice(0, at), pair.slice(at + 1)];
-    }),
-  );
-}
-
-function fullSource(workspace: string, source: string): string {
-  return source.split("/").length === 3 ? `${workspace}/${source}` : source;
+function timeJson(time: Timestamp | undefined): string | null {
+  return time === undefined ? null : timeToJson(time);
 }

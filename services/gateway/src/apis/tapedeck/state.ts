@@ -19,9 +19,9 @@ export type StateAnswer = {
   readonly state: object;
 };
 
-/** State of a source in its upstream's own words, now or at a moment. */
-export function stateApi(query: QueryClient) {
-  return async (context: CallContext): Promise<StateAnswer> => {
+/** State of a source in its upstream's own words, now or at a moment. Throws TapedeckError. */
+export function stateApi(query: QueryClient): (context: CallContext) => Promise<StateAnswer> {
+  return async (context) => {
     const source = await resolveSource(query, context);
     const ask = (collection: string, at: string) =>
       query.readState({
@@ -32,10 +32,10 @@ export function stateApi(query: QueryClient) {
         min_position: context.minPosition ?? "",
         collection,
       });
-    const [firstCollection = "", ...others] = collections[source.upstream as UpstreamName];
-    const first = await ask(firstCollection, context.at ?? "");
+    const { collections, toJson } = statesOf[source.upstream as UpstreamName];
+    const first = await ask(collections[0], context.at ?? "");
     // The other halves as of the first one's position, so that the answer is one moment.
-    const rest = await Promise.all(others.map((collection) => ask(collection, first.head.position)));
+    const rest = await Promise.all(collections.slice(1).map((collection) => ask(collection, first.head.position)));
     const bytes = [first, ...rest].map(({ rows }) => rows[0]?.bytes ?? new Uint8Array());
     return {
       source: source.source,
@@ -44,16 +44,24 @@ export function stateApi(query: QueryClient) {
       position: first.head.position,
       at: context.at ?? null,
       upstream: source.upstream,
-      state: stateJson[source.upstream as UpstreamName](bytes),
+      state: toJson(bytes),
     };
   };
 }
 
-const collections: Record<UpstreamName, readonly string[]> = { skaffold: ["skaffold.v1", "skaffold.v2"] };
-
-const stateJson: Record<UpstreamName, (bytes: readonly Uint8Array[]) => object> = {
-  skaffold: ([v1 = new Uint8Array(), v2 = new Uint8Array()]) => ({
-    v1: toGatewayJson(messageType(stateMessageTypes.v1), v1),
-    v2: toGatewayJson(messageType(stateMessageTypes.v2), v2),
-  }),
+/** What query keeps of an upstream's state, and how it looks as JSON. */
+const statesOf: Record<
+  UpstreamName,
+  {
+    readonly collections: readonly [string, ...string[]];
+    readonly toJson: (bytes: readonly Uint8Array[]) => object;
+  }
+> = {
+  skaffold: {
+    collections: ["skaffold.v1", "skaffold.v2"],
+    toJson: ([v1 = new Uint8Array(), v2 = new Uint8Array()]) => ({
+      v1: toGatewayJson(messageType(stateMessageTypes.v1), v1),
+      v2: toGatewayJson(messageType(stateMessageTypes.v2), v2),
+    }),
+  },
 };

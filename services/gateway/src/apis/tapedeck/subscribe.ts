@@ -1,7 +1,7 @@
 import { eventToJson } from "@tapedeck/shared/events/json";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";
 
 /** What a subscriber gets, on every transport. `json` is the rendered message without an id, made once per event. */
@@ -19,10 +19,9 @@ export type Subscription = {
   /** Ends with `complete` after this sequence. */
   readonly untilSeq?: number;
   readonly original?: boolean;
+  /** How often a subscriber is told a position while nothing for it happens but the log goes on. Default 5,000. */
+  readonly bookmarkMs?: number;
 };
-
-/** A position at least this often while events are passed over. */
-const bookmarkEvery = { events: 10_000, ms: 5_000 };
 
 /**
  * History, then live, in order, once each; `caught_up` between the two; bookmarks where matching events are rare.
@@ -30,67 +29,90 @@ const bookmarkEvery = { events: 10_000, ms: 5_000 };
  */
 export async function* subscribe(
   log: LogReader,
-  { workspace, filter, afterSeq, untilSeq, original = false }: Subscription,
+  { workspace, filter, afterSeq, untilSeq, original = false, bookmarkMs = 5_000 }: Subscription,
   signal: AbortSignal,
 ): AsyncGenerator<SubscriptionMessage, void> {
-  const at = (seq: number) => formatPosition({ epoch: log.epoch, seq });
-  const mark = (type: "caught_up" | "bookmark" | "complete", seq: number): SubscriptionMessage => {
-    const position = at(seq);
-    return { type, position, json: `{"type":"${type}","position":"${position}"}` };
-  };
-
-  const subjects = toSubjects(filter, workspace);
+  const from = { afterSeq, subjects: toSubjects(filter, workspace) };
   if (untilSeq !== undefined) {
-    for await (const recorded of log.history({ afterSeq, subjects }, untilSeq, signal)) {
+    for await (const recorded of log.history(from, untilSeq, signal)) {
       if (matches(filter, recorded.event)) yield rendered(log.epoch, recorded, original);
     }
-    if (!signal.aborted) yield mark("complete", untilSeq);
+    if (!signal.aborted) yield mark("complete", log.epoch, untilSeq);
     return;
   }
 
-  let caughtUpAt: number | undefined;
-  let wake = Promise.withResolvers<void>();
-  const caughtUp = (seq: number) => {
-    caughtUpAt = seq;
-    wake.resolve();
+  let told = { seq: afterSeq, at: Date.now() };
+  const isBookmarkDue = (seq: number) => seq > told.seq && Date.now() - told.at >= bookmarkMs;
+  for await (const step of steps(log, from, isBookmarkDue, signal)) {
+    if (step.type === "event" && matches(filter, step.recorded.event)) {
+      yield rendered(log.epoch, step.recorded, original);
+    } else if (step.type === "caught_up") {
+      yield mark("caught_up", log.epoch, step.seq);
+    } else if (isBookmarkDue(step.seq)) {
+      yield mark("bookmark", log.epoch, step.seq);
+    } else continue;
+    told = { seq: step.seq, at: Date.now() };
+  }
+}
+
+/** How far one has come: by an event, by joining the live tail, or because there is nothing more for now. */
+type Step =
+  | { readonly type: "event"; readonly seq: number; readonly recorded: Recorded }
+  | { readonly type: "caught_up" | "reached"; readonly seq: number };
+
+async function* steps(
+  log: LogReader,
+  from: ReadFrom,
+  isBookmarkDue: (seq: number) => boolean,
+  signal: AbortSignal,
+): AsyncGenerator<Step, void> {
+  const left = new AbortController();
+  const come: (Step | { readonly type: "end" })[] = [];
+  let wake = () => {};
+  const add = (step: (typeof come)[number]) => {
+    come.push(step);
+    wake();
   };
-  const events = log.follow({ afterSeq, subjects }, { signal, caughtUp });
-  let passedOver = { events: 0, seq: 0, since: Date.now() };
+  const events = log.follow(from, {
+    signal: AbortSignal.any([signal, left.signal]),
+    caughtUp: (seq) => add({ type: "caught_up", seq }),
+    reached: (seq) => {
+      if (come.length === 0 && isBookmarkDue(seq)) add({ type: "reached", seq });
+    },
+  });
+  let failure: unknown;
+  const ask = () => {
+    events.next().then(
+      ({ done, value }) => add(done === true ? { type: "end" } : { type: "event", seq: value.seq, recorded: value }),
+      (error: unknown) => {
+        failure = error;
+        add({ type: "end" });
+      },
+    );
+  };
   try {
-    for (;;) {
-      const turn = events.next();
-      let settled = false;
-      const settle = () => {
-        settled = true;
-        wake.resolve();
-      };
-      turn.then(settle, settle);
-      while (!settled) {
-        // A fresh wake-up for each wait: racing against one long-lived promise would keep every turn alive.
-        await wake.promise;
-        wake = Promise.withResolvers();
-        if (caughtUpAt !== undefined) {
-          yield mark("caught_up", caughtUpAt);
-          caughtUpAt = undefined;
-        }
-      }
-      const next = await turn;
-      if (next.done === true) return;
-      const recorded = next.value;
-      if (matches(filter, recorded.event)) {
-        passedOver = { events: 0, seq: 0, since: Date.now() };
-        yield rendered(log.epoch, recorded, original);
+    for (ask(); ; ) {
+      const step = come.shift();
+      if (step === undefined) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      } else if (step.type === "end") {
+        if (failure !== undefined) throw failure;
+        return;
       } else {
-        passedOver = { ...passedOver, events: passedOver.events + 1, seq: recorded.seq };
-        if (passedOver.events >= bookmarkEvery.events || Date.now() - passedOver.since >= bookmarkEvery.ms) {
-          yield mark("bookmark", passedOver.seq);
-          passedOver = { events: 0, seq: 0, since: Date.now() };
-        }
+        yield step;
+        if (step.type === "event") ask();
       }
     }
   } finally {
-    await events.return();
+    left.abort();
   }
+}
+
+function mark(type: "caught_up" | "bookmark" | "complete", epoch: string, seq: number): SubscriptionMessage {
+  const position = formatPosition({ epoch, seq });
+  return { type, position, json: `{"type":"${type}","position":"${position}"}` };
 }
 
 // Live events are shared by all subscribers, so each is rendered once, whoever asks first.

@@ -4,14 +4,16 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
 import type { Positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
-import { eventsPage } from "./events-page.ts";
-import { listsApi } from "./lists.ts";
-import { stateApi } from "./state.ts";
+import { type EventsPageRequest, eventsPage } from "./events-page.ts";
+import { type Lists, listsApi, type Page } from "./lists.ts";
+import { type StateAnswer, stateApi } from "./state.ts";
 import { type SubscriptionMessage, subscribe } from "./subscribe.ts";
 
 /** What a client asks for when it subscribes, on any transport. */
 export type SubscribeRequest = {
+  /** `start`, `now` (the default), a position or an RFC 3339 time. */
   readonly after?: string;
+  /** A position or a time; inclusive. Without it a subscription has no end. */
   readonly until?: string;
   /** As the client wrote it: arrays by field. */
   readonly filter?: unknown;
@@ -21,68 +23,77 @@ export type SubscribeRequest = {
 
 export type OpenSubscription = {
   /** The position after which it starts. */
-  readonly afterSeq: number;
+  readonly position: string;
   readonly messages: AsyncIterable<SubscriptionMessage>;
 };
 
-export type TapedeckApi = ReturnType<typeof tapedeckApi>;
+/** Everything throws TapedeckError (the table of DESIGN 7); what streams may throw it later, too. */
+export type TapedeckApi = {
+  readonly lists: Lists;
+  readonly state: (context: CallContext) => Promise<StateAnswer>;
+  readonly events: (request: EventsPageRequest) => Promise<Page<object>>;
+  readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
+};
 
-export type TapedeckApiDeps = { readonly query: QueryClient; readonly log: LogReader; readonly positions: Positions };
+export type TapedeckApiDeps = {
+  readonly query: QueryClient;
+  /** @throws TapedeckError not_ready */
+  readonly log: () => LogReader;
+  readonly positions: Positions;
+};
 
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
-export function tapedeckApi({ query, log, positions }: TapedeckApiDeps) {
+export function tapedeckApi({ query, log, positions }: TapedeckApiDeps): TapedeckApi {
   const readState = stateApi(query);
 
   /** The state that a subscription begins with, and the events after it: without a race, without repeats. */
-  const stateThenEvents = async (request: SubscribeRequest, filter: Filter, context: CallContext) => {
-    const source = filter.sources?.[0] ?? soleProject(filter);
-    const after = request.after ?? "now";
-    const at = after === "now" ? {} : { at: after };
-    const minPosition = after === "now" ? { minPosition: positions.written((await log.bounds()).lastSeq) } : {};
-    const state = await readState({ ...context, ...(source !== undefined && { source }), ...at, ...minPosition });
-    const json = `{"type":"state","position":"${state.position}","source":"${state.source}","state":${JSON.stringify(state.state)}}`;
-    return {
-      afterSeq: positions.own(state.position),
-      message: { type: "state" as const, position: state.position, json },
-    };
-  };
+  async function stateThenEvents(after: string, filter: Filter, context: CallContext) {
+    if (after === "start") {
+      const message = "before the first event there is no state: ask for it now, at a position or at a time";
+      throw new TapedeckError("invalid_argument", message, { field: "after" });
+    }
+    const place = after === "now" ? { minPosition: positions.written(await positions.lastSeq()) } : { at: after };
+    const { source, position, state } = await readState({ ...context, ...placeOf(filter), ...place });
+    const json = `{"type":"state","position":"${position}","source":"${source}","state":${JSON.stringify(state)}}`;
+    return { afterSeq: positions.own(position), message: { type: "state" as const, position, json } };
+  }
 
   return {
-    written: positions.written,
-    lastSeq: async () => (await log.bounds()).lastSeq,
     lists: listsApi(query),
     state: readState,
     events: eventsPage(log, positions),
 
-    async subscribe(request: SubscribeRequest, context: CallContext): Promise<OpenSubscription> {
-      const filter = parseFilter(request.filter ?? {});
+    async subscribe({ after = "now", until, filter: asked = {}, state = false, original = false }, context) {
+      const filter = parseFilter(asked);
       const { workspace, signal } = context;
-      const original = request.original === true;
-      const begin = request.state === true ? await stateThenEvents(request, filter, context) : undefined;
-      const afterSeq = begin?.afterSeq ?? (await positions.resolveAfter(request.after ?? "now"));
-      const untilSeq = request.until === undefined ? undefined : await positions.resolveUntil(request.until);
-      const end = untilSeq === undefined ? {} : { untilSeq };
-      const events = subscribe(log, { workspace, filter, afterSeq, original, ...end }, signal);
-      const messages =
-        begin === undefined
-          ? events
-          : (async function* () {
-              yield begin.message;
-              yield* events;
-            })();
-      return { afterSeq, messages };
+      const first = state ? await stateThenEvents(after, filter, context) : undefined;
+      const afterSeq = first?.afterSeq ?? (await positions.resolveAfter(after));
+      const end = until === undefined ? {} : { untilSeq: await positions.resolveUntil(until) };
+      const events = subscribe(log(), { workspace, filter, afterSeq, original, ...end }, signal);
+      return {
+        position: positions.written(afterSeq),
+        messages: first === undefined ? events : beginningWith(first.message, events),
+      };
     },
   };
 }
 
-function soleProject({ developers, projects }: Filter): string | undefined {
-  if (developers?.length === 1 && projects?.length === 1) return `${developers[0]}/${projects[0]}`;
-  if (developers === undefined && projects === undefined) return undefined;
-  throw new TapedeckError(
-    "invalid_argument",
-    "state needs a filter that names one source: filter.sources with one entry",
-    {
-      field: "filter.sources",
-    },
-  );
+async function* beginningWith(first: SubscriptionMessage, rest: AsyncIterable<SubscriptionMessage>) {
+  yield first;
+  yield* rest;
+}
+
+/** The one source, and session, that a filter names; without any word about sources, the only one there is. */
+function placeOf({ sources, sessions, developers, projects }: Filter): Pick<CallContext, "source" | "session"> {
+  const isOne = [sources, sessions, developers, projects].every((values) => (values?.length ?? 1) === 1);
+  const isWhole = sources !== undefined || (developers === undefined) === (projects === undefined);
+  if (!isOne || !isWhole) {
+    const message = "state needs a filter that names one source: filter.sources with one entry";
+    throw new TapedeckError("invalid_argument", message, { field: "filter.sources" });
+  }
+  const source = sources?.[0] ?? (developers && projects && `${developers[0]}/${projects[0]}`);
+  return {
+    ...(source !== undefined && { source }),
+    ...(sessions?.[0] !== undefined && { session: sessions[0] }),
+  };
 }

@@ -1,15 +1,21 @@
 import type { Metadata } from "@grpc/grpc-js";
-import { type AnswerHead, type CallContext, contextNames, headEntries } from "../../call-context.ts";
+import { type AnswerHead, type CallContext, type Caller, contextNames, headEntries } from "../../call-context.ts";
+
+/** What every kind of call offers. */
+export type GrpcCall = {
+  readonly metadata: Metadata;
+  readonly cancelled: boolean;
+  getPeer(): string;
+  once(event: "cancelled", listener: () => void): unknown;
+};
+
+export type GrpcCaller = (call: GrpcCall) => Caller;
 
 /** Reads what a call means from its metadata. */
 export function contextOf(metadata: Metadata, caller: Pick<CallContext, "workspace" | "who" | "signal">): CallContext {
-  const value = (name: string) => {
-    const [first] = metadata.get(name);
-    return first === undefined ? undefined : String(first);
-  };
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
-    const found = value(name);
-    return found === undefined || found === "" ? [] : [[field, found] as const];
+    const [found] = metadata.get(name);
+    return found === undefined || found === "" ? [] : [[field, String(found)] as const];
   });
   return { ...caller, ...Object.fromEntries(fields) };
 }

@@ -1,24 +1,22 @@
-import type { MethodDefinition, UntypedHandleCall } from "@grpc/grpc-js";
 import { RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { PushCall, RecorderRelay } from "../../apis/recorder/relay.ts";
-import type { Caller } from "./skaffold-service.ts";
-
-const asIs = (bytes: Buffer) => bytes;
+import type { CallWatch } from "../../metrics.ts";
+import type { GrpcCaller } from "./call-context.ts";
+import type { GrpcServices } from "./server.ts";
+import { callSignal } from "./server-stream.ts";
+import { asBytes } from "./skaffold-service.ts";
+import { toStatus } from "./status.ts";
 
 /** tapedeck.v1.Recorder: taps push here, whatever ingest answers goes back. */
-export function recorderServices(relay: RecorderRelay, caller: Caller) {
-  const push: MethodDefinition<Buffer, Buffer> = {
-    path: RecorderService.push.path,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: asIs,
-    requestDeserialize: asIs,
-    responseSerialize: asIs,
-    responseDeserialize: asIs,
+export function recorderServices(relay: RecorderRelay, caller: GrpcCaller, watch: CallWatch): GrpcServices {
+  const { path } = RecorderService.push;
+  const push = (call: PushCall) => {
+    watch.seen(callSignal(call));
+    relay.push(call, caller(call), (error) => toStatus(watch.failed(error)));
   };
-  const handler: UntypedHandleCall = (call: PushCall) => {
-    const { workspace, who } = caller(call);
-    relay.push(call, workspace, who);
+  return {
+    definition: { push: { path, requestStream: true, responseStream: true, ...asBytes } },
+    handlers: { push },
+    names: ["tapedeck.v1.Recorder"],
   };
-  return { definition: { push }, handlers: { push: handler } };
 }

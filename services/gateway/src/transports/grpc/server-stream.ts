@@ -1,15 +1,25 @@
 import type { ServerDuplexStream, ServerWritableStream } from "@grpc/grpc-js";
+import { unread } from "../unread.ts";
 
-type Call = ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>;
+export type StreamCall = ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>;
 
 /**
  * Writes messages at the pace of the slower side: while the client does not read, the source is not asked for more.
  * Returns when the source ends or the call is gone; ending the call is the caller's job.
  */
-export async function writeAll(call: Call, messages: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+export async function writeAll(
+  call: StreamCall,
+  messages: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+  sent: (bytes: number) => void,
+): Promise<void> {
+  const queue = unread();
   for await (const message of messages) {
+    await queue.room(message.byteLength, signal);
     if (signal.aborted) return;
-    if (!call.write(asBuffer(message))) await drained(call, signal);
+    // Not by what `write` returns: grpc-js counts messages there, whatever their size.
+    call.write(asBuffer(message), queue.give(message.byteLength));
+    sent(message.byteLength);
   }
 }
 
@@ -17,23 +27,14 @@ export async function writeAll(call: Call, messages: AsyncIterable<Uint8Array>, 
  * Aborts when the call is over, for whatever reason: grpc-js emits `cancelled` after a normal end too, so this says
  * "clean up", not "the client left".
  */
-export function callSignal(call: { once(event: "cancelled", listener: () => void): unknown }): AbortSignal {
+export function callSignal(call: {
+  readonly cancelled: boolean;
+  once(event: "cancelled", listener: () => void): unknown;
+}): AbortSignal {
   const over = new AbortController();
   call.once("cancelled", () => over.abort());
+  if (call.cancelled) over.abort();
   return over.signal;
-}
-
-function drained(call: Call, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      call.off("drain", done);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    call.on("drain", done);
-    signal.addEventListener("abort", done);
-    if (signal.aborted) done();
-  });
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

@@ -5,49 +5,64 @@ import { loadFileDescriptorSetFromBuffer } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import { listenError } from "@tapedeck/shared/service/health";
 import { HealthImplementation } from "grpc-health-check";
+import { type Address, addressText } from "../address.ts";
+import { type Liveness, liveness } from "../liveness.ts";
 
 export type GrpcServices = {
   readonly definition: ServiceDefinition;
   readonly handlers: Record<string, UntypedHandleCall>;
+  /** Full names, for reflection and health. */
+  readonly names: readonly string[];
 };
 
-export type GrpcServer = AsyncDisposable & { readonly address: string };
+export type GrpcServer = AsyncDisposable & {
+  readonly address: string;
+  /** What grpc.health.v1 answers, for the server ("") and each service. */
+  setServing(isServing: boolean): void;
+};
 
 /** Skaffold's limit for requests is 4 MiB too; push streams stay below it by their 1 MiB pieces. */
-const options = {
+const limits = {
   "grpc.max_receive_message_length": 4 << 20,
   "grpc.max_send_message_length": -1,
   "grpc.max_concurrent_streams": 100,
-  // A peer that is gone is noticed within 35 s.
-  "grpc.keepalive_time_ms": 15_000,
-  "grpc.keepalive_timeout_ms": 20_000,
 };
 
-/** Starts a server with health and reflection for the services named. A taken port is one sentence. */
+/**
+ * Starts a server with health and reflection for the services given. A peer that is gone is noticed by HTTP/2 pings:
+ * one that reads slowly, or not at all, answers them.
+ * @throws Error one sentence when the port is taken
+ */
 export async function grpcServer(
-  host: string,
-  port: number,
+  { host, port }: Address,
   services: readonly GrpcServices[],
-  serviceNames: readonly string[],
+  { quietMs, silentMs }: Liveness = liveness,
 ): Promise<GrpcServer> {
-  const server = new Server(options);
+  const server = new Server({
+    ...limits,
+    "grpc.keepalive_time_ms": quietMs,
+    "grpc.keepalive_timeout_ms": silentMs - quietMs,
+  });
   for (const { definition, handlers } of services) server.addService(definition, handlers);
-  new HealthImplementation(
-    Object.fromEntries(["", ...serviceNames].map((name) => [name, "SERVING" as const])),
-  ).addToServer(server);
+  const names = services.flatMap((service) => service.names);
+  const health = new HealthImplementation();
+  const setServing = (isServing: boolean) => {
+    for (const name of ["", ...names]) health.setStatus(name, isServing ? "SERVING" : "NOT_SERVING");
+  };
+  setServing(false);
+  health.addToServer(server);
   const descriptors = readFileSync(createRequire(import.meta.url).resolve("@tapedeck/proto/descriptors.binpb"));
-  new ReflectionService(loadFileDescriptorSetFromBuffer(descriptors), { services: [...serviceNames] }).addToServer(
-    server,
-  );
+  new ReflectionService(loadFileDescriptorSetFromBuffer(descriptors), { services: names }).addToServer(server);
 
   const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${host}:${port}`, ServerCredentials.createInsecure(), (error, actual) => {
+    server.bindAsync(addressText({ host, port }), ServerCredentials.createInsecure(), (error, actual) => {
       if (error === null) resolve(actual);
       else reject(listenError(Object.assign(error, taken(error)), host, port));
     });
   });
   return {
-    address: `${host}:${bound}`,
+    address: addressText({ host, port: bound }),
+    setServing,
     async [Symbol.asyncDispose]() {
       // Streams here have no end of their own, so a graceful stop would wait for ever.
       server.forceShutdown();

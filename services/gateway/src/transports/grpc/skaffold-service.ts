@@ -1,98 +1,99 @@
-import {
-  Metadata,
-  type MethodDefinition,
-  type ServerDuplexStream,
-  type ServerUnaryCall,
-  type ServerWritableStream,
-  type sendUnaryData,
-  type UntypedHandleCall,
-} from "@grpc/grpc-js";
-import type { SkaffoldMethod, StreamMethod } from "../../apis/skaffold/methods.ts";
-import { skaffoldMethods } from "../../apis/skaffold/methods.ts";
+import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
+import { type SkaffoldMethod, type StreamMethod, skaffoldMethods } from "../../apis/skaffold/methods.ts";
 import type { SkaffoldApi } from "../../apis/skaffold/skaffold-api.ts";
-import type { CallContext } from "../../call-context.ts";
-import { contextOf, setHead } from "./call-context.ts";
-import { callSignal, writeAll } from "./server-stream.ts";
-import { type OnInternal, toStatus } from "./status.ts";
+import { boundTo, type CallContext } from "../../call-context.ts";
+import type { CallWatch } from "../../metrics.ts";
+import { contextOf, type GrpcCall, type GrpcCaller, setHead } from "./call-context.ts";
+import type { GrpcServices } from "./server.ts";
+import { callSignal, type StreamCall, writeAll } from "./server-stream.ts";
+import { toStatus } from "./status.ts";
 
-/** Who calls: from the connection and, where there is authentication, the token. */
-export type Caller = (call: { getPeer(): string; metadata: Metadata }) => Pick<CallContext, "workspace" | "who">;
-
-export type ServiceOptions = {
+export type SkaffoldServiceOptions = {
+  /** The source of a listener that serves only one. */
   readonly bound?: string | undefined;
-  readonly onInternal: OnInternal;
-  readonly seen: (api: string, stream?: AbortSignal) => void;
+  readonly watch: CallWatch;
 };
 
 /**
  * proto.SkaffoldService and proto.v2.SkaffoldV2Service over gRPC. Messages pass through as bytes: nobody re-encodes
- * what the upstream said. `bound` is the source of a listener that serves only one (endpoints in tapedeck.yaml).
+ * what the upstream said.
  */
-export function skaffoldServices(api: SkaffoldApi, caller: Caller, { bound, onInternal, seen }: ServiceOptions) {
-  const context = (call: { getPeer(): string; metadata: Metadata; once(e: "cancelled", l: () => void): unknown }) => {
-    const read = contextOf(call.metadata, { ...caller(call), signal: callSignal(call) });
-    seen("skaffold grpc", read.signal);
-    return bound === undefined || read.source !== undefined ? read : { ...read, source: bound };
+export function skaffoldServices(
+  api: SkaffoldApi,
+  caller: GrpcCaller,
+  { bound, watch }: SkaffoldServiceOptions,
+): GrpcServices {
+  const names = [...new Set(skaffoldMethods.map(({ path }) => path.split("/")[1] ?? ""))];
+  return {
+    definition: Object.fromEntries(skaffoldMethods.map((method) => [method.path, definitionOf(method)])),
+    handlers: Object.fromEntries(skaffoldMethods.map((method) => [method.path, handlerOf(method)])),
+    names,
   };
 
-  const definition: Record<string, MethodDefinition<Buffer, Buffer>> = {};
-  const handlers: Record<string, UntypedHandleCall> = {};
-  for (const method of skaffoldMethods) {
-    definition[method.path] = definitionOf(method);
-    handlers[method.path] = handlerOf(method);
+  /** Before anything can fail, so that every call is counted and its end is noticed. */
+  function begin(call: GrpcCall): () => CallContext {
+    const signal = callSignal(call);
+    watch.seen(signal);
+    return () => boundTo(bound, contextOf(call.metadata, { ...caller(call), signal }));
   }
-  return { definition, handlers };
 
-  function handlerOf(method: SkaffoldMethod): UntypedHandleCall {
-    if (method.kind === "stream") {
-      return (call: ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>) => {
-        void stream(method, call);
-      };
-    }
-    return (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>) => {
-      const asked = context(call);
-      const answered =
-        method.kind === "state"
-          ? api.getState(method, asked).then(({ head, bytes }) => {
-              call.sendMetadata(setHead(new Metadata(), head));
-              return bytes;
-            })
-          : api.control(method, call.request, asked);
-      answered.then(
-        (bytes) => answer(null, Buffer.from(bytes)),
-        (error: unknown) => answer(toStatus(error, onInternal)),
-      );
+  function handlerOf(method: SkaffoldMethod) {
+    if (method.kind === "stream") return (call: StreamCall) => void stream(method, call);
+    return async (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>) => {
+      const context = begin(call);
+      try {
+        const bytes = await unary(method, call, context());
+        watch.sent(bytes.byteLength);
+        answer(null, Buffer.from(bytes));
+      } catch (error) {
+        answer(toStatus(watch.failed(error)));
+      }
     };
   }
 
-  async function stream(
-    method: StreamMethod,
-    call: ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>,
-  ): Promise<void> {
-    const asked = context(call);
+  async function unary(
+    method: Exclude<SkaffoldMethod, StreamMethod>,
+    call: ServerUnaryCall<Buffer, Buffer>,
+    context: CallContext,
+  ): Promise<Uint8Array> {
+    if (method.kind === "control") return api.control(method, call.request, context);
+    const { head, bytes } = await api.getState(method, context);
+    call.sendMetadata(setHead(new Metadata(), head));
+    return bytes;
+  }
+
+  async function stream(method: StreamMethod, call: StreamCall): Promise<void> {
+    const context = begin(call);
     // Clients of Skaffold 0.x call Events as a bidirectional stream: whatever they send is read and means nothing.
-    if (method.bidirectional) (call as ServerDuplexStream<Buffer, Buffer>).resume();
+    if ("resume" in call) call.resume();
     try {
+      const asked = context();
       const { head, frames } = await api.events(method, asked);
       if (asked.signal.aborted) return;
       call.sendMetadata(setHead(new Metadata(), head));
-      await writeAll(call, frames, asked.signal);
+      await writeAll(call, frames, asked.signal, watch.sent);
       if (!asked.signal.aborted) call.end();
     } catch (error) {
-      if (!asked.signal.aborted) call.emit("error", toStatus(error, onInternal));
+      if (!call.cancelled) call.emit("error", toStatus(watch.failed(error)));
     }
   }
 }
 
 function definitionOf(method: SkaffoldMethod): MethodDefinition<Buffer, Buffer> {
-  const asIs = (bytes: Buffer) => bytes;
   return {
     path: method.path,
     requestStream: method.kind === "stream" && method.bidirectional,
     responseStream: method.kind === "stream",
-    requestSerialize: asIs,
-    requestDeserialize: asIs,
-    responseSerialize: asIs,
-    responseDeserialize: asIs,
+    ...asBytes,
   };
 }
+
+const asIs = (bytes: Buffer) => bytes;
+
+/** Messages as they are on the wire. */
+export const asBytes = {
+  requestSerialize: asIs,
+  requestDeserialize: asIs,
+  responseSerialize: asIs,
+  responseDeserialize: asIs,
+} as const;

@@ -1,140 +1,170 @@
-import { fromUnknown, httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
-import { parseFilter } from "@tapedeck/shared/filter/filter";
+import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type ListParameters, limitOf } from "../../apis/tapedeck/lists.ts";
+import { filterOf, filterParameters, listParameters, numberOf, type Parameters } from "../../apis/tapedeck/lists.ts";
 import type { SubscriptionMessage } from "../../apis/tapedeck/subscribe.ts";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
+import { UpstreamError } from "../../apis/upstream-error.ts";
+import type { CallContext } from "../../call-context.ts";
+import type { CallWatch } from "../../metrics.ts";
 import { toNdjson, toSse } from "../sse/sse.ts";
-import { serveSocket, subprotocol } from "../websocket/websocket.ts";
-import { closedSignal, contextOf } from "./call-context.ts";
-import type { HttpCaller } from "./skaffold-routes.ts";
+import { subprotocol } from "../websocket/protocol.ts";
+import { serveSocket } from "../websocket/websocket.ts";
+import { closedSignal, contextOf, type HttpCaller } from "./call-context.ts";
 import { writeStream } from "./write-stream.ts";
 
 const ndjson = "application/x-ndjson";
+const filters = Object.keys(filterParameters);
 
-/** Query parameters that are filter fields: singular in URLs, plural in a filter. */
-const filterFields = {
-  developer: "developers",
-  project: "projects",
-  upstream: "upstreams",
-  source: "sources",
-  session: "sessions",
-  kind: "kinds",
-  subject: "subjects",
-  outcome: "outcomes",
+/** An event stream says something at least this often, for proxies. */
+const commentMs = 15_000;
+
+const listPaths = {
+  sources: "sources",
+  sessions: "sessions",
+  operations: "operations",
+  buildStats: "stats/builds",
 } as const;
 
-const listNames = ["limit", "page", "at", "from", "to", "label"];
-
 /** Tapedeck's own API under /api/v1 (DESIGN 7). */
-export function apiRoutes(
-  app: FastifyInstance,
-  api: TapedeckApi,
-  caller: HttpCaller,
-  onInternal: (error: unknown) => void,
-): void {
-  const ownError = (error: unknown): TapedeckError => {
-    const own = fromUnknown(error);
-    if (own.code === "internal") onInternal(error);
-    return own;
-  };
+export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCaller, watch: CallWatch): void {
   const get = (path: string, known: readonly string[], answer: (call: ApiCall) => Promise<object | undefined>) => {
     app.get(`/api/v1/${path}`, async (request, reply) => {
       try {
-        const parameters = parametersOf(request, known);
-        const result = await answer({ request, reply, parameters, workspace: caller(request).workspace });
-        return result === undefined ? reply : reply.type("application/json").send(result);
+        const context = contextOf(request, caller(request), closedSignal(reply));
+        const result = await answer({ request, reply, context, parameters: parametersOf(request, known) });
+        if (result === undefined) return reply;
+        const text = JSON.stringify(result);
+        watch.sent(Buffer.byteLength(text));
+        return reply.type("application/json").send(text);
       } catch (error) {
-        return sendError(reply, ownError(error));
+        return sendError(reply, told(error));
       }
     });
   };
-  const fields = Object.keys(filterFields);
 
-  get("sources", [...fields, ...listNames], ({ workspace, parameters }) => api.lists.sources(workspace, parameters));
-  get("sessions", [...fields, ...listNames], ({ workspace, parameters }) => api.lists.sessions(workspace, parameters));
-  get("operations", [...fields, ...listNames], ({ workspace, parameters }) =>
-    api.lists.operations(workspace, parameters),
-  );
-  get("stats/builds", ["group", "from", "to", "developer", "project", "artifact"], ({ workspace, parameters }) =>
-    api.lists.buildStats(workspace, parameters),
-  );
-  get("state", ["source", "session", "at", "min_position"], ({ request, reply }) =>
-    api.state(contextOf(request, reply, caller(request))),
-  );
+  for (const [name, path] of Object.entries(listPaths) as [keyof typeof listPaths, string][]) {
+    get(path, listParameters[name], ({ context, parameters }) => api.lists[name](context.workspace, parameters));
+  }
 
-  get("events", [...fields, "after", "until", "limit", "last", "original"], async (call) => {
-    const { request, reply, parameters, workspace } = call;
-    const filter = filterOf(parameters);
-    const original = parameters.original?.at(-1) === "true";
-    const after = parameters.after?.at(-1) ?? "start";
-    const until = parameters.until?.at(-1);
-    const signal = closedSignal(reply);
-    if ((request.headers.accept ?? "").includes(ndjson)) {
-      const end = until ?? api.written(await api.lastSeq());
-      const context = { ...caller(request), signal };
-      const { messages } = await api.subscribe({ after, until: end, filter, original }, context);
-      await writeStream(reply, { "content-type": ndjson }, lines(messages, toNdjson), (error) =>
-        errorLine(ownError(error)),
-      );
+  get("state", ["source", "session", "at", "min_position"], ({ context }) => api.state(context));
+
+  get("events", [...filters, "after", "until", "limit", "last", "original"], async (call) => {
+    const { context, parameters } = call;
+    const { after = "start", until, original } = asked(parameters);
+    if (accepts(call, ndjson)) {
+      refusePaging(parameters);
+      await stream(call, { after, until: until ?? "now", original });
       return undefined;
     }
-    const last = limitOf(parameters, "last");
+    const last = numberOf(parameters, "last");
     return api.events({
-      workspace,
-      filter: parseFilter(filter),
+      workspace: context.workspace,
+      filter: filterOf(parameters),
       after,
       ...(until !== undefined && { until }),
-      limit: limitOf(parameters) || 100,
+      limit: numberOf(parameters, "limit") || 100,
       ...(last > 0 && { last }),
       original,
-      signal,
+      signal: context.signal,
     });
   });
 
-  get("stream", [...fields, "after", "until", "state", "original"], async ({ request, reply, parameters }) => {
-    const resumed = request.headers["last-event-id"];
+  get("stream", [...filters, "after", "until", "state", "original"], async (call) => {
+    const { state, original, ...range } = asked(call.parameters);
     // EventSource repeats the URL when it reconnects, so the position that it has seen wins.
-    const after = (typeof resumed === "string" && resumed !== "" ? resumed : parameters.after?.at(-1)) ?? "now";
-    const until = parameters.until?.at(-1);
-    const asked = {
-      after,
-      ...(until !== undefined && { until }),
-      filter: filterOf(parameters),
-      state: parameters.state?.at(-1) === "true",
-      original: parameters.original?.at(-1) === "true",
-    };
-    const context = { ...caller(request), signal: closedSignal(reply) };
-    const { afterSeq, messages } = await api.subscribe(asked, context);
-    const asLines = (request.headers.accept ?? "").includes(ndjson);
-    const headers = {
-      "content-type": asLines ? ndjson : "text/event-stream",
-      "cache-control": "no-cache",
-      "tapedeck-position": api.written(afterSeq),
-    };
-    const chunks = asLines ? lines(messages, toNdjson) : lines(messages, toSse);
-    await writeStream(reply, headers, chunks, (error) => (asLines ? errorLine : errorEvent)(ownError(error)));
+    const resumed = call.request.headers["last-event-id"];
+    const after = typeof resumed === "string" && resumed !== "" ? { after: resumed } : {};
+    await stream(call, { ...range, ...after, state, original });
     return undefined;
   });
 
-  app.get("/api/v1/ws", { websocket: true }, (socket, request) => {
-    const asked = request.headers["sec-websocket-protocol"];
-    if (asked !== undefined && !asked.split(",").some((name) => name.trim() === subprotocol)) {
-      socket.close(1002, `this server speaks ${subprotocol}`);
-      return;
-    }
-    serveSocket(socket, api, caller(request), ownError);
+  app.route({
+    method: "GET",
+    url: "/api/v1/ws",
+    wsHandler: (socket, request) => {
+      if (!isSpoken(request)) socket.close(1002, `this server speaks ${subprotocol}`);
+      else serveSocket(socket, { api, caller: caller(request), watch, tcp: request.raw.socket });
+    },
+    handler: async (_request, reply) => {
+      reply.header("upgrade", "websocket").code(426);
+      const message = `this is a WebSocket: connect with the subprotocol ${subprotocol}`;
+      return reply.send({ error: { code: "invalid_argument", message } });
+    },
   });
+
+  type Asked = {
+    readonly after?: string;
+    readonly until?: string;
+    readonly state?: boolean;
+    readonly original: boolean;
+  };
+
+  async function stream({ parameters, context, reply, ...call }: ApiCall, request: Asked): Promise<void> {
+    const filter = filterOf(parameters);
+    const { position, messages } = await api.subscribe({ ...request, filter }, context);
+    const asLines = accepts(call, ndjson);
+    await writeStream(reply, context.signal, {
+      headers: {
+        "content-type": asLines ? ndjson : "text/event-stream",
+        "cache-control": "no-cache",
+        "tapedeck-position": position,
+      },
+      chunks: rendered(messages, asLines ? toNdjson : toSse),
+      lastWords: (error) => (asLines ? errorLine : errorEvent)(told(error)),
+      sent: watch.sent,
+      ...(!asLines && { idle: { ms: commentMs, text: ":\n\n" } }),
+    });
+  }
+
+  /** An upstream has no say here. */
+  function told(error: unknown): TapedeckError {
+    const known = watch.failed(error);
+    return known instanceof UpstreamError ? new TapedeckError("internal", "internal error") : known;
+  }
 }
 
 type ApiCall = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly parameters: ListParameters;
-  readonly workspace: string;
+  readonly context: CallContext;
+  readonly parameters: Parameters;
 };
 
-async function* lines(messages: AsyncIterable<SubscriptionMessage>, render: (m: SubscriptionMessage) => string) {
+function asked(parameters: Parameters) {
+  const after = parameters.after?.at(-1);
+  const until = parameters.until?.at(-1);
+  return {
+    ...(after !== undefined && { after }),
+    ...(until !== undefined && { until }),
+    state: flagOf(parameters, "state"),
+    original: flagOf(parameters, "original"),
+  };
+}
+
+function flagOf(parameters: Parameters, name: string): boolean {
+  const text = parameters[name]?.at(-1) ?? "false";
+  if (text === "true" || text === "false") return text === "true";
+  throw new TapedeckError("invalid_argument", `${name} "${text}" is not true or false`, { field: name });
+}
+
+function refusePaging(parameters: Parameters): void {
+  for (const field of ["limit", "last"]) {
+    if (parameters[field] === undefined) continue;
+    const message = `${field} goes with pages: ask for application/json, or stream all of it`;
+    throw new TapedeckError("invalid_argument", message, { field });
+  }
+}
+
+function accepts({ request }: Pick<ApiCall, "request">, type: string): boolean {
+  return (request.headers.accept ?? "").includes(type);
+}
+
+function isSpoken({ headers }: FastifyRequest): boolean {
+  const offered = headers["sec-websocket-protocol"];
+  return offered === undefined || offered.split(",").some((name) => name.trim() === subprotocol);
+}
+
+async function* rendered(messages: AsyncIterable<SubscriptionMessage>, render: (m: SubscriptionMessage) => string) {
   for await (const message of messages) yield render(message);
 }
 
@@ -146,16 +176,13 @@ function errorEvent(error: TapedeckError): string {
   return `event: error\ndata: ${errorLine(error)}\n`;
 }
 
-function sendError(reply: FastifyReply, own: TapedeckError): FastifyReply {
-  if (own.code === "not_ready") reply.header("retry-after", "1");
-  return reply
-    .code(httpStatusOf(own.code))
-    .type("application/json")
-    .send({ error: toErrorBody(own) });
+function sendError(reply: FastifyReply, error: TapedeckError): FastifyReply {
+  if (error.code === "not_ready") reply.header("retry-after", "1");
+  return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });
 }
 
 /** Every value of every parameter; one that the path does not know is an error, not silently nothing. */
-function parametersOf(request: FastifyRequest, known: readonly string[]): ListParameters {
+function parametersOf(request: FastifyRequest, known: readonly string[]): Parameters {
   const query = request.query as Record<string, string | string[]>;
   return Object.fromEntries(
     Object.entries(query).map(([name, value]) => {
@@ -164,15 +191,6 @@ function parametersOf(request: FastifyRequest, known: readonly string[]): ListPa
         throw new TapedeckError("invalid_argument", message, { field: name });
       }
       return [name, Array.isArray(value) ? value : [value]];
-    }),
-  );
-}
-
-function filterOf(parameters: ListParameters): Record<string, readonly string[]> {
-  return Object.fromEntries(
-    Object.entries(filterFields).flatMap(([parameter, field]) => {
-      const values = parameters[parameter];
-      return values === undefined ? [] : [[field, values]];
     }),
   );
 }

@@ -1,5 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type AnswerHead, type CallContext, contextNames, headEntries } from "../../call-context.ts";
+import { type AnswerHead, type CallContext, type Caller, contextNames, headEntries } from "../../call-context.ts";
+
+export type HttpCaller = (request: FastifyRequest) => Caller;
 
 const parameters = {
   source: "source",
@@ -7,21 +9,19 @@ const parameters = {
   at: "at",
   after: "after",
   minPosition: "min_position",
-} as const;
+} as const satisfies Record<keyof typeof contextNames, string>;
 
 /** Reads what a call means from query parameters, or headers of the same names as gRPC's metadata. */
-export function contextOf(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  caller: Pick<CallContext, "workspace" | "who">,
-): CallContext {
+export function contextOf(request: FastifyRequest, caller: Caller, signal: AbortSignal): CallContext {
   const query = request.query as Record<string, string | string[] | undefined>;
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
     const parameter = query[parameters[field as keyof typeof parameters]];
     const found = (Array.isArray(parameter) ? parameter.at(-1) : parameter) ?? request.headers[name];
-    return typeof found === "string" && found !== "" ? [[field, found] as const] : [];
+    if (typeof found !== "string" || found === "") return [];
+    // In a URL the "+" of a time's zone arrives as a space.
+    return [[field, field === "at" ? found.replace(" ", "+") : found] as const];
   });
-  return { ...caller, signal: closedSignal(reply), ...Object.fromEntries(fields) };
+  return { ...caller, signal, ...Object.fromEntries(fields) };
 }
 
 export function setHead(reply: FastifyReply, head: AnswerHead): FastifyReply {

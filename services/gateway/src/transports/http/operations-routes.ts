@@ -1,13 +1,32 @@
 import type { Readiness } from "@tapedeck/shared/service/health";
 import type { Registry } from "@tapedeck/shared/service/metrics";
 import type { FastifyInstance } from "fastify";
+import { notFound, sendSkaffold } from "./skaffold-errors.ts";
+import { welcomePage } from "./welcome-page.ts";
 
-/** What operators ask: /healthz, /readyz (503 with reasons), /metrics. */
-export function operationsRoutes(app: FastifyInstance, readiness: () => Promise<Readiness>, metrics: Registry): void {
+export type Operations = {
+  readonly readiness: () => Promise<Readiness>;
+  readonly metrics: Registry;
+  /** Where gRPC listens, for the page at `/`. */
+  readonly grpc: string;
+};
+
+/** What operators ask: /healthz, /readyz (503 with reasons), /metrics; and `/` for who opens it in a browser. */
+export function operationsRoutes(app: FastifyInstance, { readiness, metrics, grpc }: Operations): void {
   app.get("/healthz", async () => ({ status: "ok" }));
   app.get("/readyz", async (_request, reply) => {
     const answer = await readiness();
     return reply.code(answer.ready ? 200 : 503).send(answer);
   });
   app.get("/metrics", async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()));
+  app.get("/", (request, reply) => {
+    // Skaffold has nothing here, and its clients may know that.
+    if (!(request.headers.accept ?? "").includes("text/html")) {
+      return sendSkaffold(reply, notFound.status, notFound.body);
+    }
+    return reply
+      .type("text/html; charset=utf-8")
+      .header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+      .send(welcomePage(`http://${request.host}`, grpc));
+  });
 }

@@ -1,78 +1,119 @@
 import type { AddressInfo } from "node:net";
 import fastifyWebsocket from "@fastify/websocket";
 import { listenError } from "@tapedeck/shared/service/health";
-import fastify, { type FastifyInstance } from "fastify";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { CallWatch, Door } from "../../metrics.ts";
+import { type Address, addressText } from "../address.ts";
+import { closeCodes, subprotocol } from "../websocket/protocol.ts";
 import { closedSignal } from "./call-context.ts";
+import { corsHeaders, isPreflight } from "./cors.ts";
 import { type AllowedNames, refusalOf } from "./host-origin.ts";
-import { notFound } from "./skaffold-errors.ts";
+import { notFound, sendSkaffold, skaffoldError } from "./skaffold-errors.ts";
 
 export type HttpServerOptions = {
   readonly allowed: AllowedNames;
-  /** Largest request body in bytes (Skaffold's: 4 MiB). */
-  readonly bodyLimit: number;
-  /** Largest WebSocket message of a client in bytes. */
-  readonly maxMessage: number;
-  /** Told of every request but those of operators; the signal is over with the answer. */
-  readonly seen: (api: string, signal: AbortSignal) => void;
-  readonly onInternal: (error: unknown) => void;
+  readonly watch: (door: Door) => CallWatch;
+};
+
+/** Every limit of a connection; Skaffold's own for a body is 4 MiB too. */
+const limits = {
+  bodyBytes: 4 << 20,
+  webSocketMessageBytes: 256 << 10,
+  requestMs: 60_000,
+  /**
+   * TCP asks a quiet peer after this time and gives it up 10 s later. Before the next comment of an event stream: with
+   * data under way the system would go on trying for a quarter of an hour.
+   */
+  keepAliveAfterMs: 4_000,
 };
 
 /** The HTTP server with what holds for every path: who may come in, how bodies are read, how errors look. */
-export async function httpServer(options: HttpServerOptions): Promise<FastifyInstance> {
-  const { allowed, bodyLimit, maxMessage, seen, onInternal } = options;
-  const app = fastify({ bodyLimit, forceCloseConnections: true, exposeHeadRoutes: false, return503OnClosing: false });
-  await app.register(fastifyWebsocket, { options: { maxPayload: maxMessage, perMessageDeflate: false } });
+export async function httpServer({ allowed, watch }: HttpServerOptions): Promise<FastifyInstance> {
+  const app = fastify({
+    bodyLimit: limits.bodyBytes,
+    requestTimeout: limits.requestMs,
+    forceCloseConnections: true,
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    http: { keepAlive: true, keepAliveInitialDelay: limits.keepAliveAfterMs },
+  });
+  await app.register(fastifyWebsocket, {
+    options: {
+      maxPayload: limits.webSocketMessageBytes,
+      perMessageDeflate: false,
+      handleProtocols: (offered: ReadonlySet<string>) => (offered.has(subprotocol) ? subprotocol : false),
+    },
+    // The gateway is going away: clients resume elsewhere, or when it is back.
+    preClose(done) {
+      for (const client of app.websocketServer.clients) client.close(closeCodes.goingAway, "the gateway is going away");
+      app.websocketServer.close();
+      done();
+    },
+  });
 
   // Bodies are JSON whatever the content type says (`curl -d` sends x-www-form-urlencoded).
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
 
   app.addHook("onRequest", async (request, reply) => {
+    const path = pathOf(request);
+    const door = isOurs(path) ? "api" : "skaffold http";
     const refusal = refusalOf(request.headers, allowed);
-    if (refusal === undefined) {
-      const path = request.url.split("?")[0] ?? "";
-      if (!operators.has(path)) seen(isOurs(path) ? "api" : "skaffold http", closedSignal(reply));
-      return;
-    }
-    if (isOurs(request.url)) await reply.code(403).send({ error: { code: "forbidden", message: refusal } });
-    else await reply.code(403).send({ code: 7, message: refusal, details: [] });
+    if (refusal !== undefined) return refuse(request, reply, refusal);
+    if (!operators.has(path)) watch(door).seen(closedSignal(reply));
+    reply.headers(corsHeaders(request.headers));
+    if (isPreflight(request)) await reply.code(204).send();
   });
   app.setNotFoundHandler((request, reply) => {
-    if (!isOurs(request.url)) return notFound(reply);
-    const message = `there is nothing at ${request.method} ${request.url.split("?")[0]}`;
-    return reply.code(404).send({ error: { code: "not_found", message } });
+    if (!isOurs(pathOf(request))) return sendSkaffold(reply, notFound.status, notFound.body);
+    return sendOurs(reply, 404, "not_found", `there is nothing at ${request.method} ${pathOf(request)}`);
   });
   app.setErrorHandler((error: { statusCode?: number; code?: string; message: string }, request, reply) => {
-    const tooLarge = error.code === "FST_ERR_CTP_BODY_TOO_LARGE";
-    const status = tooLarge ? 429 : (error.statusCode ?? 500);
-    const message = tooLarge
-      ? `grpc: received message larger than max (${request.headers["content-length"]} vs. ${bodyLimit})`
-      : status < 500
-        ? error.message
-        : "internal error";
-    if (status >= 500) onInternal(error);
-    if (isOurs(request.url)) {
-      const code = tooLarge ? "limit_exceeded" : status < 500 ? "invalid_argument" : "internal";
-      return reply.code(status).send({ error: { code, message } });
+    const ours = isOurs(pathOf(request));
+    if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") {
+      const size = request.headers["content-length"] ?? "more";
+      const message = `grpc: received message larger than max (${size} vs. ${limits.bodyBytes})`;
+      if (ours) return sendOurs(reply, 429, "limit_exceeded", message);
+      return sendSkaffold(reply, 429, skaffoldError(8, message).body);
     }
-    return reply.code(status).send({ code: tooLarge ? 8 : status < 500 ? 3 : 13, message, details: [] });
+    const status = error.statusCode ?? 500;
+    if (status >= 500) watch(ours ? "api" : "skaffold http").failed(error);
+    const message = status < 500 ? error.message : "internal error";
+    if (ours) return sendOurs(reply, status, status < 500 ? "invalid_argument" : "internal", message);
+    return sendSkaffold(reply, status, skaffoldError(status < 500 ? 3 : 13, message).body);
   });
   return app;
 }
 
+async function refuse(request: FastifyRequest, reply: FastifyReply, message: string): Promise<void> {
+  if (isOurs(pathOf(request))) await sendOurs(reply, 403, "forbidden", message);
+  else await sendSkaffold(reply, 403, skaffoldError(7, message).body);
+}
+
 const operators: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
-/** Listens; a taken port is one sentence. Gives "host:port". */
-export async function listenHttp(app: FastifyInstance, host: string, port: number): Promise<string> {
+/**
+ * Listens, and gives "host:port".
+ * @throws Error one sentence when the port is taken
+ */
+export async function listenHttp(app: FastifyInstance, { host, port }: Address): Promise<string> {
   try {
     await app.listen({ host, port });
   } catch (cause) {
     throw listenError(cause as NodeJS.ErrnoException, host, port);
   }
-  return `${host}:${(app.server.address() as AddressInfo).port}`;
+  return addressText({ host, port: (app.server.address() as AddressInfo).port });
+}
+
+function pathOf({ url }: FastifyRequest): string {
+  return url.split("?")[0] ?? "";
 }
 
 /** Our own paths have our own errors; every other path is Skaffold's. */
-function isOurs(url: string): boolean {
-  return url === "/api" || url.startsWith("/api/");
+function isOurs(path: string): boolean {
+  return path === "/api" || path.startsWith("/api/");
+}
+
+function sendOurs(reply: FastifyReply, status: number, code: string, message: string): FastifyReply {
+  return reply.code(status).send({ error: { code, message } });
 }

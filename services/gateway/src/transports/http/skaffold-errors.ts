@@ -1,18 +1,15 @@
-import {
-  fromUnknown,
-  grpcStatusOf,
-  httpStatusOf,
-  type TapedeckError,
-  toErrorInfo,
-} from "@tapedeck/shared/errors/errors";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import { grpcStatusOf, httpStatusOf, type TapedeckError, toErrorInfo } from "@tapedeck/shared/errors/errors";
+import type { FastifyReply } from "fastify";
 import { UpstreamError } from "../../apis/upstream-error.ts";
 
+/** A body as Skaffold's HTTP server writes it (FACTS 2.2). */
 export type SkaffoldErrorBody = {
   readonly code: number;
   readonly message: string;
-  readonly details: readonly unknown[];
+  readonly details: readonly object[];
 };
+
+export type SkaffoldError = { readonly status: number; readonly body: SkaffoldErrorBody };
 
 /** HTTP status by gRPC code, as grpc-gateway maps them. */
 const statusByCode: Readonly<Record<number, number>> = {
@@ -34,30 +31,25 @@ const statusByCode: Readonly<Record<number, number>> = {
   16: 401,
 };
 
-/**
- * An error in Skaffold's body (FACTS 2.2): its own as they are; Tapedeck's with their own status and the ErrorInfo
- * in `details`.
- */
-export function skaffoldErrorBody(
-  error: unknown,
-  onInternal: (error: unknown) => void,
-): { readonly status: number; readonly body: SkaffoldErrorBody } {
-  if (error instanceof UpstreamError) {
-    const status = statusByCode[error.code] ?? 500;
-    return { status, body: { code: error.code, message: error.message, details: [] } };
-  }
-  const own: TapedeckError = fromUnknown(error);
-  if (own.code === "internal") onInternal(error);
-  const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", ...toErrorInfo(own) }];
-  return { status: httpStatusOf(own.code), body: { code: grpcStatusOf(own.code), message: own.message, details } };
+export const notFound: SkaffoldError = skaffoldError(5, "Not Found");
+export const methodNotAllowed: SkaffoldError = skaffoldError(12, "Method Not Allowed");
+
+/** An error in Skaffold's words; the status is the code's, or another one. */
+export function skaffoldError(code: number, message: string, status = statusByCode[code] ?? 500): SkaffoldError {
+  return { status, body: { code, message, details: [] } };
 }
 
-export function methodNotAllowed(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  reply.code(501).type("application/json");
-  const body = { code: 12, message: "Method Not Allowed", details: [] };
-  return request.method === "HEAD" ? reply.send() : reply.send(body);
+/** Skaffold's own errors as they are; Tapedeck's with their own status and the ErrorInfo in `details`. */
+export function skaffoldErrorOf(error: TapedeckError | UpstreamError): SkaffoldError {
+  if (error instanceof UpstreamError) return skaffoldError(error.code, error.message);
+  const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", ...toErrorInfo(error) }];
+  return {
+    status: httpStatusOf(error.code),
+    body: { code: grpcStatusOf(error.code), message: error.message, details },
+  };
 }
 
-export function notFound(reply: FastifyReply): FastifyReply {
-  return reply.code(404).type("application/json").send({ code: 5, message: "Not Found", details: [] });
+/** As text, because fastify would add a charset to the type. */
+export function sendSkaffold(reply: FastifyReply, status: number, body: object): FastifyReply {
+  return reply.code(status).header("content-type", "application/json").send(JSON.stringify(body));
 }

@@ -1,6 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { requestFromBody } from "../../apis/skaffold/control-call.ts";
 import {
@@ -14,77 +15,95 @@ import {
 import { BadBodyError, readRequestBody } from "../../apis/skaffold/request-body.ts";
 import type { SkaffoldApi } from "../../apis/skaffold/skaffold-api.ts";
 import { UpstreamError } from "../../apis/upstream-error.ts";
-import type { CallContext } from "../../call-context.ts";
-import { contextOf, setHead } from "./call-context.ts";
-import { deadlineMs, withDeadline } from "./grpc-timeout.ts";
-import { methodNotAllowed, skaffoldErrorBody } from "./skaffold-errors.ts";
+import { boundTo, type CallContext } from "../../call-context.ts";
+import type { CallWatch } from "../../metrics.ts";
+import { closedSignal, contextOf, type HttpCaller, setHead } from "./call-context.ts";
+import { deadlineExceeded, deadlineMs, withDeadline } from "./grpc-timeout.ts";
+import { methodNotAllowed, sendSkaffold, skaffoldErrorOf } from "./skaffold-errors.ts";
 import { writeStream } from "./write-stream.ts";
 
-export type HttpCaller = (request: FastifyRequest) => Pick<CallContext, "workspace" | "who">;
+export type SkaffoldRouteOptions = {
+  /** The source of a listener that serves only one. */
+  readonly bound?: string | undefined;
+  readonly watch: CallWatch;
+};
 
 const verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const form = "application/x-www-form-urlencoded";
+
+/** grpc-gateway adds it to every answer. */
+const fromGrpc = { "grpc-metadata-content-type": "application/grpc" };
 
 /** Skaffold's own paths with Skaffold's own JSON (FACTS 2, 2.1, 2.2), answered from the record. */
 export function skaffoldRoutes(
   app: FastifyInstance,
   api: SkaffoldApi,
   caller: HttpCaller,
-  { bound, onInternal }: { readonly bound?: string | undefined; readonly onInternal: (error: unknown) => void },
+  { bound, watch }: SkaffoldRouteOptions,
 ): void {
   for (const method of skaffoldMethods) {
-    const { http } = method;
-    if (http === undefined) continue;
+    const { verb, path } = method.http;
     app.route({
       method: verbs,
-      url: http.path,
+      url: path,
       handler: async (request, reply) => {
-        if (!isFor(http.verb, request)) return methodNotAllowed(request, reply);
-        const body = typeof request.body === "string" ? request.body : "";
         try {
-          const read = contextOf(request, reply, caller(request));
-          const context = bound === undefined || read.source !== undefined ? read : { ...read, source: bound };
-          return await answer(method, context, body, request, reply);
+          if (!isFor(verb, request)) return sendSkaffold(reply, methodNotAllowed.status, methodNotAllowed.body);
+          const context = boundTo(bound, contextOf(request, caller(request), closedSignal(reply)));
+          return await answer(method, context, request, reply);
         } catch (error) {
-          const { status, body: refusal } = skaffoldErrorBody(error, onInternal);
-          return reply.code(status).type("application/json").send(refusal);
+          const { status, body } = refusal(error);
+          if (error instanceof TapedeckError && error.code === "not_ready") reply.header("retry-after", "1");
+          return sendSkaffold(reply, status, body);
         }
       },
     });
   }
 
-  async function answer(
-    method: SkaffoldMethod,
-    context: CallContext,
-    body: string,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<FastifyReply | undefined> {
+  async function answer(method: SkaffoldMethod, context: CallContext, request: FastifyRequest, reply: FastifyReply) {
     const deadline = deadlineMs(request.headers["grpc-timeout"]);
     switch (method.kind) {
       case "stream":
-        await stream(method, context, reply);
-        return undefined;
+        await stream(method, context, deadline, reply);
+        return reply;
       case "state": {
         const { head, bytes } = await withDeadline(api.getState(method, context), deadline);
-        return json(setHead(reply, head), toGatewayJson(messageType(stateMessageTypes[method.api]), bytes));
+        return send(setHead(reply, head), toGatewayJson(messageType(stateMessageTypes[method.api]), bytes));
       }
       case "control": {
-        await withDeadline(api.control(method, requestOf(method, body), context), deadline);
-        return json(reply, {});
+        const message = requestOf(method, typeof request.body === "string" ? request.body : "");
+        await withDeadline(api.control(method, message, context), deadline);
+        return send(reply, {});
       }
     }
   }
 
-  async function stream(method: StreamMethod, context: CallContext, reply: FastifyReply): Promise<void> {
-    const { head, frames } = await api.events(method, context);
-    const desc = messageType(channelMessageTypes[method.channel]);
+  function send(reply: FastifyReply, body: object): FastifyReply {
+    const text = JSON.stringify(body);
+    watch.sent(Buffer.byteLength(text));
+    return reply.headers(fromGrpc).header("content-type", "application/json").send(text);
+  }
+
+  async function stream(
+    method: StreamMethod,
+    context: CallContext,
+    deadline: number | undefined,
+    reply: FastifyReply,
+  ): Promise<void> {
+    const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, deadline));
+    const signal = late === undefined ? context.signal : AbortSignal.any([context.signal, late]);
+    const { head, frames } = await withDeadline(api.events(method, { ...context, signal }), deadline);
     setHead(reply, head);
-    const headers = { "content-type": "application/json", "grpc-metadata-content-type": "application/grpc" };
-    await writeStream(reply, headers, resultLines(desc, frames), (error) => {
-      const { body } = skaffoldErrorBody(error, onInternal);
-      return `${JSON.stringify({ error: body })}\n`;
+    await writeStream(reply, context.signal, {
+      headers: { ...fromGrpc, "content-type": "application/json" },
+      chunks: resultLines(messageType(channelMessageTypes[method.channel]), frames, late),
+      lastWords: (error) => `${JSON.stringify({ error: refusal(error).body })}\n`,
+      sent: watch.sent,
     });
+  }
+
+  function refusal(error: unknown) {
+    return skaffoldErrorOf(watch.failed(error));
   }
 }
 
@@ -98,8 +117,27 @@ function requestOf(method: ControlMethod, body: string): Uint8Array {
   }
 }
 
-async function* resultLines(desc: DescMessage, frames: AsyncIterable<Uint8Array>) {
-  for await (const frame of frames) yield `${goJson({ result: toGatewayJson(desc, frame) })}\n`;
+async function* resultLines(desc: DescMessage, frames: AsyncIterable<Uint8Array>, late: AbortSignal | undefined) {
+  for await (const frame of frames) {
+    const line = resultLine(desc, frame);
+    if (line !== undefined) yield line;
+  }
+  if (late?.aborted) throw deadlineExceeded();
+}
+
+// Live frames are shared by all readers, so each is rendered once, whoever asks first.
+const rendered = new WeakMap<Uint8Array, string | undefined>();
+
+/** Undefined for what has no JSON form, such as a time in the year 10000: one such event must not end every stream. */
+function resultLine(desc: DescMessage, frame: Uint8Array): string | undefined {
+  if (!rendered.has(frame)) {
+    try {
+      rendered.set(frame, `${goJson({ result: toGatewayJson(desc, frame) })}\n`);
+    } catch {
+      rendered.set(frame, undefined);
+    }
+  }
+  return rendered.get(frame);
 }
 
 /** Go's encoding/json writes these characters escaped. */
@@ -107,10 +145,6 @@ function goJson(value: unknown): string {
   return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (char) => {
     return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
   });
-}
-
-function json(reply: FastifyReply, value: unknown): FastifyReply {
-  return reply.header("grpc-metadata-content-type", "application/grpc").type("application/json").send(value);
 }
 
 /** grpc-gateway serves a form POST to a GET path as that GET, with or without X-HTTP-Method-Override. */

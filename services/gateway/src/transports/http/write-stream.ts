@@ -1,40 +1,45 @@
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply } from "fastify";
+import { unread } from "../unread.ts";
+
+export type StreamedAnswer = {
+  readonly headers: OutgoingHttpHeaders;
+  readonly chunks: AsyncIterable<string>;
+  /** Makes the last chunk of a stream that fails after its headers are out. */
+  readonly lastWords: (error: unknown) => string;
+  readonly sent: (bytes: number) => void;
+  /** What to write when nothing was written for so long, so that nobody between takes the stream for dead. */
+  readonly idle?: { readonly ms: number; readonly text: string };
+};
 
 /**
  * Answers with chunks at the pace of the slower side: headers at once, then while the client does not read, the source
- * is not asked for more. `onError` makes the last chunk of a stream that fails after its headers are out.
+ * is not asked for more. `signal` aborts when the client is gone.
  */
 export async function writeStream(
   reply: FastifyReply,
-  headers: OutgoingHttpHeaders,
-  chunks: AsyncIterable<string | Uint8Array>,
-  onError: (error: unknown) => string,
+  signal: AbortSignal,
+  { headers, chunks, lastWords, sent, idle }: StreamedAnswer,
 ): Promise<void> {
   reply.hijack();
   const { raw } = reply;
   raw.writeHead(200, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...headers });
   raw.flushHeaders();
+  const queue = unread();
+  const timer = idle && setInterval(() => queue.bytes === 0 && raw.write(idle.text), idle.ms);
   try {
-    for await (const chunk of chunks) {
-      if (raw.destroyed) return;
-      if (!raw.write(chunk)) await drained(raw);
+    for await (const text of chunks) {
+      const chunk = Buffer.from(text);
+      await queue.room(chunk.byteLength, signal);
+      if (signal.aborted) return;
+      raw.write(chunk, queue.give(chunk.byteLength));
+      timer?.refresh();
+      sent(chunk.byteLength);
     }
     raw.end();
   } catch (error) {
-    if (!raw.destroyed) raw.end(onError(error));
+    if (!signal.aborted) raw.end(lastWords(error));
+  } finally {
+    clearInterval(timer);
   }
-}
-
-function drained(raw: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      raw.off("drain", done);
-      raw.off("close", done);
-      resolve();
-    };
-    raw.on("drain", done);
-    raw.on("close", done);
-    if (raw.destroyed) done();
-  });
 }

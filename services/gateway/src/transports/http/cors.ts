@@ -1,0 +1,22 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { contextNames } from "../../call-context.ts";
+
+const names = Object.values(contextNames);
+const answerNames = ["tapedeck-position", "tapedeck-session", "tapedeck-session-ended", "retry-after"];
+
+/** What lets the page that asks read the answer. Only for requests that were let in: their origin is allowed. */
+export function corsHeaders({ origin }: IncomingHttpHeaders): OutgoingHttpHeaders {
+  if (origin === undefined) return {};
+  return {
+    "access-control-allow-origin": origin,
+    "access-control-expose-headers": answerNames.join(", "),
+    "access-control-allow-methods": "GET, POST, PUT",
+    "access-control-allow-headers": ["content-type", "last-event-id", ...names].join(", "),
+    vary: "origin",
+  };
+}
+
+/** A browser asks whether its page may ask. */
+export function isPreflight({ method, headers }: { method: string; headers: IncomingHttpHeaders }): boolean {
+  return method === "OPTIONS" && headers.origin !== undefined && "access-control-request-method" in headers;
+}
