@@ -3,13 +3,12 @@ import { sql } from "kysely";
 import type { Batch } from "./batches.ts";
 import { lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
 import type { Tx } from "./db/database.ts";
-import type { Observation, View } from "./views/view.ts";
+import type { View } from "./views/view.ts";
 
 export type Applied = {
   /** The checkpoint as it stands now. */
   readonly position: number;
   readonly events: number;
-  readonly observations: readonly Observation[];
 };
 
 /** The tables are not those that this batch goes on from: they were swapped or put back meanwhile. */
@@ -34,7 +33,6 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, p
   }
   const fresh = batch.events.filter(({ seq }) => seq > checkpoint.position);
   const position = Math.max(checkpoint.position, batch.events.at(-1)?.seq ?? 0, batch.caughtUp ?? 0);
-  const observations: Observation[] = [];
   if (fresh.length > 0) {
     const erased = erasures(fresh);
     await erase(tx, views, [...erased.keys()]);
@@ -42,11 +40,11 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, p
     for (const view of views) {
       // What is known of a source stays; it must not matter whether the mark came in the same batch.
       const events = view.sessionTables.length === 0 ? fresh : kept;
-      await view.apply(tx, events, (observation) => observations.push(observation));
+      await view.apply(tx, events);
     }
   }
   if (position > checkpoint.position) await moveCheckpoint(tx, position);
-  return { position, events: fresh.length, observations };
+  return { position, events: fresh.length };
 }
 
 /** Sessions that are erased in this batch, and where. */

@@ -1,10 +1,12 @@
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
-import { connect } from "nats";
+import { connect, type NatsConnection } from "nats";
+
+export type ConnectedLog = Log & { readonly nats: NatsConnection };
 
 /** Opens the log on a connection of its own. Throws when the server is away: the caller has more to wait for than that. */
-export async function connectLog({ url, user, password }: NatsSettings, log: Logger): Promise<Log> {
+export async function connectLog({ url, user, password }: NatsSettings, log: Logger): Promise<ConnectedLog> {
   const nats = await connect({
     servers: url,
     name: "query",
@@ -23,6 +25,7 @@ export async function connectLog({ url, user, password }: NatsSettings, log: Log
     });
     return {
       ...opened,
+      nats,
       [Symbol.asyncDispose]: async () => {
         await opened[Symbol.asyncDispose]();
         await nats.close();

@@ -93,7 +93,6 @@ async function projectOnce(options: KeepProjecting, onWorking: () => void): Prom
       on.waiting(undefined);
       progress.advance(applied.position);
       on.applied(applied);
-      for (const { what, ...where } of applied.observations) logger.warn(where, what);
     }
   } finally {
     on.log(undefined);

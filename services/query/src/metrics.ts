@@ -4,6 +4,8 @@ import type { Projected } from "./project.ts";
 export type QueryMetrics = {
   readonly registry: Registry;
   readonly applied: (applied: Projected) => void;
+  /** An upstream's answer was held against the folded state. */
+  readonly compared: (source: string, differs: boolean) => void;
   readonly failed: () => void;
 };
 
@@ -17,10 +19,16 @@ export function queryMetrics(position: () => number, logEnd: () => Promise<numbe
     help: "Times that projecting broke off (database or log away) and was begun again.",
     registers,
   });
+  const checks = new Counter({
+    name: "tapedeck_query_fold_checks_total",
+    help: "Answers of an upstream at rest about its state that were held against the folded state.",
+    labelNames: ["source"],
+    registers,
+  });
   const drift = new Counter({
     name: "tapedeck_query_fold_drift_total",
-    help: "Descriptions of an upstream at rest whose statuses differ from the folded state.",
-    labelNames: ["upstream"],
+    help: "Those of them whose statuses differ from the folded state.",
+    labelNames: ["source"],
     registers,
   });
   const size = new Histogram({
@@ -54,12 +62,15 @@ export function queryMetrics(position: () => number, logEnd: () => Promise<numbe
   });
   return {
     registry,
-    applied({ events: count, ms, observations }) {
+    applied({ events: count, ms }) {
       if (count === 0) return;
       events.inc(count);
       size.observe(count);
       duration.observe(ms / 1_000);
-      for (const { source } of observations) drift.inc({ upstream: source.split("/")[3] ?? "" });
+    },
+    compared(source, differs) {
+      checks.inc({ source });
+      if (differs) drift.inc({ source });
     },
     failed: () => failures.inc(),
   };

@@ -32,7 +32,7 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
   const checkpoint = (await readCheckpoint(connection)) ?? (await beginCheckpoint(connection, projection, log.epoch));
   await assertOfThisLog(checkpoint, log);
   let after = checkpoint.position;
-  yield { position: after, events: 0, observations: [], ms: 0 };
+  yield { position: after, events: 0, ms: 0 };
 
   const left = new AbortController();
   const ended = AbortSignal.any([signal, left.signal]);

@@ -4,11 +4,13 @@ import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { sql } from "kysely";
+import type { ApiDeps } from "./api/deps.ts";
 import { callTimeoutMs, startApi } from "./api/server.ts";
 import { defaultLimits } from "./batches.ts";
 import type { QueryConfig } from "./config.ts";
 import { connectLog } from "./connect-log.ts";
 import { openDatabase } from "./db/database.ts";
+import { driftWatch } from "./drift-watch.ts";
 import { keepProjecting } from "./keep-projecting.ts";
 import { queryMetrics } from "./metrics.ts";
 import { progress as newProgress } from "./progress.ts";
@@ -39,31 +41,30 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   let log: Log | undefined;
   let waiting: string | undefined = "starting";
 
+  const deps: ApiDeps = {
+    database: () => {
+      if (!hasTables) throw new TapedeckError("not_ready", "the database is not ready: try again in a moment");
+      return reads;
+    },
+    log: () => {
+      if (log === undefined) throw new TapedeckError("not_ready", "the log is away: try again in a moment");
+      return log.reader;
+    },
+    progress,
+    folds,
+  };
   const api = stack.use(
-    await startApi(
-      {
-        database: () => {
-          if (!hasTables) throw new TapedeckError("not_ready", "the database is not ready: try again in a moment");
-          return reads;
-        },
-        log: () => {
-          if (log === undefined) throw new TapedeckError("not_ready", "the log is away: try again in a moment");
-          return log.reader;
-        },
-        progress,
-        folds,
-      },
-      {
-        ...config.grpc,
-        key: config.servicesKey,
-        onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),
-      },
-    ),
+    await startApi(deps, {
+      ...config.grpc,
+      key: config.servicesKey,
+      onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),
+    }),
   );
   const metrics = queryMetrics(
     () => progress.position,
     async () => (await log?.reader.bounds().catch(() => undefined))?.lastSeq,
   );
+  const drift = stack.use(driftWatch({ ...deps, logger, compared: metrics.compared }));
   const health = stack.use(
     await startHealthServer({
       ...config.health,
@@ -81,7 +82,11 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     database: writes,
     databaseUrl: config.databaseUrl,
     analystPassword: config.analystPassword,
-    openLog: () => connectLog(config.nats, logger),
+    openLog: async () => {
+      const opened = await connectLog(config.nats, logger);
+      drift.listen(opened.nats);
+      return opened;
+    },
     views: views({ textRows: config.textRows }),
     limits: { ...defaultLimits, events: config.batchEvents },
     progress,

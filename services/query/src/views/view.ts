@@ -13,19 +13,7 @@ export type View = {
   readonly version: number;
   /** Its tables that hold rows of sessions; session.erased empties them of the session. */
   readonly sessionTables: readonly (keyof Schema)[];
-  readonly apply: (tx: Tx, batch: readonly Recorded[], notice: Notice) => Promise<void>;
-};
-
-/** What is worth telling once the batch is committed. */
-export type Notice = (observation: Observation) => void;
-
-export type Observation = {
-  readonly what: "fold_drift";
-  readonly source: string;
-  readonly session: string;
-  readonly position: number;
-  /** Where fold and upstream differ, for example "v1 deployState". */
-  readonly fields: readonly string[];
+  readonly apply: (tx: Tx, batch: readonly Recorded[]) => Promise<void>;
 };
 
 export function sourceColumns(source: string) {

@@ -1,6 +1,6 @@
 import { State as StateV1 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Answer } from "../states/fold.ts";
 import type { SkaffoldState } from "./state.ts";
 import { toV1Message } from "./to-v1-state.ts";
 import { toV2Message } from "./to-v2-state.ts";
@@ -11,21 +11,26 @@ const busy = new Set(["In Progress", "InProgress", "Started"]);
  * Names the statuses that Skaffold's own answer has otherwise than the fold. Only at rest: an answer can't be tied to a
  * place in the events while they flow.
  */
-export function drift(state: SkaffoldState, { detail }: Event): readonly string[] {
-  if (detail?.$case !== "session_detail") return [];
-  const { v1, v2 } = detail.value.states;
-  return [
-    ...differences("v1", statuses(toV1Message(state)), v1 && decoded(StateV1, v1)),
-    ...differences("v2", statuses(toV2Message(state)), v2 && decoded(StateV2, v2)),
-  ];
+export function drift(state: SkaffoldState, { channel, state: bytes }: Answer): readonly string[] | undefined {
+  switch (channel) {
+    case "v1":
+      return differences("v1", statuses(toV1Message(state)), decoded(StateV1, bytes));
+    case "v2":
+      return differences("v2", statuses(toV2Message(state)), decoded(StateV2, bytes));
+    default:
+      return undefined;
+  }
 }
 
 type Statuses = Readonly<Record<string, string>>;
 
-function differences(api: string, folded: Statuses, told: Statuses | undefined): string[] {
-  if (told === undefined || !atRest(folded) || !atRest(told)) return [];
+function differences(api: string, folded: Statuses, told: Statuses | undefined): string[] | undefined {
+  if (told === undefined || !atRest(folded) || !atRest(told)) return undefined;
   const names = new Set([...Object.keys(folded), ...Object.keys(told)]);
-  return [...names].filter((name) => folded[name] !== told[name]).map((name) => `${api} ${name}`);
+  const text = (status: string | undefined) => status ?? "nothing";
+  return [...names]
+    .filter((name) => folded[name] !== told[name])
+    .map((name) => `${api} ${name}: Skaffold says ${text(told[name])}, its events ${text(folded[name])}`);
 }
 
 function atRest(statuses: Statuses): boolean {

@@ -8,6 +8,7 @@ import { toV2State } from "./to-v2-state.ts";
 export const skaffold = fold<SkaffoldState>({
   version: foldVersion,
   initial: initialState,
+  channels: ["v1", "v2"],
   evolve,
   collections: {
     v1: (state) => [{ key: "state", bytes: toV1State(state) }],

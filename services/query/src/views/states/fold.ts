@@ -7,14 +7,22 @@ export type FoldOf<State> = {
   /** Raised when the same events fold to another state, or the state has another shape. */
   readonly version: number;
   readonly initial: State;
+  /** Whose events it is folded from, beside what Tapedeck itself says. */
+  readonly channels: readonly string[];
   /** Pure and total; gives the very same object back for what changes nothing. The state is plain JSON. */
   readonly evolve: (state: State, event: Event) => State;
   /** What ReadState serves, by the name behind "<upstream>.". */
   readonly collections: Readonly<Record<string, (state: State) => readonly Item[]>>;
   readonly tables: readonly StateTable<State>[];
-  /** Where the upstream's own description of a moment of rest differs from the state. */
-  readonly drift: (state: State, event: Event) => readonly string[];
+  /**
+   * What the upstream's own answer about its state says otherwise, one line each. Undefined: not to be compared, because
+   * one of the two is not at rest or can't be read.
+   */
+  readonly drift: (state: State, answer: Answer) => readonly string[] | undefined;
 };
+
+/** What the upstream itself answered about its state: `channel` names the API, `state` is its message. */
+export type Answer = { readonly channel: string; readonly state: Uint8Array };
 
 export type Item = { readonly key: string; readonly bytes: Uint8Array };
 

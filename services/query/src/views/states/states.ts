@@ -4,7 +4,7 @@ import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Tx } from "../../db/database.ts";
 import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
 import { insert, type Table, upsert } from "../../db/table.ts";
-import type { Notice, View } from "../view.ts";
+import type { View } from "../view.ts";
 import { type Fold, type Folds, isState } from "./fold.ts";
 
 const foldStates: Table<FoldStateRow> = {
@@ -37,11 +37,11 @@ export function states(folds: Folds): View {
     name: "states",
     version: 1,
     sessionTables: ["fold_states", "snapshots", ...tables],
-    async apply(tx, batch, notice) {
+    async apply(tx, batch) {
       const relevant = batch.filter(({ event }) => touchesState(event) && foldFor(folds, event));
       if (relevant.length === 0) return;
       const sessions = await load(tx, folds, relevant);
-      for (const recorded of relevant) sessions.get(recorded.event.session)?.apply(recorded, notice);
+      for (const recorded of relevant) sessions.get(recorded.event.session)?.apply(recorded);
 
       const folded = [...sessions.values()];
       await upsert(
@@ -112,13 +112,9 @@ function foldedSession(fold: Fold, of: { session: string; source: string }, load
   return {
     fold,
     snapshots: taken as readonly SnapshotRow[],
-    apply({ event, seq }: Recorded, notice: Notice): void {
+    apply({ event, seq }: Recorded): void {
       state = fold.evolve(state, event);
       position = seq;
-      if (event.kind === "session.described") {
-        const fields = fold.drift(state, event);
-        if (fields.length > 0) notice({ what: "fold_drift", ...of, position, fields });
-      }
       events += 1;
       bytes += sizeOf(event);
       // Where snapshots stand must not depend on batches, so it is decided at fixed counts of events.
