@@ -179,6 +179,10 @@ describe("tapedeck run", () => {
       "tapedeck: this command is not recorded: nobody can know which port --rpc-port 0 means\n",
     );
 
+    const render = startCli(["run", "--", "skaffold", "render"], { cwd, env });
+    expect(await render.ended).toBe(0);
+    expect(render.stderr()).toBe("tapedeck: this command is not recorded: skaffold render has no --rpc-port\n");
+
     const file = join(cwd, "file");
     cpSync(join(cwd, "skaffold.yaml"), file);
     const full = startCli(["run", "--spill", join(file, "spill"), "--", "skaffold", "build"], { cwd, env });

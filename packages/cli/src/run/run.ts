@@ -29,6 +29,7 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   let recording: CommandRecording | undefined;
   try {
     if (!recordable) throw new Error(`nobody can know which port --rpc-port ${asked.rpcPort} means`);
+    if (asked.subcommand === "render") throw new Error("skaffold render has no --rpc-port");
     // Loaded while the command starts.
     const { recordCommand } = await import("./record-command.ts");
     const folder = process.cwd();

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 const main = fileURLToPath(new URL("../main.ts", import.meta.url));
 
-export type RunningCli = {
+export type RunningCli = AsyncDisposable & {
   readonly child: ChildProcess;
   readonly stdout: () => string;
   readonly stderr: () => string;
@@ -38,7 +38,16 @@ export function collect(child: ChildProcess): RunningCli {
   const ended = new Promise<number | string>((resolve) => {
     child.once("close", (code, signal) => resolve(code ?? signal ?? "?"));
   });
-  return { child, stdout: () => said.stdout, stderr: () => said.stderr, ended };
+  return {
+    child,
+    stdout: () => said.stdout,
+    stderr: () => said.stderr,
+    ended,
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
 }
 
 /** What the machine that runs the tests has set must not tell. */

@@ -137,7 +137,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
 
   it("starts again what dies, and a tail goes on with each event once", async () => {
     const follow = ["tail", "--after", "start", "--all"];
-    const tail = ask(...follow, "--json");
+    await using tail = ask(...follow, "--json");
     await until(() => idsIn(tail).length > 0, { message: "the tail to show something" });
     const pid = up.cli.child.pid ?? 0;
     for (const [name, told] of Object.entries(killed)) {
