@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { styleText } from "node:util";
 import type { StatusOptions } from "../commands/status.ts";
 import { spillHome } from "../run/spill-home.ts";
-import { runningUp } from "../up/lock.ts";
+import { type RunningUp, runningUp } from "../up/lock.ts";
 import { countWaitingSpills } from "../up/waiting-spills.ts";
 import { apiAt, type Page } from "./api.ts";
 import { agoText, bytesText } from "./durations.ts";
@@ -28,8 +28,10 @@ type Health = {
 };
 
 export async function status(options: StatusOptions): Promise<void> {
-  const { items, position } = await apiAt(options.url).get<Page<Source>>("/api/v1/sources", { limit: 1_000 });
-  const health = await healthOf(options);
+  const { items: known, position } = await apiAt(options.url).get<Page<Source>>("/api/v1/sources", { limit: 1_000 });
+  const running = await runningUp(resolve(options.data));
+  const items = [...known, ...neverSeen(running, known)];
+  const health = await healthOf(running);
   if (options.json) {
     process.stdout.write(`${JSON.stringify({ sources: items, position, ...health })}\n`);
     return;
@@ -54,8 +56,17 @@ export async function status(options: StatusOptions): Promise<void> {
   console.log(`\n${healthLine(health, position)}`);
 }
 
-async function healthOf({ data }: StatusOptions): Promise<Health> {
-  const addresses = (await runningUp(resolve(data)))?.addresses;
+/** Sources of this machine that have not said a word yet, so that nobody else knows of them. */
+function neverSeen(running: RunningUp | undefined, known: readonly Source[]): readonly Source[] {
+  const names = new Set(known.map(({ source }) => source));
+  const missing = running?.sources.filter(({ source }) => !names.has(source)) ?? [];
+  return missing.map(({ source, address }) => ({
+    ...{ source, address, status: "waiting", currentSession: "", lastEventAt: null, gaps: 0 },
+  }));
+}
+
+async function healthOf(running: RunningUp | undefined): Promise<Health> {
+  const addresses = running?.addresses;
   const ask = (service: "ingest" | "query") => {
     const address = addresses?.[service];
     return address === undefined ? undefined : readMetrics(address);

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { dataOption } from "./options.ts";
 
-export type RebuildOptions = { readonly data: string; readonly config?: string };
+export type RebuildOptions = { readonly data: string };
 
 export const rebuildCommand = () =>
   new Command("rebuild")

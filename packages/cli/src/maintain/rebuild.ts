@@ -1,5 +1,7 @@
+import { querySettings } from "@tapedeck/query/config";
 import { rebuild } from "@tapedeck/query/rebuild";
 import { views } from "@tapedeck/query/views/views";
+import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import type { RebuildOptions } from "../commands/rebuild.ts";
 import { openThisMachine } from "./this-machine.ts";
 
@@ -8,6 +10,8 @@ const tellMs = 500;
 export async function rebuildTables({ data }: RebuildOptions): Promise<void> {
   await using machine = await openThisMachine(data);
   const { reader } = machine.log;
+  const { configFile } = machine.running;
+  const file = configFile === undefined ? undefined : loadSettingsFile(configFile);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const { firstSeq, lastSeq } = await reader.bounds();
@@ -17,7 +21,7 @@ export async function rebuildTables({ data }: RebuildOptions): Promise<void> {
   await rebuild({
     databaseUrl: machine.databaseUrl,
     log: reader,
-    views: views({ textRows: false }),
+    views: views({ textRows: querySettings(settingsReader({ env: process.env, file })).textRows }),
     analystPassword: machine.analystPassword,
     signal: stop.signal,
     onProgress: ({ position }) => {

@@ -15,6 +15,10 @@ export type RunningUp = {
   readonly storeDir: string;
   /** "host:port" by what listens there. Empty until all is ready. */
   readonly addresses: Readonly<Record<string, string>>;
+  /** The tapedeck.yaml that it was started with. */
+  readonly configFile?: string | undefined;
+  /** What it taps itself, by its full name, and the address that it dials. */
+  readonly sources: readonly { readonly source: string; readonly address: string }[];
 };
 
 export type UpLock = AsyncDisposable & {
@@ -48,7 +52,7 @@ export async function lockUp(dataDir: string, mode: RunningUp["mode"], storeDir:
   };
   for (;;) {
     await refuseIfRunning(dataDir, mode);
-    await tell({ mode, storeDir, addresses: {} });
+    await tell({ mode, storeDir, addresses: {}, sources: [] });
     const { alive, left } = await look(dataDir, name);
     if (alive.length === 0) {
       await Promise.all(left.map((old) => rm(join(dataDir, old), { force: true })));

@@ -15,6 +15,7 @@ import { natsUser } from "./servers.ts";
 
 export type UpSettings = {
   readonly mode: "demo" | "record";
+  readonly workspace: string;
   readonly dataDir: string;
   /** Where NATS, Postgres and the logs are: the demo has a place of its own. */
   readonly storeDir: string;
@@ -70,6 +71,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
   const local = "127.0.0.1";
   return {
     mode,
+    workspace: mode === "demo" ? demoWorkspace : ingest.workspace,
     dataDir,
     storeDir: mode === "demo" ? join(dataDir, "demo") : dataDir,
     configFile: configFile === undefined ? undefined : resolve(configFile),
@@ -131,7 +133,7 @@ export function serviceEnv(
     ["ingest.address", at("ingestGrpc")],
     ["sources", JSON.stringify(sources)],
     ["ingest.spill.dir", join(settings.storeDir, "spill")],
-    ...(settings.mode === "demo" ? [["workspace", demoWorkspace]] : []),
+    ["workspace", settings.workspace],
   ];
   return {
     ...Object.fromEntries(values.map(([key = "", value = ""]) => [envName(key), value])),

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
@@ -56,6 +56,10 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
   let up: TestUp;
 
   beforeAll(async () => {
+    writeFileSync(
+      join(cwd, "tapedeck.yaml"),
+      "sources:\n  - { developer: zoe, project: blog, address: '127.0.0.1:9' }\n",
+    );
     fake = await startFakeSkaffold({ recording: loadRecording(dev) });
     up = await start();
   }, 90_000);
@@ -81,7 +85,8 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
 
   it("says where it is and what to try, in 80 columns", () => {
     const said = up.cli.stdout();
-    expect(said).toContain(`Tapedeck records Alice B/shop from ${fake.address}.`);
+    expect(said).toContain("Tapedeck records 2 sources.");
+    expect(said).toContain(`Alice B/shop (${fake.address})`);
     expect(said).toContain(`http://${up.running.addresses.http}`);
     const wide = said
       .split("\n")
@@ -106,8 +111,13 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
       },
       { message: "all builds in the tables" },
     );
-    const status = await json<{ sources: { status: string; address: string }[]; spillBytes: number }>("status");
-    expect(status).toMatchObject({ sources: [{ status: "recording", address: fake.address }], spillBytes: 0 });
+    expect(await json<object>("status")).toMatchObject({
+      sources: [
+        { source: "default/alice-b/shop/skaffold", status: "recording", address: fake.address },
+        { source: "default/zoe/blog/skaffold", status: "waiting", address: "127.0.0.1:9" },
+      ],
+      spillBytes: 0,
+    });
     const { state } = await json<{ state: { v1: { deployState: { status: string } } } }>("state");
     expect(state.v1.deployState.status).toBe("Complete");
   });

@@ -4,6 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
+import { namePart, sourceName } from "@tapedeck/shared/source";
 import { sentenceOf } from "../command-error.ts";
 import type { UpOptions } from "../commands/up.ts";
 import { spillHome } from "../run/spill-home.ts";
@@ -22,6 +23,7 @@ import {
   readUpSettings,
   serviceEnv,
   type UpSettings,
+  type UpSource,
 } from "./settings.ts";
 import { countWaitingSpills, takeWaitingSpills } from "./waiting-spills.ts";
 import { welcome } from "./welcome.ts";
@@ -62,7 +64,7 @@ export async function up(options: UpOptions): Promise<void> {
   const demo = casting && stack.use(await casting);
   if (stop.aborted) return;
 
-  const sources = demo?.sources ?? settings.sources;
+  const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
   const logs = await openLogs(storeDir);
   const env = serviceEnv(settings, listeners, sources, secrets);
   const started = await Promise.allSettled(
@@ -92,7 +94,13 @@ export async function up(options: UpOptions): Promise<void> {
     ...(settings.natsUrl === undefined && { nats: addressOf(listeners.nats) }),
     ...(postgres !== undefined && { postgres }),
   };
-  await lock.tell({ mode, storeDir, addresses });
+  const tapped = sources.map(({ developer, project, upstream = "skaffold", address }) => ({
+    source: sourceName({
+      ...{ workspace: settings.workspace, developer: namePart(developer), project: namePart(project), upstream },
+    }),
+    address,
+  }));
+  await lock.tell({ mode, storeDir, addresses, configFile: settings.configFile, sources: tapped });
   const home = spillHome(process.env);
   const analyst = `postgres://tapedeck_analyst:${analystPassword(secrets)}@${postgres}/${databaseName}`;
   say(
