@@ -1,14 +1,14 @@
-import { request } from "node:http";
+import { type IncomingHttpHeaders, request } from "node:http";
 
-export type HttpAnswer = { readonly status: number; readonly body: string };
+export type HttpAnswer = { readonly status: number; readonly body: string; readonly headers: IncomingHttpHeaders };
 
 /** One request as given: fetch would not let a test choose Host, or send a body with any method. */
 export function httpCall(
   address: string,
   method: string,
   path: string,
-  headers: Readonly<Record<string, string>>,
-  body: string | undefined,
+  headers: Readonly<Record<string, string>> = {},
+  body?: string,
 ): Promise<HttpAnswer> {
   const [host = "", port = ""] = address.split(":");
   return new Promise((resolve, reject) => {
@@ -18,7 +18,7 @@ export function httpCall(
       response.on("data", (chunk: string) => {
         text += chunk;
       });
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: text }));
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: text, headers: response.headers }));
     });
     call.once("error", reject);
     call.end(body);

@@ -1,22 +1,22 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { readConfig as readGatewayConfig } from "@tapedeck/gateway/config";
-import { startGateway } from "@tapedeck/gateway/gateway";
+import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
 import { readConfig as readIngestConfig } from "@tapedeck/ingest/config";
-import { startIngest } from "@tapedeck/ingest/ingest";
+import { type Ingest, startIngest } from "@tapedeck/ingest/ingest";
 import { readConfig as readQueryConfig } from "@tapedeck/query/config";
-import { startQuery } from "@tapedeck/query/query";
+import { type Query, startQuery } from "@tapedeck/query/query";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { createLogger, type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { inject } from "vitest";
-import { httpCall } from "./http-call.ts";
+import { type HttpAnswer, httpCall } from "./http-call.ts";
 
 export type StackSource = {
   readonly developer?: string;
@@ -25,7 +25,12 @@ export type StackSource = {
   readonly redact?: "on" | "off";
 };
 
-export type StackOptions = { readonly skaffold: readonly StackSource[] };
+export type StackOptions = {
+  readonly skaffold: readonly StackSource[];
+  readonly logger?: Logger;
+  /** More settings, as in the environment. */
+  readonly env?: Readonly<Record<string, string>>;
+};
 
 export type FrameCounts = { readonly v1?: number; readonly v2?: number; readonly logs?: number };
 
@@ -35,9 +40,18 @@ export type Stack = AsyncDisposable & {
   /** Gateway, "host:port". */
   readonly grpc: string;
   readonly http: string;
+  /** The services and their NATS; each may be stopped before the stack is. */
+  readonly parts: {
+    readonly nats: TestNats;
+    readonly ingest: Ingest;
+    readonly query: Query;
+    readonly gateway: Gateway;
+  };
   /** Connection string. */
   readonly database: string;
   readonly log: LogReader;
+  /** Where query tells its health and metrics, "host:port". */
+  readonly queryHealth: string;
   /** The first source's upstream is connected. */
   connected(): Promise<void>;
   /** The newest session of the first source holds that many frames of each channel, and query has folded them. */
@@ -50,14 +64,13 @@ export type Stack = AsyncDisposable & {
   httpCall(
     method: string,
     path: string,
-    headers: Readonly<Record<string, string>>,
-    body: string | undefined,
-  ): Promise<{ readonly status: number; readonly body: string }>;
+    headers?: Readonly<Record<string, string>>,
+    body?: string,
+  ): Promise<HttpAnswer>;
 };
 
-export async function startStack({ skaffold }: StackOptions): Promise<Stack> {
+export async function startStack({ skaffold, logger = testLogger(), env: more = {} }: StackOptions): Promise<Stack> {
   await using stack = new AsyncDisposableStack();
-  const logger: Logger = process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("test");
   const nats = stack.use(await startTestNats());
   const database = stack.use(await freshDatabase());
   const sources = skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source }));
@@ -73,6 +86,7 @@ export async function startStack({ skaffold }: StackOptions): Promise<Stack> {
     TAPEDECK_QUERY_HEALTH_PORT: "0",
     TAPEDECK_GATEWAY_GRPC_PORT: "0",
     TAPEDECK_GATEWAY_HTTP_PORT: "0",
+    ...more,
   };
   const ingest = stack.use(await startIngest(readIngestConfig({ env }), logger));
   const query = stack.use(await startQuery(readQueryConfig({ env }), logger));
@@ -122,8 +136,10 @@ export async function startStack({ skaffold }: StackOptions): Promise<Stack> {
     source,
     grpc,
     http,
+    parts: { nats, ingest, query, gateway },
     database: database.url,
     log,
+    queryHealth: query.addresses.health,
     events,
     caughtUp,
     async connected() {
@@ -170,4 +186,8 @@ export async function startStack({ skaffold }: StackOptions): Promise<Stack> {
     httpCall: (method, path, headers, body) => httpCall(http, method, path, headers, body),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+function testLogger(): Logger {
+  return process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("test");
 }

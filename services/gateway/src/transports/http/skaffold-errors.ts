@@ -49,7 +49,11 @@ export function skaffoldErrorOf(error: TapedeckError | UpstreamError): SkaffoldE
   };
 }
 
-/** As text, because fastify would add a charset to the type. */
+/** As bytes, because fastify would add a charset to the type of text. */
 export function sendSkaffold(reply: FastifyReply, status: number, body: object): FastifyReply {
-  return reply.code(status).header("content-type", "application/json").send(JSON.stringify(body));
+  return reply.code(status).header("content-type", "application/json").send(jsonBytes(body));
+}
+
+export function jsonBytes(body: object): Buffer {
+  return Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
 }

@@ -19,7 +19,7 @@ import { boundTo, type CallContext } from "../../call-context.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { closedSignal, contextOf, type HttpCaller, setHead } from "./call-context.ts";
 import { deadlineExceeded, deadlineMs, withDeadline } from "./grpc-timeout.ts";
-import { methodNotAllowed, sendSkaffold, skaffoldErrorOf } from "./skaffold-errors.ts";
+import { jsonBytes, methodNotAllowed, sendSkaffold, skaffoldErrorOf } from "./skaffold-errors.ts";
 import { writeStream } from "./write-stream.ts";
 
 export type SkaffoldRouteOptions = {
@@ -79,9 +79,9 @@ export function skaffoldRoutes(
   }
 
   function send(reply: FastifyReply, body: object): FastifyReply {
-    const text = JSON.stringify(body);
-    watch.sent(Buffer.byteLength(text));
-    return reply.headers(fromGrpc).header("content-type", "application/json").send(text);
+    const bytes = jsonBytes(body);
+    watch.sent(bytes.byteLength);
+    return sendSkaffold(reply.headers(fromGrpc), 200, bytes);
   }
 
   async function stream(
