@@ -1,0 +1,31 @@
+import { describe, test } from "vitest";
+import { killsLeaveNoTrace } from "./kills.ts";
+
+/** All that speak v2 and can't be hung by it; several at once, so that one kill meets each in another moment. */
+const rounds = [
+  {
+    recordings: [
+      "01-dev-success-3-artifacts-5-iterations",
+      "05-control-api-auto-off",
+      "10-status-check-port-forward-sync-app-logs",
+      "10b-first-status-check-times-out",
+    ],
+    speed: 0.5,
+    killsOfEach: 10,
+  },
+  {
+    recordings: ["04-deploy-failure-then-recovery", "08-handle-custom-events", "20-old-v1.39.18", "21-old-v0.40.0"],
+    speed: 0.2,
+    killsOfEach: 10,
+  },
+  // As fast as it can be told, with kills at once and again and again.
+  {
+    recordings: ["05-control-api-auto-off", "10-status-check-port-forward-sync-app-logs"],
+    speed: 8,
+    killsOfEach: 10,
+  },
+];
+
+describe("kill -9 of any part at random moments, many of them", () => {
+  test.each(rounds)("while $recordings are played at $speed", killsLeaveNoTrace);
+});

@@ -1,0 +1,105 @@
+import { get, type IncomingMessage } from "node:http";
+import { Client, credentials } from "@grpc/grpc-js";
+import { WebSocket } from "ws";
+
+/** A reader on one connection that can stop reading and go on. */
+export type PausableReader = Disposable & {
+  /** What it has got: event ids, or of gRPC the bytes in base64. */
+  readonly got: readonly string[];
+  pause(): void;
+  resume(): void;
+  /** Why its connection is over; undefined while it lives. */
+  readonly over: string | undefined;
+};
+
+export type OpenReader = (at: { readonly grpc: string; readonly http: string }) => PausableReader;
+
+export const readers: Readonly<Record<string, OpenReader>> = {
+  gRPC: ({ grpc }) => {
+    const client = new Client(grpc, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
+    const asIs = (bytes: Buffer) => bytes;
+    const call = client.makeServerStreamRequest("/proto.v2.SkaffoldV2Service/Events", asIs, asIs, Buffer.alloc(0));
+    const got: string[] = [];
+    let over: string | undefined;
+    call.on("data", (bytes: Buffer) => got.push(bytes.toString("base64")));
+    call.on("error", (error) => {
+      over = error.message;
+    });
+    return {
+      got,
+      pause: () => call.pause(),
+      resume: () => call.resume(),
+      get over() {
+        return over;
+      },
+      [Symbol.dispose]: () => client.close(),
+    };
+  },
+  WebSocket: ({ http }) => {
+    const socket = new WebSocket(`ws://${http}/api/v1/ws`, "tapedeck.v1.json");
+    const got: string[] = [];
+    let over: string | undefined;
+    socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", after: "start" })));
+    socket.on("message", (data) => keepIds(String(data), got));
+    socket.on("error", () => {});
+    socket.on("close", (code) => {
+      over = `closed with ${code}`;
+    });
+    return {
+      got,
+      pause: () => socket.pause(),
+      resume: () => socket.resume(),
+      get over() {
+        return over;
+      },
+      [Symbol.dispose]: () => socket.terminate(),
+    };
+  },
+  "server-sent events": ({ http }) => httpReader(http, "text/event-stream"),
+  NDJSON: ({ http }) => httpReader(http, "application/x-ndjson"),
+};
+
+function httpReader(http: string, accept: string): PausableReader {
+  const got: string[] = [];
+  let over: string | undefined;
+  let response: IncomingMessage | undefined;
+  let isPaused = false;
+  const request = get(`http://${http}/api/v1/stream?after=start`, { headers: { accept }, agent: false }, (opened) => {
+    response = opened;
+    let rest = "";
+    opened.setEncoding("utf8").on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) keepIds(line, got);
+    });
+    opened.on("close", () => {
+      over = "the response is over";
+    });
+    if (isPaused) opened.pause();
+  });
+  request.on("error", (error) => {
+    over = error.message;
+  });
+  return {
+    got,
+    pause: () => {
+      isPaused = true;
+      response?.pause();
+    },
+    resume: () => {
+      isPaused = false;
+      response?.resume();
+    },
+    get over() {
+      return over;
+    },
+    [Symbol.dispose]: () => request.destroy(),
+  };
+}
+
+/** Parsing all of every message would make the test the slow one. */
+function keepIds(text: string, got: string[]): void {
+  if (!text.includes('"type":"event"')) return;
+  const [, id = ""] = /"event":\{.*?"id":"([^"]+)"/.exec(text) ?? [];
+  got.push(id);
+}

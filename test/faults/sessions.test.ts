@@ -1,0 +1,128 @@
+import { join } from "node:path";
+import { lossyProxy } from "@tapedeck/ingest/record/lossy-proxy";
+import { type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
+import { loadRecording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import { skaffoldClient } from "../skaffold-client.ts";
+import { startStack } from "../stack.ts";
+import { saidBy } from "./ingest-bench.ts";
+import { framesOf, holes, kindsOf, sessionsOf } from "./recorded-events.ts";
+
+const fixtures = join(import.meta.dirname, "..", "fixtures", "skaffold");
+const recordingOf = (folder: string) => loadRecording(join(fixtures, folder));
+
+const events = "/proto.SkaffoldService/Events";
+const getState = "/proto.SkaffoldService/GetState";
+
+test("two processes on one port, one after the other, are two sessions", async () => {
+  const [a, b] = [
+    recordingOf("07-two-processes-same-port/process-a"),
+    recordingOf("07-two-processes-same-port/process-b"),
+  ];
+  await using first = await startFakeSkaffold({ recording: a });
+  await using deck = await startStack({ skaffold: [{ address: first.address, redact: "off" }] });
+  using client = skaffoldClient(deck.grpc);
+  await deck.connected();
+  await first.play();
+  await deck.recorded({ v1: a.messages.v1.length, v2: a.messages.v2.length });
+  const [sessionA = ""] = sessionsOf(await deck.events());
+
+  const ofTheFirst = client.all(events, { "tapedeck-session": sessionA });
+  const ofBoth = client.take(events, a.messages.v1.length + b.messages.v1.length);
+  const running = await client.unary(getState);
+  expect(running.metadata.get("tapedeck-session-ended")).toEqual([]);
+  await first.end("graceful");
+  await deck.sessionEnded();
+  // A stream that names the session ends with it, without an error.
+  expect((await ofTheFirst).map((bytes) => bytes.toString("base64"))).toEqual(saidBy(a, "v1"));
+  const ended = await client.unary(getState);
+  expect(ended).toMatchObject({ code: 0, bytes: running.bytes });
+  expect(ended.metadata.get("tapedeck-session-ended")).toEqual(["true"]);
+  expect(ended.metadata.get("tapedeck-session")).toEqual([sessionA]);
+
+  await using second = await startFakeSkaffold({ recording: b, port: first.port });
+  await second.play();
+  await until(async () => sessionsOf(await deck.events()).length === 2, { message: "a second session" });
+  await deck.recorded({ v1: b.messages.v1.length, v2: b.messages.v2.length });
+  const recorded = await deck.events();
+  const [, sessionB = ""] = sessionsOf(recorded);
+  for (const channel of ["v1", "v2"] as const) {
+    expect(framesOf(recorded, channel, sessionA)).toEqual(saidBy(a, channel));
+    expect(framesOf(recorded, channel, sessionB)).toEqual(saidBy(b, channel));
+  }
+  expect(holes(recorded)).toEqual([]);
+  // One that names none goes on into the second.
+  expect((await ofBoth).map((bytes) => bytes.toString("base64"))).toEqual([...saidBy(a, "v1"), ...saidBy(b, "v1")]);
+  const now = await client.unary(getState);
+  expect(now.metadata.get("tapedeck-session")).toEqual([sessionB]);
+  expect(now.metadata.get("tapedeck-session-ended")).toEqual([]);
+  const then = await client.unary(getState, undefined, { "tapedeck-session": sessionA });
+  expect(then).toMatchObject({ code: 0, bytes: running.bytes });
+  expect(then.metadata.get("tapedeck-session-ended")).toEqual(["true"]);
+});
+
+test.each([
+  { title: "in its own order", options: {} },
+  { title: "shuffled", options: { mixReplays: 1 } },
+  { title: "shuffled otherwise", options: { mixReplays: 77 } },
+])("a process that is met again and repeats itself $title adds nothing and stays one session", async ({ options }) => {
+  const recording = recordingOf("05-control-api-auto-off");
+  // Cut wherever it is, also in a replay; that this could hang Skaffold is not the subject.
+  await using wire = await skaffoldOnAWire({ recording, leavingInReplayHangs: false, ...options });
+  const { fake, deck } = wire;
+  const rounds = 6;
+  for (let round = 1; round <= rounds; round++) {
+    const playing = fake.playUntil({ v1: Math.floor((recording.messages.v1.length * round) / rounds) });
+    // Every other time in the midst of it.
+    if (round % 2 === 0) await playing;
+    const before = fake.peers.size;
+    wire.cut();
+    await until(() => fake.peers.size > before, { message: "the tap to come back" });
+    await playing;
+  }
+  await fake.play();
+  await deck.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
+  const recorded = await deck.events();
+  expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
+  expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(holes(recorded)).toEqual([]);
+  expect(sessionsOf(recorded)).toHaveLength(1);
+  expect(kindsOf(recorded)).not.toContain("session.ended");
+  expect(kindsOf(recorded).filter((kind) => kind === "upstream.connected").length).toBeGreaterThan(rounds);
+});
+
+test("a v2 stream that broke is not opened again on the same process, which that would hang", async () => {
+  const recording = recordingOf("17-invalid-utf8-in-build-output");
+  await using wire = await skaffoldOnAWire({ recording });
+  const { fake, deck } = wire;
+  await until(() => fake.peers.size === 1, { message: "the tap to dial" });
+  const half = Math.floor(recording.messages.v1.length / 2);
+  await fake.playUntil({ v1: half, v2: recording.messages.v2.length + 1 });
+  await deck.recorded({ v1: fake.played.v1, v2: recording.messages.v2.length });
+  wire.cut();
+  await until(() => fake.peers.size === 2, { message: "the tap to come back" });
+  await fake.play();
+  await deck.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
+  expect(fake.health.v2.opened).toBe(1);
+  expect(fake.hung).toEqual([]);
+  const recorded = await deck.events();
+  expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
+  expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(holes(recorded)).toEqual([]);
+  expect(sessionsOf(recorded)).toHaveLength(1);
+  using client = skaffoldClient(deck.grpc);
+  const heard = await client.take("/proto.v2.SkaffoldV2Service/Events", recording.messages.v2.length);
+  expect(heard.map((bytes) => bytes.toString("base64"))).toEqual(saidBy(recording, "v2"));
+});
+
+/** A Skaffold whose connections can be cut while it lives. */
+async function skaffoldOnAWire(options: FakeSkaffoldOptions) {
+  await using stack = new AsyncDisposableStack();
+  const fake = stack.use(await startFakeSkaffold(options));
+  const wire = stack.use(await lossyProxy(fake.port));
+  const deck = stack.use(await startStack({ skaffold: [{ address: `127.0.0.1:${wire.port}`, redact: "off" }] }));
+  await until(() => fake.health.v1.opened > 0, { message: "the tap to listen" });
+  const owned = stack.move();
+  return { fake, deck, cut: () => wire.cut(), [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}

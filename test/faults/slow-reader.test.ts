@@ -1,0 +1,108 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
+import { loadRecording, type RecordedMessage, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import { saidBy } from "./ingest-bench.ts";
+import { type PausableReader, readers } from "./pausable-readers.ts";
+import { startProcesses } from "./processes.ts";
+import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";
+
+const events = 10_000;
+/** Each of them. */
+const textBytes = 2_000;
+const slowOfEach = 6;
+/**
+ * What the slow ones don't read would be more than 500 MB in the gateway if it kept it for them. It may keep 1 MiB for
+ * each; the rest is the ring of the newest events and room for its garbage collector, which takes as much without them.
+ */
+const mostGrowthMiB = 450;
+
+type Reading = { readonly name: string; readonly reader: PausableReader };
+
+test("who stops reading stops nobody else, costs little, and gets everything once it reads again", async () => {
+  const recording = flood();
+  await using stack = new AsyncDisposableStack();
+  const fake = stack.use(await startFakeSkaffold({ recording }));
+  const deck = stack.use(
+    await startProcesses([{ developer: "alice", project: "shop", address: fake.address }], {
+      // Rows for text are not what this is about.
+      TAPEDECK_QUERY_TEXT_ROWS: "false",
+    }),
+  );
+  const all = sourceEvents(deck.log, skaffoldSource("alice"));
+  await fake.playUntil({ v2: 100 });
+  await until(async () => framesOf(await all(), "v2").length === 100, { message: "the beginning" });
+
+  const open = (count: number) =>
+    Object.entries(readers).flatMap(([name, reader]) =>
+      Array.from({ length: count }, () => ({ name, reader: stack.use(reader(deck)) })),
+    );
+  const [fast, slow] = [open(1), open(slowOfEach)];
+  await until(() => [...fast, ...slow].every(({ reader }) => reader.got.length > 10), { message: "all to read" });
+  for (const { reader } of slow) reader.pause();
+
+  const before = await residentMiB(deck.services.gateway.pid);
+  let most = before;
+  // Resolves only if Skaffold has never had to wait for good.
+  await fake.play();
+  expect(fake.health.v2.stalled).toBe(false);
+  const isRecorded = async () => framesOf(await all(), "v2").length === recording.messages.v2.length;
+  await until(isRecorded, { message: "all to be recorded" });
+  const expected = { ids: (await all()).map(({ event: { id } }) => id), frames: saidBy(recording, "v2") };
+  const wanted = (name: string) => (name === "gRPC" ? expected.frames : expected.ids);
+  const haveAll = async (some: readonly Reading[]) => {
+    most = Math.max(most, await residentMiB(deck.services.gateway.pid));
+    for (const { name, reader } of some) {
+      expect({ name, over: reader.over }).toEqual({ name, over: undefined });
+      expect({ name, got: reader.got.length }).toEqual({ name, got: wanted(name).length });
+    }
+    return true;
+  };
+  await until(() => haveAll(fast), { message: "the others to have everything" });
+  const unlike = (some: readonly Reading[]) =>
+    some.flatMap(({ name, reader }) => {
+      const at = reader.got.findIndex((one, index) => one !== wanted(name)[index]);
+      return at < 0 ? [] : [`${name} differs at ${at}`];
+    });
+  expect(unlike(fast)).toEqual([]);
+  // They have indeed not read on: what the kernel took for them is far less than there was.
+  const read = slow.map(({ name, reader }) => reader.got.length / wanted(name).length);
+  expect(Math.max(...read)).toBeLessThan(0.5);
+
+  for (const { reader } of slow) reader.resume();
+  await until(() => haveAll(slow), { message: "the slow ones to have everything", deadlineMs: 60_000 });
+  expect(unlike(slow)).toEqual([]);
+  console.log(`${expected.ids.length} events, ${slow.length} slow readers, gateway ${before} MiB, at most ${most} MiB`);
+  expect(most - before).toBeLessThan(mostGrowthMiB);
+}, 120_000);
+
+/** A recorded beginning, then a build that prints and prints. */
+function flood(): Recording {
+  const recording = loadRecording(
+    join(import.meta.dirname, "..", "fixtures", "skaffold", "01-dev-success-3-artifacts-5-iterations"),
+  );
+  const { v1, v2 } = recording.messages;
+  const start = Math.max(...[...v1, ...v2].map(({ at }) => at)) + 1;
+  const printed = Array.from({ length: events }, (_, index): RecordedMessage => {
+    const at = start + index;
+    const text = `${index} `.padEnd(textBytes, "abcdefghij ");
+    const message = Event.fromPartial({
+      timestamp: { seconds: BigInt(Math.floor(at / 1_000)), nanos: (at % 1_000) * 1_000_000 },
+      event_type: {
+        $case: "skaffoldLogEvent",
+        value: { task_id: "Build-0", subtask_id: "0", message: text },
+      },
+    });
+    return { at, bytes: Buffer.from(Event.encode(message).finish()) };
+  });
+  return { ...recording, messages: { v1, v2: [...v2, ...printed], logs: [] } };
+}
+
+async function residentMiB(pid: number): Promise<number> {
+  const { stdout } = await promisify(execFile)("ps", ["-o", "rss=", "-p", String(pid)]);
+  return Math.round(Number(stdout) / 1_024);
+}
