@@ -26,7 +26,7 @@ export type Connection = {
   readonly over: Promise<string>;
   /** Some message came. */
   readonly spoke: () => boolean;
-  /** Channels that this process will not give again. */
+  /** Channels that this process must not be asked for again. */
   readonly broken: ReadonlySet<Channel>;
   readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
   /** Goes away in an idle moment. */
@@ -97,6 +97,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     void ended(channel, stream);
   }
   states.ask();
+  // All are broken: stay until the process goes, as below.
+  if (live.size === 0) void lost(client).then(() => finish("the connection was lost"));
 
   /**
    * A stream that ends while the connection lives is never opened again on this process: that would replay the whole
@@ -109,7 +111,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     if (isLeaving) return;
     const isAlive = client.getChannel().getConnectivityState(false) === connectivityState.READY;
     if (isAlive || isRefusal(code, details)) {
-      broken.add(channel);
+      // To ask for what it does not have does no harm, and on this port there may be another process by then.
+      if (code !== status.UNIMPLEMENTED) broken.add(channel);
       emit({ $case: "channel_ended", value: { channel, code, message: details, final: true } });
     }
     if (live.size > 0) return;

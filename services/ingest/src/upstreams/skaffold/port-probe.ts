@@ -21,9 +21,16 @@ export function probePort({ host, port }: { host: string; port: number }): Promi
 /** Skaffold opens its port well before its first event, and to be there early is what keeps it safe. */
 const pollMs = 50;
 
-/** Resolves when the port takes connections, or with the signal. */
-export async function portOpens(address: { host: string; port: number }, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted && (await probePort(address)) !== "open") await sleep(pollMs, signal);
+/** Resolves when the port takes connections, or with the signal. True when it was closed before. */
+export async function portOpens(address: { host: string; port: number }, signal: AbortSignal): Promise<boolean> {
+  let wasClosed = false;
+  while (!signal.aborted) {
+    const answer = await probePort(address);
+    if (answer === "open") break;
+    wasClosed ||= answer === "refused";
+    await sleep(pollMs, signal);
+  }
+  return wasClosed;
 }
 
 /** Never rejects: ends early with the signal. */

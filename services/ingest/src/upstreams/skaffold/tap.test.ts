@@ -4,6 +4,7 @@ import { basename } from "node:path";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { lossyProxy } from "../../record/lossy-proxy.ts";
 import type { TapItem } from "../upstream.ts";
 import { startFakeSkaffold } from "./fake.ts";
 import { type Channel, channels, services } from "./methods.ts";
@@ -169,6 +170,41 @@ describe("a channel that a process can't give", () => {
     await until(() => expect(tapped.all("closed")).toMatchObject([{ process_ended: true }]));
     await using next = await startFakeSkaffold({ recording, port: fake.port });
     await until(() => expect(next.health.v2.listeners).toBe(1));
+  });
+
+  it("is not asked for again however often the connection to that process is lost", async () => {
+    await using fake = await startFakeSkaffold({ recording: load("17-invalid-utf8-in-build-output") });
+    await using tunnel = await lossyProxy(fake.port);
+    await using tapped = listen(`127.0.0.1:${tunnel.port}`);
+    await until(() => expect(fake.health.logs.listeners).toBe(1));
+    await fake.play();
+    await until(() => expect(tapped.all("channel_ended")).toHaveLength(1));
+    for (const count of [2, 3, 4]) {
+      tunnel.cut();
+      await until(() => expect(tapped.all("dialled")).toHaveLength(count));
+      await until(() => expect(tapped.frames("v1")).toHaveLength(24 * count));
+    }
+    expect([fake.health.v1.opened, fake.health.v2.opened]).toEqual([4, 1]);
+  });
+
+  it("does not keep the tap from whoever has the port later, when it was not the only one", async () => {
+    const first = await startFakeSkaffold({ recording: load("21-old-v0.40.0") });
+    await using tunnel = await lossyProxy(first.port);
+    await using tapped = listen(`127.0.0.1:${tunnel.port}`, ["v1"]);
+    await until(() => expect(tapped.all("channel_ended")).toHaveLength(2));
+    tunnel.cut();
+    await until(() => expect(tapped.all("dialled")).toHaveLength(2));
+    await first.end("kill");
+    await using next = await startFakeSkaffold({ recording: load(long), port: first.port });
+    await until(() => expect(next.health.v2.listeners).toBe(1));
+  });
+
+  it("does not keep the tap from the next process, when no other channel is left", async () => {
+    await using fake = await startFakeSkaffold({ recording: load(long) });
+    await using tapped = listen(fake.address, channels);
+    await until(() => expect(tapped.all("described")).toHaveLength(2));
+    await fake.end("kill");
+    await until(() => expect(tapped.all("closed")).toMatchObject([{ process_ended: true }]));
   });
 
   it("is told once when the version lacks it", async () => {

@@ -27,10 +27,12 @@ function run(options: TapOptions): RunningTap {
   async function listen(): Promise<void> {
     let avoid: ReadonlySet<Channel> = new Set();
     for (let strangers = 0; !signal.aborted; ) {
-      await portOpens(address, signal);
+      const wasClosed = await portOpens(address, signal);
       if (signal.aborted) return;
+      if (wasClosed) avoid = new Set();
       const heard = await listenOnce(wanted.filter((channel) => !avoid.has(channel)));
-      avoid = heard.processEnded ? new Set() : heard.broken;
+      // Kept through all connections to the process: to ask for a broken channel again may hang it.
+      avoid = heard.processEnded ? new Set() : avoid.union(heard.broken);
       strangers = heard.processEnded || heard.spoke ? 0 : strangers + 1;
       const pause = Math.min(strangerMs.first * 2 ** (strangers - 1), strangerMs.longest);
       if (strangers > 0) await sleep(pause, signal);
