@@ -20,6 +20,8 @@ export type FakeSkaffoldOptions = {
   readonly leavingInReplayHangs?: boolean;
   /** Replays come in another order on every stream (chosen by this seed), with live events between replayed ones. */
   readonly mixReplays?: number;
+  /** What GetState answers instead: a server that lies about itself. */
+  readonly lie?: (api: Api, state: Buffer) => Buffer;
   /** Plays the later dev loops again and again, as if now, with this pause (on the recording's clock) between. */
   readonly loop?: { readonly pauseMs: number };
 };
@@ -76,7 +78,8 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
     return {
       getState: (_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
         statesAsked[api]++;
-        reply(null, replies.state(api, tape.played[api], tape.now()));
+        const state = replies.state(api, tape.played[api], tape.now());
+        reply(null, options.lie?.(api, state) ?? state);
       },
       events: stream(api),
       execute: control(api, "Execute"),
