@@ -53,6 +53,7 @@ export function pushItems(options: PushOptions): RunningPush {
         ...backoff,
         signal: stopped,
         onFailedAttempt: ({ error, attemptNumber }) => {
+          if (stopped.aborted) return;
           log.warn({ err: error, attempt: attemptNumber, tap: spill.hello().tap }, "the recorder is away");
         },
       });
@@ -89,7 +90,18 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
   let welcome: Welcome | undefined;
 
   async function answer(request: ControlRequest): Promise<void> {
-    await box.put({ body: { $case: "control_answer", value: await control(request) } });
+    const value = await control(request).catch((cause: unknown) => {
+      log.warn({ err: cause, tap: spill.hello().tap }, "a control call failed");
+      return { call: request.call, code: status.UNAVAILABLE, message: "the tap failed", response: Buffer.alloc(0) };
+    });
+    await box.put({ body: { $case: "control_answer", value } });
+  }
+
+  /** The disk, or too many open files. Whoever taps an upstream must not end for it: tried again with the next connection. */
+  async function unreadable(err: unknown): Promise<void> {
+    log.warn({ err, tap: spill.hello().tap }, "the spill can't be read");
+    await setTimeout(backoff.maxTimeout, undefined, { signal }).catch(() => {});
+    over.abort();
   }
 
   function take({ body }: PushResponse): void {
@@ -98,7 +110,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
       spill.commit(welcome.committed);
       log.info({ source: welcome.source, committed: welcome.committed, tap: spill.hello().tap }, "recorded");
       options.welcomed?.(welcome);
-      void sendItems(spill, welcome.committed + 1n, box, signal);
+      sendItems(spill, welcome.committed + 1n, box, signal).catch(unreadable);
     } else if (body?.$case === "committed") {
       spill.commit(body.value.index);
     } else if (body?.$case === "control") {
