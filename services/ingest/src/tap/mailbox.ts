@@ -1,7 +1,7 @@
-/** Brings what several put in to one taker. `put` resolves when it is taken, so that nothing piles up. */
+/** Brings what several put in to one taker. `put` resolves when it is taken, so that nothing piles up, or never will be. */
 export type Mailbox<T> = AsyncIterable<T> & {
   readonly put: (value: T) => Promise<void>;
-  /** The taker's loop ends after what it has; later puts are never taken. */
+  /** The taker's loop ends; nobody waits on with what is not taken (a file would stay open). */
   readonly close: () => void;
 };
 
@@ -12,11 +12,13 @@ export function mailbox<T>(): Mailbox<T> {
   return {
     put: (value) =>
       new Promise((taken) => {
+        if (closed) return taken();
         letters.push({ value, taken });
         wake.resolve();
       }),
     close: () => {
       closed = true;
+      for (const { taken } of letters.splice(0)) taken();
       wake.resolve();
     },
     async *[Symbol.asyncIterator]() {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { credentials, type handleBidiStreamingCall, Server, ServerCredentials, status } from "@grpc/grpc-js";
@@ -14,6 +14,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { grpcLink, type Link, linkOptions } from "./link.ts";
 import { type PushOptions, pushItems } from "./push.ts";
 import { openSpill, type Spill } from "./spill.ts";
+import { segmentPath } from "./spill-folder.ts";
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 4_000, interval: 5 });
 const hello = { developer: "alice", project: "shop", upstream: "skaffold", tap: "01TAP", redact: "on", labels: {} };
@@ -184,6 +185,28 @@ describe("pushing", () => {
     await until(() => expect(spill.state().committed).toBe(1n));
     record.say({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
     await until(() => expect(record.answers).toMatchObject([{ call: "7", response: Buffer.from("done") }]));
+  });
+
+  it("goes on when control, or the reading of its files, fails", async () => {
+    const record = recorder();
+    const root = mkdtempSync(join(tmpdir(), "push-"));
+    onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+    const dir = join(root, "tap");
+    const spill = await openSpill({ dir, hello, memoryBytes: 1_000 });
+    for (const text of ["a", "b", "c"]) add(spill, text.repeat(500));
+    const path = segmentPath(dir, 1n);
+    renameSync(path, `${path}.away`);
+    mkdirSync(path);
+    const warnings: object[] = [];
+    const log = { info: () => {}, warn: (fields: object) => warnings.push(fields) };
+    const control = () => Promise.reject(new Error("closed"));
+    push((await overGrpc(record)).link, spill, { log, control });
+    await until(() => expect(warnings.length).toBeGreaterThan(0));
+    rmSync(path, { recursive: true });
+    renameSync(`${path}.away`, path);
+    await until(() => expect(spill.state().committed).toBe(3n));
+    record.say({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
+    await until(() => expect(record.answers).toMatchObject([{ call: "7", code: 14 }]));
   });
 
   it("goes on under another name when the source is taken, or stops", async () => {
