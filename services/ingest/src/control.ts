@@ -12,7 +12,11 @@ const loopStartMs = 1_000;
 /** A loop that takes longer keeps no step waiting. */
 const loopEndMs = 3_600_000;
 
+/** What is asked and what is passed on stand in one event. Skaffold takes calls up to 4 MiB, and needs a few bytes. */
+const mostBytes = 7 * 1024 * 1024;
+
 const unavailable = 14;
+const exhausted = 8;
 const none = Buffer.alloc(0);
 
 export type ControlOptions = {
@@ -70,6 +74,10 @@ export function controlling({ recording, reading, ask, signal, onProblem }: Cont
 
   return async (call) => {
     if (!recording.connected) return away("the upstream is away: nothing is connected");
+    if (call.request.byteLength + call.forwarded_request.byteLength > mostBytes) {
+      const message = `a call of ${call.request.byteLength} bytes: the log takes ${mostBytes / 2}`;
+      return { code: exhausted, message, response: none, reason: "limit_exceeded" };
+    }
     const steps = reading.controlSteps(call.forwarded_method, call.forwarded_request);
     const [first = { method: call.forwarded_method, request: call.forwarded_request }, ...later] = steps;
     const id = ulid();

@@ -5,6 +5,11 @@ import { bufferOf } from "./original.ts";
 
 // What Tapedeck itself says on channel "tapedeck".
 
+/** A reason comes from upstreams and taps, and an event must fit the log however long it is. */
+function brief(reason: string): string {
+  return reason.length <= 10_000 ? reason : `${reason.slice(0, 9_999).toWellFormed()}…`;
+}
+
 export function sourceAdded(developer: string, project: string): Fact {
   return {
     kind: "source.added",
@@ -39,7 +44,8 @@ export function channelLost(
 type UpstreamFields = Link & { readonly reason?: string; readonly channel?: string; readonly code?: number };
 
 function upstream(kind: Fact["kind"], summary: string, fields: UpstreamFields): Fact {
-  return { kind, summary, detail: { $case: "upstream", value: { reason: "", channel: "", code: 0, ...fields } } };
+  const value = { channel: "", code: 0, ...fields, reason: brief(fields.reason ?? "") };
+  return { kind, summary: brief(summary), detail: { $case: "upstream", value } };
 }
 
 export type SessionStart = {
@@ -52,7 +58,7 @@ export function sessionStarted({ labels, redact }: SessionStart): Fact {
 }
 
 export function sessionEnded(reason: string): Fact {
-  return session("session.ended", `the session ended: ${reason}`, { reason });
+  return session("session.ended", `the session ended: ${brief(reason)}`, { reason: brief(reason) });
 }
 
 export type Fingerprint = { readonly at: Moment; readonly sha: string };
@@ -93,11 +99,12 @@ function session(kind: Fact["kind"], summary: string, fields: Partial<SessionFie
 }
 
 export function sessionGap(channel: string, reason: string, dropped: Readonly<Record<string, bigint>> = {}): Fact {
+  const told = brief(reason);
   return {
     kind: "session.gap",
     subject: channel,
-    summary: `something of ${channel} may be missing: ${reason}`,
-    detail: { $case: "gap", value: { channel, reason, dropped: { ...dropped } } },
+    summary: `something of ${channel} may be missing: ${told}`,
+    detail: { $case: "gap", value: { channel, reason: told, dropped: { ...dropped } } },
   };
 }
 
@@ -132,9 +139,10 @@ export type ControlResult = {
 export function controlAnswered(
   call: string,
   asked: ControlCall,
-  { method, request, code, message }: ControlResult,
+  { method, request, code, message: said }: ControlResult,
 ): Fact {
   const accepted = code === 0;
+  const message = brief(said);
   return {
     kind: accepted ? "control.accepted" : "control.rejected",
     subject: asked.method,

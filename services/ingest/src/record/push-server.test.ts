@@ -1,5 +1,14 @@
 import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { type Item, type PushRequest, type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import {
+  type ControlAnswer,
+  ControlCall,
+  ControlReply,
+  type Item,
+  type PushRequest,
+  type PushResponse,
+  RecorderClient,
+} from "@tapedeck/proto/tapedeck/v1/recorder";
+import { controlSubject } from "@tapedeck/shared/log/subjects";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -67,6 +76,7 @@ function push({ key = "key", workspace }: { key?: string; workspace?: string } =
         connection,
       );
     },
+    answer: (value: ControlAnswer) => write({ $case: "control_answer", value }),
     end: () => call.end(),
     responses,
     committed: () => responses.flatMap((body) => (body.$case === "committed" ? [body.value.index] : [])).at(-1),
@@ -165,4 +175,50 @@ test("an item before hello is refused", async () => {
   using tap = push();
   tap.item(1n, dialled);
   expect(await tap.failure()).toMatchObject({ code: 3 });
+});
+
+test("an answer that is too large for whoever asked is an error for them alone", async () => {
+  using tap = push();
+  tap.hello("talkative");
+  await tap.welcome();
+  tap.item(1n, dialled);
+  await until(() => tap.committed() === 1n, { message: "the connection to be known" });
+  const call = ControlCall.create({ method: "/x", forwarded_method: "/x", who: "a test" });
+  const asked = book.nats.request(controlSubject(skaffoldSource("talkative")), ControlCall.encode(call).finish(), {
+    timeout: 4_000,
+  });
+  const asks = await until(() => tap.responses.find(({ $case }) => $case === "control"), { message: "the request" });
+  if (asks.$case !== "control") throw new Error("not a request");
+  tap.answer({ call: asks.value.call, code: 0, message: "", response: Buffer.alloc(9 * 1024 * 1024) });
+  expect(ControlReply.decode((await asked).data)).toMatchObject({ code: 14 });
+});
+
+test("what is too large for the log does not end the recording", async () => {
+  using tap = push();
+  tap.hello("large");
+  await tap.welcome();
+  tap.item(1n, dialled);
+  tap.frame(2n, text("garbage"));
+  tap.item(3n, { $case: "described", value: { channel: "v1", state: Buffer.alloc(9 * 1024 * 1024) } });
+  tap.item(4n, { $case: "closed", value: { reason: "x".repeat(9 * 1024 * 1024), process_ended: true } });
+  tap.end();
+  await tap.ended();
+  expect(tap.committed()).toBe(4n);
+  const kinds = kindsOf(await book.events(skaffoldSource("large")));
+  expect(kinds.slice(-2)).toEqual(["upstream.lost", "session.ended"]);
+});
+
+test("a control call that is too large for the log is refused", async () => {
+  using tap = push();
+  tap.hello("eager");
+  await tap.welcome();
+  tap.item(1n, dialled);
+  await until(() => tap.committed() === 1n, { message: "the connection to be known" });
+  const request = Buffer.alloc(4_150_000);
+  const call = ControlCall.create({ method: "/x", request, forwarded_method: "/x", forwarded_request: request });
+  const subject = controlSubject(skaffoldSource("eager"));
+  const asked = await book.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 4_000 });
+  expect(ControlReply.decode(asked.data)).toMatchObject({ code: 8, reason: "limit_exceeded" });
+  tap.end();
+  await tap.ended();
 });

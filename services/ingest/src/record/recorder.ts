@@ -226,14 +226,15 @@ export function recorder(options: RecorderOptions): Recorder {
       callback: (error, message) => {
         if (error !== null) return;
         const answer = async () => ControlReply.encode(await control(ControlCall.decode(message.data))).finish();
-        answer().then(
-          (reply) => void message.respond(reply),
-          (err: unknown) => {
+        answer()
+          // Throws when the answer is larger than a message may be, or the connection is closed.
+          .then((reply) => void message.respond(reply))
+          .catch((err: unknown) => {
             onProblem(err);
             const reply = { code: 14, message: "the call could not be recorded", response: Buffer.alloc(0) };
             message.respond(ControlReply.encode({ ...reply, reason: "not_ready" }).finish());
-          },
-        );
+          })
+          .catch(onProblem);
       },
     });
     return () => subscription.unsubscribe();

@@ -265,7 +265,8 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   }
 
   function described({ session, resumedSeq }: Connection, { channel, state }: Described, at: Moment): number {
-    if (session === "") return 0;
+    // More than the log takes is no state of an upstream that we know.
+    if (session === "" || state.byteLength > frameBytes) return 0;
     const before = history.session?.described.get(channel);
     // Pushed again by the tap: it was looked at before.
     if (resumedSeq !== undefined && before?.at !== undefined && compareMoments(at, before.at) <= 0) return 0;
