@@ -124,6 +124,17 @@ function withFlags(api: Api, bytes: Buffer, changed: Partial<Record<Flag, boolea
   return Buffer.from((type as typeof StateV1).encode(state as StateV1).finish());
 }
 
+/**
+ * For a recording that is played again and again: what Skaffold would answer at a place that was never recorded nobody
+ * knows, so it is about to deploy, and what it says of the rest holds for no moment of rest.
+ */
+export function atWork(api: Api, bytes: Buffer): Buffer {
+  const type = api === "v1" ? StateV1 : StateV2;
+  const state = type.decode(bytes);
+  if (state.deployState) state.deployState.status = api === "v1" ? "In Progress" : "InProgress";
+  return Buffer.from((type as typeof StateV1).encode(state as StateV1).finish());
+}
+
 /** An injected event that ends the real process at once. (A terminationEvent does so with the event after it.) */
 function isDeadly(api: Api, request: Buffer): boolean {
   const event = (api === "v1" ? EventV1 : EventV2).decode(request).event_type;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import { setTimeout } from "node:timers/promises";
 import { Client, type ClientReadableStream, credentials, type ServiceError } from "@grpc/grpc-js";
-import { Event as EventV1, LogEntry, UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { Event as EventV1, LogEntry, State as StateV1, UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
@@ -394,4 +394,8 @@ it("plays the later loops again and again, as if now", async () => {
   const times = entries.map(({ timestamp: t }) => Number(t?.seconds) * 1_000 + (t?.nanos ?? 0) / 1e6);
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   expect(times.at(-1)).toBeGreaterThan(start - 1_000);
+
+  // Of what it says of itself no recording knows, so it is nothing to compare with.
+  const { response } = await client.call(services.v1.getState.path, Buffer.alloc(0));
+  expect(StateV1.decode(response).deployState?.status).toBe("In Progress");
 });

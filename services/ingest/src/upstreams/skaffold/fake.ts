@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { answers, type ControlName, type FakeCall, injected } from "./fake-answers.ts";
+import { answers, atWork, type ControlName, type FakeCall, injected } from "./fake-answers.ts";
 import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./fake-handler.ts";
 import { loopPasses } from "./fake-loop.ts";
 import { type Cue, type Playback, playback, type Speed } from "./fake-playback.ts";
@@ -20,7 +20,7 @@ export type FakeSkaffoldOptions = {
   readonly leavingInReplayHangs?: boolean;
   /** Replays come in another order on every stream (chosen by this seed), with live events between replayed ones. */
   readonly mixReplays?: number;
-  /** What GetState answers instead: a server that lies about itself. */
+  /** What GetState answers instead: a server that lies about itself. With `loop` by default one that is always at work. */
   readonly lie?: (api: Api, state: Buffer) => Buffer;
   /** Plays the later dev loops again and again, as if now, with this pause (on the recording's clock) between. */
   readonly loop?: { readonly pauseMs: number };
@@ -54,12 +54,13 @@ const farewellMs = 1_000;
  * Nothing happens before `play`. Rejects if the port is taken.
  */
 export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<FakeSkaffold> {
-  const { recording, speed = "max", leavingInReplayHangs = true, mixReplays } = options;
+  const { recording, speed = "max", leavingInReplayHangs = true, mixReplays, loop } = options;
+  const lie = options.lie ?? (loop && atWork);
   const over = new AbortController();
   const ended = Promise.withResolvers<void>();
   const mixReplay = mixReplays === undefined ? undefined : mixedReplay(mixReplays);
   const handlers = eachChannel(() => eventHandler({ leavingInReplayHangs, ...(mixReplay && { mixReplay }) }));
-  const cues = cuesOf(recording, handlers, options.loop);
+  const cues = cuesOf(recording, handlers, loop);
   const tape = playback(cues.lists, speed, over.signal, cues.refill);
   const replies = answers(recording);
   const statesAsked = { v1: 0, v2: 0 };
@@ -79,7 +80,7 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
       getState: (_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
         statesAsked[api]++;
         const state = replies.state(api, tape.played[api], tape.now());
-        reply(null, options.lie?.(api, state) ?? state);
+        reply(null, lie?.(api, state) ?? state);
       },
       events: stream(api),
       execute: control(api, "Execute"),
