@@ -9,8 +9,6 @@ export type IngestMetrics = {
   /** Recording of a source began or went on again. */
   readonly recordingBegan: (source: SourceName) => void;
   readonly recordingEnded: (source: SourceName) => void;
-  /** A source's state at rest is not what its events fold to: our check of truth in the field. */
-  readonly foldDrift: (source: SourceName) => void;
 };
 
 /** What is asked for when the metrics are read. */
@@ -35,7 +33,6 @@ export function ingestMetrics({ spills, connected }: IngestGauges): IngestMetric
   const trouble = counter("publish_trouble_total", "Publishes without a clear acknowledgement.", ["source", "outcome"]);
   const began = counter("recordings_total", "Times that recording began or went on again.", ["source"]);
   const unknown = counter("unknown_channel_total", "Frames of channels that nobody knows.", ["source"]);
-  const drift = counter("fold_drift_total", "States at rest that differ from what the events fold to.", ["source"]);
   new Gauge({
     name: "tapedeck_ingest_spill_bytes",
     help: "What waits to be recorded, in memory and on disk.",
@@ -94,6 +91,5 @@ export function ingestMetrics({ spills, connected }: IngestGauges): IngestMetric
     }),
     recordingBegan: (source) => began.inc({ source }),
     recordingEnded: () => {},
-    foldDrift: (source) => drift.inc({ source }),
   };
 }

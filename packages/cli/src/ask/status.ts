@@ -25,6 +25,8 @@ type Health = {
   readonly spillBytes: number | undefined;
   readonly queryLag: number | undefined;
   readonly waitingSpills: number;
+  /** Times that an upstream at rest said otherwise of itself than its events. */
+  readonly foldDrift: number | undefined;
 };
 
 export async function status(options: StatusOptions): Promise<void> {
@@ -75,16 +77,18 @@ async function healthOf(running: RunningUp | undefined): Promise<Health> {
   return {
     spillBytes: sumOf(ingest, "tapedeck_ingest_spill_bytes"),
     queryLag: sumOf(query, "tapedeck_query_lag_events"),
+    foldDrift: sumOf(query, "tapedeck_query_fold_drift_total"),
     waitingSpills: await countWaitingSpills(spillHome(process.env)),
   };
 }
 
-function healthLine({ spillBytes, queryLag, waitingSpills }: Health, position: string): string {
+function healthLine({ spillBytes, queryLag, waitingSpills, foldDrift }: Health, position: string): string {
   const parts = [
     `position ${position}`,
     queryLag === undefined ? undefined : queryLag === 0 ? "tables up to date" : `tables ${queryLag} events behind`,
     spillBytes === undefined ? undefined : `spill ${spillBytes === 0 ? "empty" : bytesText(spillBytes)}`,
     waitingSpills === 0 ? undefined : `${waitingSpills} recorded ${waitingSpills === 1 ? "run waits" : "runs wait"}`,
+    foldDrift ? `state differed from the upstream's own ${foldDrift} times (see query's log)` : undefined,
   ];
   return styleText("dim", parts.filter((part) => part !== undefined).join(" · "));
 }
