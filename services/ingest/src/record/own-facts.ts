@@ -20,8 +20,8 @@ export function sourceAdded(developer: string, project: string): Fact {
 
 type Link = { readonly connection: string; readonly address: string };
 
-export function upstreamConnected({ connection, address }: Link): Fact {
-  return upstream("upstream.connected", `connected to ${address}`, { connection, address });
+export function upstreamConnected({ connection, address }: Link, tap: string): Fact {
+  return upstream("upstream.connected", `connected to ${address}`, { connection, address, tap });
 }
 
 /** The connection turned out to be one to the session's process. */
@@ -41,10 +41,15 @@ export function channelLost(
   return upstream("upstream.lost", `channel ${channel} ended: ${reason}`, { connection, address, ...ended });
 }
 
-type UpstreamFields = Link & { readonly reason?: string; readonly channel?: string; readonly code?: number };
+type UpstreamFields = Link & {
+  readonly reason?: string;
+  readonly channel?: string;
+  readonly code?: number;
+  readonly tap?: string;
+};
 
 function upstream(kind: Fact["kind"], summary: string, fields: UpstreamFields): Fact {
-  const value = { channel: "", code: 0, ...fields, reason: brief(fields.reason ?? "") };
+  const value = { channel: "", code: 0, tap: "", ...fields, reason: brief(fields.reason ?? "") };
   return { kind, summary: brief(summary), detail: { $case: "upstream", value } };
 }
 

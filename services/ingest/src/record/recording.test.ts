@@ -29,7 +29,7 @@ const described = (channel: string, state: string): What => ({
 });
 
 /** A tap that remembers what it pushed, so that it can push it again. */
-function testTap(log: FakeLog, { redact = "on", firstIndex = 1n } = {}) {
+function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T" } = {}) {
   const items: Item[] = [];
   const controller = new AbortController();
   const open = (first_index: bigint) =>
@@ -41,7 +41,7 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n } = {}) {
         developer: "Alice",
         project: "Shop",
         upstream: "skaffold",
-        tap: "T",
+        tap,
         labels: { branch: "main" },
         redact,
         first_index,
@@ -430,4 +430,60 @@ test("whatever is pushed again after a crash adds nothing", async () => {
     expect(events(log)).toEqual(before);
   }
   expect(before.filter(({ observed_at }) => observed_at !== undefined && msOfMoment(observed_at) > 9_000)).toEqual([]);
+});
+
+describe("a tap that had to wait while another one recorded its source", () => {
+  const others = async (log: FakeLog, ...frames: readonly string[]) => {
+    await using other = testTap(log, { tap: "other" });
+    await other.push(1_000, "C2", dialled);
+    for (const text of frames) await other.push(1_010, "C2", frame("a", text));
+    await other.push(1_600, "C2", closed(true));
+    await other.settled();
+  };
+
+  test("goes on with its connection, and adds what the other one did not hear of the same process", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(600, "C1", frame("a", "2 two"));
+    await tap.settled();
+    await (await tap.recording())[Symbol.asyncDispose]();
+    await others(log, "1 one", "2 two", "3 three");
+    await tap.crash(4);
+    await tap.push(700, "C1", frame("a", "3 three"));
+    await tap.push(1_700, "C1", frame("a", "4 four"));
+    await tap.push(1_800, "C1", closed(true));
+    await tap.settled();
+    expect(texts(log, "a")).toEqual(["1 one", "2 two", "3 three", "4 four"]);
+    expect(sessions(log).size).toBe(1);
+    expect(kinds(log).slice(-3)).toEqual(["upstream.restored", "upstream.lost", "session.ended"]);
+  });
+
+  test("goes on with its session also when the other one has begun one of its own", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(600, "C1", frame("a", "2 two"));
+    await tap.settled();
+    await (await tap.recording())[Symbol.asyncDispose]();
+    await others(log, "900 another", "901 process");
+    await tap.crash(3);
+    await tap.push(700, "C1", frame("a", "3 three"));
+    await tap.push(1_800, "C1", closed(true));
+    await tap.settled();
+    const [first] = sessions(log);
+    const inFirst = events(log).filter(({ channel, session }) => channel === "a" && session === first);
+    expect(inFirst.map(({ ordinal, original }) => [ordinal, original?.bytes.toString()])).toEqual([
+      [1n, "1 one"],
+      [2n, "2 two"],
+      [3n, "3 three"],
+    ]);
+    // All of it is there: pushed again it is passed over.
+    const before = log.stored.length;
+    await tap.crash(1);
+    await tap.settled();
+    expect(log.stored).toHaveLength(before);
+  });
 });

@@ -145,8 +145,10 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     }
   }
 
-  async function connect(id: string, address: string, at: Moment): Promise<void> {
+  async function connect(id: string, dialled: string, at: Moment): Promise<void> {
     const before = history.connection;
+    const interrupted = history.interrupted(id);
+    const address = interrupted?.address ?? dialled;
     const reason = "the tap began another connection";
     if (current !== undefined) await close(current, { reason, process_ended: false }, at, true);
     else if (before !== undefined && !before.lost) {
@@ -155,8 +157,11 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     }
     numbers.unsettle();
     const introduction = book.introduction(at);
-    book.publish([...introduction, book.own("", own.upstreamConnected({ connection: id, address }), at)]);
+    book.publish([...introduction, book.own("", own.upstreamConnected({ connection: id, address }, hello.tap), at)]);
     current = connectionOf(id, address, "", undefined);
+    // Only the rest of what it says comes now, which tells no session by itself.
+    const session = history.sessions.find((one) => one.id === interrupted?.session);
+    if (session !== undefined) await sessions.rejoin(current, session, at);
   }
 
   /** A connection that the recorder before this one knew. */

@@ -23,6 +23,8 @@ export type KnownSession = {
 export type KnownConnection = {
   readonly id: string;
   readonly address: string;
+  /** Empty in logs of before it was told. */
+  readonly tap: string;
   /** Sequence of upstream.connected. */
   readonly seq: number;
   /** Empty as long as it is not known which session it belongs to. */
@@ -30,6 +32,8 @@ export type KnownConnection = {
   /** It belongs to a session that was there before it. */
   rejoined: boolean;
   lost: boolean;
+  /** The tap has told its end, so nothing else comes from it. */
+  closed: boolean;
   readonly lostChannels: Set<string>;
 };
 
@@ -52,8 +56,10 @@ export type SourceHistory = {
   /** All of them, the newest first. */
   readonly sessions: readonly KnownSession[];
   readonly connection: KnownConnection | undefined;
-  /** Connections before the last one: all that they said is in the log. */
+  /** Connections before the last one: all that they said is in the log, or was erased. */
   isOver(connection: string): boolean;
+  /** A connection whose tap had not said all when another tap's connection was recorded. */
+  interrupted(connection: string): KnownConnection | undefined;
   /** Gaps that are recorded, by channel and time. */
   hasGap(channel: string, at: Moment): boolean;
   readonly calls: readonly KnownCall[];
@@ -69,6 +75,7 @@ export function sourceHistory(): SourceHistory {
   let connection: KnownConnection | undefined;
   let known = false;
   const over = new Set<string>();
+  const interrupted = new Map<string, KnownConnection>();
   const gaps = new Set<string>();
   const calls = new Map<string, KnownCall>();
   let lastAt: Moment | undefined;
@@ -106,10 +113,14 @@ export function sourceHistory(): SourceHistory {
 
   const observeUpstream = (event: Event, seq: number) => {
     if (event.detail?.$case !== "upstream") return;
-    const { connection: id, address, channel } = event.detail.value;
+    const { connection: id, address, channel, tap } = event.detail.value;
     if (event.kind === "upstream.connected") {
-      if (connection !== undefined) over.add(connection.id);
-      connection = { id, address, seq, session: "", rejoined: false, lost: false, lostChannels: new Set() };
+      if (connection !== undefined && !connection.closed && connection.tap !== "" && connection.tap !== tap) {
+        interrupted.set(connection.id, connection);
+      } else if (connection !== undefined) over.add(connection.id);
+      interrupted.delete(id);
+      const begun = { session: "", rejoined: false, lost: false, closed: false, lostChannels: new Set<string>() };
+      connection = { id, address, tap, seq, ...begun };
       return;
     }
     if (connection?.id !== id) return;
@@ -119,7 +130,10 @@ export function sourceHistory(): SourceHistory {
       current = sessions.get(event.session) ?? current;
       if (current?.id === event.session) current.open = true;
     }
-    if (event.kind === "upstream.lost" && channel === "") connection.lost = true;
+    if (event.kind === "upstream.lost" && channel === "") {
+      connection.lost = true;
+      connection.closed = !event.inferred;
+    }
     if (event.kind === "upstream.lost" && channel !== "") connection.lostChannels.add(channel);
   };
 
@@ -136,7 +150,11 @@ export function sourceHistory(): SourceHistory {
     get connection() {
       return connection;
     },
-    isOver: (id) => over.has(id),
+    isOver(id) {
+      const session = interrupted.get(id)?.session ?? "";
+      return over.has(id) || (session !== "" && !sessions.has(session));
+    },
+    interrupted: (id) => interrupted.get(id),
     hasGap: (channel, at) => gaps.has(`${channel}@${momentKey(at)}`),
     get calls() {
       return [...calls.values()];
