@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
 import { loadRecording, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
+import type { Recorded } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
@@ -119,11 +120,23 @@ async function recordedToTheEnd(deck: Processes, tapes: readonly Playing[]): Pro
       };
       await until(isThere, { message: `${channel} of ${source}`, deadlineMs: 60_000 });
     }
+    // What only GetState tells comes a moment after a loop's end: some of it must have come.
+    for (const api of new Set(recording.states.map((state) => state.api))) {
+      const isDescribed = async () => describes(await events(), api);
+      await until(isDescribed, { message: `GetState of ${api} of ${source}` });
+    }
     await fake.end("kill");
     await until(async () => kindsOf(await events()).includes("session.ended"), { message: `the end of ${source}` });
   }
   const { lastSeq } = await deck.log.bounds();
   await until(async () => (await foldedUpTo(deck.database)) >= lastSeq, { message: `the tables to reach ${lastSeq}` });
+}
+
+function describes(events: readonly Recorded[], api: string): boolean {
+  return events.some(
+    ({ event: { kind, detail } }) =>
+      kind === "session.described" && detail?.$case === "session_detail" && (detail.value.states[api]?.length ?? 0) > 0,
+  );
 }
 
 async function foldedUpTo(database: string): Promise<number> {
