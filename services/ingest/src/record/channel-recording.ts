@@ -92,6 +92,11 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
   return async (connection, channel, frames, redact) => {
     const { name } = channel.reading;
     const breathe = breather();
+    // Long work for a large piece; from here on each frame knows its masked form.
+    for (const frame of frames) {
+      frame.masked(redact);
+      await breathe();
+    }
     if (channel.store === undefined) {
       channel.store = await openStore(connection, channel);
       begin(

@@ -9,7 +9,7 @@ import { plainReading } from "./plain-reading.ts";
 import { openRecording, type Recording } from "./recording.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
-const reading = plainReading(
+const plain = plainReading(
   { name: "a", replays: true },
   { name: "b", replays: true },
   { name: "part", replays: false },
@@ -29,7 +29,7 @@ const described = (channel: string, state: string): What => ({
 });
 
 /** A tap that remembers what it pushed, so that it can push it again. */
-function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T" } = {}) {
+function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", reading = plain } = {}) {
   const items: Item[] = [];
   const controller = new AbortController();
   const open = (first_index: bigint) =>
@@ -486,4 +486,25 @@ describe("a tap that had to wait while another one recorded its source", () => {
     await tap.settled();
     expect(log.stored).toHaveLength(before);
   });
+});
+
+test("a large piece of a repeat leaves the event loop to others", async () => {
+  const log = fakeLog(well);
+  let turns = 0;
+  const seen = new Set<number>();
+  const mask = (channel: string, bytes: Uint8Array) => {
+    for (const start = performance.now(); performance.now() - start < 1; );
+    seen.add(turns);
+    return plain.mask(channel, bytes);
+  };
+  await using tap = testTap(log, { reading: { ...plain, mask } });
+  await tap.push(0, "C1", dialled);
+  // The first piece tells the session.
+  for (let ms = 0; ms <= 5_000; ms += 100) await tap.push(ms, "C1", frame("a", `${ms} first`));
+  const counting = setInterval(() => turns++, 0);
+  for (let i = 0; i < 100; i++) await tap.push(5_100, "C1", frame("a", `${6_000 + i} more`));
+  seen.clear();
+  await tap.advance(6_000);
+  clearInterval(counting);
+  expect(seen.size).toBeGreaterThan(5);
 });
