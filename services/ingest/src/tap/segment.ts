@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
@@ -87,7 +87,7 @@ export function syncSegment({ path }: Segment): void {
 }
 
 export function removeSegment({ path }: Segment): void {
-  unlinkSync(path);
+  rmSync(path, { force: true });
 }
 
 function encodeRecord(item: Item): Buffer {

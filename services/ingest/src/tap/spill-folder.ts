@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
@@ -16,7 +16,7 @@ export function segmentPath(dir: string, first: bigint): string {
   return join(dir, `${first.toString().padStart(20, "0")}.spill`);
 }
 
-/** Says whose items these are, so that another process can push them one day. */
+/** Says whose items these are, so that another process can push them one day. What was there stays when it throws. */
 export function writeTapFile(dir: string, hello: TapIdentity, committed: bigint): void {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const text: TapFile = {
@@ -24,7 +24,10 @@ export function writeTapFile(dir: string, hello: TapIdentity, committed: bigint)
     committed: committed.toString(),
     hello: Hello.toJSON({ ...hello, first_index: 0n }),
   };
-  writeFileSync(join(dir, tapFile), `${JSON.stringify(text)}\n`, { mode: 0o600 });
+  const path = join(dir, tapFile);
+  // On a full disk, or killed in between, half a file would make all of the spill unknown.
+  writeFileSync(`${path}.new`, `${JSON.stringify(text)}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
 }
 
 export type FoundSpill = {

@@ -1,6 +1,7 @@
 import {
   appendFileSync,
   existsSync,
+  linkSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -66,6 +67,28 @@ describe("a spill", () => {
     spill.commit(2n);
     expect((await held(spill)).map(textOf)).toEqual(["b"]);
     expect(spill.state()).toMatchObject({ firstIndex: 3n, nextIndex: 4n, committed: 2n, diskBytes: 0 });
+  });
+
+  it("lives on when somebody removes its folder", async () => {
+    const dir = folder();
+    await using spill = await open(dir);
+    for (const index of range(1, 12)) spill.append(frame(long(index)));
+    rmSync(dir, { recursive: true });
+    for (const index of range(13, 40)) spill.append(frame(long(index)));
+    expect(existsSync(dir)).toBe(true);
+    expect((await held(spill)).map(textOf)).toContain(long(40));
+    for (const index of range(1, 40)) spill.commit(BigInt(index));
+    expect(spill.state().diskBytes).toBe(0);
+  });
+
+  it("replaces the file that tells whose it is, and never has half of it", async () => {
+    const dir = folder();
+    writeTapFile(dir, hello, 1n);
+    linkSync(join(dir, "tap.json"), join(dir, "before"));
+    const before = readFileSync(join(dir, "before"), "utf8");
+    writeTapFile(dir, hello, 2n);
+    expect(readFileSync(join(dir, "before"), "utf8")).toBe(before);
+    expect(readFileSync(join(dir, "tap.json"), "utf8")).not.toBe(before);
   });
 
   it("gives what is still to come, and ends with the signal", async () => {

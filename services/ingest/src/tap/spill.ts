@@ -96,6 +96,15 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     hasFolder = true;
   }
 
+  /** What is pushed again for want of it adds nothing, so it need not succeed. */
+  function noteCommitted(): void {
+    try {
+      claim();
+    } catch {
+      // The disk is full.
+    }
+  }
+
   function keepInMemory(item: Item, bytes: number): void {
     memory.set(item.index, { item, bytes });
     inMemory += bytes;
@@ -149,7 +158,9 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     try {
       writeToDisk(item);
       return true;
-    } catch {
+    } catch (cause) {
+      // Somebody has tidied up: made again with the next item.
+      if ((cause as NodeJS.ErrnoException).code === "ENOENT") hasFolder = false;
       return false;
     }
   }
@@ -260,9 +271,9 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     if (nextIndex <= index) nextIndex = index + 1n;
     if (writer !== undefined && writer.segment().last <= index) closeWriter();
     const done = segments.filter(({ last }) => last <= index);
-    for (const segment of done) removeSegment(segment);
     segments.splice(0, done.length);
-    if (done.length > 0) claim();
+    for (const segment of done) removeSegment(segment);
+    if (done.length > 0) noteCommitted();
     if (dropped.size > 0 && hasFreed()) tellDrops();
     bump();
   }
