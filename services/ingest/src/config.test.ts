@@ -19,6 +19,7 @@ test.each([
   ["sources: { a: 1 }", "tapedeck.yaml: sources: expected a list of sources"],
   ["sources: [{ project: a }]", "tapedeck.yaml: sources.0.address: expected host:port, such as 127.0.0.1:50051"],
   ["sources: [{ address: here }]", "sources.0.address: expected host:port"],
+  ["sources: [{ address: 'a:70000' }]", "sources.0.address: expected host:port"],
   ["sources: [{ address: 'a:1', redact: perhaps }]", 'sources.0.redact: expected "on" or "off"'],
   ["sources: [{ address: 'a:1', upstream: make }]", "sources.0.upstream: expected one of skaffold"],
   ["sources: [{ address: 'a:1', adress: 'b:2' }]", "unknown: adress"],

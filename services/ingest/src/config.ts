@@ -26,14 +26,17 @@ const switched = z
 
 const text = z.string({ error: "expected text" }).min(1, { error: "expected text" });
 
+const addressForm = "expected host:port, such as 127.0.0.1:50051";
+
 const sourceSchema = z.strictObject(
   {
     developer: text.default(() => userInfo().username),
     project: text.default(() => basename(process.cwd())),
     upstream: z.enum(upstreamNames, { error: `expected one of ${upstreamNames.join(", ")}` }).default("skaffold"),
-    address: z.string({ error: "expected host:port, such as 127.0.0.1:50051" }).regex(/^\S+:\d{1,5}$/, {
-      error: "expected host:port, such as 127.0.0.1:50051",
-    }),
+    address: z
+      .string({ error: addressForm })
+      .regex(/^\S+:\d{1,5}$/, { error: addressForm })
+      .refine((address) => Number(/\d+$/.exec(address)?.[0] ?? 0) <= 65_535, { error: addressForm }),
     /** Of every session. */
     labels: z.record(z.string(), z.coerce.string()).default({}),
     /** Mask secrets before the log. */

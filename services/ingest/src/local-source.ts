@@ -35,6 +35,8 @@ export type LocalSource = AsyncDisposable & {
 
 /** A log that is not there by then is away, and Skaffold is dialled without it. */
 const logMs = 2_000;
+/** A log that answered and then fails so often (each takes up to 2 s) is away too. */
+const mostFailures = 2;
 /** How long a stop waits for the log to take the rest. */
 const finishMs = 3_000;
 
@@ -54,6 +56,7 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
   /** Waits until the source is ours; undefined when the signal aborts. */
   async function ours(signal: AbortSignal): Promise<Lease | undefined> {
     const waits = backoff(100, 2_000);
+    let failures = 0;
     const store = await options.store(signal);
     if (store !== undefined && config.standby && state !== "tapping") state = "standby";
     // After an outage whoever has the upstream's connection comes first.
@@ -67,6 +70,8 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
         await store.leases.freed(source, signal);
       } catch (err) {
         logger.warn({ source, err }, "the log is away");
+        // It has not said that somebody else has the source, and Skaffold is best dialled early.
+        if (state === "waiting for the log" && ++failures === mostFailures) return undefined;
         await pause(waits.next(), signal);
       }
     }
@@ -89,9 +94,9 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
     const late = config.standby ? undefined : setTimeout(() => bound.abort(), logMs);
     const store = await options.store(AbortSignal.any([stop.signal, bound.signal]));
     clearTimeout(late);
-    if (store !== undefined) return await ours(stop.signal);
-    if (!stop.signal.aborted) logger.warn({ source }, "the log is away: dialling without it");
-    return undefined;
+    const lease = store && (await ours(stop.signal));
+    if (lease === undefined && !stop.signal.aborted) logger.warn({ source }, "the log is away: dialling without it");
+    return lease;
   }
 
   async function run(): Promise<void> {
