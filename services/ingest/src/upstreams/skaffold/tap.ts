@@ -1,11 +1,11 @@
 import { status } from "@grpc/grpc-js";
-import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ulid } from "ulid";
 import type { RunningTap, TapOptions, UpstreamTap } from "../upstream.ts";
 import { type Connection, openConnection } from "./connection.ts";
 import { type Channel, channels } from "./methods.ts";
 import { parseAddress, portOpens, probePort, sleep } from "./port-probe.ts";
+import { wallClock } from "./wall-clock.ts";
 
 /** After a connection that said nothing: something else may listen there. Grows to the second one. */
 const strangerMs = { first: 500, longest: 30_000 };
@@ -22,6 +22,7 @@ function run(options: TapOptions): RunningTap {
   const { emit, signal, skipChannels = [] } = options;
   const address = parseAddress(options.address);
   const wanted = channels.filter((channel) => !skipChannels.includes(channel));
+  const now = wallClock();
   let current: Connection | undefined;
 
   async function listen(): Promise<void> {
@@ -70,9 +71,4 @@ function run(options: TapOptions): RunningTap {
   }
 
   return { done: listen(), control };
-}
-
-function now(): Timestamp {
-  const micros = BigInt(Math.round((performance.timeOrigin + performance.now()) * 1_000));
-  return { seconds: micros / 1_000_000n, nanos: Number(micros % 1_000_000n) * 1_000 };
 }
