@@ -43,6 +43,8 @@ async function connectStore({ url, user, password }: NatsSettings, ingest: strin
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
     reconnectJitter: 250,
+    // Else the connection is closed for good when the server has refused it twice.
+    ignoreAuthErrorAbort: true,
     pingInterval: 10_000,
     timeout: 5_000,
   });

@@ -1,0 +1,28 @@
+import { startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, inject, test } from "vitest";
+import { openStore } from "./store.ts";
+import { temporaryFolder, testLogger } from "./testing/ingest-desk.ts";
+
+test("a log that knows nobody for a while is away, not gone", async () => {
+  await using folder = await temporaryFolder();
+  const start = (password: string, port = 0) =>
+    startNatsServer({ binary: inject("natsServer"), dataDir: folder.folder, port, user: "u", password });
+  const first = await start("right");
+  const settings = { url: first.url, user: "u", password: "right" };
+  await using store = await openStore(settings, "I", testLogger, new AbortController().signal);
+  if (store === undefined) throw new Error("no store");
+  let refusals = 0;
+  const watch = async () => {
+    for await (const { type } of store.nats.status()) if (type === "disconnect" || type === "error") refusals++;
+  };
+  void watch();
+  await first.stop();
+  const stranger = await start("wrong", first.port);
+  await until(() => refusals > 6 || store.nats.isClosed(), { message: "the connection to be refused again and again" });
+  await stranger.stop();
+  const again = await start("right", first.port);
+  await until(async () => (await store.log.reader.bounds()).lastSeq === 0, { message: "the log to be there again" });
+  expect(store.nats.isClosed()).toBe(false);
+  await again.stop();
+});
