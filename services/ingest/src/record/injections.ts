@@ -16,11 +16,17 @@ export type Injections = {
 
 type Expected = { readonly call: string; readonly seq: number } & NonNullable<ReturnType<UpstreamReading["injects"]>>;
 
+/**
+ * Every frame is compared with each, and there are calls that an upstream takes and tells nothing of. Calls are made one
+ * at a time and told at once, so the newest few are those that are still to come.
+ */
+const most = 16;
+
 export function injections(reading: UpstreamReading, calls: readonly KnownCall[]): Injections {
   let expected: readonly Expected[] = [];
   const expect = ({ call, method, request, seq }: KnownCall) => {
     const injection = reading.injects(method, request);
-    if (injection !== undefined) expected = [...expected, { call, seq, ...injection }];
+    if (injection !== undefined) expected = [...expected, { call, seq, ...injection }].slice(-most);
   };
   const takeFirst = (fits: (one: Expected) => boolean): boolean => {
     const found = expected.find(fits);
