@@ -33,7 +33,6 @@ export type IngestBench = AsyncDisposable & {
 };
 
 export type IngestOptions = {
-  readonly standby?: boolean;
   readonly spillMemoryBytes?: number;
 };
 
@@ -56,8 +55,8 @@ export async function ingestBench(
     source,
     writer: log.writer,
     events,
-    async ingest({ standby = false, spillMemoryBytes } = {}) {
-      const upstream = { developer: "alice", project: "shop", address: fake.address, redact: "off", standby };
+    async ingest({ spillMemoryBytes } = {}) {
+      const upstream = { developer: "alice", project: "shop", address: fake.address, redact: "off" };
       return owned.use(
         await startServiceProcess("ingest", {
           TAPEDECK_NATS_URL: nats.url,

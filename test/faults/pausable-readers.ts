@@ -36,18 +36,34 @@ export const readers: Readonly<Record<string, OpenReader>> = {
     };
   },
   WebSocket: ({ http }) => {
-    const socket = new WebSocket(`ws://${http}/api/v1/ws`, "tapedeck.v1.json");
     const got: string[] = [];
+    let after = "start";
     let over: string | undefined;
-    socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", after: "start" })));
-    socket.on("message", (data) => keepIds(String(data), got));
-    socket.on("error", () => {});
-    socket.on("close", (code) => {
-      over = `closed with ${code}`;
-    });
+    let wasPaused = false;
+    let socket = connect();
+
+    function connect(): WebSocket {
+      const opened = new WebSocket(`ws://${http}/api/v1/ws`, "tapedeck.v1.json");
+      opened.on("open", () => opened.send(JSON.stringify({ type: "subscribe", id: "a", after })));
+      opened.on("message", (data) => {
+        const text = String(data);
+        keepIds(text, got);
+        after = /"position":"([^"]+)"/.exec(text)?.[1] ?? after;
+      });
+      opened.on("error", () => {});
+      opened.on("close", (code) => {
+        // Who does not answer a ping for 35 s counts as gone: on a busy machine that may be us.
+        if (wasPaused && (code === 4408 || code === 1006)) socket = connect();
+        else over = `closed with ${code}`;
+      });
+      return opened;
+    }
     return {
       got,
-      pause: () => socket.pause(),
+      pause: () => {
+        wasPaused = true;
+        socket.pause();
+      },
       resume: () => socket.resume(),
       get over() {
         return over;

@@ -11,12 +11,12 @@ import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";
 
-const events = 10_000;
+const events = 6_000;
 /** Each of them. */
 const textBytes = 2_000;
 const slowOfEach = 6;
 /**
- * What the slow ones don't read would be more than 500 MB in the gateway if it kept it for them. It may keep 1 MiB for
+ * What the slow ones don't read would be some 400 MB in the gateway if it kept it for them. It may keep 1 MiB for
  * each; the rest is the ring of the newest events and room for its garbage collector, which takes as much without them.
  */
 const mostGrowthMiB = 450;

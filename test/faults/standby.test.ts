@@ -16,7 +16,7 @@ test("a second ingest never dials while the first lives, and goes on where that 
   const { fake, recording } = bench;
   const first = await bench.ingest();
   await until(() => fake.peers.size === 1, { message: "the first to dial" });
-  const second = await bench.ingest({ standby: true });
+  const second = await bench.ingest();
   await logs(second, "standing by");
   await bench.playTo(0.5);
   await bench.recorded();
