@@ -27,7 +27,7 @@ export async function withDeadline<T>(answer: Promise<T>, ms: number | undefined
   const { promise, reject } = Promise.withResolvers<never>();
   // Below a timer's resolution the deadline has passed already.
   if (ms < 1) reject(deadlineExceeded());
-  const timer = setTimeout(() => reject(deadlineExceeded()), ms);
+  const timer = setTimeout(() => reject(deadlineExceeded()), Math.max(1, ms));
   answer.catch(() => {}); // the loser of the race is not an unhandled rejection
   try {
     return await Promise.race([promise, answer]);

@@ -90,7 +90,7 @@ export function skaffoldRoutes(
     deadline: number | undefined,
     reply: FastifyReply,
   ): Promise<void> {
-    const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, deadline));
+    const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadline)));
     const signal = late === undefined ? context.signal : AbortSignal.any([context.signal, late]);
     const { head, frames } = await withDeadline(api.events(method, { ...context, signal }), deadline);
     setHead(reply, head);

@@ -60,10 +60,19 @@ export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
       try {
         const message = Buffer.from(text);
         await queue.room(message.byteLength, signal);
+        // What closes takes nothing any more, and is over in a moment.
+        if (socket.readyState !== socket.OPEN) await aborted(signal);
         if (!signal.aborted) send(message);
       } finally {
         endTurn();
       }
     },
   };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }
