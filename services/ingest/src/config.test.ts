@@ -15,6 +15,13 @@ test("off is off, as a word and as YAML's false", () => {
   expect(sources[0]).toMatchObject({ redact: "off", logs: "off" });
 });
 
+test("text stays for ever unless something else is said", () => {
+  expect(yaml("")().retention).toEqual({ textTtl: undefined });
+  expect(yaml("retention: { text: 30d }")().retention).toEqual({ textTtl: 2_592_000 });
+  const env = { TAPEDECK_RETENTION_TEXT: "1500ms" };
+  expect(readConfig({ env }).retention).toEqual({ textTtl: 2 });
+});
+
 test.each([
   ["sources: { a: 1 }", "tapedeck.yaml: sources: expected a list of sources"],
   ["sources: [{ project: a }]", "tapedeck.yaml: sources.0.address: expected host:port, such as 127.0.0.1:50051"],
@@ -24,6 +31,8 @@ test.each([
   ["sources: [{ address: 'a:1', upstream: make }]", "sources.0.upstream: expected one of skaffold"],
   ["sources: [{ address: 'a:1', adress: 'b:2' }]", "unknown: adress"],
   ["sources: [{ address: 'a:1', project: Shop }, { address: 'b:2', project: shop }]", "/shop/skaffold is there twice"],
+  ["retention: { text: 0d }", "retention.text: expected 1s or more"],
+  ["retention: { text: forever }", 'retention.text: "forever" is not a duration'],
   ["ingest: { grpc: { port: many } }", 'tapedeck.yaml: ingest.grpc.port: "many" is not'],
 ])("%s is a problem", (text, problem) => {
   expect(yaml(text)).toThrow(problem);

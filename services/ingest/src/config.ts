@@ -14,6 +14,8 @@ export type IngestConfig = {
   /** Of the services; empty: whoever reaches the port may push. */
   readonly servicesKey: string;
   readonly sources: readonly SourceConfig[];
+  /** Seconds that text lives in the log; undefined: for ever. */
+  readonly retention: { readonly textTtl: number | undefined };
   readonly spill: { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
 };
 
@@ -80,10 +82,19 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     },
     servicesKey: read.string("services.key", ""),
     sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, []),
+    retention: { textTtl: textTtl(read) },
     spill: {
       dir: read.string("ingest.spill.dir", ".tapedeck/spill"),
       memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * 1024 * 1024),
       diskBytes: read.integer("ingest.spill.diskBytes", 1024 * 1024 * 1024),
     },
   };
+}
+
+/** The log counts it in whole seconds. */
+function textTtl(read: SettingsReader): number | undefined {
+  const ms = read.duration("retention.text", undefined);
+  if (ms !== undefined && ms < 1_000)
+    read.problem("retention.text: expected 1s or more; without it text stays for ever");
+  return ms === undefined ? undefined : Math.ceil(ms / 1_000);
 }

@@ -62,6 +62,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
       store: () => store,
       upstreams,
       logger,
+      textTtl: config.retention.textTtl,
       watch: metrics.watch,
       onRecording: (source, state) =>
         state === "began" ? metrics.recordingBegan(source) : metrics.recordingEnded(source),

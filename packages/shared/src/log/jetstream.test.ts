@@ -129,6 +129,38 @@ describe("what should not be there", () => {
     expect((await log.writer.lastOf(alice))?.seq).toBe(2);
   });
 
+  test("whoever reads over messages that are gone gets the rest, wherever they were", async () => {
+    await using log = await open();
+    const text = (ordinal: number) => ({ ...testMessage(alice, ordinal, { kind: "log.written" }), ttlSeconds: 1 });
+    const stays = (ordinal: number) => testMessage(alice, ordinal);
+    acknowledged(await log.writer.publish(alice, "w1", [text(1), stays(2), text(3), stays(4), text(5), text(6)], 0));
+    await until(async () => (await log.reader.lastMatch([])) === 4, { message: "the text to go" });
+    expect((await log.reader.bounds()).lastSeq).toBe(6);
+    const signal = AbortSignal.timeout(30_000);
+    for (const [afterSeq, left] of [
+      [0, [2, 4]],
+      [2, [4]],
+      [5, []],
+    ] as const) {
+      const read: number[] = [];
+      for await (const { seq } of log.reader.history({ afterSeq, subjects: [] }, 6, signal)) read.push(seq);
+      expect(read).toEqual(left);
+    }
+    const followed: number[] = [];
+    const caughtUp = Promise.withResolvers<number>();
+    const following = (async () => {
+      const options = { signal, caughtUp: caughtUp.resolve };
+      for await (const { seq } of log.reader.follow({ afterSeq: 1, subjects: [] }, options)) {
+        followed.push(seq);
+        if (seq === 7) return;
+      }
+    })();
+    expect(await caughtUp.promise).toBe(6);
+    acknowledged(await log.writer.publish(alice, "w1", [stays(7)], 4));
+    await following;
+    expect(followed).toEqual([2, 4, 7]);
+  });
+
   test("following ends with an error when the log is made anew", async () => {
     await using log = await open();
     const caughtUp = Promise.withResolvers<number>();

@@ -27,6 +27,8 @@ export type Cursor = {
   readonly frames: Readonly<Record<string, number>>;
   /** Channels of the present connection that are past the repeat which a connection may begin with. */
   readonly settled?: readonly string[];
+  /** After how many seconds text goes that is written with this message or between it and the next that stays; absent: never. */
+  readonly textTtl?: number;
 };
 
 /** A source's last message, read from the stream's leader. */

@@ -4,8 +4,9 @@ import type { LogWriter, Published } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import type { Fact, Moment } from "../upstreams/upstream.ts";
-import { type Numbered, type Numbering, numbering } from "./numbering.ts";
-import { sourceAdded } from "./own-facts.ts";
+import { momentNow } from "./moment.ts";
+import { type Numbered, type Numbering, numbering, raised, type TextLife } from "./numbering.ts";
+import { sourceAdded, sourceCheckpoint } from "./own-facts.ts";
 import { type LogPast, loadHistory, type SourceHistory } from "./source-history.ts";
 import { openWriter, type SourceWriter } from "./writer.ts";
 
@@ -14,6 +15,8 @@ export type BookOptions = {
   readonly source: SourceName;
   readonly hello: Hello;
   readonly signal: AbortSignal;
+  /** Absent: text stays in the log like all else. */
+  readonly life?: TextLife | undefined;
   readonly onAcknowledged: (messages: number) => void;
   readonly onTrouble: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
 };
@@ -34,12 +37,19 @@ export type Book = AsyncDisposable & {
   introduction(at: Moment): readonly Numbered[];
   /** Told of each event when it is on its way to the log. */
   readonly listeners: Set<(event: Event) => void>;
+  /** Text of the source expires, or did. */
+  readonly expires: boolean;
 };
 
+/** The longest that a timer takes. */
+const longestMs = 2 ** 31 - 1;
+
 /** Rejects only when the signal aborts; waits while the log is away. */
-export async function openBook({ log, source, hello, signal, ...told }: BookOptions): Promise<Book> {
-  const { history, last } = await loadHistory({ log, source, signal });
-  const numbers = numbering(source, last?.mark.cursor);
+export async function openBook({ log, source, hello, signal, life, ...told }: BookOptions): Promise<Book> {
+  const { history, last, lastStays, expired } = await loadHistory({ log, source, signal });
+  const cursor = last?.mark.cursor;
+  // Sequences are never used twice: however many of the source's messages are gone, its ordinals came no further.
+  const numbers = numbering(source, cursor && (expired > 0 ? { ...cursor, ...raised(cursor, expired) } : cursor), life);
   const listeners = new Set<(event: Event) => void>();
   const writer = openWriter({
     log: log.writer,
@@ -51,20 +61,32 @@ export async function openBook({ log, source, hello, signal, ...told }: BookOpti
   });
   const own: Book["own"] = (session, fact, observedAt, notBefore) =>
     numbers.own(session, fact, { observedAt, ...(notBefore && { notBefore }) });
+  let lastIsText: NodeJS.Timeout | undefined;
+  const publish: Book["publish"] = (numbered) => {
+    for (const { event } of numbered) {
+      history.observe(event, writer.lastSeq + 1);
+      for (const listener of listeners) listener(event);
+    }
+    const ttlSeconds = numbered.at(-1)?.message.ttlSeconds;
+    if (numbered.length > 0) clearTimeout(lastIsText);
+    if (ttlSeconds !== undefined) lastIsText = setTimeout(checkpoint, Math.min(ttlSeconds * 500, longestMs)).unref();
+    return writer.append(numbered.map(({ message }) => message));
+  };
+  // The source's cursor must not go with a message that expires.
+  const checkpoint = () => void publish([own("", sourceCheckpoint(), momentNow())]);
+  if (cursor !== undefined && (cursor.textTtl !== life?.textTtl || (life && !lastStays))) checkpoint();
   return {
     history,
     numbers,
     writer,
     own,
-    publish(numbered) {
-      for (const { event } of numbered) {
-        history.observe(event, writer.lastSeq + 1);
-        for (const listener of listeners) listener(event);
-      }
-      return writer.append(numbered.map(({ message }) => message));
-    },
+    publish,
+    expires: life !== undefined || cursor?.textTtl !== undefined || history.expires,
     introduction: (at) => (history.known ? [] : [own("", sourceAdded(hello.developer, hello.project), at)]),
     listeners,
-    [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      clearTimeout(lastIsText);
+      await writer[Symbol.asyncDispose]();
+    },
   };
 }

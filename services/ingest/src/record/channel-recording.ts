@@ -5,8 +5,8 @@ import { breather } from "./breather.ts";
 import { type ChannelStore, emptyStore, readBack } from "./channel-store.ts";
 import { type Connection, type ConnectionChannel, fingerprintOf, type HeldFrame } from "./connection.ts";
 import type { Injections } from "./injections.ts";
-import { momentNow } from "./moment.ts";
-import type { Numbered } from "./numbering.ts";
+import { momentNow, msBetween } from "./moment.ts";
+import { isText, type Numbered } from "./numbering.ts";
 import { originalOf } from "./original.ts";
 import { lostBetween, sessionIdentified } from "./own-facts.ts";
 import type { LogPast } from "./source-history.ts";
@@ -22,6 +22,8 @@ export type ChannelRecordingOptions = {
   readonly signal: AbortSignal;
   /** Larger frames are recorded without their bytes. */
   readonly frameBytes: number;
+  /** Seconds that text lives in the log; absent: for ever. */
+  readonly textTtl?: number | undefined;
   readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
 };
 
@@ -34,7 +36,7 @@ export type RecordFrames = (
 ) => Promise<number>;
 
 export function channelRecording(options: ChannelRecordingOptions): RecordFrames {
-  const { book, reader, source, injections, signal, frameBytes, onFrame } = options;
+  const { book, reader, source, injections, signal, frameBytes, textTtl, onFrame } = options;
   const { history, numbers, writer } = book;
   const readBackOnce = new Set<string>();
 
@@ -72,7 +74,14 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
     book.publish([book.own(connection.session, lostBetween(name), at)]);
   }
 
+  /** Text that would have expired: the log has forgotten whether it had it. */
+  function isForgotten({ rejoined, resumedSeq }: Connection, { moment }: HeldFrame, facts: readonly Fact[]): boolean {
+    if (textTtl === undefined || moment === undefined || !(rejoined || resumedSeq !== undefined)) return false;
+    return isText(facts) && msBetween(moment, momentNow()) >= textTtl * 1_000;
+  }
+
   function number(
+    connection: Connection,
     channel: ConnectionChannel,
     store: ChannelStore,
     frame: HeldFrame,
@@ -81,6 +90,10 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
     const { name, messageType } = channel.reading;
     const { bytes, redacted, sha } = frame.masked(redact);
     const facts = read(store, bytes);
+    if (isForgotten(connection, frame, facts)) {
+      onFrame(name, "repeated");
+      return [];
+    }
     onFrame(name, "recorded");
     if (facts[0].kind === "upstream.unreadable") onFrame(name, "unreadable");
     if (bytes.byteLength > frameBytes) onFrame(name, "oversize");
@@ -118,7 +131,7 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
       // Together with the first frame, so that no frame is without its channel's fingerprint.
       const identified = fingerprint && book.own(connection.session, sessionIdentified(name, fingerprint), frame.at);
       fingerprint = undefined;
-      book.publish([...(identified ? [identified] : []), ...number(channel, store, frame, redact)]);
+      book.publish([...(identified ? [identified] : []), ...number(connection, channel, store, frame, redact)]);
       await writer.room();
       await breathe();
     }

@@ -3,7 +3,7 @@ import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { ChannelReading, Fact, FrameReader } from "../upstreams/upstream.ts";
 import { type KnownFrames, knownFrames } from "./known-frames.ts";
-import type { LastNumbers } from "./numbering.ts";
+import { type LastNumbers, raised } from "./numbering.ts";
 import { recordedSha } from "./original.ts";
 import type { LogPast } from "./source-history.ts";
 
@@ -91,21 +91,33 @@ function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unf
     : undefined;
 }
 
-/** The last numbers of an earlier session's channels, read from the log. */
+type LastNumbersOptions = Pick<ReadBack, "reader" | "source" | "session" | "signal"> & {
+  /** Of a source whose text expires: all of the session comes before or at this sequence. */
+  readonly expiresUntil?: number | undefined;
+};
+
+/** The last numbers of an earlier session's channels, read from the log; or higher ones where the last may have expired. */
 export async function lastNumbers(
-  { reader, source, session, signal }: Pick<ReadBack, "reader" | "source" | "session" | "signal">,
+  { reader, source, session, signal, expiresUntil }: LastNumbersOptions,
   channels: readonly ChannelReading[],
 ): Promise<LastNumbers> {
-  const ordinals: Record<string, number> = {};
-  const frames: Record<string, number> = {};
+  let ordinals: Record<string, number> = {};
+  let frames: Record<string, number> = {};
   for (const { name } of channels) {
     const subjects = [channelFilter(source, name)];
     const until = await reader.lastMatch(subjects);
-    for await (const { event } of reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+    let lastSeq = session.afterSeq;
+    for await (const { event, seq } of reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
       if (event.session !== session.id) continue;
       ordinals[name] = Number(event.ordinal);
       frames[name] = Number(event.frame_ordinal);
+      lastSeq = seq;
     }
+    if (expiresUntil === undefined) continue;
+    const last = { ordinals: { [name]: ordinals[name] ?? 0 }, frames: { [name]: frames[name] ?? 0 } };
+    const safe = raised(last, expiresUntil - lastSeq);
+    ordinals = { ...ordinals, ...safe.ordinals };
+    frames = { ...frames, ...safe.frames };
   }
   signal.throwIfAborted();
   return { ordinals, frames };

@@ -62,6 +62,7 @@ export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish
     stored,
     recorded,
     reader: {
+      bounds: async () => ({ firstSeq: 1, lastSeq: seq }),
       lastMatch: async (subjects) => matching(subjects).at(-1)?.seq ?? 0,
       firstSince: async () => stored[0]?.seq,
       async *history({ afterSeq, subjects }, untilSeq) {

@@ -48,10 +48,19 @@ export type Numbering = {
 /** By channel. */
 export type LastNumbers = Pick<Cursor, "ordinals" | "frames">;
 
-export function numbering(source: SourceName, from: Cursor | undefined): Numbering {
+export type TextLife = {
+  /** Seconds that text lives in the log. */
+  readonly textTtl: number;
+  /** Channels that may carry it. Each cursor names them all, so that whoever reads it knows which may have gone on since. */
+  readonly channels: readonly string[];
+};
+
+/** `life`: absent when text stays like all else. */
+export function numbering(source: SourceName, from: Cursor | undefined, life?: TextLife): Numbering {
+  const zeros = Object.fromEntries((life?.channels ?? []).map((channel) => [channel, 0]));
   let session = from?.session ?? "";
-  let ordinals: Record<string, number> = { ...from?.ordinals };
-  let frames: Record<string, number> = { ...from?.frames };
+  let ordinals: Record<string, number> = { ...zeros, ...from?.ordinals };
+  let frames: Record<string, number> = { ...zeros, ...from?.frames };
   let settled: readonly string[] = from?.settled ?? [];
 
   const number = (
@@ -61,6 +70,7 @@ export function numbering(source: SourceName, from: Cursor | undefined): Numberi
     fact: Fact,
     observed: Observed,
     original: Event["original"],
+    expires = false,
   ) => {
     const ordinal = (ordinals[channel] ?? 0) + 1;
     ordinals = { ...ordinals, [channel]: ordinal };
@@ -83,8 +93,16 @@ export function numbering(source: SourceName, from: Cursor | undefined): Numberi
       redacted: observed.redacted ?? 0,
       original,
     };
-    const cursor: Cursor = { session, ordinals, frames, ...(settled.length > 0 && { settled }) };
-    return { event, message: { subject: eventSubject(source, channel, fact.kind), event: encodeEvent(event), cursor } };
+    const cursor: Cursor = {
+      ...{ session, ordinals, frames },
+      ...(settled.length > 0 && { settled }),
+      ...(life && { textTtl: life.textTtl }),
+    };
+    const message: NewMessage = {
+      ...{ subject: eventSubject(source, channel, fact.kind), event: encodeEvent(event), cursor },
+      ...(life && expires && { ttlSeconds: life.textTtl }),
+    };
+    return { event, message };
   };
 
   return {
@@ -94,16 +112,20 @@ export function numbering(source: SourceName, from: Cursor | undefined): Numberi
     ordinal: (channel) => ordinals[channel] ?? 0,
     begin(id) {
       session = id;
-      ordinals = pick(ordinals, ownChannel);
-      frames = pick(frames, ownChannel);
+      ordinals = { ...zeros, ...pick(ordinals, ownChannel) };
+      frames = { ...zeros, ...pick(frames, ownChannel) };
     },
     goOn(id, last) {
       session = id;
-      ordinals = { ...last.ordinals, ...pick(ordinals, ownChannel) };
-      frames = { ...last.frames, ...pick(frames, ownChannel) };
+      ordinals = { ...zeros, ...last.ordinals, ...pick(ordinals, ownChannel) };
+      frames = { ...zeros, ...last.frames, ...pick(frames, ownChannel) };
     },
-    frame: (channel, facts, original, observed) =>
-      facts.map((fact, part) => number(channel, session, part, fact, observed, part === 0 ? original : undefined)),
+    frame(channel, facts, original, observed) {
+      const expires = isText(facts);
+      return facts.map((fact, part) =>
+        number(channel, session, part, fact, observed, part === 0 ? original : undefined, expires),
+      );
+    },
     laterPart: (channel, part, fact, observed) => number(channel, session, part, fact, observed, undefined),
     own: (of, fact, observed) => number(ownChannel, of, 0, fact, observed, undefined),
     unsettle() {
@@ -117,6 +139,22 @@ export function numbering(source: SourceName, from: Cursor | undefined): Numberi
 }
 
 const base = Event.create();
+
+const textKinds: readonly string[] = ["log.written", "terminal.written"];
+
+/** A frame that tells nothing but text; of any other all parts stay, so that none is left without the bytes. */
+export function isText(facts: readonly Fact[]): boolean {
+  return facts.every(({ kind }) => textKinds.includes(kind));
+}
+
+/** Channels' numbers as if this many messages of each had come after them. Tapedeck's own never expire. */
+export function raised(numbers: LastNumbers, by: number): LastNumbers {
+  const raise = (all: LastNumbers["ordinals"]) =>
+    Object.fromEntries(
+      Object.entries(all).map(([channel, number]) => [channel, channel === ownChannel ? number : number + by]),
+    );
+  return { ordinals: raise(numbers.ordinals), frames: raise(numbers.frames) };
+}
 
 function told({ kind, subject = "", outcome = 0, error, summary, operation, inferred = false, detail }: Fact) {
   return { kind, subject, outcome, error, summary, operation, inferred, detail };

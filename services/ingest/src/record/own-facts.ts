@@ -18,6 +18,11 @@ export function sourceAdded(developer: string, project: string): Fact {
   };
 }
 
+/** Carries the source's cursor on where the message before it may expire. */
+export function sourceCheckpoint(): Fact {
+  return { kind: "source.checkpoint", summary: "how far the source is recorded" };
+}
+
 type Link = { readonly connection: string; readonly address: string };
 
 export function upstreamConnected({ connection, address }: Link, tap: string): Fact {

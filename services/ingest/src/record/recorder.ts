@@ -33,6 +33,8 @@ export type RecorderOptions = {
   readonly store: () => Store | undefined;
   readonly upstreams: Readonly<Record<string, Upstream>>;
   readonly logger: Logger;
+  /** Seconds that text lives in the log; absent: for ever. */
+  readonly textTtl?: number | undefined;
   readonly watch?: (source: SourceName) => RecordingWatch;
   readonly onRecording?: (source: SourceName, state: "began" | "ended" | "reconnected") => void;
 };
@@ -130,11 +132,11 @@ export function recorder(options: RecorderOptions): Recorder {
     const live = AbortSignal.any([signal, over.signal]);
     const { log, frameBytes } = store;
     const watch = { ...options.watch?.(source), observed: observedTeller(store.nats) };
-    await using recording = await openRecording({ log, source, reading, hello, signal: live, watch, frameBytes }).catch(
-      (cause: unknown) => {
-        throw signal.aborted ? notReady("recording was stopped") : cause;
-      },
-    );
+    await using recording = await openRecording({
+      ...{ log, source, reading, hello, signal: live, watch, frameBytes, textTtl: options.textTtl },
+    }).catch((cause: unknown) => {
+      throw signal.aborted ? notReady("recording was stopped") : cause;
+    });
     place.began(recording);
     const committed = hello.first_index === 0n ? 0n : hello.first_index - 1n;
     const down = responses(committed, recording.committed);

@@ -30,6 +30,8 @@ export type RecordingOptions = {
   readonly hello: Hello;
   readonly signal: AbortSignal;
   readonly watch?: RecordingWatch;
+  /** Seconds that text lives in the log; absent: for ever. */
+  readonly textTtl?: number | undefined;
   /** Larger frames are recorded without their bytes. Default 7 MiB. */
   readonly frameBytes?: number;
 };
@@ -74,11 +76,12 @@ export type Recording = AsyncDisposable & {
 
 /** Rejects only when the signal aborts; waits while the log is away. */
 export async function openRecording(options: RecordingOptions): Promise<Recording> {
-  const { log, source, reading, hello, watch = {}, frameBytes = largestFrameBytes } = options;
+  const { log, source, reading, hello, watch = {}, textTtl, frameBytes = largestFrameBytes } = options;
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   const book = await openBook({
     ...{ log, source, hello, signal },
+    life: textTtl === undefined ? undefined : { textTtl, channels: reading.channels.map(({ name }) => name) },
     onAcknowledged(messages) {
       watch.published?.(messages);
       recording.onCommitted();
@@ -90,7 +93,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   const injected = injections(reading, history.calls);
   const onFrame = watch.frame ?? (() => {});
   const recordFrames = channelRecording({
-    ...{ book, source, reading, signal, frameBytes, onFrame },
+    ...{ book, source, reading, signal, frameBytes, textTtl, onFrame },
     ...{ reader: log.reader, injections: injected },
   });
   const sessions = openSessions({ ...{ book, source, reading, hello, signal }, reader: log.reader });

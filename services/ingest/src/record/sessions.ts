@@ -73,7 +73,8 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     if (session.id !== numbers.session) {
       book.publish(endReplaced(at));
       await writer.reached(writer.appended);
-      numbers.goOn(session.id, await lastNumbers({ reader, source, session, signal }, reading.channels));
+      const expiresUntil = book.expires ? writer.lastSeq : undefined;
+      numbers.goOn(session.id, await lastNumbers({ reader, source, session, signal, expiresUntil }, reading.channels));
     }
     const { id, address } = connection;
     connection.session = session.id;

@@ -63,6 +63,8 @@ export type SourceHistory = {
   /** Gaps that are recorded, by channel and time. */
   hasGap(channel: string, at: Moment): boolean;
   readonly calls: readonly KnownCall[];
+  /** Text of it may have expired: no text does before a source.checkpoint, or the first message, has said so. */
+  readonly expires: boolean;
   /** When the session's last event was seen. */
   readonly lastAt: Moment | undefined;
   /** Takes any event of the source. `seq`: where the event stands, or where the log ended when it was appended. */
@@ -78,6 +80,7 @@ export function sourceHistory(): SourceHistory {
   const interrupted = new Map<string, KnownConnection>();
   const gaps = new Set<string>();
   const calls = new Map<string, KnownCall>();
+  let expires = false;
   let lastAt: Moment | undefined;
 
   const observeSession = (event: Event, seq: number) => {
@@ -159,6 +162,9 @@ export function sourceHistory(): SourceHistory {
     get calls() {
       return [...calls.values()];
     },
+    get expires() {
+      return expires;
+    },
     get lastAt() {
       return lastAt;
     },
@@ -168,6 +174,7 @@ export function sourceHistory(): SourceHistory {
       if (event.channel !== ownChannel) return;
       if (event.kind.startsWith("session.")) observeSession(event, seq);
       else if (event.kind.startsWith("upstream.")) observeUpstream(event, seq);
+      if (event.kind === "source.checkpoint") expires = true;
       if (event.detail?.$case === "gap") gaps.add(`${event.detail.value.channel}@${momentKey(event.observed_at)}`);
       if (event.detail?.$case === "control") {
         const { call, forwarded_method: method, forwarded_request: request } = event.detail.value;
@@ -179,9 +186,16 @@ export function sourceHistory(): SourceHistory {
 }
 
 /** What recording needs of the log's reading half. */
-export type LogPast = Pick<LogReader, "lastMatch" | "firstSince" | "history">;
+export type LogPast = Pick<LogReader, "bounds" | "lastMatch" | "firstSince" | "history">;
 
-export type LoadedHistory = { readonly history: SourceHistory; readonly last: LastOfSource | undefined };
+export type LoadedHistory = {
+  readonly history: SourceHistory;
+  readonly last: LastOfSource | undefined;
+  /** The last message is one that stays for ever. */
+  readonly lastStays: boolean;
+  /** At most so many messages of the source came after its last one and have expired. */
+  readonly expired: number;
+};
 
 /** What a tap pushes again was recorded when its last acknowledgement was on its way: not longer ago than this. */
 const reachMs = 30 * 24 * 3_600_000;
@@ -195,12 +209,14 @@ type LoadDeps = {
 /** Reads what the log says about a source. Waits while the log is away; rejects when the signal aborts. */
 export async function loadHistory({ log, source, signal }: LoadDeps): Promise<LoadedHistory> {
   const last = await insisting(() => log.writer.lastOf(source), signal);
-  if (last === undefined) return { history: sourceHistory(), last };
-  const { session } = last.mark.cursor;
+  if (last === undefined) return { history: sourceHistory(), last, lastStays: true, expired: 0 };
+  const { session, textTtl } = last.mark.cursor;
   const since = Math.min(Date.now(), session === "" ? Number.POSITIVE_INFINITY : decodeTime(session)) - reachMs;
   const first = await insisting(() => log.reader.firstSince(new Date(Math.max(0, since))), signal);
 
-  const read = async (afterSeq: number): Promise<LoadedHistory> => {
+  let lastStays = false;
+  let recordedAt = 0;
+  const read = async (afterSeq: number): Promise<SourceHistory> => {
     const history = sourceHistory();
     for await (const { event, seq } of log.reader.history(
       { afterSeq, subjects: [channelFilter(source, ownChannel)] },
@@ -210,16 +226,24 @@ export async function loadHistory({ log, source, signal }: LoadDeps): Promise<Lo
       history.observe(event, seq);
     }
     const end = { afterSeq: last.seq - 1, subjects: [sourceFilter(source)] };
-    for await (const { event, seq } of log.reader.history(end, last.seq, signal)) {
+    for await (const { event, seq, recordedAt: time } of log.reader.history(end, last.seq, signal)) {
+      lastStays = event.channel === ownChannel;
+      recordedAt = time.getTime();
       if (event.channel !== ownChannel) history.observe(event, seq);
     }
     signal.throwIfAborted();
-    return { history, last };
+    return history;
   };
 
   const recent = await read(Math.max(0, (first ?? 1) - 1));
   // The log's clock and ours may disagree: then all of it is read.
-  return recent.history.session?.id === session || session === "" ? recent : read(0);
+  const history = recent.session?.id === session || session === "" ? recent : await read(0);
+  // Half of the time, as the clocks may disagree here too; a recorder that is alive lets no text be the last for longer.
+  if (textTtl === undefined || Date.now() - recordedAt < (textTtl * 1_000) / 2) {
+    return { history, last, lastStays, expired: 0 };
+  }
+  const { lastSeq } = await insisting(() => log.reader.bounds(), signal);
+  return { history, last, lastStays, expired: lastSeq - last.seq };
 }
 
 async function insisting<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {

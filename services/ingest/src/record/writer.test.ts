@@ -151,3 +151,10 @@ test("closing ends every wait", async () => {
   const waiting = writer.reached(1);
   await Promise.all([expect(waiting).rejects.toBeInstanceOf(WriterClosedError), writer[Symbol.asyncDispose]()]);
 });
+
+test("a batch that may have landed and expired is not published again", async () => {
+  const log = fakeLog(() => ({ lands: "never", answers: false }));
+  await using writer = openWriter({ log, source, writer: "W", afterSeq: 0, retry });
+  writer.append([{ ...message(1), ttlSeconds: 0.1 }]);
+  expect(await writer.ended).toBeInstanceOf(LostRaceError);
+});

@@ -104,6 +104,8 @@ export function openWriter(options: WriterOptions): SourceWriter {
   /** Publishes one batch until the log has it. The batch stays the same however often it is tried. */
   const settle = async (batch: readonly NewMessage[]) => {
     const waits = backoff(retry.first, retry.most);
+    const forgottenAfterMs = Math.min(...batch.map(({ ttlSeconds = Number.POSITIVE_INFINITY }) => ttlSeconds)) * 500;
+    const began = Date.now();
     let left = batch;
     while (left.length > 0 && ended === undefined) {
       const published = await log.publish(source, writer, left, expected);
@@ -116,7 +118,9 @@ export function openWriter(options: WriterOptions): SourceWriter {
       const last = await askLast();
       if (last === "ended") return;
       const covered = coveredBy(last, left, { writer, expected });
-      if (covered === undefined) return end(new LostRaceError(source, last));
+      // It may have been there and have expired, which only a start from the log allows for.
+      const isForgotten = covered === 0 && Date.now() - began > forgottenAfterMs;
+      if (covered === undefined || isForgotten) return end(new LostRaceError(source, last));
       if (covered > 0 && last !== undefined) {
         acknowledge(left.slice(0, covered), last.seq);
         left = left.slice(covered);
