@@ -6,6 +6,9 @@ import { startIngest } from "./ingest.ts";
 
 const log = createLogger("ingest");
 
+// Its death can hang the Skaffold that it reads, so a mistake of ours in one corner must not end all of it.
+process.on("unhandledRejection", (err) => log.error({ err }, "a failure that nobody handled"));
+
 await runService(log, async () => {
   const ingest = await startIngest(readConfig(settingsSources(process.env)), log);
   ingest.failed.catch((error: unknown) => {

@@ -31,8 +31,8 @@ import { welcome } from "./welcome.ts";
 /** In the order of their starts; they stop in the opposite order, so that ingest records as long as it can. */
 const services = ["ingest", "query", "gateway"] as const;
 
-/** Ingest leaves Skaffold when that is idle, which may take a moment. */
-const stopMs = { ingest: 20_000, query: 10_000, gateway: 5_000 };
+/** Ingest leaves Skaffold when that is idle; in the middle of a repeat it waits up to 30 s, because leaving there would hang it. */
+const stopMs = { ingest: 45_000, query: 10_000, gateway: 5_000 };
 
 /** What a killed `up` left running sees that within this time, and ends. */
 const leftoversMs = 20_000;
