@@ -3,6 +3,7 @@ import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
@@ -265,4 +266,26 @@ test("a limit that comes or goes later is said before it counts", async () => {
   await one.silence();
   await until(async () => (await one.texts()).length === 2, { message: "the text between to go" });
   expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(2);
+});
+
+test("the log never uses a sequence twice, also when it is killed while its last messages expire", async () => {
+  await using own = await startTestNats({ syncAlways: true });
+  const client = await connect({ servers: own.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
+  await using ownLog = await openLog(client, { syncKnown: true });
+  const source = sourceName({ workspace: "acme", developer: "killed", project: "shop", upstream: "skaffold" });
+  const stays = testMessage(source, 1);
+  const goes = { ...testMessage(source, 2, { kind: "log.written" }), ttlSeconds: 1 };
+  const later = { ...testMessage(source, 3, { kind: "log.written" }), ttlSeconds: 30 * 86_400 };
+  acknowledged(await ownLog.writer.publish(source, "W", [stays, goes, goes], 0));
+  const lastSeq = () => ownLog.reader.bounds().then((bounds) => bounds.lastSeq);
+  const isGone = async () => (await ownLog.reader.lastMatch([])) === 1;
+  // Once before they go, once after.
+  for (let kill = 0; kill < 2; kill++) {
+    await own.kill();
+    await own.restart();
+    await until(isGone, { message: "the text to go" });
+    expect(await lastSeq()).toBe(3);
+  }
+  expect(acknowledged(await ownLog.writer.publish(source, "W", [later], 1))).toBe(4);
+  await client.close();
 });
