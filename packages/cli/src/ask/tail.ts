@@ -7,7 +7,13 @@ import { statusColour } from "./status-colour.ts";
 import { type EventJson, subscribe } from "./subscription.ts";
 
 /** Log text, what another channel tells too, and what only Tapedeck needs. */
-const quiet: readonly Kind[] = ["log.written", "mirror.received", "session.described", "session.identified"];
+const quiet: readonly Kind[] = [
+  "log.written",
+  "mirror.received",
+  "session.described",
+  "session.identified",
+  "source.checkpoint",
+];
 
 /** All other kinds, whole families by their noun. */
 function usualKinds(): readonly string[] {
