@@ -81,6 +81,7 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
   await Promise.all([...restarted.values()]);
   await played;
   expect(wild.flatMap(({ fake }) => fake.hung)).toEqual([]);
+  await listeningAgain(deck, wild);
   await recordedToTheEnd(deck, wild);
 
   for (const [index, tape] of tapes.entries())
@@ -107,6 +108,19 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
   }
 }
 
+/** A process whose end nobody hears has not ended, as far as anybody knows: one last kill, and all taps are waited for. */
+async function listeningAgain({ log, services: { ingest } }: Processes, tapes: readonly Playing[]): Promise<void> {
+  const connections = async ({ source }: Playing) =>
+    kindsOf(await sourceEvents(log, source)()).filter((kind) => kind === "upstream.connected").length;
+  await ingest.kill();
+  const before = await Promise.all(tapes.map(connections));
+  await ingest.start();
+  for (const [index, tape] of tapes.entries()) {
+    const isBack = async () => (await connections(tape)) > (before[index] ?? 0);
+    await until(isBack, { message: `the tap of ${tape.source} to be back` });
+  }
+}
+
 /** All that can't get lost is in the log; then the process ends, and the tables hold all of it too. */
 async function recordedToTheEnd(deck: Processes, tapes: readonly Playing[]): Promise<void> {
   for (const { source, recording, fake } of tapes) {
@@ -125,8 +139,6 @@ async function recordedToTheEnd(deck: Processes, tapes: readonly Playing[]): Pro
       const isDescribed = async () => describes(await events(), api);
       await until(isDescribed, { message: `GetState of ${api} of ${source}` });
     }
-    // A process whose end nobody hears has not ended, as far as anybody knows.
-    await until(() => fake.health.v1.listeners > 0, { message: `the tap of ${source} to be back` });
     await fake.end("kill");
     await until(async () => kindsOf(await events()).includes("session.ended"), { message: `the end of ${source}` });
   }
