@@ -4,7 +4,7 @@ import { z } from "zod";
 
 export const subprotocol = "tapedeck.v1.json";
 
-/** 1002 (protocol error), 1009 (too large) and 1011 (internal) are WebSocket's own. */
+/** 1002 (protocol error) and 1009 (too large) are WebSocket's own. */
 export const closeCodes = { goingAway: 1001, notUnderstood: 4400, noPong: 4408, tooManySubscriptions: 4429 } as const;
 
 export const subscriptionId = z.string().min(1).max(64);
