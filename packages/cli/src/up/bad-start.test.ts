@@ -74,6 +74,7 @@ endpoints:
       },
       /was made by Postgres 9, and this is Postgres \d+/,
     ],
+    ["a place where there can be no folders", "/proc/tapedeck", () => {}, /\/proc\/tapedeck can't be the data folder/],
   ])("refuses %s as its data folder in one sentence", async (_, data, prepare, sentence) => {
     const env = { TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts };
     const { said } = await failedUp(["--no-demo", "--data", data], env, prepare);

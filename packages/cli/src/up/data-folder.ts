@@ -1,4 +1,5 @@
 import { mkdir, readdir, stat, statfs } from "node:fs/promises";
+import { dirname } from "node:path";
 import { CommandError } from "../command-error.ts";
 import { lockFile } from "./lock.ts";
 
@@ -38,7 +39,7 @@ export async function checkDataFolder(folder: string): Promise<void> {
       );
     }
   }
-  await mkdir(folder, { recursive: true }).catch((error: Error) => {
+  await makeFolder(folder).catch((error: Error) => {
     throw new CommandError(`${folder} can't be the data folder (${error.message}): choose another with --data.`);
   });
   const { bavail, bsize } = await statfs(folder);
@@ -48,4 +49,11 @@ export async function checkDataFolder(folder: string): Promise<void> {
       `only ${free} MiB are free on the disk of ${folder}: free some space (256 MiB at least), or choose another with --data.`,
     );
   }
+}
+
+/** One after the other: in a file system that makes no folders, such as /proc, Node's recursive mkdir never ends. */
+async function makeFolder(folder: string): Promise<void> {
+  if (await stat(folder).catch(() => undefined)) return;
+  if (dirname(folder) !== folder) await makeFolder(dirname(folder));
+  await mkdir(folder);
 }
