@@ -11,12 +11,13 @@ import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";
 
-const events = 6_000;
+/** More than the gateway's ring of the newest events holds, so that who stops reading falls out of it. */
+const events = 5_000;
 /** Each of them. */
-const textBytes = 2_000;
-const slowOfEach = 6;
+const textBytes = 4_000;
+const slowOfEach = 4;
 /**
- * What the slow ones don't read would be some 400 MB in the gateway if it kept it for them. It may keep 1 MiB for
+ * What the slow ones don't read would be some 350 MB in the gateway if it kept it for them. It may keep 1 MiB for
  * each; the rest is the ring of the newest events and room for its garbage collector, which takes as much without them.
  */
 const mostGrowthMiB = 450;
