@@ -1,3 +1,4 @@
+import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
 import { Command } from "commander";
 import { eraseCommand } from "./commands/erase.ts";
 import { importCommand } from "./commands/import.ts";
@@ -38,6 +39,13 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 /** The terminal is gone: there is nobody to tell. */
 process.stderr.on("error", () => {});
+surviveDiscardedSockets(
+  () => {},
+  (error) => {
+    console.error(error);
+    process.exit(1);
+  },
+);
 
 try {
   await program.parseAsync();

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { surviveDiscardedSockets } from "./discarded-sockets.ts";
 import type { Logger } from "./logger.ts";
 import { SettingsError } from "./settings.ts";
 
@@ -10,6 +11,13 @@ export async function runService(
   log: Logger,
   start: () => Promise<AsyncDisposable & { readonly addresses?: Readonly<Record<string, string>> }>,
 ): Promise<void> {
+  surviveDiscardedSockets(
+    (err) => log.warn({ err }, "a socket failed that nobody uses any more"),
+    (err) => {
+      log.fatal({ err }, "a failure that nobody caught");
+      process.exit(1);
+    },
+  );
   const shutdown = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
