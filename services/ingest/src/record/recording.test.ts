@@ -288,6 +288,8 @@ describe("a connection to the same process", () => {
     expect(await connect(3_000, "C4", "2 two", "3 three")).toBe(1);
     expect(await connect(4_000, "C5")).toBe(2);
     expect(texts(log, "part")).toEqual(["2 two", "3 three"]);
+    const own = events(log).filter(({ channel }) => channel === "tapedeck");
+    expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
   });
 });
 

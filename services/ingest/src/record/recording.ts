@@ -313,8 +313,9 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     await decide(connection, at, true);
     runPending(connection);
     const { id, address, session } = connection;
+    const silent = silences(connection, at);
     const lost = book.own(session, own.upstreamLost({ connection: id, address }, closed.reason, inferred), at);
-    const messages = book.publish([...silences(connection, at), lost]);
+    const messages = book.publish([...silent, lost]);
     current = undefined;
     return Math.max(messages, sessions.processEnded(id, closed, at));
   }
