@@ -4,6 +4,7 @@ import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { EventSource } from "eventsource";
+import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import type { Item } from "./api-desk.ts";
@@ -158,6 +159,22 @@ describe("state, then what follows", () => {
     expect(seqOf(lines.got[1]?.position ?? "")).toBe(7);
     const early = await on.deck.httpCall("GET", "/api/v1/stream?state=true&after=2020-01-01T00:00:00Z");
     expect(JSON.parse(early.body)).toMatchObject({ error: { code: "before_first" } });
+  });
+
+  it("is never older than the moment it was asked at: rather not_ready", async () => {
+    await on.deck.caughtUp();
+    const client = new Client(on.deck.database);
+    await client.connect();
+    try {
+      await client.query("begin; lock table tapedeck.events in share mode");
+      session.build("held back", "started");
+      await tell();
+      const { status, body } = await on.deck.httpCall("GET", "/api/v1/stream?state=true");
+      expect([status, JSON.parse(body).error.code]).toEqual([503, "not_ready"]);
+    } finally {
+      await client.end();
+    }
+    await on.deck.caughtUp();
   });
 
   it("names one source: another filter is refused, and a start without state as well", async () => {
