@@ -53,7 +53,8 @@ function erasures(events: readonly Recorded[]): Map<string, number> {
   return new Map(marks.map(({ event, seq }) => [event.subject || event.session, seq]));
 }
 
-async function erase(tx: Tx, views: readonly View[], sessions: readonly string[]): Promise<void> {
+/** Removes every row of these sessions. */
+export async function erase(tx: Tx, views: readonly View[], sessions: readonly string[]): Promise<void> {
   if (sessions.length === 0) return;
   for (const table of views.flatMap((view) => view.sessionTables)) {
     await sql`delete from ${sql.table(table)} where session = any(${sessions})`.execute(tx);

@@ -7,6 +7,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { openDatabase } from "./db/database.ts";
+import { forgetSessions } from "./forget-sessions.ts";
 import { startQuery } from "./query.ts";
 import { queryClient } from "./testing/client.ts";
 import { reaches, stage } from "./testing/stage.ts";
@@ -149,6 +150,32 @@ it("an erased session leaves nothing", async () => {
   const { rows } = await sql`select kind from events where session = 'erased'`.execute(database.db);
   expect(rows).toEqual([{ kind: "session.erased" }]);
   expect((await ask.listSources()).items).toMatchObject([{ current_session: "kept" }]);
+});
+
+it("forgets the sessions that ended before a place, and no other", async () => {
+  await using on = await stage();
+  await using query = await on.startQuery();
+  const tale = story();
+  const [old, current] = [tale.session("1-old"), tale.session("2-current")];
+  for (const session of [old, current]) {
+    session.started();
+    session.configured();
+    session.loopStarted();
+    session.build("web", "started");
+    if (session === old) session.ended();
+  }
+  const last = (await on.write(tale.events)).at(-1) ?? 0;
+  await reaches(query, last);
+
+  expect(await forgetSessions(on.databaseUrl, last + 1)).toBe(1);
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  for (const table of ["sessions", "operations", "events", "fold_states", "skaffold_artifacts"]) {
+    const { rows } = await sql`select distinct session from ${sql.table(table)} where session <> ''`.execute(
+      database.db,
+    );
+    expect(rows).toEqual([{ session: "2-current" }]);
+  }
+  expect(await forgetSessions(on.databaseUrl, last + 1)).toBe(0);
 });
 
 it("has no rows for text, until it is asked to: then for all there was", async () => {

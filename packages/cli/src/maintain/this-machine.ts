@@ -7,7 +7,7 @@ import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
 import { type RunningUp, runningUp } from "../up/lock.ts";
 import { natsUser } from "../up/servers.ts";
-import { analystPassword, databaseName } from "../up/settings.ts";
+import { analystPassword, ownerUrl } from "../up/settings.ts";
 
 /** The inside of the Tapedeck that `up` runs on a data folder: its log and its database. */
 export type ThisMachine = AsyncDisposable & {
@@ -43,7 +43,7 @@ export async function openThisMachine(data: string): Promise<ThisMachine> {
     running,
     nats,
     log,
-    databaseUrl: `postgres://postgres:${secrets.postgresPassword}@${postgres}/${databaseName}`,
+    databaseUrl: ownerUrl(postgres, secrets),
     analystPassword: analystPassword(secrets),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

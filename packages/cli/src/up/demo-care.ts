@@ -1,4 +1,5 @@
 import { jetstreamManager } from "@nats-io/jetstream";
+import { forgetSessions } from "@tapedeck/query/forget-sessions";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { streamName } from "@tapedeck/shared/log/subjects";
@@ -44,6 +45,8 @@ export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
 
 export type ForgetOld = {
   readonly nats: { readonly url: string; readonly user: string; readonly password: string };
+  /** Its tables forget the sessions that are gone from the log. */
+  readonly databaseUrl?: string;
   readonly signal: AbortSignal;
   /** Default 2 hours. */
   readonly keepMs?: number;
@@ -52,10 +55,11 @@ export type ForgetOld = {
 };
 
 /**
- * Drops what is older than two hours from the demo's log. A session that goes on stays whole, because ingest reads it
- * back when it meets that process again; that is why the stream has no maximum age.
+ * Drops what is older than two hours from the demo's log and tables. A session that goes on stays whole, because ingest
+ * reads it back when it meets that process again; that is why the stream has no maximum age.
  */
-export async function forgetOld({ nats, signal, keepMs = 120 * minute, everyMs = 5 * minute }: ForgetOld) {
+export async function forgetOld(options: ForgetOld): Promise<void> {
+  const { nats, databaseUrl, signal, keepMs = 120 * minute, everyMs = 5 * minute } = options;
   await using stack = new AsyncDisposableStack();
   const connection = stack.adopt(await connectNats("demo", nats, silentLogger), (nc) => nc.close());
   const { reader } = stack.use(await openLog(connection, { create: false, syncKnown: true }));
@@ -63,7 +67,9 @@ export async function forgetOld({ nats, signal, keepMs = 120 * minute, everyMs =
   const forget = async () => {
     const recent = await reader.firstSince(new Date(Date.now() - keepMs));
     const keep = Math.min(recent ?? Number.POSITIVE_INFINITY, await firstOfCurrentSessions(reader, signal));
-    if (Number.isFinite(keep) && keep > 1) await jsm.streams.purge(streamName, { seq: keep });
+    if (!Number.isFinite(keep) || keep <= 1) return;
+    await jsm.streams.purge(streamName, { seq: keep });
+    if (databaseUrl !== undefined) await forgetSessions(databaseUrl, keep);
   };
   // NATS may be away: the next time will do.
   for (; !signal.aborted; await pause(everyMs, signal)) await forget().catch(() => {});

@@ -121,7 +121,7 @@ export function serviceEnv(
     ["nats.syncAlways", "true"],
   ];
   const postgres = settings.postgresUrl === undefined && [
-    ["postgres.url", `postgres://postgres:${secrets.postgresPassword}@${at("postgres")}/${database}`],
+    ["postgres.url", ownerUrl(at("postgres"), secrets)],
     ["postgres.analystPassword", analystPassword(secrets)],
   ];
   const values = [
@@ -140,6 +140,11 @@ export function serviceEnv(
     ...(settings.configFile !== undefined && { TAPEDECK_CONFIG: settings.configFile }),
     TAPEDECK_LOG_FORMAT: "json",
   };
+}
+
+/** For query, which owns the database. */
+export function ownerUrl(address: string, { postgresPassword }: Secrets): string {
+  return `postgres://postgres:${postgresPassword}@${address}/${database}`;
 }
 
 export const databaseName = database;

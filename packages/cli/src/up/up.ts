@@ -20,6 +20,7 @@ import {
   analystPassword,
   databaseName,
   type ListenerName,
+  ownerUrl,
   readUpSettings,
   serviceEnv,
   type UpSettings,
@@ -118,9 +119,10 @@ export async function up(options: UpOptions): Promise<void> {
   const over = new AbortController();
   const { signal } = over;
   showLogs(Object.values(logs), options.verbose ?? false, signal, say);
+  const demoDatabase = postgres === undefined ? {} : { databaseUrl: ownerUrl(postgres, secrets) };
   const chores = [
     demo && pauseUnwatched({ demo, http, say, signal }),
-    demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), signal }),
+    demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
     demo === undefined && takeWaitingSpills({ home, to: gateway.grpc ?? "", say, signal }),
   ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => say(sentenceOf(error))));
   stack.defer(async () => {
