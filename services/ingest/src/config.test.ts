@@ -1,6 +1,6 @@
 import { parseSettings } from "@tapedeck/shared/service/settings";
 import { expect, test } from "vitest";
-import { readConfig } from "./config.ts";
+import { readConfig, spillOfEach } from "./config.ts";
 
 const yaml = (text: string) => () => readConfig({ env: {}, file: parseSettings("tapedeck.yaml", text) });
 
@@ -20,6 +20,22 @@ test("text stays for ever unless something else is said", () => {
   expect(yaml("retention: { text: 30d }")().retention).toEqual({ textTtl: 2_592_000 });
   const env = { TAPEDECK_RETENTION_TEXT: "1500ms" };
   expect(readConfig({ env }).retention).toEqual({ textTtl: 2 });
+});
+
+const MiB = 1024 * 1024;
+
+test("the bounds of the spill are those of all sources together", () => {
+  const { spill } = yaml("")();
+  expect(spillOfEach(spill, 1)).toEqual({ ...spill, memoryBytes: 64 * MiB, diskBytes: 1024 * MiB });
+  expect(spillOfEach(spill, 0)).toEqual(spillOfEach(spill, 1));
+  expect(spillOfEach(spill, 3)).toMatchObject({ memoryBytes: 22_369_621, diskBytes: 357_913_941 });
+});
+
+test("a source's part of the spill is never too small to be of use, nor more than all", () => {
+  const { spill } = yaml("")();
+  expect(spillOfEach(spill, 100)).toMatchObject({ memoryBytes: 1 * MiB, diskBytes: 16 * MiB });
+  const small = yaml("ingest: { spill: { memoryBytes: 0, diskBytes: 5000 } }")().spill;
+  expect(spillOfEach(small, 100)).toMatchObject({ memoryBytes: 0, diskBytes: 5_000 });
 });
 
 test.each([

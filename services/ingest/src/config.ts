@@ -16,8 +16,11 @@ export type IngestConfig = {
   readonly sources: readonly SourceConfig[];
   /** Seconds that text lives in the log; undefined: for ever. */
   readonly retention: { readonly textTtl: number | undefined };
-  readonly spill: { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
+  /** Of all sources together. */
+  readonly spill: SpillBounds;
 };
+
+export type SpillBounds = { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
 
 /** An upstream that this ingest taps itself. */
 export type SourceConfig = z.infer<typeof sourceSchema>;
@@ -85,9 +88,24 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     retention: { textTtl: textTtl(read) },
     spill: {
       dir: read.string("ingest.spill.dir", ".tapedeck/spill"),
-      memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * 1024 * 1024),
-      diskBytes: read.integer("ingest.spill.diskBytes", 1024 * 1024 * 1024),
+      memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * MiB),
+      diskBytes: read.integer("ingest.spill.diskBytes", 1024 * MiB),
     },
+  };
+}
+
+const MiB = 1024 * 1024;
+
+/** Less would make a spill write every burst to disk, and free its space there (by files of 8 MiB) all at once. */
+const leastOfSource = { memoryBytes: 1 * MiB, diskBytes: 16 * MiB } as const;
+
+/** What each of so many sources may take of the bounds of all: even parts, but no useless ones. */
+export function spillOfEach({ dir, memoryBytes, diskBytes }: SpillBounds, sources: number): SpillBounds {
+  const part = (all: number, least: number) => Math.max(Math.floor(all / Math.max(sources, 1)), Math.min(all, least));
+  return {
+    dir,
+    memoryBytes: part(memoryBytes, leastOfSource.memoryBytes),
+    diskBytes: part(diskBytes, leastOfSource.diskBytes),
   };
 }
 

@@ -2,7 +2,7 @@ import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
-import type { IngestConfig } from "./config.ts";
+import { type IngestConfig, spillOfEach } from "./config.ts";
 import { type LocalSource, startLocalSource } from "./local-source.ts";
 import { ingestMetrics } from "./metrics.ts";
 import { startPushServer } from "./record/push-server.ts";
@@ -85,12 +85,13 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
     }),
   );
 
+  const spill = spillOfEach(config.spill, config.sources.length);
   const starting = config.sources.map(async (source) => {
     const { developer, project, upstream } = source;
     const parts = { developer: namePart(developer), project: namePart(project), upstream };
     const name = sourceName({ workspace: config.workspace, ...parts });
     const local = await startLocalSource({
-      ...{ source: name, config: source, workspace: config.workspace, spill: config.spill, recorder, logger },
+      ...{ source: name, config: source, workspace: config.workspace, spill, recorder, logger },
       upstream: upstreams[upstream],
       store: (signal) => untilAborted(opening, signal),
     });
