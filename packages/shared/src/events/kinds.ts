@@ -55,6 +55,19 @@ export const kinds = [
   "debugger.attached",
   "debugger.detached",
   "log.written",
+  // pods, apps and images of a host
+  "host.described", // all that is known of it: whoever reads the log can begin here
+  "pod.prepared",
+  "pod.prepare_aborted",
+  "pod.started",
+  "pod.exited",
+  "pod.collected",
+  "pod.changed", // what was seen changed, without one of the other facts
+  "app.started",
+  "app.exited",
+  "image.imported",
+  "image.removed",
+  "image.changed",
   "control.requested",
   "control.accepted",
   "control.rejected",

@@ -87,7 +87,7 @@ export function numbering(source: SourceName, from: Cursor | undefined, life?: T
       part,
       occurred_at: fact.occurredAt ?? observed.observedAt,
       time_source: timeSource(fact, observed),
-      not_before: observed.notBefore,
+      not_before: fact.notBefore ?? observed.notBefore,
       observed_at: observed.observedAt,
       injected: observed.injected ?? false,
       redacted: observed.redacted ?? 0,
@@ -160,8 +160,8 @@ function told({ kind, subject = "", outcome = 0, error, summary, operation, infe
   return { kind, subject, outcome, error, summary, operation, inferred, detail };
 }
 
-function timeSource({ occurredAt }: Fact, { notBefore }: Observed): Event["time_source"] {
-  if (notBefore !== undefined) return TimeSource.TIME_SOURCE_INTERVAL;
+function timeSource({ occurredAt, notBefore }: Fact, observed: Observed): Event["time_source"] {
+  if ((notBefore ?? observed.notBefore) !== undefined) return TimeSource.TIME_SOURCE_INTERVAL;
   return occurredAt === undefined ? TimeSource.TIME_SOURCE_OBSERVED : TimeSource.TIME_SOURCE_UPSTREAM;
 }
 

@@ -11,7 +11,15 @@ import { plainReading } from "./plain-reading.ts";
 import { openRecording } from "./recording.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
-const hello = { developer: "alice", project: "shop", upstream: "skaffold", tap: "T", labels: {}, redact: "on" };
+const hello = {
+  developer: "alice",
+  project: "shop",
+  upstream: "skaffold",
+  tap: "T",
+  labels: {},
+  redact: "on",
+  settings: {},
+};
 const well = { lands: "now", answers: true } as const;
 
 type What = NonNullable<Item["what"]>;

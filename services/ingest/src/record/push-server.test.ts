@@ -62,7 +62,7 @@ function push({ key = "key", workspace }: { key?: string; workspace?: string } =
       const labels = { branch: "main" };
       write({
         $case: "hello",
-        value: { developer, project: "shop", upstream, tap, labels, redact: "off", first_index },
+        value: { developer, project: "shop", upstream, tap, labels, redact: "off", first_index, settings: {} },
       });
     },
     item(index: bigint, what: Item["what"], connection = "C1") {

@@ -112,7 +112,15 @@ function world(fate: readonly Fate[], shuffled: boolean) {
   };
 
   async function open(): Promise<Recording> {
-    const hello = { developer: "a", project: "p", upstream: "skaffold", tap: "T", labels: {}, redact: "off" };
+    const hello = {
+      developer: "a",
+      project: "p",
+      upstream: "skaffold",
+      tap: "T",
+      labels: {},
+      redact: "off",
+      settings: {},
+    };
     pushed = acknowledged;
     return openRecording({
       log: { writer: log, reader: log.reader },

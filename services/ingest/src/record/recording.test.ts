@@ -45,6 +45,7 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", read
         labels: { branch: "main" },
         redact,
         first_index,
+        settings: {},
       },
       signal: controller.signal,
     });

@@ -65,7 +65,7 @@ async function desk(developer: string, textTtl: number | undefined) {
   let index = 0n;
   let ms = start;
   let recording: Recording | undefined;
-  const hello = { developer, project: "shop", upstream: "skaffold", tap: "T", labels: {}, redact: "on" };
+  const hello = { developer, project: "shop", upstream: "skaffold", tap: "T", labels: {}, redact: "on", settings: {} };
 
   const self = {
     source,

@@ -5,7 +5,9 @@ import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { inspectSegment, type Segment } from "./segment.ts";
 
 /** What a tap says of itself; `first_index` is the spill's to know. */
-export type TapIdentity = Omit<Hello, "first_index" | "_unknownFields">;
+export type TapIdentity = Omit<Hello, "first_index" | "settings" | "_unknownFields"> & {
+  readonly settings?: Hello["settings"];
+};
 
 type TapFile = { readonly pid: number; readonly committed: string; readonly hello: unknown };
 
@@ -22,7 +24,7 @@ export function writeTapFile(dir: string, hello: TapIdentity, committed: bigint)
   const text: TapFile = {
     pid: process.pid,
     committed: committed.toString(),
-    hello: Hello.toJSON({ ...hello, first_index: 0n }),
+    hello: Hello.toJSON({ settings: {}, ...hello, first_index: 0n }),
   };
   const path = join(dir, tapFile);
   // On a full disk, or killed in between, half a file would make all of the spill unknown.

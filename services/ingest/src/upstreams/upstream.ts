@@ -2,6 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { Kind } from "@tapedeck/shared/events/kinds";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import type { Looking } from "./looking.ts";
 
 /** What an upstream brings: how it is tapped (dials, knows no NATS) and how its frames are read (pure, dials nothing). */
 export type Upstream = {
@@ -19,8 +20,10 @@ export type TapOptions = {
   /** Takes an item at once, never makes the upstream wait. */
   readonly emit: (item: TapItem) => void;
   readonly signal: AbortSignal;
-  /** Channels left out by configuration (skaffold: "logs"). */
+  /** Channels left out by configuration (skaffold, rkt: "logs"). */
   readonly skipChannels?: readonly string[];
+  /** Of this upstream alone, by name (rkt: "interval" and "timeout", in ms). */
+  readonly settings?: Readonly<Record<string, string>>;
 };
 
 export type UpstreamTap = {
@@ -49,14 +52,18 @@ export type Fact = {
   readonly summary: string;
   /** The upstream's own time; absent: when it was observed. */
   readonly occurredAt?: Moment;
+  /** Nobody saw it: it happened after this, and not later than it was observed (or than occurredAt, where given). */
+  readonly notBefore?: Moment;
   readonly operation?: Event["operation"];
   readonly inferred?: boolean;
   readonly detail?: Event["detail"];
 };
 
 export type UpstreamReading = {
-  /** Channels that carry frames, besides "tapedeck". */
+  /** Channels that carry the upstream's own frames, besides "tapedeck" and those of `looking`. */
   readonly channels: readonly ChannelReading[];
+  /** Of an upstream that has to be looked at again and again. */
+  readonly looking?: Looking;
   /** Masks secrets in string fields in place (same length). */
   readonly mask: (channel: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
   /** True when two states differ in what session.described is for (not in statuses). */

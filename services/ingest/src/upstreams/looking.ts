@@ -1,0 +1,54 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Fact, Moment } from "./upstream.ts";
+
+/**
+ * How facts are concluded about an upstream that has no event stream: its tap looks again and again (each frame of these
+ * channels is a tapedeck.v1.Look), and a watcher compares what it sees with what it remembers.
+ */
+export type Looking = {
+  readonly channels: readonly string[];
+  /** One for each session that a recorder takes part in. */
+  readonly watch: (options: WatchOptions) => Watcher;
+};
+
+export type WatchOptions = {
+  /** Masks the secrets of one entry (a pod, an image, lines), so that memory and log hold the same bytes. */
+  readonly mask: (messageType: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
+  /** Of the source, as hello brought them; empty: all by default. */
+  readonly settings: Readonly<Record<string, string>>;
+};
+
+/**
+ * Pure but for its memory: no clock, no network; the same looks at the same times give the same facts. Total: looks that
+ * can't be read give upstream.unreadable.
+ *
+ * Its memory is in the log. Each channel begins with `host.described` (all of it, in parts); the watcher gives that by
+ * itself at the first look of a session, and again when 1,000 events of the channel have come since. At the start
+ * `resume` gets, channel by channel, the last description that is complete and every event after it. What it only
+ * suspects (a pod that one look missed) is not in the log and is found again by the looks that come.
+ */
+export type Watcher = {
+  readonly resume: (event: Event) => void;
+  /** A new connection, or a recorder's start: from the last good look to the next one nobody looked. */
+  readonly connected: () => void;
+  /** What this look, seen at that moment, tells: nothing, most often. */
+  readonly look: (channel: string, look: Look, at: Moment) => readonly Seen[];
+};
+
+export type Seen =
+  | {
+      readonly what: "frame";
+      /** The upstream's message, as masked; absent for what is not there any more. */
+      readonly original?: { readonly type: string; readonly bytes: Uint8Array; readonly redacted: number };
+      readonly facts: readonly [Fact, ...Fact[]];
+      /** Of the look that showed it, which may be an earlier one than that which made it certain. */
+      readonly observedAt: Moment;
+    }
+  | {
+      /** Something may have been missed on the channel between these two moments. */
+      readonly what: "gap";
+      readonly reason: string;
+      readonly after: Moment | undefined;
+      readonly until: Moment;
+    };
