@@ -1,4 +1,5 @@
 import { type ControlCall, ControlCall as ControlCallCodec, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { controlPatience } from "@tapedeck/shared/control-patience";
 import { isErrorCode, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { controlSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -9,15 +10,13 @@ import type { NatsLine } from "./log-link.ts";
 /** Control goes the other way (DESIGN 8): to the ingest that holds the source. */
 export type ControlClient = {
   /**
-   * The upstream's answer, whatever its code. Nothing is ever queued.
+   * The upstream's answer, whatever its code. Nothing is ever queued for long: Skaffold's Handle blocks for as long as
+   * its event side is stalled, and calls behind it are refused.
    * @throws TapedeckError upstream_away at once when nobody holds the source, or when the answer does not come;
    * not_ready while NATS is away
    */
   call(source: SourceName, call: ControlCall): Promise<ControlReply>;
 };
-
-/** Skaffold's Handle blocks for as long as its event side is stalled; the ingest gives up after 30 s. */
-const timeoutMs = 35_000;
 
 export function controlClient(line: () => NatsLine): ControlClient {
   return {
@@ -34,7 +33,7 @@ export function controlClient(line: () => NatsLine): ControlClient {
 
 async function ask({ connection, broken }: NatsLine, source: SourceName, call: ControlCall): Promise<ControlReply> {
   const asked = connection.request(controlSubject(source), ControlCallCodec.encode(call).finish(), {
-    timeout: timeoutMs,
+    timeout: controlPatience.callerMs,
   });
   try {
     return ControlReply.decode((await unlessAborted(asked, broken)).data);

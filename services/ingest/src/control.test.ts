@@ -1,11 +1,13 @@
 import { UserIntentRequest, Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { controlPatience } from "@tapedeck/shared/control-patience";
 import { controlSubject } from "@tapedeck/shared/log/subjects";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { readConfig } from "./config.ts";
+import { type ControlOptions, controlling } from "./control.ts";
 import { startIngest } from "./ingest.ts";
 import {
   fixtures,
@@ -17,6 +19,7 @@ import {
   testLogger,
 } from "./testing/ingest-desk.ts";
 import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
+import { reading } from "./upstreams/skaffold/reading.ts";
 import { loadRecording } from "./upstreams/skaffold/recording.ts";
 
 let nats: TestNats;
@@ -159,4 +162,49 @@ test("without an upstream nothing is queued", async () => {
   const reply = await desk.call(path, execute({ build: true }));
   expect(reply).toMatchObject({ code: 14, reason: "upstream_away" });
   expect(desk.fake.calls).toEqual([]);
+});
+
+test("a call whose turn comes too late for its caller is recorded as rejected, and never sent", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const said: string[] = [];
+  const asked: string[] = [];
+  const stalled = Promise.withResolvers<void>();
+  const recording: ControlOptions["recording"] = {
+    say: async ({ kind, detail }) => {
+      said.push(`${kind} ${detail?.$case === "control" ? detail.value.who : ""}`);
+    },
+    injections: { expect: () => {}, forget: () => {}, take: () => false, recorded: () => {} },
+    connected: true,
+    listeners: new Set(),
+  };
+  const control = controlling({
+    ...{ recording, reading, signal: new AbortController().signal },
+    ask: async ({ call, method }) => {
+      asked.push(method);
+      if (method.endsWith("Handle")) await stalled.promise;
+      return { call, code: 0, message: "", response: Buffer.alloc(0) };
+    },
+  });
+  const call = (name: string, who: string) => {
+    const method = `/proto.SkaffoldService/${name}`;
+    const request = Buffer.alloc(0);
+    return control({ method, request, forwarded_method: method, forwarded_request: request, who });
+  };
+  const first = call("Handle", "first");
+  const late = call("Execute", "late");
+  await until(() => asked.length === 1, { message: "the first to be asked" });
+  vi.advanceTimersByTime(controlPatience.turnMs - 1);
+  const early = call("AutoBuild", "early");
+  vi.advanceTimersByTime(2);
+  stalled.resolve();
+
+  expect(await first).toMatchObject({ code: 0, reason: "" });
+  expect(await late).toMatchObject({ code: 14, reason: "upstream_away", message: expect.stringContaining("too late") });
+  expect(await early).toMatchObject({ code: 0 });
+  expect(asked).toEqual(["/proto.SkaffoldService/Handle", "/proto.SkaffoldService/AutoBuild"]);
+  expect(said).toEqual([
+    ...["control.requested first", "control.accepted first", "control.requested late", "control.rejected late"],
+    ...["control.requested early", "control.accepted early"],
+  ]);
 });

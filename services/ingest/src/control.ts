@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlAnswer, ControlCall, ControlReply, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { controlPatience } from "@tapedeck/shared/control-patience";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { ulid } from "ulid";
 import { bufferOf } from "./record/original.ts";
@@ -18,6 +19,7 @@ const mostBytes = 7 * 1024 * 1024;
 const unavailable = 14;
 const exhausted = 8;
 const none = Buffer.alloc(0);
+const tooLate = "the call was not made, because its turn came too late: others, or the log, took too long; try again";
 
 export type ControlOptions = {
   readonly recording: Pick<Recording, "say" | "injections" | "connected" | "listeners">;
@@ -32,7 +34,8 @@ export type Control = (call: ControlCall) => Promise<ControlReply>;
 
 /**
  * Control calls for one source, one after the other: each is recorded, made in the steps that the upstream can take,
- * and answered with the answer of the first. Nothing is queued for an upstream that is away.
+ * and answered with the answer of the first. Nothing is queued for an upstream that is away, and nothing is sent that
+ * had to wait so long that its caller may be gone when the answer comes.
  */
 export function controlling({ recording, reading, ask, signal, onProblem }: ControlOptions): Control {
   let line: Promise<unknown> = Promise.resolve();
@@ -44,12 +47,25 @@ export function controlling({ recording, reading, ask, signal, onProblem }: Cont
     return turn;
   }
 
-  async function take(id: string, call: ControlCall, { method, request }: Step): Promise<ControlAnswer> {
-    recording.injections.expect(id, method, request);
-    const answer = await ask({ call: id, method, request: bufferOf(request) });
-    if (answer.code !== 0) recording.injections.forget(id);
+  async function take(
+    id: string,
+    call: ControlCall,
+    { method, request }: Step,
+    sendBefore = Number.POSITIVE_INFINITY,
+  ): Promise<ControlAnswer> {
+    const answer =
+      performance.now() > sendBefore
+        ? { call: id, code: unavailable, message: tooLate, response: none }
+        : await send({ call: id, method, request: bufferOf(request) });
     const { code, message } = answer;
     await recording.say(controlAnswered(id, call, { method, request, code, message }));
+    return answer;
+  }
+
+  async function send(request: ControlRequest): Promise<ControlAnswer> {
+    recording.injections.expect(request.call, request.method, request.request);
+    const answer = await ask(request);
+    if (answer.code !== 0) recording.injections.forget(request.call);
     return answer;
   }
 
@@ -73,6 +89,7 @@ export function controlling({ recording, reading, ask, signal, onProblem }: Cont
   }
 
   return async (call) => {
+    const sendBefore = performance.now() + controlPatience.turnMs;
     if (!recording.connected) return away("the upstream is away: nothing is connected");
     if (call.request.byteLength + call.forwarded_request.byteLength > mostBytes) {
       const message = `a call of ${call.request.byteLength} bytes: the log takes ${mostBytes / 2}`;
@@ -85,7 +102,7 @@ export function controlling({ recording, reading, ask, signal, onProblem }: Cont
       // In the log before it is made, so that what it does to the upstream is never without its cause.
       await recording.say(controlRequested(id, call));
       const loop = watchLoop(recording.listeners, signal);
-      return [await take(id, call, first), loop] as const;
+      return [await take(id, call, first, sendBefore), loop] as const;
     });
     if (answer.code === 0 && later.length > 0) takeLater(call, later, loop).catch(onProblem);
     else loop.leave();

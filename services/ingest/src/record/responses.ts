@@ -1,4 +1,5 @@
 import type { ControlAnswer, ControlRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { controlPatience } from "@tapedeck/shared/control-patience";
 import { pause } from "@tapedeck/shared/streams/pause";
 
 /** What goes down a push stream beside the welcome: how far all is in the log, and control calls. */
@@ -12,9 +13,6 @@ export type Responses = {
   answered(answer: ControlAnswer): void;
   end(cause?: unknown): void;
 };
-
-/** The tap gives up on the upstream after 30 s. */
-const answerMs = 40_000;
 
 export function responses(before: bigint, committed: () => bigint): Responses {
   const questions: ControlRequest[] = [];
@@ -50,7 +48,9 @@ export function responses(before: bigint, committed: () => bigint): Responses {
       questions.push(request);
       wake.resolve();
       const over = new AbortController();
-      const late = pause(answerMs, over.signal).then(() => failed(call, 4, "the upstream did not answer in time"));
+      const late = pause(controlPatience.tapMs, over.signal).then(() =>
+        failed(call, 4, "the upstream did not answer in time"),
+      );
       const answer = await Promise.race([promise, late]);
       over.abort();
       waiting.delete(call);
