@@ -1,4 +1,4 @@
-import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
@@ -433,6 +433,85 @@ test("whatever is pushed again after a crash adds nothing", async () => {
     expect(events(log)).toEqual(before);
   }
   expect(before.filter(({ observed_at }) => observed_at !== undefined && msOfMoment(observed_at) > 9_000)).toEqual([]);
+});
+
+describe("an end that nobody was there to see", () => {
+  const unseen: What = { $case: "closed", value: { reason: "nobody was there", process_ended: true, unseen: true } };
+  const ends = (log: FakeLog) => events(log).filter(({ kind }) => kind === "session.ended");
+
+  test("ends the session at some time after its last event, once, however often it is told", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(600, "C1", frame("a", "2 two"));
+    await tap.settled();
+    // Its successor, of the same name or another one.
+    for (const name of ["T", "T", "another"]) {
+      await using after = testTap(log, { tap: name });
+      await after.push(9_000, "C1", unseen);
+      await after.settled();
+    }
+    expect(kinds(log).slice(-2)).toEqual(["upstream.lost", "session.ended"]);
+    expect(ends(log)).toMatchObject([
+      { not_before: momentOfMs(600), occurred_at: momentOfMs(9_000), time_source: TimeSource.TIME_SOURCE_INTERVAL },
+    ]);
+    const [{ detail } = {}] = ends(log);
+    expect(detail).toMatchObject({ value: { reason: "process ended while nobody was recording" } });
+  });
+
+  test("comes after what was still to be pushed of the connection", async () => {
+    const log = fakeLog(well);
+    {
+      await using tap = testTap(log);
+      await tap.push(0, "C1", dialled);
+      await tap.push(10, "C1", frame("a", "1 one"));
+      await tap.advance(300);
+      await tap.settled();
+    }
+    await using after = testTap(log);
+    await after.push(400, "C1", frame("a", "2 two"));
+    await after.push(9_000, "C1", unseen);
+    await after.settled();
+    expect(texts(log, "a")).toEqual(["1 one", "2 two"]);
+    expect(ends(log)).toMatchObject([{ not_before: momentOfMs(400) }]);
+    expect(sessions(log).size).toBe(1);
+  });
+
+  test("is that of the session before when the last connection had told nothing yet", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(600, "C1", closed());
+    await tap.push(700, "C2", dialled);
+    await tap.push(9_000, "C2", unseen);
+    await tap.settled();
+    expect(ends(log).map(({ session }) => session)).toEqual([...sessions(log)]);
+  });
+
+  test("adds nothing to a source that somebody else has recorded since, or nobody ever", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", unseen);
+    await tap.settled();
+    expect(events(log)).toEqual([]);
+    await tap.push(100, "C1", dialled);
+    await tap.push(110, "C1", frame("a", "1 one"));
+    await tap.advance(400);
+    await tap.settled();
+    await (await tap.recording())[Symbol.asyncDispose]();
+    await using other = testTap(log, { tap: "other" });
+    await other.push(1_000, "C2", dialled);
+    await other.push(1_010, "C2", frame("a", "1 one"));
+    await other.advance(1_300);
+    await other.settled();
+    const before = log.stored.length;
+    await using after = testTap(log);
+    await after.push(9_000, "C1", unseen);
+    await after.settled();
+    expect(log.stored).toHaveLength(before);
+  });
 });
 
 describe("a tap that had to wait while another one recorded its source", () => {

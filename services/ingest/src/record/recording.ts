@@ -119,11 +119,14 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   async function handle({ index, connection: id, what }: Item, at: Moment): Promise<void> {
     const done = (messages = 0) => items.finished(index, messages);
     if (what === undefined || isMemoryLost(what) || history.isOver(id)) return done();
-    if (history.connection?.id === id && history.connection.lost) {
-      return done(what.$case === "closed" ? sessions.processEnded(id, what.value, at) : 0);
+    const isLast = history.connection?.id === id;
+    if (isLast && history.connection?.lost) {
+      return done(what.$case === "closed" ? book.publish(sessions.end(id, what.value, at)) : 0);
     }
     if (id !== "" && current?.id !== id) {
-      if (history.connection?.id === id) current = goOn(history.connection);
+      // All that is told of it is its end, and somebody has recorded a later one, or nobody any.
+      if (what.$case === "closed" && !isLast) return done();
+      if (isLast && history.connection !== undefined) current = goOn(history.connection);
       else await connect(id, what.$case === "dialled" ? what.value.address : "", at);
     }
     const connection = current;
@@ -315,9 +318,8 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const { id, address, session } = connection;
     const silent = silences(connection, at);
     const lost = book.own(session, own.upstreamLost({ connection: id, address }, closed.reason, inferred), at);
-    const messages = book.publish([...silent, lost]);
     current = undefined;
-    return Math.max(messages, sessions.processEnded(id, closed, at));
+    return book.publish([...silent, lost, ...sessions.end(id, closed, at)]);
   }
 
   /** What had spoken before and repeated nothing has been emptied in between, and nobody heard the rest of it. */

@@ -28,8 +28,8 @@ export type Sessions = {
   find(connection: Connection, isLast: boolean): Promise<KnownSession | "new" | "wait">;
   begin(connection: Connection, at: Moment): void;
   rejoin(connection: Connection, session: KnownSession, at: Moment): Promise<void>;
-  /** Gives how many messages have been added when the end is recorded; 0 when there is none. */
-  processEnded(connection: string, closed: Closed, at: Moment): number;
+  /** The end of the session, when the end of this connection tells that; to be published. */
+  end(connection: string, closed: Closed, at: Moment): readonly Numbered[];
 };
 
 export function openSessions({ book, reader, source, reading, hello, signal }: SessionsOptions): Sessions {
@@ -84,19 +84,26 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
 
   /** Nobody saw it end: some time after its last event. */
   function endReplaced(at: Moment): Numbered[] {
-    const { session, lastAt = at } = history;
-    if (!session?.open) return [];
-    const ended = own.sessionEnded("replaced by another process");
-    return [book.own(session.id, ended, compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt)];
+    const { session } = history;
+    return session?.open ? [endUnseen(session.id, "replaced by another process", at)] : [];
+  }
+
+  function endUnseen(session: string, reason: string, at: Moment): Numbered {
+    const { lastAt = at } = history;
+    return book.own(session, own.sessionEnded(reason), compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt);
   }
 
   /** When the tap knows that the process is gone. */
-  function processEnded(connection: string, { process_ended, exit_code }: Closed, at: Moment): number {
+  function end(connection: string, closed: Closed, at: Moment): readonly Numbered[] {
+    const { process_ended, exit_code, unseen } = closed;
     const { session, connection: last } = history;
-    if (!process_ended || !session?.open || last?.id !== connection || last.session !== session.id) return 0;
+    if (!process_ended || !session?.open || last?.id !== connection) return [];
+    // A connection that was killed before it was known whose it is: the process that was there before it is gone as well.
+    if (last.session !== session.id && !(unseen && last.session === "")) return [];
+    if (unseen) return [endUnseen(session.id, "process ended while nobody was recording", at)];
     const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
-    return book.publish([book.own(session.id, own.sessionEnded(reason), at)]);
+    return [book.own(session.id, own.sessionEnded(reason), at)];
   }
 
-  return { redact: () => history.session?.redact ?? redactOfNew, find, begin, rejoin, processEnded };
+  return { redact: () => history.session?.redact ?? redactOfNew, find, begin, rejoin, end };
 }
