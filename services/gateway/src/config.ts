@@ -1,6 +1,6 @@
+import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { z } from "zod";
-import type { LogLinkSettings } from "./log-link.ts";
 import { splitAddress } from "./transports/address.ts";
 
 /** An extra listener bound to one source, for clients that can't say which one they mean. */
@@ -15,7 +15,7 @@ export type Endpoint = {
 export type GatewayConfig = {
   readonly grpc: { readonly host: string; readonly port: number };
   readonly http: { readonly host: string; readonly port: number };
-  readonly nats: LogLinkSettings;
+  readonly nats: NatsSettings;
   /** Addresses of the services behind, and the key that they share. */
   readonly query: string;
   readonly ingest: string;
@@ -51,12 +51,7 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
   const config: GatewayConfig = {
     grpc: { host: read.string("gateway.grpc.host", "127.0.0.1"), port: read.port("gateway.grpc.port", 7051) },
     http: { host: read.string("gateway.http.host", "127.0.0.1"), port: read.port("gateway.http.port", 7052) },
-    nats: {
-      url: read.string("nats.url", "nats://127.0.0.1:7042"),
-      user: read.string("nats.user", undefined),
-      password: read.string("nats.password", undefined),
-      syncAlways: read.boolean("nats.syncAlways", false),
-    },
+    nats: natsSettings(read),
     query: read.string("query.address", "127.0.0.1:7053"),
     ingest: read.string("ingest.address", "127.0.0.1:7054"),
     servicesKey: read.string("services.key", ""),

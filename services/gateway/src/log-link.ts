@@ -24,16 +24,11 @@ export type NatsLine = {
   readonly broken: AbortSignal;
 };
 
-export type LogLinkSettings = NatsSettings & {
-  /** The server is known to sync every message to disk. */
-  readonly syncAlways: boolean;
-};
-
 /** A subject that no event has. */
 const nothing = "tapedeck.v1.-.-.-.-.-.-";
 
 /** Connects in the background, again and again until the log is there, and watches that it stays the same one. */
-export function linkLog(settings: LogLinkSettings, logger: Logger): LogLink {
+export function linkLog(settings: NatsSettings, logger: Logger): LogLink {
   const closing = new AbortController();
   const { signal } = closing;
   const opened = Promise.withResolvers<void>();
@@ -50,7 +45,7 @@ export function linkLog(settings: LogLinkSettings, logger: Logger): LogLink {
       try {
         nats = await dial(settings);
         const warn = (message: string, fields?: object) => logger.warn({ ...fields }, message);
-        return await openLog(nats, { syncKnown: settings.syncAlways, warn });
+        return await openLog(nats, { syncKnown: settings.syncAlways ?? false, warn });
       } catch (error) {
         await nats?.close();
         nats = undefined;

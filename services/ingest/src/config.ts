@@ -1,6 +1,6 @@
 import { userInfo } from "node:os";
 import { basename } from "node:path";
-import type { NatsSettings } from "@tapedeck/shared/service/nats";
+import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
@@ -78,11 +78,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     workspace: namePart(read.string("workspace", "default")),
     grpc: { host: read.string("ingest.grpc.host", "127.0.0.1"), port: read.port("ingest.grpc.port", 7054) },
     health: { host: read.string("ingest.health.host", "127.0.0.1"), port: read.port("ingest.health.port", 7061) },
-    nats: {
-      url: read.string("nats.url", "nats://127.0.0.1:7042"),
-      user: read.string("nats.user", undefined),
-      password: read.string("nats.password", undefined),
-    },
+    nats: natsSettings(read),
     servicesKey: read.string("services.key", ""),
     sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, []),
     retention: { textTtl: textTtl(read) },

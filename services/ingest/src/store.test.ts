@@ -1,6 +1,9 @@
 import { startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, inject, test } from "vitest";
+import { expect, inject, test, vi } from "vitest";
+import { readConfig } from "./config.ts";
 import { openStore } from "./store.ts";
 import { temporaryFolder, testLogger } from "./testing/ingest-desk.ts";
 
@@ -25,4 +28,16 @@ test("a log that knows nobody for a while is away, not gone", async () => {
   await until(async () => (await store.log.reader.bounds()).lastSeq === 0, { message: "the log to be there again" });
   expect(store.nats.isClosed()).toBe(false);
   await again.stop();
+});
+
+test.each([
+  ["known to sync", { TAPEDECK_NATS_SYNC_ALWAYS: "true" }, 0],
+  ["not known to sync", {}, 1],
+])("a nats-server that is %s", async (_, env, warnings) => {
+  await using nats = await startTestNats();
+  const settings = readConfig({ env: { ...env, TAPEDECK_NATS_URL: nats.url } }).nats;
+  const logger = silentLogger.child({});
+  const warn = vi.spyOn(logger, "warn");
+  await using _store = await openStore(settings, "I", logger, new AbortController().signal);
+  expect(warn.mock.calls.filter((call) => JSON.stringify(call).includes("sync_interval"))).toHaveLength(warnings);
 });

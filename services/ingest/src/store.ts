@@ -33,8 +33,9 @@ export async function openStore(
   return undefined;
 }
 
-async function connectStore({ url, user, password }: NatsSettings, ingest: string, logger: Logger): Promise<OpenStore> {
+async function connectStore(settings: NatsSettings, ingest: string, logger: Logger): Promise<OpenStore> {
   await using stack = new AsyncDisposableStack();
+  const { url, user, password, syncAlways = false } = settings;
   const nats = await connect({
     servers: url,
     name: "ingest",
@@ -50,7 +51,7 @@ async function connectStore({ url, user, password }: NatsSettings, ingest: strin
   });
   stack.defer(() => nats.close());
   const log = stack.use(
-    await openLog(nats, { syncKnown: true, warn: (message, fields) => logger.warn({ ...fields }, message) }),
+    await openLog(nats, { syncKnown: syncAlways, warn: (message, fields) => logger.warn({ ...fields }, message) }),
   );
   const leases = stack.use(await openLeases(nats, ingest));
   const maxPayload = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;

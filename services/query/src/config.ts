@@ -1,4 +1,4 @@
-import type { NatsSettings } from "@tapedeck/shared/service/nats";
+import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { defaultLimits } from "./batches.ts";
 
@@ -30,11 +30,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
   return {
     grpc: { host: read.string("query.grpc.host", "127.0.0.1"), port: read.port("query.grpc.port", 7053) },
     health: { host: read.string("query.health.host", "127.0.0.1"), port: read.port("query.health.port", 7062) },
-    nats: {
-      url: read.string("nats.url", "nats://127.0.0.1:7042"),
-      user: read.string("nats.user", undefined),
-      password: read.string("nats.password", undefined),
-    },
+    nats: natsSettings(read),
     databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck"),
     analystPassword: read.string("postgres.analystPassword", undefined),
     servicesKey: read.string("services.key", ""),

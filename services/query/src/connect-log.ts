@@ -5,8 +5,12 @@ import { connect, type NatsConnection } from "nats";
 
 export type ConnectedLog = Log & { readonly nats: NatsConnection };
 
-/** Opens the log on a connection of its own. Throws when the server is away: the caller has more to wait for than that. */
-export async function connectLog({ url, user, password }: NatsSettings, log: Logger): Promise<ConnectedLog> {
+/**
+ * Opens the log on a connection of its own. Throws when the server is away: the caller has more to wait for than that.
+ * What an opening warned of stands in `told`, so that it is said once however often the log is opened.
+ */
+export async function connectLog(settings: NatsSettings, log: Logger, told: Set<string>): Promise<ConnectedLog> {
+  const { url, user, password, syncAlways = false } = settings;
   const nats = await connect({
     servers: url,
     name: "query",
@@ -19,10 +23,15 @@ export async function connectLog({ url, user, password }: NatsSettings, log: Log
     timeout: 5_000,
   });
   try {
+    let isOpen = false;
     const opened = await openLog(nats, {
-      syncKnown: true,
-      warn: (message, fields) => log.warn({ ...fields }, message),
+      syncKnown: syncAlways,
+      warn(message, fields) {
+        if (isOpen || !told.has(message)) log.warn({ ...fields }, message);
+        told.add(message);
+      },
     });
+    isOpen = true;
     return {
       ...opened,
       nats,

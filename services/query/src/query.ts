@@ -77,13 +77,14 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     }),
   );
 
+  const told = new Set<string>();
   const began = Promise.withResolvers<void>();
   const projecting = keepProjecting({
     database: writes,
     databaseUrl: config.databaseUrl,
     analystPassword: config.analystPassword,
     openLog: async () => {
-      const opened = await connectLog(config.nats, logger);
+      const opened = await connectLog(config.nats, logger, told);
       drift.listen(opened.nats);
       return opened;
     },

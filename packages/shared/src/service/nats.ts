@@ -1,11 +1,24 @@
 import { connect, type NatsConnection } from "nats";
 import type { Logger } from "./logger.ts";
+import type { SettingsReader } from "./settings.ts";
 
 export type NatsSettings = {
   readonly url: string;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
+  /** The server is known to sync every message to disk; it can't be asked. */
+  readonly syncAlways?: boolean | undefined;
 };
+
+/** The same for every service. */
+export function natsSettings(read: SettingsReader): NatsSettings {
+  return {
+    url: read.string("nats.url", "nats://127.0.0.1:7042"),
+    user: read.string("nats.user", undefined),
+    password: read.string("nats.password", undefined),
+    syncAlways: read.boolean("nats.syncAlways", false),
+  };
+}
 
 /** A connection that comes back by itself for ever; at start it waits until the server is there. */
 export async function connectNats(
