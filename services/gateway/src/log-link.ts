@@ -2,9 +2,9 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type Log, LogUnusableError, openLog } from "@tapedeck/shared/log/jetstream";
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import type { NatsSettings } from "@tapedeck/shared/service/nats";
+import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
-import { connect, type NatsConnection } from "nats";
+import type { NatsConnection } from "nats";
 
 /** The log as this process has it: away until it was reached for the first time; it may be replaced under it. */
 export type LogLink = AsyncDisposable & {
@@ -43,7 +43,7 @@ export function linkLog(settings: NatsSettings, logger: Logger): LogLink {
     const retry = backoff(100, 2_000);
     for (let told = false; !signal.aborted; ) {
       try {
-        nats = await dial(settings);
+        nats = await connectNats("gateway", settings, logger);
         const warn = (message: string, fields?: object) => logger.warn({ ...fields }, message);
         return await openLog(nats, { syncKnown: settings.syncAlways ?? false, warn });
       } catch (error) {
@@ -62,7 +62,6 @@ export function linkLog(settings: NatsSettings, logger: Logger): LogLink {
     for await (const { type } of connection.status()) {
       if (type === "disconnect") broken.abort();
       if (type === "reconnect") broken = new AbortController();
-      if (type === "disconnect" || type === "reconnect") logger.warn({ url: settings.url, status: type }, "nats");
     }
   }
 
@@ -101,20 +100,6 @@ export function linkLog(settings: NatsSettings, logger: Logger): LogLink {
       await nats?.close();
     },
   };
-}
-
-function dial({ url, user, password }: NatsSettings): Promise<NatsConnection> {
-  return connect({
-    servers: url,
-    name: "gateway",
-    ...(user !== undefined && { user }),
-    ...(password !== undefined && { pass: password }),
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 250,
-    reconnectJitter: 250,
-    pingInterval: 10_000,
-    timeout: 5_000,
-  });
 }
 
 function isFinal(error: unknown): boolean {

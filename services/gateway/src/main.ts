@@ -6,12 +6,4 @@ import { startGateway } from "./gateway.ts";
 
 const log = createLogger("gateway");
 
-await runService(log, async () => {
-  const gateway = await startGateway(readConfig(settingsSources(process.env)), log);
-  gateway.failed.catch((error: unknown) => {
-    log.fatal(error instanceof Error ? error.message : String(error));
-    process.exitCode = 1;
-    process.kill(process.pid, "SIGTERM");
-  });
-  return gateway;
-});
+await runService(log, () => startGateway(readConfig(settingsSources(process.env)), log));

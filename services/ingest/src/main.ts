@@ -9,12 +9,4 @@ const log = createLogger("ingest");
 // Its death can hang the Skaffold that it reads, so a mistake of ours in one corner must not end all of it.
 process.on("unhandledRejection", (err) => log.error({ err }, "a failure that nobody handled"));
 
-await runService(log, async () => {
-  const ingest = await startIngest(readConfig(settingsSources(process.env)), log);
-  ingest.failed.catch((error: unknown) => {
-    log.fatal(error instanceof Error ? error.message : String(error));
-    process.exitCode = 1;
-    process.kill(process.pid, "SIGTERM");
-  });
-  return ingest;
-});
+await runService(log, () => startIngest(readConfig(settingsSources(process.env)), log));

@@ -1,8 +1,7 @@
 import { LogUnusableError, openLog } from "@tapedeck/shared/log/jetstream";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import type { NatsSettings } from "@tapedeck/shared/service/nats";
+import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
-import { connect } from "nats";
 import { openLeases } from "./record/lease.ts";
 import { largestFrameBytes } from "./record/original.ts";
 import type { Store } from "./record/recorder.ts";
@@ -35,23 +34,13 @@ export async function openStore(
 
 async function connectStore(settings: NatsSettings, ingest: string, logger: Logger): Promise<OpenStore> {
   await using stack = new AsyncDisposableStack();
-  const { url, user, password, syncAlways = false } = settings;
-  const nats = await connect({
-    servers: url,
-    name: "ingest",
-    ...(user !== undefined && { user }),
-    ...(password !== undefined && { pass: password }),
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 250,
-    reconnectJitter: 250,
-    // Else the connection is closed for good when the server has refused it twice.
-    ignoreAuthErrorAbort: true,
-    pingInterval: 10_000,
-    timeout: 5_000,
-  });
+  const nats = await connectNats("ingest", settings, logger);
   stack.defer(() => nats.close());
   const log = stack.use(
-    await openLog(nats, { syncKnown: syncAlways, warn: (message, fields) => logger.warn({ ...fields }, message) }),
+    await openLog(nats, {
+      syncKnown: settings.syncAlways ?? false,
+      warn: (message, fields) => logger.warn({ ...fields }, message),
+    }),
   );
   const leases = stack.use(await openLeases(nats, ingest));
   const maxPayload = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;

@@ -1,7 +1,7 @@
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import type { NatsSettings } from "@tapedeck/shared/service/nats";
-import { connect, type NatsConnection } from "nats";
+import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
+import type { NatsConnection } from "nats";
 
 export type ConnectedLog = Log & { readonly nats: NatsConnection };
 
@@ -10,22 +10,11 @@ export type ConnectedLog = Log & { readonly nats: NatsConnection };
  * What an opening warned of stands in `told`, so that it is said once however often the log is opened.
  */
 export async function connectLog(settings: NatsSettings, log: Logger, told: Set<string>): Promise<ConnectedLog> {
-  const { url, user, password, syncAlways = false } = settings;
-  const nats = await connect({
-    servers: url,
-    name: "query",
-    ...(user !== undefined && { user }),
-    ...(password !== undefined && { pass: password }),
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 250,
-    reconnectJitter: 250,
-    pingInterval: 10_000,
-    timeout: 5_000,
-  });
+  const nats = await connectNats("query", settings, log);
   try {
     let isOpen = false;
     const opened = await openLog(nats, {
-      syncKnown: syncAlways,
+      syncKnown: settings.syncAlways ?? false,
       warn(message, fields) {
         if (isOpen || !told.has(message)) log.warn({ ...fields }, message);
         told.add(message);

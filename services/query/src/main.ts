@@ -6,12 +6,4 @@ import { startQuery } from "./query.ts";
 
 const log = createLogger("query");
 
-await runService(log, async () => {
-  const query = await startQuery(readConfig(settingsSources(process.env)), log);
-  query.failed.catch((error: unknown) => {
-    log.fatal(error instanceof Error ? error.message : String(error));
-    process.exitCode = 1;
-    process.kill(process.pid, "SIGTERM");
-  });
-  return query;
-});
+await runService(log, () => startQuery(readConfig(settingsSources(process.env)), log));

@@ -34,9 +34,9 @@ function run(start: string) {
   return { child, ended, told: once(child, "message").then(([message]) => message) };
 }
 
-const living = (dispose: string) => `
+const living = (dispose: string, more = "") => `
   const timer = setInterval(() => {}, 1000);
-  return { addresses: { http: "127.0.0.1:1" }, [Symbol.asyncDispose]: async () => { ${dispose} clearInterval(timer); } };`;
+  return { addresses: { http: "127.0.0.1:1" }, ${more} [Symbol.asyncDispose]: async () => { ${dispose} clearInterval(timer); } };`;
 
 test.each([
   ["SIGTERM", (child: ChildProcess) => child.kill("SIGTERM")],
@@ -70,4 +70,23 @@ test("a service that can't start says why and ends with 1", async () => {
   const { code, lines } = await ended;
   expect(code).toBe(1);
   expect(lines[0]).toMatchObject({ level: 60, msg: 'a setting is wrong:\n  TAPEDECK_X: "y" is not a port' });
+});
+
+test("a service that can't go on says why, stops as it should and ends with 1", async () => {
+  const failed = 'failed: once(process, "message").then(() => { throw new Error("the log was replaced"); }),';
+  const { child, ended, told } = run(`
+    const { once } = await import("node:events");
+    ${living('process.send("stopped");', failed)}`);
+  const all: unknown[] = [];
+  child.on("message", (message) => all.push(message));
+  await told;
+  child.send("fail");
+  const { code, lines } = await ended;
+  expect(code).toBe(1);
+  expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
+    [30, "ready"],
+    [60, "the log was replaced"],
+    [30, "stopping"],
+  ]);
+  expect(all.slice(1)).toEqual([{ type: "failed", message: "the log was replaced" }, "stopped"]);
 });

@@ -3,14 +3,17 @@ import { surviveDiscardedSockets } from "./discarded-sockets.ts";
 import type { Logger } from "./logger.ts";
 import { SettingsError } from "./settings.ts";
 
+export type Service = AsyncDisposable & {
+  readonly addresses?: Readonly<Record<string, string>>;
+  /** Rejects when it can't go on and won't mend by itself; the message is one sentence for people. */
+  readonly failed?: Promise<never>;
+};
+
 /**
- * The life of a service's process: start, wait for SIGINT or SIGTERM, stop, exit code. A second signal ends it at once.
- * With an IPC channel it tells its parent when it is ready or why it failed, and stops when the parent is gone.
+ * The life of a service's process: start, wait for SIGINT, SIGTERM or its failure, stop, exit code. A second signal ends
+ * it at once. With an IPC channel it tells its parent when it is ready or why it failed, and stops when the parent is gone.
  */
-export async function runService(
-  log: Logger,
-  start: () => Promise<AsyncDisposable & { readonly addresses?: Readonly<Record<string, string>> }>,
-): Promise<void> {
+export async function runService(log: Logger, start: () => Promise<Service>): Promise<void> {
   surviveDiscardedSockets(
     (err) => log.warn({ err }, "a socket failed that nobody uses any more"),
     (err) => {
@@ -26,17 +29,25 @@ export async function runService(
     });
   }
   process.on("disconnect", () => shutdown.abort());
+  const fail = (error: unknown) => {
+    const message = error instanceof Error ? error.message : String(error);
+    if (error instanceof SettingsError) log.fatal(message);
+    else log.fatal({ err: error }, message);
+    if (process.connected) process.send?.({ type: "failed", message });
+    process.exitCode = 1;
+  };
   try {
     await using service = await start();
+    service.failed?.catch((error: unknown) => {
+      fail(error);
+      shutdown.abort();
+    });
     log.info({ ...service.addresses }, "ready");
     process.send?.({ type: "ready", addresses: service.addresses ?? {} });
     if (!shutdown.signal.aborted) await once(shutdown.signal, "abort");
     log.info("stopping");
   } catch (error) {
-    if (error instanceof SettingsError) log.fatal(error.message);
-    else log.fatal({ err: error }, error instanceof Error ? error.message : "failed");
-    process.send?.({ type: "failed", message: error instanceof Error ? error.message : String(error) });
-    process.exitCode = 1;
+    fail(error);
   } finally {
     if (process.connected) process.disconnect();
   }

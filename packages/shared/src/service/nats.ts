@@ -20,12 +20,12 @@ export function natsSettings(read: SettingsReader): NatsSettings {
   };
 }
 
-/** A connection that comes back by itself for ever; at start it waits until the server is there. */
-export async function connectNats(
-  name: string,
-  { url, user, password }: NatsSettings,
-  log: Logger,
-): Promise<NatsConnection> {
+/**
+ * Rejects when the server is away or refuses us, so that the caller can say so before it tries again. Once there, the
+ * connection comes back by itself for ever, from refusals too.
+ */
+export async function connectNats(name: string, settings: NatsSettings, log: Logger): Promise<NatsConnection> {
+  const { url, user, password } = settings;
   const nats = await connect({
     servers: url,
     name,
@@ -34,12 +34,14 @@ export async function connectNats(
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
     reconnectJitter: 250,
-    waitOnFirstConnect: true,
+    // Else the connection is closed for good when the server has refused it twice.
+    ignoreAuthErrorAbort: true,
     pingInterval: 10_000,
+    timeout: 5_000,
   });
   const watch = async () => {
-    for await (const status of nats.status()) {
-      if (status.type === "disconnect" || status.type === "reconnect") log.warn({ url, status: status.type }, "nats");
+    for await (const { type } of nats.status()) {
+      if (type === "disconnect" || type === "reconnect") log.warn({ url, status: type }, "nats");
     }
   };
   watch().catch((error: unknown) => log.error({ err: error }, "nats status"));
