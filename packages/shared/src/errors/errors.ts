@@ -6,6 +6,7 @@ const table = {
   unknown_source: { grpc: 5, http: 404 },
   unknown_session: { grpc: 5, http: 404 },
   before_first: { grpc: 5, http: 404 },
+  not_found: { grpc: 5, http: 404 },
   source_taken: { grpc: 6, http: 409 },
   ambiguous_source: { grpc: 9, http: 409 },
   invalid_argument: { grpc: 3, http: 400 },

@@ -1,5 +1,6 @@
 import type { AddressInfo } from "node:net";
 import fastifyWebsocket from "@fastify/websocket";
+import { type ErrorCode, httpStatusOf } from "@tapedeck/shared/errors/errors";
 import { listenError } from "@tapedeck/shared/service/health";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { CallWatch, Door } from "../../metrics.ts";
@@ -66,27 +67,27 @@ export async function httpServer({ allowed, watch }: HttpServerOptions): Promise
   });
   app.setNotFoundHandler((request, reply) => {
     if (!isOurs(pathOf(request))) return sendSkaffold(reply, notFound.status, notFound.body);
-    return sendOurs(reply, 404, "not_found", `there is nothing at ${request.method} ${pathOf(request)}`);
+    return sendOurs(reply, "not_found", `there is nothing at ${request.method} ${pathOf(request)}`);
   });
   app.setErrorHandler((error: { statusCode?: number; code?: string; message: string }, request, reply) => {
     const ours = isOurs(pathOf(request));
     if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") {
       const size = request.headers["content-length"] ?? "more";
       const message = `grpc: received message larger than max (${size} vs. ${limits.bodyBytes})`;
-      if (ours) return sendOurs(reply, 429, "limit_exceeded", message);
+      if (ours) return sendOurs(reply, "limit_exceeded", message);
       return sendSkaffold(reply, 429, skaffoldError(8, message).body);
     }
     const status = error.statusCode ?? 500;
     if (status >= 500) watch(ours ? "api" : "skaffold http").failed(error);
     const message = status < 500 ? error.message : "internal error";
-    if (ours) return sendOurs(reply, status, status < 500 ? "invalid_argument" : "internal", message);
+    if (ours) return sendOurs(reply, status < 500 ? "invalid_argument" : "internal", message, status);
     return sendSkaffold(reply, status, skaffoldError(status < 500 ? 3 : 13, message).body);
   });
   return app;
 }
 
 async function refuse(request: FastifyRequest, reply: FastifyReply, message: string): Promise<void> {
-  if (isOurs(pathOf(request))) await sendOurs(reply, 403, "forbidden", message);
+  if (isOurs(pathOf(request))) await sendOurs(reply, "forbidden", message);
   else await sendSkaffold(reply, 403, skaffoldError(7, message).body);
 }
 
@@ -114,6 +115,6 @@ function isOurs(path: string): boolean {
   return path === "/api" || path.startsWith("/api/");
 }
 
-function sendOurs(reply: FastifyReply, status: number, code: string, message: string): FastifyReply {
+function sendOurs(reply: FastifyReply, code: ErrorCode, message: string, status = httpStatusOf(code)): FastifyReply {
   return reply.code(status).send({ error: { code, message } });
 }
