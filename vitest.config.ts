@@ -7,6 +7,7 @@ export default defineConfig(({ mode }) => {
     test: {
       include: ["**/*.test.ts"],
       exclude: ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**", ...(long ? [] : ["**/*.long.test.ts"])],
+      setupFiles: ["packages/shared/src/testing/property-tests.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
       // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
       testTimeout: long ? 600_000 : 60_000,
