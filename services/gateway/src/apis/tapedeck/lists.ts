@@ -43,8 +43,10 @@ export const listParameters = {
 /** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
 const operationKinds = ["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"];
 
+type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "buildStats">;
+
 /** Lists of what query knows, as JSON. Everything throws TapedeckError. */
-export function listsApi(query: QueryClient): Lists {
+export function listsApi(query: Lister): Lists {
   return {
     async sources(workspace, parameters) {
       const { items, next_page, position } = await query.listSources(listRequest(workspace, parameters));
@@ -207,9 +209,9 @@ function buildStatsJson(stats: BuildStats) {
     count: String(stats.count),
     failed: String(stats.failed),
     failureRate: stats.failure_rate,
-    p50Ms: stats.p50_ms ?? null,
-    p90Ms: stats.p90_ms ?? null,
-    p99Ms: stats.p99_ms ?? null,
+    p50Ms: wholeJson(stats.p50_ms),
+    p90Ms: wholeJson(stats.p90_ms),
+    p99Ms: wholeJson(stats.p99_ms),
     cached: String(stats.cached),
     canceled: String(stats.canceled),
     unknown: String(stats.unknown),
@@ -219,6 +221,11 @@ function buildStatsJson(stats: BuildStats) {
 /** What there is not yet (an end, an outcome) is null, and never an empty text. */
 function textJson(text: string): string | null {
   return text === "" ? null : text;
+}
+
+/** A percentile may lie between two builds. */
+function wholeJson(ms: number | undefined): number | null {
+  return ms === undefined ? null : Math.round(ms);
 }
 
 function timeJson(time: Timestamp | undefined): string | null {

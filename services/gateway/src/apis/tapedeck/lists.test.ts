@@ -1,0 +1,13 @@
+import { expect, it } from "vitest";
+import { listsApi } from "./lists.ts";
+
+it("percentiles are whole milliseconds, or null where nothing was built", async () => {
+  const stats = { group: {}, count: 2n, failed: 0n, failure_rate: 0, cached: 0n, canceled: 0n, unknown: 0n };
+  const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
+  const lists = listsApi({
+    ...{ listSources: nothing, listSessions: nothing, listOperations: nothing },
+    buildStats: async () => ({ items: [{ ...stats, p50_ms: 1_234.5678, p90_ms: 0.4 }], position: "e-1" }),
+  });
+  const { items } = await lists.buildStats("acme", {});
+  expect(items).toMatchObject([{ p50Ms: 1_235, p90Ms: 0, p99Ms: null }]);
+});
