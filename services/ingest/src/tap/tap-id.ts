@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ulid } from "ulid";
 
@@ -13,10 +13,9 @@ type IdFile = { readonly tap: string; readonly pid: number };
 export function takeTapId(folder: string, source: string): TapId {
   const path = join(folder, `${source.replaceAll("/", ".")}.tap.json`);
   const tap = inherit(path) ?? ulid();
-  const mine: IdFile = { tap, pid: process.pid };
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(path, `${JSON.stringify(mine)}\n`, { mode: 0o600, flag: "wx" });
+    write(path, { tap, pid: process.pid });
   } catch {
     // Another living tap has it, or it can't be written: then the next start waits until the lease has run out.
   }
@@ -32,16 +31,35 @@ export function takeTapId(folder: string, source: string): TapId {
 /** Of several that start at once, one gets it. */
 function inherit(path: string): string | undefined {
   const before = read(path);
-  if (before === undefined || isAlive(before.pid)) return undefined;
-  const mine = `${path}.${process.pid}.${ulid()}`;
+  if (before !== undefined && isAlive(before.pid)) return undefined;
+  const taken = aside(path);
   try {
-    renameSync(path, mine);
-    const { tap } = read(mine) ?? {};
-    rmSync(mine);
-    return tap;
+    renameSync(path, taken);
+    const found = read(taken);
+    // Another one has come first, and this is its own.
+    const isAnothers = found !== undefined && isAlive(found.pid);
+    if (isAnothers) linkSync(taken, path);
+    rmSync(taken);
+    return isAnothers ? undefined : found?.tap;
   } catch {
     return undefined;
   }
+}
+
+/** All of it at once. Throws if there is one. */
+function write(path: string, file: IdFile): void {
+  const whole = aside(path);
+  writeFileSync(whole, `${JSON.stringify(file)}\n`, { mode: 0o600 });
+  try {
+    linkSync(whole, path);
+  } finally {
+    rmSync(whole);
+  }
+}
+
+/** A path of our own beside it. */
+function aside(path: string): string {
+  return `${path}.${process.pid}.${ulid()}`;
 }
 
 function read(path: string): IdFile | undefined {

@@ -1,0 +1,31 @@
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../testing/ingest-desk.ts";
+import { takeTapId } from "./tap-id.ts";
+
+const source = "default/alice/shop/skaffold";
+const fileOf = (folder: string) => join(folder, "default.alice.shop.skaffold.tap.json");
+const gone = () => spawnSync("true").pid;
+
+test("the id of a process that is gone is gone on with, a living one's is not", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: gone() }));
+  using first = takeTapId(tidy.folder, source);
+  expect(first.tap).toBe("before");
+  using second = takeTapId(tidy.folder, source);
+  expect(second.tap).not.toBe("before");
+  expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: "before", pid: process.pid });
+});
+
+test("an id is there as a whole or not at all, and half of one is in nobody's way", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(fileOf(tidy.folder), '{"tap":"bef');
+  {
+    using id = takeTapId(tidy.folder, source);
+    expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: id.tap, pid: process.pid });
+    expect(readdirSync(tidy.folder)).toHaveLength(1);
+  }
+  expect(readdirSync(tidy.folder)).toEqual([]);
+});
