@@ -10,6 +10,7 @@ import type { Link } from "./tap/link.ts";
 import { pushItems } from "./tap/push.ts";
 import { openSpill, type SpillState } from "./tap/spill.ts";
 import { takeTapId } from "./tap/tap-id.ts";
+import { fileMemory } from "./tap/tap-memory.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
 
 export type LocalSourceOptions = {
@@ -108,6 +109,7 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
       emit: (item) => void spill.append(item),
       signal: stop.signal,
       skipChannels: config.logs === "off" ? ["logs"] : [],
+      memory: fileMemory(dir, source, (err) => logger.warn({ source, err }, "what the tap knows can't be kept")),
     });
     const pushing = new AbortController();
     const push = pushItems({ link, spill, control: tap.control, signal: pushing.signal, log: logger });

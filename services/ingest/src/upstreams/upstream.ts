@@ -24,6 +24,34 @@ export type TapOptions = {
   readonly skipChannels?: readonly string[];
   /** Of this upstream alone, by name (rkt: "interval" and "timeout", in ms). */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Absent where the tap lives as long as what it taps (`tapedeck run`). */
+  readonly memory?: TapMemory;
+};
+
+/** Keeps what a tap has to know again when it was killed and starts while its upstream's process may live on. */
+export type TapMemory = {
+  /** What was saved last, by this tap or one before it; undefined when there is nothing. */
+  readonly load: () => Remembered | undefined;
+  /** Keeps this instead, before it returns. Never throws. */
+  readonly save: (remembered: Remembered) => void;
+};
+
+export type Remembered = {
+  /** "127.0.0.1:50051": all of it is about whoever listened there. */
+  readonly address: string;
+  /** The last one that was made, open or not. */
+  readonly connection: string;
+  readonly broken?: BrokenChannels | undefined;
+};
+
+/** Channels that the process at the other end must not be asked for again. */
+export type BrokenChannels = {
+  readonly channels: readonly string[];
+  /**
+   * How to know that process by another of its channels, which repeats all since it began: this one had said something
+   * of that moment (its own time, in ms since 1970). Absent: it can't be known again.
+   */
+  readonly heard?: { readonly channel: string; readonly at: number } | undefined;
 };
 
 export type UpstreamTap = {

@@ -11,13 +11,19 @@ import {
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { BrokenChannels } from "../upstream.ts";
 import { describing } from "./describing.ts";
-import { type Api, type Channel, services, streamMethods, unaryMethods } from "./methods.ts";
+import { type Api, apis, type Channel, services, streamMethods, unaryMethods } from "./methods.ts";
+import { otherProcess } from "./other-process.ts";
 
 export type ConnectionOptions = {
   readonly host: string;
   readonly port: number;
   readonly channels: readonly Channel[];
+  /** Known of the process that was there before, which may be this one. */
+  readonly broken: BrokenChannels | undefined;
+  /** Told what must be known instead, before anything else is done. */
+  readonly onBroken: (broken: BrokenChannels | undefined) => void;
   readonly emit: (what: NonNullable<Item["what"]>) => void;
 };
 
@@ -26,8 +32,6 @@ export type Connection = {
   readonly over: Promise<string>;
   /** Some message came. */
   readonly spoke: () => boolean;
-  /** Channels that this process must not be asked for again. */
-  readonly broken: ReadonlySet<Channel>;
   readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
   /** Goes away in an idle moment. */
   readonly leave: () => Promise<void>;
@@ -59,26 +63,39 @@ const leaveMs = 5_000;
 /** In the replay leaving would hang Skaffold for good, so that lasts longer before we go anyway. */
 const leaveReplayMs = 30_000;
 
-/** Opens the streams of one process, all on one connection. Undefined if nothing there speaks gRPC. */
+/**
+ * Opens the streams of one process, all on one connection; what broke only when it turns out to be another process.
+ * Undefined if nothing there speaks gRPC.
+ */
 export async function openConnection(options: ConnectionOptions): Promise<Connection | undefined> {
-  const { host, port, channels, emit } = options;
+  const { host, port, channels, broken: before, onBroken, emit } = options;
   const client = new Client(`${host}:${port}`, credentials.createInsecure(), clientOptions);
   if (!(await isReady(client))) {
     client.close();
     return undefined;
   }
-  const dialledAt = Date.now();
-  emit({ $case: "dialled", value: { address: `${host}:${port}`, channels: [...channels] } });
+  const broken = new Set(before?.channels);
+  const sound = channels.filter((channel) => !broken.has(channel));
+  emit({ $case: "dialled", value: { address: `${host}:${port}`, channels: sound } });
 
   const over = Promise.withResolvers<string>();
   const live = new Map<Channel, ClientReadableStream<Buffer>>();
-  const broken = new Set<Channel>();
   const last = new Map<Channel, { readonly bytes: Buffer; readonly at: number }>();
-  let heardAt = performance.now();
+  let askedAt = 0;
+  let heardAt = 0;
   let isLeaving = false;
   const states = describing((api) => describe(client, api, emit));
+  const witness = sound.find((channel) => channel === before?.heard?.channel);
+  const other = otherProcess(before?.heard?.at ?? Number.POSITIVE_INFINITY, openDoubtful);
 
-  for (const channel of channels) {
+  for (const channel of sound) open(channel);
+  states.ask();
+  // All are broken: stay until the process goes, as below.
+  if (live.size === 0) void lost(client).then(() => finish("the connection was lost"));
+
+  function open(channel: Channel): void {
+    askedAt = Date.now();
+    heardAt = performance.now();
     const method = streamMethods[channel];
     // Until 0.41 v1 Events took a stream too: one message and a half-close serve both.
     const stream = client.makeServerStreamRequest(
@@ -92,13 +109,25 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       heardAt = performance.now();
       last.set(channel, { bytes, at: heardAt });
       emit({ $case: "frame", value: { channel, bytes, more: false } });
+      if (channel === witness) other.said(momentOf(channel, bytes));
       if (channel === "v1") states.see(bytes);
     });
     void ended(channel, stream);
   }
-  states.ask();
-  // All are broken: stay until the process goes, as below.
-  if (live.size === 0) void lost(client).then(() => finish("the connection was lost"));
+
+  /** What broke before did so on another process. */
+  function openDoubtful(): void {
+    for (const channel of before?.channels ?? []) broken.delete(channel);
+    tellBroken();
+    for (const channel of channels) if (!sound.includes(channel)) open(channel);
+  }
+
+  function tellBroken(): void {
+    const said = apis
+      .filter((api) => !broken.has(api))
+      .map((channel) => ({ channel, at: momentOf(channel, last.get(channel)?.bytes) }));
+    onBroken(broken.size === 0 ? undefined : { channels: [...broken], heard: said.find(({ at }) => at > 0) });
+  }
 
   /**
    * A stream that ends while the connection lives is never opened again on this process: that would replay the whole
@@ -108,11 +137,15 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     const { code, details } = await statusOf(stream);
     await setImmediate();
     live.delete(channel);
+    if (channel === witness) other.stop();
     if (isLeaving) return;
     const isAlive = client.getChannel().getConnectivityState(false) === connectivityState.READY;
     if (isAlive || isRefusal(code, details)) {
       // To ask for what it does not have does no harm, and on this port there may be another process by then.
-      if (code !== status.UNIMPLEMENTED) broken.add(channel);
+      if (code !== status.UNIMPLEMENTED) {
+        broken.add(channel);
+        tellBroken();
+      }
       emit({ $case: "channel_ended", value: { channel, code, message: details, final: true } });
     }
     if (live.size > 0) return;
@@ -123,13 +156,14 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   function finish(reason: string): void {
     states.stop();
+    other.stop();
     client.close();
     over.resolve(reason);
   }
 
   function isInReplay(): boolean {
     const busy = [...last].filter(([channel, { at }]) => live.has(channel) && performance.now() - at < idleMs);
-    return busy.some(([channel, { bytes }]) => momentOf(channel, bytes) < dialledAt);
+    return busy.some(([channel, { bytes }]) => momentOf(channel, bytes) < askedAt);
   }
 
   /** Idle streams have no replay under way; and what was said after the dial is not replayed (or was mixed into it). */
@@ -146,9 +180,9 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   return {
     over: over.promise,
     spoke: () => last.size > 0,
-    broken,
     control: (request) => control(client, request),
     leave: async () => {
+      other.stop();
       await idle();
       isLeaving = true;
       for (const stream of live.values()) stream.cancel();
@@ -184,7 +218,8 @@ function lost(client: Client): Promise<void> {
 }
 
 /** Ms since 1970; 0 for what can't be read. */
-function momentOf(channel: Channel, bytes: Buffer): number {
+function momentOf(channel: Channel, bytes: Buffer | undefined): number {
+  if (bytes === undefined) return 0;
   try {
     const { timestamp } = channel === "v1" ? LogEntry.decode(bytes) : Event.decode(bytes);
     return timestamp === undefined ? 0 : Number(timestamp.seconds) * 1_000 + timestamp.nanos / 1_000_000;

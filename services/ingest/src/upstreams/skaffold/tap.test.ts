@@ -5,38 +5,17 @@ import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { lossyProxy } from "../../record/lossy-proxy.ts";
-import type { TapItem } from "../upstream.ts";
+import { listen } from "../../testing/listen.ts";
 import { startFakeSkaffold } from "./fake.ts";
 import { type Channel, channels, services } from "./methods.ts";
 import { parseAddress } from "./port-probe.ts";
 import { loadRecording, type Recording, recordingFolders } from "./recording.ts";
-import { tap } from "./tap.ts";
 
 const fixtures = new URL("../../../../../test/fixtures/skaffold", import.meta.url).pathname;
 const load = (name: string) => loadRecording(`${fixtures}/${name}`);
 const long = "01-dev-success-3-artifacts-5-iterations";
 const until = (check: () => void) => vi.waitFor(check, { timeout: 4_000, interval: 5 });
 const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
-
-type What = NonNullable<TapItem["what"]>;
-type Told<C extends What["$case"]> = Extract<What, { $case: C }>["value"];
-
-function listen(address: string, skipChannels: readonly Channel[] = []) {
-  const items: TapItem[] = [];
-  const stop = new AbortController();
-  const running = tap.run({ address, signal: stop.signal, skipChannels, emit: (item) => items.push(item) });
-  const all = <C extends What["$case"]>(name: C) =>
-    items.flatMap(({ what }): Told<C>[] => (what?.$case === name ? [what.value as Told<C>] : []));
-  return {
-    ...{ items, all, control: running.control, done: running.done },
-    frames: (channel: Channel) => all("frame").flatMap((frame) => (frame.channel === channel ? [frame.bytes] : [])),
-    leave: () => stop.abort(),
-    [Symbol.asyncDispose]: async () => {
-      stop.abort();
-      await running.done;
-    },
-  };
-}
 
 /** With console output that makes a replay take a while. */
 function talkative(recording: Recording, lines: number): Recording {

@@ -1,50 +1,80 @@
 import { status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ulid } from "ulid";
-import type { RunningTap, TapOptions, UpstreamTap } from "../upstream.ts";
+import type { BrokenChannels, Remembered, RunningTap, TapOptions, UpstreamTap } from "../upstream.ts";
 import { type Connection, openConnection } from "./connection.ts";
-import { type Channel, channels } from "./methods.ts";
+import { channels } from "./methods.ts";
 import { parseAddress, portOpens, probePort, sleep } from "./port-probe.ts";
 import { wallClock } from "./wall-clock.ts";
 
 /** After a connection that said nothing: something else may listen there. Grows to the second one. */
 const strangerMs = { first: 500, longest: 30_000 };
 
-type Heard = { readonly spoke: boolean; readonly processEnded: boolean; readonly broken: ReadonlySet<Channel> };
+type Heard = { readonly spoke: boolean; readonly processEnded: boolean };
 
 /**
  * Listens to one Skaffold process after the other on an address. It does no harm (see the notes of both .proto files):
- * one early connection per process, read at once and to the end, never reopened while the process lives.
+ * one early connection per process, read at once and to the end, never reopened while the process lives. What broke is
+ * remembered as long as the process may live, also by the next tap: to ask for it again may hang Skaffold.
  */
 export const tap: UpstreamTap = { run };
 
 function run(options: TapOptions): RunningTap {
-  const { emit, signal, skipChannels = [] } = options;
+  const { emit, signal, skipChannels = [], memory } = options;
   const address = parseAddress(options.address);
+  const place = `${address.host}:${address.port}`;
   const wanted = channels.filter((channel) => !skipChannels.includes(channel));
   const now = wallClock();
   let current: Connection | undefined;
+  let known = memory?.load();
+  if (known?.address !== place) known = undefined;
 
   async function listen(): Promise<void> {
-    let avoid: ReadonlySet<Channel> = new Set();
+    if (known !== undefined) await closePredecessor(known);
     for (let strangers = 0; !signal.aborted; ) {
       const wasClosed = await portOpens(address, signal);
       if (signal.aborted) return;
-      if (wasClosed) avoid = new Set();
-      const heard = await listenOnce(wanted.filter((channel) => !avoid.has(channel)));
-      // Kept through all connections to the process: to ask for a broken channel again may hang it.
-      avoid = heard.processEnded ? new Set() : avoid.union(heard.broken);
+      if (wasClosed) forgetBroken();
+      const heard = await listenOnce();
+      if (heard.processEnded) forgetBroken();
       strangers = heard.processEnded || heard.spoke ? 0 : strangers + 1;
       const pause = Math.min(strangerMs.first * 2 ** (strangers - 1), strangerMs.longest);
       if (strangers > 0) await sleep(pause, signal);
     }
   }
 
-  async function listenOnce(open: readonly Channel[]): Promise<Heard> {
+  /** The process that a tap before this one listened to has gone while nobody did. Told again with every start. */
+  async function closePredecessor({ connection }: Remembered): Promise<void> {
+    if ((await probePort(address)) !== "refused") return;
+    forgetBroken();
+    const value = { reason: "the process ended while nobody was listening", process_ended: true, unseen: true };
+    emit({ connection, at: now(), what: { $case: "closed", value } });
+  }
+
+  function remember(remembered: Remembered): void {
+    known = remembered;
+    memory?.save(remembered);
+  }
+
+  function rememberBroken(broken: BrokenChannels | undefined): void {
+    if (known !== undefined) remember({ ...known, broken });
+  }
+
+  function forgetBroken(): void {
+    if (known?.broken !== undefined) rememberBroken(undefined);
+  }
+
+  async function listenOnce(): Promise<Heard> {
     const id = ulid();
-    const tell = (what: NonNullable<Item["what"]>) => emit({ connection: id, at: now(), what });
-    const connection = await openConnection({ ...address, channels: open, emit: tell });
-    if (connection === undefined) return { spoke: false, processEnded: false, broken: new Set() };
+    const tell = (what: NonNullable<Item["what"]>) => {
+      if (what.$case === "dialled") remember({ address: place, connection: id, broken: known?.broken });
+      emit({ connection: id, at: now(), what });
+    };
+    const connection = await openConnection({
+      ...{ ...address, channels: wanted, emit: tell },
+      ...{ broken: known?.broken, onBroken: rememberBroken },
+    });
+    if (connection === undefined) return { spoke: false, processEnded: false };
     current = connection;
     const leave = () => void connection.leave();
     if (signal.aborted) leave();
@@ -54,7 +84,7 @@ function run(options: TapOptions): RunningTap {
     current = undefined;
     const processEnded = await isProcessGone();
     tell({ $case: "closed", value: { reason, process_ended: processEnded } });
-    return { spoke: connection.spoke(), processEnded, broken: connection.broken };
+    return { spoke: connection.spoke(), processEnded };
   }
 
   /** A dying process closes its port about when it cuts its connections, so a second look is worth it. */
