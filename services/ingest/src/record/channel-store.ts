@@ -99,11 +99,11 @@ type LastNumbersOptions = Pick<ReadBack, "reader" | "source" | "session" | "sign
 /** The last numbers of an earlier session's channels, read from the log; or higher ones where the last may have expired. */
 export async function lastNumbers(
   { reader, source, session, signal, expiresUntil }: LastNumbersOptions,
-  channels: readonly ChannelReading[],
+  channels: readonly string[],
 ): Promise<LastNumbers> {
   let ordinals: Record<string, number> = {};
   let frames: Record<string, number> = {};
-  for (const { name } of channels) {
+  for (const name of channels) {
     const subjects = [channelFilter(source, name)];
     const until = await reader.lastMatch(subjects);
     let lastSeq = session.afterSeq;

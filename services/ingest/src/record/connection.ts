@@ -70,20 +70,42 @@ export type Connection = {
   /** How many frames had been looked at when they did not tell the session. */
   undecidedFrames: number;
   readonly channels: Map<string, ConnectionChannel>;
+  /** Channels whose frames are looks. */
+  readonly looked: Map<string, Pick<ConnectionChannel, "partial">>;
   /** What else happened, to be recorded when the session is known. */
   pending: (() => void)[];
 };
+
+export function connectionOf(id: string, address: string, session: string, resumedSeq: number | undefined): Connection {
+  return {
+    ...{ id, address, session, resumedSeq, rejoined: false, firstFrameAt: undefined, undecidedFrames: 0 },
+    ...{ channels: new Map(), looked: new Map(), pending: [] },
+  };
+}
+
+export function whenDecided(connection: Connection, run: () => void): void {
+  if (connection.session === "") connection.pending.push(run);
+  else run();
+}
+
+export function runPending(connection: Connection): void {
+  const { pending } = connection;
+  connection.pending = [];
+  for (const run of pending) run();
+}
 
 export function connectionChannel(reading: ChannelReading, live: boolean): ConnectionChannel {
   const started = { partial: undefined, waiting: [], ready: live, store: undefined };
   return { reading, holdBack: holdBack<HeldFrame>({ live }), ...started };
 }
 
+export type FramePiece = { readonly channel: string; readonly bytes: Uint8Array; readonly more: boolean };
+
 export type Whole = { readonly bytes: Uint8Array; readonly indexes: readonly bigint[] };
 
 /** All the pieces as one frame; undefined while more is to come. Pieces may share an index or have their own. */
 export function assemble(
-  channel: ConnectionChannel,
+  channel: Pick<ConnectionChannel, "partial">,
   index: bigint,
   piece: Uint8Array,
   more: boolean,

@@ -61,10 +61,12 @@ function upstream(kind: Fact["kind"], summary: string, fields: UpstreamFields): 
 export type SessionStart = {
   readonly labels: Readonly<Record<string, string>>;
   readonly redact: "on" | "off";
+  /** Of the upstream's program, where it is known at the start. */
+  readonly version?: string;
 };
 
-export function sessionStarted({ labels, redact }: SessionStart): Fact {
-  return session("session.started", "a new session", { labels: { ...labels }, redact });
+export function sessionStarted({ labels, redact, version = "" }: SessionStart): Fact {
+  return session("session.started", "a new session", { labels: { ...labels }, redact, upstream_version: version });
 }
 
 export function sessionEnded(reason: string): Fact {

@@ -1,18 +1,28 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
-import type { ChannelEnded, Closed, Described, Dropped, Hello, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type {
+  ChannelEnded,
+  Closed,
+  Described,
+  Dropped,
+  Hello,
+  Identified,
+  Item,
+} from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogWriter, Published } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { Fact, Moment, UpstreamReading } from "../upstreams/upstream.ts";
+import { channelNames, type Fact, type Moment, type UpstreamReading } from "../upstreams/upstream.ts";
 import { openBook } from "./book.ts";
 import { type ChannelRecordingOptions, channelRecording } from "./channel-recording.ts";
 import { commits } from "./commits.ts";
 import * as connections from "./connection.ts";
+import { connectionOf, runPending, whenDecided } from "./connection.ts";
 import { type Injections, injections } from "./injections.ts";
+import { openLooks } from "./looks.ts";
 import { compareMoments, momentNow, msBetween } from "./moment.ts";
 import { type Numbered, ownChannel } from "./numbering.ts";
-import { bufferOf, largestFrameBytes } from "./original.ts";
+import { bufferOf, largestFrameBytes, shaOf } from "./original.ts";
 import * as own from "./own-facts.ts";
 import { openSessions } from "./sessions.ts";
 import type { KnownConnection, LogPast } from "./source-history.ts";
@@ -81,7 +91,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   const signal = AbortSignal.any([options.signal, closing.signal]);
   const book = await openBook({
     ...{ log, source, hello, signal },
-    life: textTtl === undefined ? undefined : { textTtl, channels: reading.channels.map(({ name }) => name) },
+    life: textTtl === undefined ? undefined : { textTtl, channels: channelNames(reading) },
     onAcknowledged(messages) {
       watch.published?.(messages);
       recording.onCommitted();
@@ -97,6 +107,10 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     ...{ reader: log.reader, injections: injected },
   });
   const sessions = openSessions({ ...{ book, source, reading, hello, signal }, reader: log.reader });
+  const { looking } = reading;
+  const { settings } = hello;
+  const looks =
+    looking && openLooks({ book, items, reader: log.reader, source, looking, settings, signal, frameBytes, onFrame });
   let lastIndex = 0n;
   let current: Connection | undefined;
 
@@ -134,7 +148,11 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     switch (what.$case) {
       case "dialled":
         return done(writer.appended);
+      case "identified":
+        return done(await identify(connection, what.value, at));
       case "frame":
+        if (looks?.has(what.value.channel))
+          return await looks.take(connection, what.value, at, index, sessions.redact());
         return await frame(connection, what.value, at, index);
       case "channel_ended":
         await release(connection, what.value.channel, at);
@@ -175,7 +193,24 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     return { ...connectionOf(id, address, session, session === "" ? undefined : seq), rejoined };
   }
 
-  async function frame(connection: Connection, { channel: name, bytes, more }: FramePiece, at: Moment, index: bigint) {
+  /** The upstream itself says which session this is. */
+  async function identify(connection: Connection, { identity, version }: Identified, at: Moment): Promise<number> {
+    if (connection.session !== "") return 0;
+    const sha = shaOf(Buffer.from(identity));
+    const known = history.sessions.find(({ fingerprints }) => fingerprints.get("identity") === sha);
+    if (known === undefined) sessions.begin(connection, at, { at, sha, version });
+    else await sessions.rejoin(connection, known, at);
+    looks?.connected();
+    runPending(connection);
+    return writer.appended;
+  }
+
+  async function frame(
+    connection: Connection,
+    { channel: name, bytes, more }: connections.FramePiece,
+    at: Moment,
+    index: bigint,
+  ) {
     const channel = channelOf(connection, name);
     if (channel === undefined) {
       watch.unknownChannel?.(name);
@@ -191,7 +226,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   }
 
   /** Its end never came. */
-  function giveUpPartial(channel: Channel): void {
+  function giveUpPartial(channel: Pick<Channel, "partial">): void {
     for (const index of channel.partial?.indexes ?? []) items.finished(index, 0);
     channel.partial = undefined;
   }
@@ -289,7 +324,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     // What is held back came before the answer and has no ordinal yet.
     const isHeld = [...channels.values()].some(({ holdBack }) => holdBack.state === "holding");
     if (watch.observed === undefined || session === "" || isHeld) return;
-    const names = [...reading.channels.map(({ name }) => name), ownChannel];
+    const names = [...channelNames(reading), ownChannel];
     const ordinals = Object.fromEntries(names.map((name) => [name, BigInt(numbers.ordinal(name))]));
     const observed = { source, session, channel, state: bufferOf(state), ordinals, observed_at: at };
     writer.reached(writer.appended).then(
@@ -309,6 +344,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   }
 
   async function close(connection: Connection, closed: Closed, at: Moment, inferred = false): Promise<number> {
+    for (const pieces of connection.looked.values()) giveUpPartial(pieces);
     for (const channel of connection.channels.values()) {
       giveUpPartial(channel);
       await deliver(connection, channel, channel.holdBack.release());
@@ -358,33 +394,6 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     },
   };
   return recording;
-}
-
-type FramePiece = { readonly channel: string; readonly bytes: Uint8Array; readonly more: boolean };
-
-function connectionOf(id: string, address: string, session: string, resumedSeq: number | undefined): Connection {
-  return {
-    id,
-    address,
-    session,
-    resumedSeq,
-    rejoined: false,
-    firstFrameAt: undefined,
-    undecidedFrames: 0,
-    channels: new Map(),
-    pending: [],
-  };
-}
-
-function whenDecided(connection: Connection, run: () => void): void {
-  if (connection.session === "") connection.pending.push(run);
-  else run();
-}
-
-function runPending(connection: Connection): void {
-  const { pending } = connection;
-  connection.pending = [];
-  for (const run of pending) run();
 }
 
 /** Where a tap was killed: what it lost from memory is unknown, and comes back with the next connection's repeat. */

@@ -1,13 +1,14 @@
 import type { Closed, Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
-import type { Moment, UpstreamReading } from "../upstreams/upstream.ts";
+import { channelNames, type Moment, type UpstreamReading } from "../upstreams/upstream.ts";
 import type { Book } from "./book.ts";
 import { breather } from "./breather.ts";
 import { lastNumbers } from "./channel-store.ts";
 import { type Connection, fingerprintOf, spokenBy } from "./connection.ts";
 import { compareMoments } from "./moment.ts";
 import type { Numbered } from "./numbering.ts";
+import type { Fingerprint } from "./own-facts.ts";
 import * as own from "./own-facts.ts";
 import { isRepeatOf, matchSession } from "./session-match.ts";
 import type { KnownSession, LogPast } from "./source-history.ts";
@@ -26,7 +27,8 @@ export type Sessions = {
   /** Whether secrets are masked in the session that is recorded now, or in the next one. */
   redact(): "on" | "off";
   find(connection: Connection, isLast: boolean): Promise<KnownSession | "new" | "wait">;
-  begin(connection: Connection, at: Moment): void;
+  /** `identity`: what the upstream itself says that it is. */
+  begin(connection: Connection, at: Moment, identity?: Fingerprint & { readonly version: string }): void;
   rejoin(connection: Connection, session: KnownSession, at: Moment): Promise<void>;
   /** The end of the session, when the end of this connection tells that; to be published. */
   end(connection: string, closed: Closed, at: Moment): readonly Numbered[];
@@ -55,12 +57,16 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
   }
 
   /** In one group, so that a crash leaves no session without its fingerprints. */
-  function begin(connection: Connection, at: Moment): void {
+  function begin(connection: Connection, at: Moment, identity?: Fingerprint & { readonly version: string }): void {
     const events: Numbered[] = endReplaced(at);
     connection.session = ulid();
     numbers.begin(connection.session);
-    const start = own.sessionStarted({ labels: hello.labels, redact: redactOfNew });
+    const { labels } = hello;
+    const start = own.sessionStarted({ labels, redact: redactOfNew, version: identity?.version ?? "" });
     events.push(book.own(connection.session, start, at));
+    if (identity !== undefined) {
+      events.push(book.own(connection.session, own.sessionIdentified("identity", identity), at));
+    }
     for (const [name, { waiting }] of connection.channels) {
       const fingerprint = fingerprintOf(waiting, redactOfNew);
       if (fingerprint === undefined) continue;
@@ -74,7 +80,10 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
       book.publish(endReplaced(at));
       await writer.reached(writer.appended);
       const expiresUntil = book.expires ? writer.lastSeq : undefined;
-      numbers.goOn(session.id, await lastNumbers({ reader, source, session, signal, expiresUntil }, reading.channels));
+      numbers.goOn(
+        session.id,
+        await lastNumbers({ reader, source, session, signal, expiresUntil }, channelNames(reading)),
+      );
     }
     const { id, address } = connection;
     connection.session = session.id;

@@ -8,12 +8,14 @@ import type { Fact, Moment } from "./upstream.ts";
  */
 export type Looking = {
   readonly channels: readonly string[];
+  /** Masks the secrets of one entry (a pod, an image, lines), in place and with the same length. */
+  readonly mask: WatchOptions["mask"];
   /** One for each session that a recorder takes part in. */
   readonly watch: (options: WatchOptions) => Watcher;
 };
 
 export type WatchOptions = {
-  /** Masks the secrets of one entry (a pod, an image, lines), so that memory and log hold the same bytes. */
+  /** What the session's setting makes of `Looking.mask`; applied before anything is compared or kept. */
   readonly mask: (messageType: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
   /** Of the source, as hello brought them; empty: all by default. */
   readonly settings: Readonly<Record<string, string>>;

@@ -1,0 +1,184 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { Looking, Seen, Watcher } from "../upstreams/looking.ts";
+import type { Moment } from "../upstreams/upstream.ts";
+import type { Book } from "./book.ts";
+import type { Redact } from "./channel-recording.ts";
+import type { Commits } from "./commits.ts";
+import { assemble, type Connection, type FramePiece } from "./connection.ts";
+import { compareMoments } from "./moment.ts";
+import { originalOf, shaOf } from "./original.ts";
+import { sessionGap } from "./own-facts.ts";
+import type { KnownSession, LogPast } from "./source-history.ts";
+
+export type LooksOptions = {
+  readonly book: Book;
+  readonly items: Commits;
+  readonly reader: LogPast;
+  readonly source: SourceName;
+  readonly looking: Looking;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  readonly frameBytes: number;
+  readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
+};
+
+/** Records what is concluded from looks at an upstream that tells no events. What a watcher remembers is in the log. */
+export type Looks = {
+  /** A new connection to the upstream: nobody looked since the one before. */
+  connected(): void;
+  has(channel: string): boolean;
+  /** @throws TapedeckError invalid_argument for a look on a connection that has not said whose it is */
+  take(connection: Connection, piece: FramePiece, at: Moment, index: bigint, redact: Redact): Promise<void>;
+};
+
+type Open = {
+  readonly session: string;
+  readonly watcher: Watcher;
+  /** When the last recorded event of a channel was seen: what the tap pushes again from before it is known. */
+  readonly seenUntil: ReadonlyMap<string, Moment | undefined>;
+};
+
+export function openLooks(options: LooksOptions): Looks {
+  const { book, items, reader, source, looking, settings, signal, frameBytes, onFrame } = options;
+  let open: Open | undefined;
+  let isNew = false;
+
+  async function watcherOf(session: KnownSession, redact: Redact): Promise<Open> {
+    if (open?.session === session.id) return open;
+    const mask = redact === "on" ? looking.mask : (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
+    const watcher = looking.watch({ mask, settings });
+    const seenUntil = new Map<string, Moment | undefined>();
+    // What is still on its way to the log belongs to its memory too.
+    await book.writer.reached(book.writer.appended);
+    for (const channel of looking.channels) {
+      for await (const event of remembered({ reader, source, channel, session, signal })) {
+        watcher.resume(event);
+        seenUntil.set(channel, later(seenUntil.get(channel), event.observed_at));
+      }
+    }
+    signal.throwIfAborted();
+    open = { session: session.id, watcher, seenUntil };
+    return open;
+  }
+
+  function publish(channel: string, seen: Seen, session: string): number {
+    if (seen.what === "gap") {
+      return book.publish([book.own(session, sessionGap(channel, seen.reason), seen.until, seen.after)]);
+    }
+    const { original, facts, observedAt } = seen;
+    const bytes = original?.bytes ?? Buffer.alloc(0);
+    if (bytes.byteLength > frameBytes) onFrame(channel, "oversize");
+    onFrame(channel, facts[0].kind === "upstream.unreadable" ? "unreadable" : "recorded");
+    const kept = original && originalOf(original.type, bytes, shaOf(bytes), frameBytes);
+    return book.publish(book.numbers.frame(channel, facts, kept, { observedAt, redacted: original?.redacted ?? 0 }));
+  }
+
+  /** Gives how many messages have been added when all that this look tells is in the log. */
+  async function record(channel: string, bytes: Uint8Array, at: Moment, redact: Redact): Promise<number> {
+    const { session } = book.history;
+    if (session === undefined) return 0;
+    const { watcher, seenUntil } = await watcherOf(session, redact);
+    if (isNew) watcher.connected();
+    isNew = false;
+    const until = seenUntil.get(channel);
+    if (until !== undefined && compareMoments(at, until) < 0) {
+      onFrame(channel, "repeated");
+      return 0;
+    }
+    let messages = 0;
+    for (const seen of seenBy(watcher, channel, bytes, at)) {
+      messages = publish(channel, seen, session.id);
+      await book.writer.room();
+    }
+    return messages;
+  }
+
+  return {
+    connected() {
+      isNew = true;
+    },
+    has: (channel) => looking.channels.includes(channel),
+    async take({ looked, session }, { channel, bytes, more }, at, index, redact) {
+      if (session === "") {
+        const message = `a look at ${channel} came before identified`;
+        throw new TapedeckError("invalid_argument", message, { field: "channel" });
+      }
+      const pieces = looked.get(channel) ?? { partial: undefined };
+      looked.set(channel, pieces);
+      const whole = assemble(pieces, index, bytes, more);
+      if (whole === undefined) return;
+      const messages = await record(channel, whole.bytes, at, redact);
+      for (const one of whole.indexes) items.finished(one, messages);
+    },
+  };
+}
+
+function later(one: Moment | undefined, other: Moment | undefined): Moment | undefined {
+  return one === undefined || (other !== undefined && compareMoments(other, one) > 0) ? other : one;
+}
+
+/** Watchers are total; should one fail after all, the look is unreadable and recording goes on. */
+function seenBy(watcher: Watcher, channel: string, bytes: Uint8Array, at: Moment): readonly Seen[] {
+  try {
+    return watcher.look(channel, Look.decode(bytes), at);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const summary = `${bytes.byteLength} bytes that can't be read: ${reason}`;
+    const original = { type: "tapedeck.v1.Look", bytes, redacted: 0 };
+    return [{ what: "frame", original, facts: [{ kind: "upstream.unreadable", summary }], observedAt: at }];
+  }
+}
+
+type Remembered = {
+  readonly reader: LogPast;
+  readonly source: SourceName;
+  readonly channel: string;
+  readonly session: KnownSession;
+  readonly signal: AbortSignal;
+};
+
+/** The session's last complete description of a channel, and every event of the channel after it. */
+async function* remembered(of: Remembered): AsyncGenerator<Event, void> {
+  const { reader, source, channel, session, signal } = of;
+  const description = await lastDescription(of);
+  for (const { event } of description) yield event;
+  const subjects = [channelFilter(source, channel)];
+  const afterSeq = description.at(-1)?.seq ?? session.afterSeq;
+  const until = await reader.lastMatch(subjects);
+  for await (const { event } of reader.history({ afterSeq, subjects }, until, signal)) {
+    // A description without its end came to nothing: the one before it counts, and all that came after that one.
+    if (event.session === session.id && event.kind !== "host.described") yield event;
+  }
+}
+
+type Described = { readonly seq: number; readonly event: Event };
+
+/** Its parts in order; none when there is no complete one. Looks back further and further, as there may be many. */
+async function lastDescription({
+  reader,
+  source,
+  channel,
+  session,
+  signal,
+}: Remembered): Promise<readonly Described[]> {
+  const subjects = [eventSubject(source, channel, "host.described")];
+  const last = await reader.lastMatch(subjects);
+  for (let back = 1_000; last > session.afterSeq; back *= 8) {
+    const afterSeq = Math.max(session.afterSeq, last - back);
+    let found: readonly Described[] = [];
+    let parts: readonly Described[] = [];
+    for await (const { event, seq } of reader.history({ afterSeq, subjects }, last, signal)) {
+      if (event.session !== session.id || event.detail?.$case !== "host") continue;
+      const { part, parts: all } = event.detail.value;
+      parts = part === 0 ? [{ seq, event }] : part === parts.length ? [...parts, { seq, event }] : [];
+      if (parts.length === all) found = parts;
+    }
+    signal.throwIfAborted();
+    if (found.length > 0 || afterSeq === session.afterSeq) return found;
+  }
+  return [];
+}
