@@ -4,6 +4,7 @@ import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import { type IngestConfig, spillOfEach } from "./config.ts";
 import { type LocalSource, startLocalSource } from "./local-source.ts";
+import { logTrouble } from "./log-trouble.ts";
 import { ingestMetrics } from "./metrics.ts";
 import { startPushServer } from "./record/push-server.ts";
 import { recorder as openRecorder, type Store } from "./record/recorder.ts";
@@ -57,13 +58,31 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
     await (await opening)?.[Symbol.asyncDispose]();
   });
 
+  const bounds = async () => {
+    if (store === undefined) throw new Error("the log is away");
+    return store.log.reader.bounds();
+  };
+  const trouble = logTrouble(bounds, logger);
   const recorder = stack.use(
     openRecorder({
       store: () => store,
       upstreams,
       logger,
       textTtl: config.retention.textTtl,
-      watch: metrics.watch,
+      watch(source) {
+        const counting = metrics.watch(source);
+        return {
+          ...counting,
+          published(messages) {
+            counting.published?.(messages);
+            trouble.over();
+          },
+          trouble(published) {
+            counting.trouble?.(published);
+            trouble.met(published);
+          },
+        };
+      },
       onRecording: (source, state) =>
         state === "began" ? metrics.recordingBegan(source) : metrics.recordingEnded(source),
     }),
@@ -80,7 +99,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   const health = stack.use(
     await startHealthServer({
       ...config.health,
-      checks: { log: () => (store === undefined ? "the log is away" : undefined) },
+      checks: { log: () => bounds().then(() => undefined) },
       metrics: metrics.registry,
     }),
   );

@@ -14,6 +14,19 @@ export async function readMetrics(address: string): Promise<readonly Sample[] | 
   }
 }
 
+type Readiness = { readonly checks: Readonly<Record<string, string>> };
+
+/** What keeps a service from its work, as its /readyz says; nothing when it can't be asked. */
+export async function readProblems(address: string): Promise<readonly string[]> {
+  try {
+    const response = await fetch(`http://${address}/readyz`, { signal: AbortSignal.timeout(5_000) });
+    const { checks } = (await response.json()) as Readiness;
+    return Object.values(checks).filter((answer) => answer !== "ok");
+  } catch {
+    return [];
+  }
+}
+
 export function parseMetrics(text: string): readonly Sample[] {
   return text.split("\n").flatMap((line) => {
     const [, name, labels = "", value] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];

@@ -6,7 +6,7 @@ import { type RunningUp, runningUp } from "../up/lock.ts";
 import { countWaitingSpills } from "../up/waiting-spills.ts";
 import { apiAt, type Page } from "./api.ts";
 import { agoText, bytesText } from "./durations.ts";
-import { readMetrics, sumOf } from "./metrics.ts";
+import { readMetrics, readProblems, sumOf } from "./metrics.ts";
 import { shortSource } from "./sessions.ts";
 import { statusColour } from "./status-colour.ts";
 import { table } from "./table.ts";
@@ -27,6 +27,8 @@ type Health = {
   readonly waitingSpills: number;
   /** Times that an upstream at rest said otherwise of itself than its events. */
   readonly foldDrift: number | undefined;
+  /** What keeps ingest and query from their work, in sentences. */
+  readonly problems: readonly string[];
 };
 
 export async function status(options: StatusOptions): Promise<void> {
@@ -56,6 +58,7 @@ export async function status(options: StatusOptions): Promise<void> {
     );
   }
   console.log(`\n${healthLine(health, position)}`);
+  for (const problem of health.problems) console.log(styleText("red", problem));
 }
 
 /** Sources of this machine that have not said a word yet, so that nobody else knows of them. */
@@ -68,17 +71,19 @@ function neverSeen(running: RunningUp | undefined, known: readonly Source[]): re
 }
 
 async function healthOf(running: RunningUp | undefined): Promise<Health> {
-  const addresses = running?.addresses;
-  const ask = (service: "ingest" | "query") => {
-    const address = addresses?.[service];
-    return address === undefined ? undefined : readMetrics(address);
+  const ask = async (service: "ingest" | "query") => {
+    const address = running?.addresses[service];
+    if (address === undefined) return { problems: [] };
+    const [metrics, problems] = await Promise.all([readMetrics(address), readProblems(address)]);
+    return { metrics, problems: problems.map((problem) => `${service}: ${problem}`) };
   };
   const [ingest, query] = await Promise.all([ask("ingest"), ask("query")]);
   return {
-    spillBytes: sumOf(ingest, "tapedeck_ingest_spill_bytes"),
-    queryLag: sumOf(query, "tapedeck_query_lag_events"),
-    foldDrift: sumOf(query, "tapedeck_query_fold_drift_total"),
+    spillBytes: sumOf(ingest.metrics, "tapedeck_ingest_spill_bytes"),
+    queryLag: sumOf(query.metrics, "tapedeck_query_lag_events"),
+    foldDrift: sumOf(query.metrics, "tapedeck_query_fold_drift_total"),
     waitingSpills: await countWaitingSpills(spillHome(process.env)),
+    problems: [...ingest.problems, ...query.problems],
   };
 }
 

@@ -117,6 +117,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
         { source: "default/zoe/blog/skaffold", status: "waiting", address: "127.0.0.1:9" },
       ],
       spillBytes: 0,
+      problems: [],
     });
     const { state } = await json<{ state: { v1: { deployState: { status: string } } } }>("state");
     expect(state.v1.deployState.status).toBe("Complete");

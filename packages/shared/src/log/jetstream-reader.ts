@@ -65,7 +65,11 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
 /** What clients are told when the log does not answer. */
 function away<T>(asked: Promise<T>): Promise<T> {
   return asked.catch((cause: unknown) => {
-    throw new TapedeckError("not_ready", "the log can't be reached: try again in a moment", {}, { cause });
+    const isDeleted = cause instanceof Error && cause.name === "StreamNotFoundError";
+    const text = isDeleted
+      ? "the log was deleted: start Tapedeck again to begin a new one"
+      : "the log can't be reached: try again in a moment";
+    throw new TapedeckError("not_ready", text, {}, { cause });
   });
 }
 
