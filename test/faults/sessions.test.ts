@@ -6,8 +6,10 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { skaffoldClient } from "../skaffold-client.ts";
 import { startStack } from "../stack.ts";
-import { saidBy } from "./ingest-bench.ts";
+import { ingestBench, saidBy } from "./ingest-bench.ts";
+import { spillFolder } from "./processes.ts";
 import { framesOf, holes, kindsOf, sessionsOf } from "./recorded-events.ts";
+import { startServiceProcess } from "./service-process.ts";
 
 const fixtures = join(import.meta.dirname, "..", "fixtures", "skaffold");
 const recordingOf = (folder: string) => loadRecording(join(fixtures, folder));
@@ -114,6 +116,82 @@ test("a v2 stream that broke is not opened again on the same process, which that
   using client = skaffoldClient(deck.grpc);
   const heard = await client.take("/proto.v2.SkaffoldV2Service/Events", recording.messages.v2.length);
   expect(heard.map((bytes) => bytes.toString("base64"))).toEqual(saidBy(recording, "v2"));
+});
+
+test("nor is it by an ingest that was killed since and starts again", async () => {
+  await using bench = await ingestBench("17-invalid-utf8-in-build-output");
+  const { recording, fake, events: recordedEvents } = bench;
+  await using ingest = await bench.ingest();
+  await until(() => fake.health.v2.listeners === 1, { message: "the tap to listen" });
+  const half = Math.floor(recording.messages.v1.length / 2);
+  await fake.playUntil({ v1: half, v2: recording.messages.v2.length + 1 });
+  await until(async () => kindsOf(await recordedEvents()).includes("upstream.lost"), { message: "v2 to break" });
+  const returns = async () => kindsOf(await recordedEvents()).filter((kind) => kind === "upstream.restored").length;
+  for (const times of [1, 2]) {
+    await ingest.kill();
+    await ingest.start();
+    await until(async () => (await returns()) === times, { message: "the tap to be back, and the repeat to be over" });
+  }
+  void fake.play();
+  const all = recording.messages.v1.length;
+  await until(async () => framesOf(await recordedEvents(), "v1").length === all, { message: "v1 to go on" });
+  expect([fake.hung, fake.health.v2.opened, fake.health.v1.opened]).toEqual([[], 1, 3]);
+  const recorded = await recordedEvents();
+  expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
+  expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(holes(recorded)).toEqual([]);
+  expect(sessionsOf(recorded)).toHaveLength(1);
+});
+
+test("a process that goes while ingest is away has ended as soon as that is back, once", async () => {
+  const [a, b] = [
+    recordingOf("07-two-processes-same-port/process-a"),
+    recordingOf("07-two-processes-same-port/process-b"),
+  ];
+  await using deck = await startStack({ skaffold: [] });
+  await using first = await startFakeSkaffold({ recording: a });
+  const source = { developer: "alice", project: "shop", address: first.address, redact: "off" };
+  await using ingest = await startServiceProcess("ingest", {
+    TAPEDECK_NATS_URL: deck.parts.nats.url,
+    TAPEDECK_SOURCES: JSON.stringify([source]),
+    TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
+  });
+  const status = async () => {
+    await deck.caughtUp();
+    const { body } = await deck.httpCall("GET", "/api/v1/sources");
+    return (JSON.parse(body) as { items: { status: string }[] }).items.map((item) => item.status);
+  };
+  await first.play();
+  await deck.recorded({ v1: a.messages.v1.length, v2: a.messages.v2.length });
+  await ingest.kill();
+  await first.end("kill");
+  expect(await status()).toEqual(["recording"]);
+
+  await ingest.start();
+  await deck.sessionEnded();
+  expect(await status()).toEqual(["waiting"]);
+  const [end] = (await deck.events()).flatMap(({ event }) => (event.kind === "session.ended" ? [event] : []));
+  expect(end?.detail).toMatchObject({ value: { reason: "process ended while nobody was recording" } });
+  const told = (await deck.events()).findLast(({ event }) => event.channel === "v1" || event.channel === "v2");
+  expect(end?.not_before?.seconds).toBeGreaterThanOrEqual(told?.event.observed_at?.seconds ?? 0n);
+  expect(end?.occurred_at?.seconds).toBeGreaterThanOrEqual(end?.not_before?.seconds ?? 0n);
+
+  await ingest.kill();
+  await ingest.start();
+  await using second = await startFakeSkaffold({ recording: b, port: first.port });
+  await second.play();
+  await until(async () => sessionsOf(await deck.events()).length === 2, { message: "a second session" });
+  await deck.recorded({ v1: b.messages.v1.length, v2: b.messages.v2.length });
+  expect(await status()).toEqual(["recording"]);
+  const recorded = await deck.events();
+  const [sessionA = "", sessionB = ""] = sessionsOf(recorded);
+  for (const channel of ["v1", "v2"] as const) {
+    expect(framesOf(recorded, channel, sessionA)).toEqual(saidBy(a, channel));
+    expect(framesOf(recorded, channel, sessionB)).toEqual(saidBy(b, channel));
+  }
+  expect(holes(recorded)).toEqual([]);
+  const ends = kindsOf(recorded).filter((kind) => kind === "session.ended" || kind === "upstream.lost");
+  expect(ends).toEqual(["upstream.lost", "session.ended"]);
 });
 
 /** A Skaffold whose connections can be cut while it lives. */
