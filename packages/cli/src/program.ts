@@ -16,7 +16,8 @@ const program = new Command("tapedeck")
   .version("0.1.0")
   .enablePositionalOptions()
   .configureHelp({ showGlobalOptions: false })
-  .showHelpAfterError("(--help says more)");
+  .showHelpAfterError("(--help says more)")
+  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "tapedeck: ")) });
 
 for (const command of [
   upCommand(),
@@ -31,6 +32,15 @@ for (const command of [
   rebuildCommand(),
 ]) {
   program.addCommand(command);
+}
+sayAlike(program);
+
+/** Commands that were made apart have settings of their own. */
+function sayAlike(parent: Command): void {
+  for (const command of parent.commands) {
+    command.copyInheritedSettings(parent);
+    sayAlike(command);
+  }
 }
 
 /** A reader such as `head` has seen enough. */
@@ -51,7 +61,9 @@ try {
   await program.parseAsync();
 } catch (error) {
   const { sentenceOf } = await import("./command-error.ts");
-  process.stderr.write(`tapedeck: ${sentenceOf(error)}\n`);
+  const sentence = sentenceOf(error);
+  const isWhole = sentence.includes("\n") || /[.?!]$/.test(sentence);
+  process.stderr.write(`tapedeck: ${sentence}${isWhole ? "" : "."}\n`);
   if (process.env.TAPEDECK_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
   process.exitCode = 1;
 }

@@ -27,7 +27,9 @@ export function apiAt(url = defaultUrl()): Api {
       const { error } = (body ?? {}) as ErrorBody;
       if (error?.choices !== undefined)
         throw new CommandError(`which source? Say it with -s: ${choicesText(error.choices)}.`);
-      throw new CommandError(error?.message ?? `${base} answered ${response.status}`);
+      // The sentence is made for whoever calls the API.
+      const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
+      throw new CommandError(message ?? `${base} answered ${response.status}`);
     },
   };
 }
@@ -47,7 +49,7 @@ async function ask(url: string, base: string): Promise<Response> {
 
 export function nobodyAt(base: string): CommandError {
   return new CommandError(
-    `no Tapedeck answers at ${base}: start one with \`tapedeck up\`, or say where it is with --url.`,
+    `no Tapedeck answers at ${base}: start one with \`npm start\`, or say where it is with --url.`,
   );
 }
 

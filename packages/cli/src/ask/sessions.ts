@@ -22,7 +22,7 @@ export async function sessions({ url, json, source, label, limit }: SessionsOpti
     return;
   }
   if (page.items.length === 0) {
-    console.log("No sessions yet.");
+    console.log(source === undefined && label === undefined ? "No sessions yet." : "No such sessions.");
     return;
   }
   const rows = page.items.map((session) => [

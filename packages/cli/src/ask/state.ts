@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import type { StateOptions } from "../commands/state.ts";
-import { apiAt } from "./api.ts";
+import { type Api, apiAt, type Page } from "./api.ts";
 import { shortSource } from "./sessions.ts";
 import { statusColour } from "./status-colour.ts";
 
@@ -30,7 +30,9 @@ type StateAnswer = {
 };
 
 export async function state({ url, json, source, session, at }: StateOptions): Promise<void> {
-  const answer = await apiAt(url).get<StateAnswer>("/api/v1/state", { source, session, at });
+  const api = apiAt(url);
+  const asked = source ?? (session === undefined ? undefined : await sourceOf(session, api));
+  const answer = await api.get<StateAnswer>("/api/v1/state", { source: asked, session, at });
   if (json) {
     process.stdout.write(`${JSON.stringify(answer)}\n`);
     return;
@@ -40,6 +42,12 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   console.log(`${styleText("bold", shortSource(answer.source))}  ${session_}${ended}`);
   console.log(styleText("dim", `as of ${answer.position}`));
   for (const [name, text] of stateLines(answer.state.v1)) console.log(`  ${name.padEnd(9)}${text}`);
+}
+
+/** A session is of one source, so nobody need say both. */
+async function sourceOf(session: string, api: Api): Promise<string | undefined> {
+  const { items } = await api.get<Page<{ readonly source: string }>>("/api/v1/sessions", { session, limit: 1 });
+  return items[0]?.source;
 }
 
 /** One line for each part of the state. */

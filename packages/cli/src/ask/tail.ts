@@ -77,7 +77,7 @@ const kindWidth = "session.configured".length;
 
 /** `12:03:41  alice/shop  build.succeeded     Build completed for artifact web`, cut at the terminal's edge. */
 export function eventLine(event: EventJson, columns: number | undefined): string {
-  const time = new Date(event.occurredAt ?? event.recordedAt).toTimeString().slice(0, 8);
+  const time = timeText(new Date(event.occurredAt ?? event.recordedAt));
   const [developer, project, upstream] = shortSource(event.source).split("/");
   const source = upstream === "skaffold" ? `${developer}/${project}` : shortSource(event.source);
   const colour = statusColour(event.kind.slice(event.kind.indexOf(".") + 1));
@@ -86,6 +86,13 @@ export function eventLine(event: EventJson, columns: number | undefined): string
   const text = oneLine(event);
   const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
   return `${styleText("dim", time)}  ${source.padEnd(12)}  ${styleText(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
+}
+
+/** With its day where that is not today. */
+function timeText(moment: Date): string {
+  const time = moment.toTimeString().slice(0, 8);
+  // sv-SE writes a day as 2026-01-31.
+  return moment.toDateString() === new Date().toDateString() ? time : `${moment.toLocaleDateString("sv-SE")} ${time}`;
 }
 
 function oneLine({ summary, error }: EventJson): string {

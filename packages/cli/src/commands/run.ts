@@ -15,8 +15,8 @@ export const runCommand = () =>
     .summary("run a command and record the Skaffold in it")
     .description(
       `Runs a command and records the Skaffold in it, for as long as it lives. The command keeps the terminal, its signals
-and its exit code. What Tapedeck does not take now waits on the disk for the next \`tapedeck up\`. With TAPEDECK_OFF=1
-the command runs as it is.`,
+and its exit code. What Tapedeck does not take now waits on the disk until Tapedeck
+runs again (\`tapedeck up\`; the demo takes nothing). With TAPEDECK_OFF=1 the command runs as it is.`,
     )
     .argument("<command...>", "what to run")
     .passThroughOptions()
@@ -38,7 +38,7 @@ the command runs as it is.`,
     .addOption(
       new Option(
         "--spill <folder>",
-        "where frames wait (default: $XDG_STATE_HOME/tapedeck/spill, else ~/.local/state/…)",
+        "where frames wait; `up` looks there with the same TAPEDECK_SPILL (default: $XDG_STATE_HOME/tapedeck/spill, else ~/.local/state/…)",
       ).env("TAPEDECK_SPILL"),
     )
     .addHelpText(

@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import { type ImportedLogs, readEventLogs } from "@tapedeck/ingest/import/read-event-logs";
@@ -51,6 +52,11 @@ export async function importFiles(files: readonly string[], options: ImportOptio
 }
 
 async function read(files: readonly string[]): Promise<ImportedLogs> {
+  for (const file of files) {
+    const found = await stat(file).catch(() => undefined);
+    if (found === undefined) throw new CommandError(`${file}: there is no such file.`);
+    if (found.isDirectory()) throw new CommandError(`${file} is a folder: name the files in it.`);
+  }
   let logs: ImportedLogs;
   try {
     logs = await readEventLogs(files);

@@ -24,7 +24,7 @@ export async function openThisMachine(data: string): Promise<ThisMachine> {
   const running = await runningUp(dataDir);
   if (running?.addresses.http === undefined) {
     throw new CommandError(
-      `no Tapedeck runs on ${data}: start it with \`tapedeck up\`, or say where its data are (--data).`,
+      `no Tapedeck runs on ${data}: start it with \`npm start\`, or say where its data are (--data).`,
     );
   }
   const { nats: natsAddress, postgres } = running.addresses;

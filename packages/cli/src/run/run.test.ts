@@ -73,7 +73,7 @@ describe("tapedeck run", () => {
     expect(await cli.ended).toBe(3);
     expect(told(cli.stdout())[0]).toMatchObject({ args: ["build", "--wait-for-connection"] });
     expect(cli.stderr()).toMatch(
-      /^tapedeck: not recorded yet: what was heard waits in .* for the next `tapedeck up`\n$/,
+      /^tapedeck: not recorded yet: what was heard waits in .* for the next `npm start -- --no-demo`\n$/,
     );
 
     const [folder = ""] = waiting();

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { accessSync, constants } from "node:fs";
 import { createServer } from "node:net";
 import { constants as system } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { sentenceOf } from "../command-error.ts";
 import type { RunOptions } from "../commands/run.ts";
 import { type CommandProcess, type Exit, startCommand } from "./command-process.ts";
@@ -86,13 +86,20 @@ async function finish(recording: CommandRecording): Promise<void> {
     const { waiting, folder, reason } = await recording.finish(hurry.signal);
     if (waiting > 0) {
       const why = reason === undefined ? "" : ` (${reason})`;
-      warn(`not recorded yet${why}: what was heard waits in ${folder} for the next \`tapedeck up\``);
+      warn(`not recorded yet${why}: what was heard waits in ${folder} for the next \`${startThatTakes(folder)}\``);
     }
   } catch (error) {
     warn(`what was not recorded yet is lost: ${sentenceOf(error)}`);
   } finally {
     for (const signal of signals) process.off(signal, quick);
   }
+}
+
+/** `up` looks for what waits in the same place, unless it is told another. */
+function startThatTakes(folder: string): string {
+  const home = dirname(folder);
+  const usual = spillHome(process.env);
+  return `${home === usual ? "" : `TAPEDECK_SPILL=${home} `}npm start -- --no-demo`;
 }
 
 async function start(command: readonly string[], env: NodeJS.ProcessEnv): Promise<CommandProcess> {

@@ -50,11 +50,42 @@ endpoints:
     const [http, health] = busy.map((server) => (server.address() as AddressInfo).port);
     const env = { TAPEDECK_GATEWAY_HTTP_PORT: `${http}`, TAPEDECK_QUERY_HEALTH_PORT: `${health}` };
     const { said } = await failedUp(["--no-demo"], env);
-    expect(said).toContain(
-      `port ${http} on 127.0.0.1 is taken, so the gateway's HTTP can't listen there: stop what uses it`,
+    expect(said).toMatch(
+      /^tapedeck: \d ports are taken: stop what uses them \(another Tapedeck\?\), or choose others:\n/,
     );
-    expect(said).toContain(`port ${health} on 127.0.0.1 is taken, so query's health can't listen there`);
+    expect(said).toMatch(
+      new RegExp(`^  127\\.0\\.0\\.1:${http} +the gateway's HTTP +TAPEDECK_GATEWAY_HTTP_PORT$`, "m"),
+    );
+    expect(said).toMatch(new RegExp(`^  127\\.0\\.0\\.1:${health} +query's health +TAPEDECK_QUERY_HEALTH_PORT$`, "m"));
     for (const server of busy) server.close();
+  });
+
+  it("names one that is taken, and the setting that chooses another", async () => {
+    const busy = await listen();
+    const { port } = busy.address() as AddressInfo;
+    const { said } = await failedUp(["--no-demo"], { ...anyServicePorts, TAPEDECK_INGEST_GRPC_PORT: `${port}` });
+    expect(said).toBe(
+      `tapedeck: port ${port} on 127.0.0.1 is taken, so ingest can't listen there: stop what uses it, or choose another (ingest.grpc.port in tapedeck.yaml, or TAPEDECK_INGEST_GRPC_PORT).\n`,
+    );
+    busy.close();
+  });
+
+  it("knows a variable that means nothing, and flags that go with none", async () => {
+    const env = { TAPEDECK_GATEWAY_HTTP_PROT: "7", TAPEDECK_LOG_LEVEL: "loud" };
+    const { said } = await failedUp(["--developer", "alice", "--redact", "off"], env);
+    expect(said.split("\n")).toEqual([
+      "tapedeck: 4 settings are wrong:",
+      '  TAPEDECK_LOG_LEVEL: "loud" is not one of trace, debug, info, warn, error, fatal, silent',
+      "  TAPEDECK_GATEWAY_HTTP_PROT: there is no such setting",
+      "  --developer: goes with --skaffold, or stands in tapedeck.yaml",
+      "  --redact: goes with --skaffold, or stands in tapedeck.yaml",
+      "",
+    ]);
+  });
+
+  it("does not play a demo and record at once", async () => {
+    const { said } = await failedUp(["--demo", "--skaffold", "127.0.0.1:50051"]);
+    expect(said).toContain("--demo: the demo records no Skaffold of yours: leave it away, or --skaffold");
   });
 
   it.each([

@@ -1,4 +1,4 @@
-import { mkdir, readdir, stat, statfs } from "node:fs/promises";
+import { access, constants, mkdir, readdir, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CommandError } from "../command-error.ts";
 import { lockFile } from "./lock.ts";
@@ -31,7 +31,7 @@ export async function checkDataFolder(folder: string): Promise<void> {
     throw new CommandError(`${folder} is a file and can't be the data folder: choose another with --data.`);
   }
   if (found !== undefined) {
-    const names = await readdir(folder);
+    const names = await readdir(folder).catch((): string[] => []);
     const strange = names.find((name) => !ours.has(name) && !lockFile.test(name));
     if (strange !== undefined && !names.includes(sureSign)) {
       throw new CommandError(
@@ -41,6 +41,11 @@ export async function checkDataFolder(folder: string): Promise<void> {
   }
   await makeFolder(folder).catch((error: Error) => {
     throw new CommandError(`${folder} can't be the data folder (${error.message}): choose another with --data.`);
+  });
+  await access(folder, constants.W_OK).catch(() => {
+    throw new CommandError(
+      `${folder} can't be written to by this user: start as its owner, or choose another with --data.`,
+    );
   });
   const { bavail, bsize } = await statfs(folder);
   if (bavail * bsize < leastFreeBytes) {

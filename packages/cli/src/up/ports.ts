@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
+import { envName } from "@tapedeck/shared/service/settings";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { CommandError } from "../command-error.ts";
 
@@ -31,31 +32,55 @@ export async function choosePorts(listeners: readonly Listener[]): Promise<reado
 }
 
 /**
- * @throws CommandError that names every port that is taken. `patienceMs`: how long they may be taken by what an earlier
- * start left behind and what is stopping now.
+ * @throws CommandError that names every port that is taken, or that this user may not have. `patienceMs`: how long they
+ * may be taken by what an earlier start left behind and what is stopping now.
  */
 export async function refuseTakenPorts(listeners: readonly Listener[], patienceMs: number): Promise<void> {
   const end = performance.now() + patienceMs;
   for (;;) {
-    const tried = await Promise.all(listeners.map(async (listener) => ((await isFree(listener)) ? [] : [listener])));
-    const taken = tried.flat();
+    const troubles = await Promise.all(listeners.map(troubleWith));
+    const forbidden = listeners.find((_, at) => troubles[at] === "EACCES");
+    if (forbidden !== undefined) throw new CommandError(forbiddenText(forbidden));
+    // What else may be wrong with an address is told by whoever listens there.
+    const taken = listeners.filter((_, at) => troubles[at] === "EADDRINUSE");
     if (taken.length === 0) return;
-    if (performance.now() > end) throw new CommandError(taken.map(sentence).join("\n          "));
+    if (performance.now() > end) throw new CommandError(takenText(taken));
     await pause(100);
   }
 }
 
-function sentence({ what, key, host, port }: Listener): string {
-  return `port ${port} on ${host} is taken, so ${what} can't listen there: stop what uses it, or choose another (${key}).`;
+/** One is a sentence; several, as another Tapedeck takes them, a table. */
+function takenText(taken: readonly Listener[]): string {
+  const [first, second] = taken;
+  if (first !== undefined && second === undefined) {
+    const { what, host, port } = first;
+    return `port ${port} on ${host} is taken, so ${what} can't listen there: stop what uses it, or choose another (${settingText(first)}).`;
+  }
+  const width = (texts: readonly string[]) => Math.max(...texts.map((text) => text.length));
+  const rows = taken.map(({ what, key, host, port }) => [`${host}:${port}`, what, envName(key)] as const);
+  const [addresses, names] = [width(rows.map(([address]) => address)), width(rows.map(([, what]) => what))];
+  const lines = rows.map(([address, what, name]) => `  ${address.padEnd(addresses)}  ${what.padEnd(names)}  ${name}`);
+  return [`${taken.length} ports are taken: stop what uses them (another Tapedeck?), or choose others:`, ...lines].join(
+    "\n",
+  );
 }
 
-async function isFree({ host, port }: Listener): Promise<boolean> {
+function forbiddenText(listener: Listener): string {
+  const { what, host, port } = listener;
+  return `this user may not listen on port ${port} of ${host} (${what}): choose one above 1023 (${settingText(listener)}).`;
+}
+
+function settingText({ key }: Listener): string {
+  return `${key} in tapedeck.yaml, or ${envName(key)}`;
+}
+
+/** Undefined for a port that is free. */
+async function troubleWith({ host, port }: Listener): Promise<string | undefined> {
   try {
     await release(await hold(host, port));
-    return true;
+    return undefined;
   } catch (error) {
-    // What else may be wrong with an address is told by whoever listens there.
-    return (error as NodeJS.ErrnoException).code !== "EADDRINUSE";
+    return (error as NodeJS.ErrnoException).code;
   }
 }
 

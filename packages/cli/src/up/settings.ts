@@ -62,6 +62,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
     nats: read.port("nats.port", 7042),
     postgres: read.port("postgres.port", 7043),
   };
+  for (const problem of [...strangeVariables(env, read.knownKeys()), ...strangeFlags(options)]) read.problem(problem);
   read.assertValid({ complete: true });
 
   const dataDir = resolve(options.data);
@@ -89,6 +90,38 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
     natsUrl: own.natsUrl,
     postgresUrl: own.postgresUrl,
   };
+}
+
+/** Read by the commands, by the loggers and by `run`; everything else is a key of the settings. */
+const otherVariables: ReadonlySet<string> = new Set(
+  "CONFIG DATA DEVELOPER LOG_FORMAT LOG_LEVEL OFF PROJECT REDACT RUN SOURCE SPILL TO URL"
+    .split(" ")
+    .map((name) => `TAPEDECK_${name}`),
+);
+
+const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+
+/** A misspelt variable would mean nothing, and nobody would notice. */
+function strangeVariables(env: NodeJS.ProcessEnv, keys: ReadonlySet<string>): readonly string[] {
+  const known = new Set([...otherVariables, ...[...keys].map(envName)]);
+  const level = env.TAPEDECK_LOG_LEVEL || "info";
+  const unknown = Object.keys(env).filter((name) => name.startsWith("TAPEDECK_") && !known.has(name));
+  return [
+    ...(logLevels.includes(level)
+      ? []
+      : [`TAPEDECK_LOG_LEVEL: ${JSON.stringify(level)} is not one of ${logLevels.join(", ")}`]),
+    ...unknown.map((name) => `${name}: there is no such setting`),
+  ];
+}
+
+/** They say something of the Skaffold that --skaffold names, and would mean nothing without it. */
+function strangeFlags({ demo, skaffold, developer, project, label, redact }: UpOptions): readonly string[] {
+  if (skaffold !== undefined) {
+    return demo === true ? ["--demo: the demo records no Skaffold of yours: leave it away, or --skaffold"] : [];
+  }
+  return Object.entries({ developer, project, label, redact }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}: goes with --skaffold, or stands in tapedeck.yaml`],
+  );
 }
 
 function flagSource({ skaffold, developer, project, label, redact }: UpOptions) {

@@ -109,7 +109,11 @@ export async function up(options: UpOptions): Promise<void> {
       mode,
       addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
       storeDir,
-      sources: sources.map(({ developer, project, address }) => ({ name: `${developer}/${project}`, address })),
+      sources: sources.map(({ developer, project, address }) => ({
+        name: `${developer}/${project}`,
+        id: `${namePart(developer)}/${namePart(project)}`,
+        address,
+      })),
       analystUrl: postgres === undefined ? undefined : analyst,
       program: programName(),
       waiting: await countWaitingSpills(home),
@@ -178,14 +182,13 @@ function addressOf({ host, port }: Listener): string {
   return `${host}:${port}`;
 }
 
-/** How a user types this program's name: npm links it in the checkout, and puts that on the path while it runs us. */
+/** How a user types this program's name: npm links it in the checkout, where npx finds it, and puts that on the path while it runs us. */
 function programName(): { here: string; anywhere: string } {
   const isOnPath = (process.env.PATH ?? "")
     .split(delimiter)
     .some((folder) => !folder.includes("node_modules") && existsSync(join(folder, "tapedeck")));
   if (isOnPath) return { here: "tapedeck", anywhere: "tapedeck" };
-  return {
-    here: "npx tapedeck",
-    anywhere: fileURLToPath(new URL("../../../../node_modules/.bin/tapedeck", import.meta.url)),
-  };
+  const checkout = fileURLToPath(new URL("../../../../", import.meta.url));
+  const anywhere = join(checkout, "node_modules", ".bin", "tapedeck");
+  return { here: `${process.cwd()}/`.startsWith(checkout) ? "npx tapedeck" : anywhere, anywhere };
 }

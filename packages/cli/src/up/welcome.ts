@@ -5,8 +5,8 @@ export type Welcome = {
   readonly mode: "demo" | "record";
   readonly addresses: Readonly<Record<string, string>>;
   readonly storeDir: string;
-  /** "alice/shop", with the address that is dialled. */
-  readonly sources: readonly { readonly name: string; readonly address: string }[];
+  /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
+  readonly sources: readonly { readonly name: string; readonly id: string; readonly address: string }[];
   /** Connection string of the read-only role; undefined when the database is somebody else's. */
   readonly analystUrl: string | undefined;
   /** How this program is called: "tapedeck" where that is on the path, else in the checkout, and anywhere. */
@@ -17,7 +17,10 @@ export type Welcome = {
 
 /** What is said when everything runs: where it is, what to try, what to do next. Fits 80 columns. */
 export function welcome(options: Welcome): string {
-  return [headline(options), "", ...places(options), "", ...toTry(options), "", ...next(options), ""].join("\n");
+  // With nothing recorded there is nothing to look at yet.
+  const isEmpty = options.mode === "record" && options.sources.length === 0;
+  const [first, second] = isEmpty ? [next(options), toTry(options)] : [toTry(options), next(options)];
+  return [headline(options), "", ...places(options), "", ...first, "", ...second, ""].join("\n");
 }
 
 function headline({ mode, sources }: Welcome): string {
@@ -48,8 +51,10 @@ function places({ addresses, storeDir, sources, mode }: Welcome): string[] {
 }
 
 function toTry({ addresses, sources, program: { here }, analystUrl }: Welcome): string[] {
-  const source = sources.length > 1 ? `?source=${sources[0]?.name}` : "";
-  const option = sources.length > 1 ? ` -s ${sources[0]?.name}` : "";
+  // The log may hold more sources than are configured now.
+  const [first] = sources;
+  const source = first === undefined ? "" : `?source=${first.id}`;
+  const option = first === undefined ? "" : ` -s ${first.id}`;
   const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
   return [
     bold("Try, in another terminal:"),
@@ -68,15 +73,16 @@ function next({ mode, program, waiting }: Welcome): string[] {
   const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be taken: npm start -- --no-demo)`] : [];
   if (mode === "record") {
     return [
-      bold("Next:"),
-      command(`${program.anywhere} run -- skaffold dev`, "in a project's folder: records any Skaffold"),
+      bold("Next, in your project's folder:"),
+      command(`${program.anywhere} run -- skaffold dev`, "records any Skaffold, without ports and flags"),
     ];
   }
   return [
     bold("Next: record your own. Stop the demo (Ctrl-C), then"),
-    command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "a skaffold dev --rpc-port 50051"),
-    command(`npm start -- --no-demo`, "and, in your project's folder,"),
+    command("npm start -- --no-demo", "and, in your project's folder,"),
     command(`${program.anywhere} run -- skaffold dev`, "any Skaffold, without ports and flags"),
+    bold("or"),
+    command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "beside a skaffold dev --rpc-port 50051"),
     ...spills,
   ];
 }
