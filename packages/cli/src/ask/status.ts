@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { styleText } from "node:util";
 import type { StatusOptions } from "../commands/status.ts";
 import { spillHome } from "../run/spill-home.ts";
@@ -45,8 +45,7 @@ export async function status(options: StatusOptions): Promise<void> {
     const columns = ["SOURCE", "STATUS", "WHERE", "LAST EVENT", "GAPS"];
     const rows = items.map((source) => [
       shortSource(source.source),
-      styleText(statusColour(source.status), source.status),
-      source.address || "-",
+      ...statusCells(source),
       agoText(source.lastEventAt),
       String(source.gaps),
     ]);
@@ -58,7 +57,23 @@ export async function status(options: StatusOptions): Promise<void> {
     );
   }
   console.log(`\n${healthLine(health, position)}`);
+  if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
   for (const problem of health.problems) console.log(styleText("red", problem));
+}
+
+/** Of what was imported nobody waits for more. */
+function statusCells({ status, address }: Source): readonly [status: string, where: string] {
+  const files = /^file:(.*)$/.exec(address)?.[1];
+  if (files !== undefined && status !== "recording") {
+    return [
+      "imported",
+      files
+        .split(", ")
+        .map((file) => basename(file))
+        .join(", "),
+    ];
+  }
+  return [styleText(statusColour(status), status), address || "-"];
 }
 
 /** Sources of this machine that have not said a word yet, so that nobody else knows of them. */
@@ -87,12 +102,17 @@ async function healthOf(running: RunningUp | undefined): Promise<Health> {
   };
 }
 
-function healthLine({ spillBytes, queryLag, waitingSpills, foldDrift }: Health, position: string): string {
+/** A Tapedeck that records takes them within seconds; the demo never does. */
+function waitingText(waiting: number, running: RunningUp | undefined): string {
+  const runs = waiting === 1 ? "1 recorded run waits" : `${waiting} recorded runs wait`;
+  return running?.mode === "demo" ? `${runs} for the end of the demo: npm start -- --no-demo` : `${runs} to be taken`;
+}
+
+function healthLine({ spillBytes, queryLag, foldDrift }: Health, position: string): string {
   const parts = [
     `position ${position}`,
     queryLag === undefined ? undefined : queryLag === 0 ? "tables up to date" : `tables ${queryLag} events behind`,
     spillBytes === undefined ? undefined : `spill ${spillBytes === 0 ? "empty" : bytesText(spillBytes)}`,
-    waitingSpills === 0 ? undefined : `${waitingSpills} recorded ${waitingSpills === 1 ? "run waits" : "runs wait"}`,
     foldDrift ? `state differed from the upstream's own ${foldDrift} times (see query's log)` : undefined,
   ];
   return styleText("dim", parts.filter((part) => part !== undefined).join(" · "));
