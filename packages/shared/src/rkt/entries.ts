@@ -1,0 +1,54 @@
+import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+
+/** A pod or an image of an answer: `bytes` are a view of the answer's own, encoded as rkt encoded them. */
+export type Entry = { readonly id: string; readonly bytes: Buffer };
+
+/**
+ * The pods of an encoded ListPodsResponse (or the one of an InspectPodResponse), in its order. Nothing but their ids is
+ * decoded. Undefined for bytes that are no such message; an entry is looked at only as deep as its own fields.
+ */
+export function podEntries(answer: Uint8Array): readonly Entry[] | undefined {
+  return entries(answer, 1);
+}
+
+/** The images of an encoded ListImagesResponse (or the one of an InspectImageResponse); otherwise like podEntries. */
+export function imageEntries(answer: Uint8Array): readonly Entry[] | undefined {
+  return entries(answer, 2);
+}
+
+/** What podEntries and imageEntries take apart: a ListPodsResponse or ListImagesResponse of these pods or images. */
+export function listOf(entries: readonly Uint8Array[]): Uint8Array {
+  const writer = new BinaryWriter();
+  for (const entry of entries) writer.tag(entriesField, WireType.LengthDelimited).bytes(entry);
+  return writer.finish();
+}
+
+/** `pods`, `images`, `pod` and `image` of the four answers. */
+const entriesField = 1;
+
+function entries(answer: Uint8Array, idField: number): readonly Entry[] | undefined {
+  try {
+    return fields(answer, entriesField).map((bytes) => {
+      const id = fields(bytes, idField).at(-1)?.toString("utf8") ?? "";
+      return { id, bytes };
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+/** All there is of a field that holds text, bytes or messages. Throws for bytes that are no message. */
+function fields(message: Uint8Array, wanted: number): Buffer[] {
+  const reader = new BinaryReader(message);
+  const found: Buffer[] = [];
+  while (reader.pos < reader.len) {
+    const [number, type] = reader.tag();
+    if (number !== wanted || type !== WireType.LengthDelimited) {
+      reader.skip(type, number);
+      continue;
+    }
+    const bytes = reader.bytes();
+    found.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  }
+  return found;
+}
