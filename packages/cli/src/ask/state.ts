@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { CommandError } from "../command-error.ts";
 import type { StateOptions } from "../commands/state.ts";
 import { type Api, apiAt, type Page } from "./api.ts";
 import { shortSource } from "./sessions.ts";
@@ -45,9 +46,11 @@ export async function state({ url, json, source, session, at }: StateOptions): P
 }
 
 /** A session is of one source, so nobody need say both. */
-async function sourceOf(session: string, api: Api): Promise<string | undefined> {
+async function sourceOf(session: string, api: Api): Promise<string> {
   const { items } = await api.get<Page<{ readonly source: string }>>("/api/v1/sessions", { session, limit: 1 });
-  return items[0]?.source;
+  const [found] = items;
+  if (found === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);
+  return found.source;
 }
 
 /** One line for each part of the state. */

@@ -121,6 +121,11 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     });
     const { state } = await json<{ state: { v1: { deployState: { status: string } } } }>("state");
     expect(state.v1.deployState.status).toBe("Complete");
+    const nowhere = ask("state", "--session", "01KE3M9Z6Q4W8T2V5X7Y9A1B3C");
+    expect(await nowhere.ended).toBe(1);
+    expect(nowhere.stderr()).toBe(
+      "tapedeck: there is no session 01KE3M9Z6Q4W8T2V5X7Y9A1B3C: see `tapedeck sessions`.\n",
+    );
   });
 
   it("is one for its data: a second one says so and stops", async () => {
