@@ -108,6 +108,11 @@ export type UpstreamReading = {
   ) => { readonly channel: string; readonly matches: (frame: Uint8Array) => boolean } | undefined;
 };
 
+/** All channels of an upstream but "tapedeck". */
+export function channelNames({ channels, looking }: Pick<UpstreamReading, "channels" | "looking">): readonly string[] {
+  return [...channels.map(({ name }) => name), ...(looking?.channels ?? [])];
+}
+
 export type ChannelReading = {
   readonly name: string;
   /** Full name of the protobuf message of a frame, for example "proto.LogEntry". */
