@@ -89,14 +89,15 @@ function normalized(field: FilterField, value: string): string {
       }
       return value;
     case "outcomes":
-      if (!Object.values(outcomeNames).includes(value)) {
-        throw invalid("filter.outcomes", `"${value}" is not one of ${Object.values(outcomeNames).join(", ")}`);
-      }
+      if (!outcomes.includes(value))
+        throw invalid("filter.outcomes", `"${value}" is not one of ${outcomes.join(", ")}`);
       return value;
     default:
       return value;
   }
 }
+
+const outcomes = Object.values(outcomeNames).filter((name) => name !== "");
 
 /** `developer/project` and `developer/project/upstream` leave out what a full name says too. */
 function isSource(wanted: string, source: string): boolean {
