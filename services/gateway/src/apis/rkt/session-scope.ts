@@ -1,0 +1,87 @@
+import type { Session } from "@tapedeck/proto/tapedeck/v1/query";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { FollowOptions, LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
+import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { AnswerHead, CallContext } from "../../call-context.ts";
+import type { Positions } from "../../positions.ts";
+import type { QueryClient } from "../../query-client.ts";
+import { nameOf, resolveSession, resolveSource } from "../resolve-source.ts";
+
+export type ScopeDeps = {
+  readonly query: QueryClient;
+  /** @throws TapedeckError not_ready */
+  readonly log: () => LogReader;
+  readonly positions: Positions;
+};
+
+/** What a stream is about (DESIGN 7): the current session and those that follow it, or the one that the call names. */
+export type SessionScope = {
+  readonly source: SourceName;
+  /** Named by the call: the stream ends with it. */
+  readonly only: Session | undefined;
+  /** Sequence before the first event of the session. */
+  readonly sessionStart: number;
+  /** Sequence after which the stream starts. */
+  readonly afterSeq: number;
+  readonly head: AnswerHead;
+};
+
+/** @throws TapedeckError unknown_source, ambiguous_source, unknown_session, invalid_argument and those of `after` */
+export async function sessionScope({ query, positions }: ScopeDeps, context: CallContext): Promise<SessionScope> {
+  if (context.at !== undefined) {
+    const message = "a stream has no `at`: use `after` to say where it starts";
+    throw new TapedeckError("invalid_argument", message, { field: "at" });
+  }
+  const source = await resolveSource(query, context, "rkt");
+  const session = await resolveSession(query, context.workspace, source, context.session);
+  const only = context.session === undefined ? undefined : session;
+  const sessionStart = session === undefined ? 0 : positions.own(session.start_position) - 1;
+  const after = context.after === undefined ? sessionStart : await positions.resolveAfter(context.after);
+  const afterSeq = only === undefined ? after : Math.max(after, sessionStart);
+  const head = { position: positions.written(afterSeq), session: session?.session ?? "" };
+  return { source: nameOf(source), only, sessionStart, afterSeq, head };
+}
+
+export type ScopeOptions = FollowOptions & {
+  /** When it aborts, what was recorded by then is still given, and that is the end. */
+  readonly due?: AbortSignal;
+};
+
+/** What the scope holds of these subjects: history, then live; without an end unless a session was named. */
+export async function* eventsIn(
+  { log, positions }: ScopeDeps,
+  { source, only }: SessionScope,
+  from: ReadFrom,
+  { due, ...options }: ScopeOptions,
+): AsyncGenerator<Recorded, void> {
+  const { signal } = options;
+  const isOf = (recorded: Recorded) => only === undefined || recorded.event.session === only.session;
+  const end = positions.own(only?.end_position ?? "");
+  let done = from.afterSeq;
+  if (only?.ended !== true) {
+    const ends = eventSubject(source, "tapedeck", "session.ended");
+    const subjects = only === undefined ? from.subjects : [...from.subjects, ends];
+    const until = due === undefined ? signal : AbortSignal.any([signal, due]);
+    for await (const recorded of log().follow({ ...from, subjects }, { ...options, signal: until })) {
+      if (only !== undefined && isOver(recorded, only.session, end)) return;
+      done = recorded.seq;
+      if (isOf(recorded) && recorded.event.channel !== "tapedeck") yield recorded;
+    }
+    if (signal.aborted) return;
+  }
+  const last = only?.ended === true ? end : await positions.lastSeq();
+  for await (const recorded of log().history({ ...from, afterSeq: done }, last, signal)) {
+    if (isOf(recorded)) yield recorded;
+  }
+}
+
+/**
+ * The named session, which ran when it was asked for, has said its last: its own end, or anything of a later one. Ends
+ * before its last event of that moment are of no account: it was found again after them.
+ */
+function isOver({ seq, event }: Recorded, session: string, lastSeq: number): boolean {
+  if (seq <= lastSeq) return false;
+  if (event.session === session) return event.kind === "session.ended" || event.kind === "session.lost";
+  return event.session > session;
+}
