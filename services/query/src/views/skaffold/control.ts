@@ -1,7 +1,8 @@
 import { TriggerRequest, UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { ControlDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import { base64, fromBase64 } from "../states/base64.ts";
 import { resetWrittenBefore } from "./resets.ts";
-import { base64, type Flags, fromBase64, type PendingCall, type SkaffoldState, type V1Facts } from "./state.ts";
+import type { Flags, PendingCall, SkaffoldState, V1Facts } from "./state.ts";
 
 /** More than this many calls without an answer are not remembered: their answers were lost. */
 const rememberedCalls = 100;

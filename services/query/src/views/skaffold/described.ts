@@ -1,7 +1,8 @@
 import { State as StateV1, Metadata as V1Metadata } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { State as StateV2, Metadata as V2Metadata } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { SessionDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import { base64, type Described, type Flags, type SkaffoldState, type V1Facts, type V2Facts } from "./state.ts";
+import { base64 } from "../states/base64.ts";
+import type { Described, Flags, SkaffoldState, V1Facts, V2Facts } from "./state.ts";
 
 /** Takes what no event tells from the upstream's own answers: flags, artifact names, metadata; never statuses. */
 export function described(state: SkaffoldState, detail: SessionDetail): SkaffoldState {

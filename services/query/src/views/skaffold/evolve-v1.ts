@@ -10,10 +10,11 @@ import {
   PortEvent,
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { assertNever } from "@tapedeck/shared/assert-never";
+import { base64 } from "../states/base64.ts";
 import { containerKey } from "./container-key.ts";
 import type { V1Event } from "./message-of.ts";
 import { resetForLoop, takeHints } from "./resets.ts";
-import { base64, freshV1, type LoopFacts, type SkaffoldState, type V1Facts, type Written } from "./state.ts";
+import { freshV1, type LoopFacts, type SkaffoldState, type V1Facts, type Written } from "./state.ts";
 
 /**
  * An event of the v1 stream. An `injected` one came in through Handle: it is stored like a real one, but starts no

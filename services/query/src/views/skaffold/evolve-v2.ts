@@ -5,10 +5,11 @@ import {
   type TaskEvent,
 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { assertNever } from "@tapedeck/shared/assert-never";
+import { base64 } from "../states/base64.ts";
 import { containerKey } from "./container-key.ts";
 import type { V2Event } from "./message-of.ts";
 import { hintReset } from "./resets.ts";
-import { base64, freshV2, type ResettingPhase, type SkaffoldState, type V2Facts } from "./state.ts";
+import { freshV2, type ResettingPhase, type SkaffoldState, type V2Facts } from "./state.ts";
 
 /** An event of the v2 stream, for v2's own state and for what it tells of v1's. `injected`: see v1. */
 export function evolveV2(before: SkaffoldState, event: V2Event, injected: boolean): SkaffoldState {

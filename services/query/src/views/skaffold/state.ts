@@ -1,3 +1,5 @@
+import type { Base64 } from "../states/base64.ts";
+
 /**
  * Raised whenever the same events fold to another state, or the state has another shape: snapshots of another version
  * are of no use.
@@ -17,8 +19,6 @@ export type SkaffoldState = {
   /** Control calls that were sent and not answered yet, oldest first. */
   readonly calls: readonly PendingCall[];
 };
-
-export type Base64 = string;
 
 /**
  * A field of v1's state and when v1 wrote it last. `null` in a field's place: never written, or reset since.
@@ -198,11 +198,3 @@ export const initialState: SkaffoldState = {
   hints: { resets: [], artifacts: [] },
   calls: [],
 };
-
-export function base64(bytes: Uint8Array): Base64 {
-  return Buffer.from(bytes).toString("base64");
-}
-
-export function fromBase64(text: Base64): Uint8Array {
-  return Buffer.from(text, "base64");
-}

@@ -1,7 +1,8 @@
 import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
 import { DebuggingContainerEvent, Metadata, PortEvent, State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { fromBase64 } from "../states/base64.ts";
 import { flagsFor } from "./flags.ts";
-import { fromBase64, type SkaffoldState, type V1Facts, type Written } from "./state.ts";
+import type { SkaffoldState, V1Facts, Written } from "./state.ts";
 
 const notStarted = "Not Started";
 

@@ -1,7 +1,8 @@
 import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
 import { DebuggingContainerEvent, Metadata, PortForwardEvent, State } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { fromBase64 } from "../states/base64.ts";
 import { flagsFor } from "./flags.ts";
-import { fromBase64, type SkaffoldState, type V2Facts } from "./state.ts";
+import type { SkaffoldState, V2Facts } from "./state.ts";
 
 const notStarted = "NotStarted";
 // v2 never says more than this, whatever failed.
