@@ -15,6 +15,10 @@ export type Schema = {
   skaffold_resources: SkaffoldResourceRow;
   skaffold_ports: SkaffoldPortRow;
   skaffold_debug_containers: SkaffoldDebugContainerRow;
+  rkt_pods: RktPodRow;
+  rkt_apps: RktAppRow;
+  rkt_images: RktImageRow;
+  rkt_networks: RktNetworkRow;
   build_times: BuildTimeRow;
 };
 
@@ -127,6 +131,8 @@ export type OperationRow = OfSource & {
   readonly platform: string;
   /** Loops only: the upstream's own number. */
   readonly iteration: number | null;
+  /** Apps only, when they have ended: as told; null where it is unknown for certain. */
+  readonly exit_code: number | null;
   readonly start_position: number;
   readonly end_position: number | null;
 };
@@ -197,6 +203,74 @@ export type SkaffoldDebugContainerRow = {
   readonly artifact: string;
   readonly runtime: string;
   readonly ports: Readonly<Record<string, number>>;
+};
+
+/** A pod as it was known last, also when it is gone from its host. What rkt answers of one being deleted is no news. */
+export type RktPodRow = {
+  readonly session: string;
+  readonly source: string;
+  readonly pod: string;
+  /** What a kubelet called it, else its id. */
+  readonly name: string;
+  /** Without rkt's prefix; UNDEFINED: it was being deleted. */
+  readonly state: string;
+  readonly pid: number | null;
+  readonly cgroup: string;
+  readonly created_at: string | null;
+  readonly started_at: string | null;
+  readonly gc_marked_at: string | null;
+  readonly apps: number;
+  /** Not on the host any more. */
+  readonly gone: boolean;
+  readonly gone_at: string | null;
+  /** Of the events that made it known, and that changed the row last. */
+  readonly first_position: number;
+  readonly last_position: number;
+};
+
+export type RktAppRow = {
+  readonly session: string;
+  readonly source: string;
+  readonly pod: string;
+  readonly app: string;
+  /** As the pod's manifest writes it. */
+  readonly image_id: string;
+  readonly image_name: string;
+  readonly image_version: string;
+  readonly state: string;
+  /** Null while it runs, unless rkt has told a code. 0 also where nobody knows. */
+  readonly exit_code: number | null;
+  /** Taken out of its pod, or gone with it. */
+  readonly gone: boolean;
+  readonly gone_at: string | null;
+  readonly first_position: number;
+  readonly last_position: number;
+};
+
+export type RktImageRow = {
+  readonly session: string;
+  readonly source: string;
+  readonly image: string;
+  readonly name: string;
+  readonly version: string;
+  readonly imported_at: string | null;
+  /** Bytes. */
+  readonly size: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly gone: boolean;
+  readonly gone_at: string | null;
+  readonly first_position: number;
+  readonly last_position: number;
+};
+
+/** A network that a pod is in, or was in when it ran. */
+export type RktNetworkRow = {
+  readonly session: string;
+  readonly source: string;
+  readonly pod: string;
+  readonly network: string;
+  readonly ipv4: string;
+  readonly ipv6: string;
 };
 
 /** A view, one row per build. */

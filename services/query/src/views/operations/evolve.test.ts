@@ -1,7 +1,8 @@
-import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
-import { type SkaffoldSession, story } from "../../testing/story.ts";
+import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-story.ts";
+import { type SkaffoldSession, startedAt, story, timestamp } from "../../testing/story.ts";
 import { evolve } from "./evolve.ts";
 
 type Expected = Partial<OperationRow> & Pick<OperationRow, "kind">;
@@ -181,6 +182,100 @@ it.each(cases)("$title, also one event at a time", ({ given }) => {
     rows = [...new Map([...rows.map((row) => [row.id, row] as const), ...changed]).values()];
   }
   expect(rows).toEqual(afterAll(given));
+});
+
+const pod = uuid(1);
+const web = { kind: "app", subject: `${pod}/web` };
+
+const ofHosts: {
+  readonly title: string;
+  readonly given: (host: RktSession) => void;
+  readonly expected: Expected[];
+}[] = [
+  {
+    title: "a pod and its apps run until their ends, which say how they were",
+    given: (host) => {
+      host.prepared(pod, ["web", "api"], { at: 0 });
+      host.started(pod, { at: 10 });
+      host.exited(pod, [7, 0], { at: 2_010 });
+      host.marked(pod, { at: 3_000 });
+    },
+    expected: [
+      { kind: "pod", subject: pod, outcome: "failed", duration_ms: 2_000, exit_code: null, runner: 0, loop: 0 },
+      { ...web, outcome: "failed", duration_ms: 2_000, exit_code: 7, error_code: "7", error: "exited with 7" },
+      { kind: "app", subject: `${pod}/api`, outcome: "unknown", duration_ms: 2_000, exit_code: 0, error: "" },
+    ],
+  },
+  {
+    title: "an app that is started again in its pod runs a second time",
+    given: (host) => {
+      host.prepared(pod, ["web"], { at: 0 });
+      host.started(pod, { at: 10 });
+      host.appExited(pod, "web", 7, { at: 20 });
+      host.appStarted(pod, "web", { at: 100 });
+      host.exited(pod, [0], { at: 500 });
+    },
+    expected: [
+      { kind: "pod", outcome: "unknown", duration_ms: 490 },
+      { ...web, outcome: "failed", duration_ms: 10, exit_code: 7 },
+      { ...web, outcome: "unknown", duration_ms: 400, exit_code: 0, error_code: "" },
+    ],
+  },
+  {
+    title: "an app that is started again, and nobody saw its end, did end",
+    given: (host) => {
+      host.prepared(pod, ["web"], { at: 0 });
+      host.started(pod, { at: 10 });
+      host.appStarted(pod, "web", { at: 100 });
+    },
+    expected: [
+      { kind: "pod", outcome: null },
+      { ...web, outcome: "unknown", duration_ms: null, ended_at: null, exit_code: null },
+      { ...web, outcome: null, started_at: "2026-11-20T09:00:00.100000Z" },
+    ],
+  },
+  {
+    title: "a pod that ended before it had started has no duration",
+    given: (host) => {
+      host.prepared(pod, ["web"], { at: 0 });
+      host.failed(pod, { at: 10 });
+    },
+    expected: [
+      { kind: "pod", outcome: "unknown", started_at: null, duration_ms: null, ended_at: "2026-11-20T09:00:00.010000Z" },
+    ],
+  },
+  {
+    title: "of a pod that vanished while it ran no code is known",
+    given: (host) => {
+      host.prepared(pod, ["web"], { at: 0 });
+      host.started(pod, { at: 10 });
+      const not_before = timestamp(startedAt + 50);
+      host.removed(pod, { at: 60, more: { time_source: TimeSource.TIME_SOURCE_INTERVAL, not_before } });
+    },
+    expected: [
+      { kind: "pod", outcome: "unknown", duration_ms: 50, ended_at: "2026-11-20T09:00:00.060000Z" },
+      { ...web, outcome: "unknown", duration_ms: 50, exit_code: null },
+    ],
+  },
+  {
+    title: "pods that are prepared, changed and collected, and images, are no operations",
+    given: (host) => {
+      host.described("pods");
+      host.prepared(pod, ["web"]);
+      host.seen({ id: pod });
+      host.imported({ id: "sha512-a" });
+      host.removed(pod);
+    },
+    expected: [],
+  },
+];
+
+it.each(ofHosts)("$title", ({ given, expected }) => {
+  const tale = story(rktHost);
+  given(rktSession("S", tale));
+  const rows = evolve([], tale.events.map(recorded)).sort((a, b) => a.start_position - b.start_position);
+  expect(rows).toMatchObject(expected);
+  expect(rows).toHaveLength(expected.length);
 });
 
 it("nanoseconds count", () => {

@@ -38,14 +38,14 @@ export function evolve(known: readonly OperationRow[], batch: readonly Recorded[
         case "once":
           put(cached(step.pairing, recorded));
           break;
-        default:
+        case "end":
           // An end that comes late (the session was thought to be over), or once more (Skaffold says of a loop whose
           // sync is tried again that it failed, each time): the last word counts.
           put(
             ended(
               before === undefined || before.cache_hit ? unbegun(step.pairing, recorded) : before,
               recorded,
-              step.does,
+              step.outcome,
             ),
           );
       }
@@ -72,6 +72,7 @@ function unbegun(pairing: Pairing, { event, seq }: Recorded): OperationRow {
     cache_hit: false,
     platform: "",
     iteration: null,
+    exit_code: null,
     start_position: seq,
     end_position: null,
   };
@@ -129,6 +130,8 @@ function told({ event }: Recorded): Partial<OperationRow> {
     }
     case "loop":
       return { iteration: event.detail.value.iteration };
+    case "app":
+      return { exit_code: event.detail.value.exit_code ?? null };
     default:
       return {};
   }

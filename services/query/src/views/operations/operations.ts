@@ -34,6 +34,7 @@ const table: Table<OperationRow> = {
     injected: "boolean",
     platform: "text",
     iteration: "int",
+    exit_code: "int",
     start_position: "bigint",
     end_position: "bigint",
   },
@@ -41,7 +42,7 @@ const table: Table<OperationRow> = {
 
 export const operations: View = {
   name: "operations",
-  version: 1,
+  version: 2,
   sessionTables: ["operations"],
   async apply(tx, batch) {
     await upsert(tx, table, evolve([...(await newest(tx, batch)), ...(await running(tx, batch))], batch));

@@ -1,0 +1,40 @@
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { Migrator } from "kysely";
+import { expect, it } from "vitest";
+import { readCheckpoint } from "../checkpoint.ts";
+import { queryClient } from "../testing/client.ts";
+import { randomEvents, seeded } from "../testing/random-story.ts";
+import { projectUntil } from "../testing/run-projection.ts";
+import { stage } from "../testing/stage.ts";
+import { contents } from "../testing/tables.ts";
+import { openDatabase } from "./database.ts";
+import { migrations } from "./migrations/index.ts";
+
+it("a database from before rkt answers at once, and is made anew from the log", async () => {
+  await using on = await stage();
+  const end = (await on.write(randomEvents(seeded(8), 600))).at(-1) ?? 0;
+  await using straight = await freshDatabase();
+  await projectUntil(straight.url, on.log.reader, end);
+  const expected = await contents(straight.url);
+
+  await using old = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const upTo = Object.entries(migrations).filter(([name]) => name < "0004");
+  const migrator = new Migrator({
+    db: old.db,
+    provider: { getMigrations: async () => Object.fromEntries(upTo) },
+    migrationTableSchema: old.schema,
+  });
+  const { error } = await migrator.migrateToLatest();
+  expect(error).toBeUndefined();
+  const projection = "sources.1 sessions.1 events.1 operations.1 states.1 skaffold.1";
+  await old.db
+    .insertInto("checkpoint")
+    .values({ name: "log", projection, epoch: on.log.epoch, position: end })
+    .execute();
+
+  await using query = await on.startQuery();
+  using ask = queryClient(query.address);
+  expect((await ask.listOperations()).position).toBe(on.at(end));
+  await expect.poll(() => contents(on.databaseUrl), { timeout: 30_000 }).toEqual(expected);
+  expect((await readCheckpoint(old.db))?.projection).not.toBe(projection);
+});
