@@ -34,6 +34,17 @@ export async function insert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[
   `.execute(tx);
 }
 
+/** The rows that have the keys of these. */
+export async function find<Row>(tx: Tx, table: Table<Row>, keys: readonly Partial<Row>[]): Promise<readonly Row[]> {
+  if (keys.length === 0) return [];
+  const columns = sql.join(table.key.map((column) => sql.ref(column)));
+  const { rows } = await sql<Row>`
+    select t.* from unnest(${arrays(table, table.key, keys)}) as wanted (${columns})
+    join ${sql.table(table.name)} as t using (${columns})
+  `.execute(tx);
+  return rows;
+}
+
 /** Removes the rows that have the keys of these. */
 export async function remove<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
@@ -48,7 +59,7 @@ function columnsOf<Row>(table: Table<Row>): (keyof Row & string)[] {
   return Object.keys(table.columns) as (keyof Row & string)[];
 }
 
-function arrays<Row>(table: Table<Row>, columns: readonly (keyof Row & string)[], rows: readonly Row[]) {
+function arrays<Row>(table: Table<Row>, columns: readonly (keyof Row & string)[], rows: readonly Partial<Row>[]) {
   return sql.join(
     columns.map((column) => {
       const type = table.columns[column];

@@ -4,6 +4,7 @@ import { openDatabase } from "../db/database.ts";
 import { withTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
 import { project } from "../project.ts";
+import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
 
 /** Projects until the tables stand at the position. */
@@ -11,12 +12,12 @@ export async function projectUntil(
   url: string,
   log: LogReader,
   position: number,
-  options: { readonly limits?: BatchLimits; readonly textRows?: boolean } = {},
+  options: { readonly limits?: BatchLimits; readonly textRows?: boolean; readonly views?: readonly View[] } = {},
 ): Promise<void> {
   await using database = openDatabase({ url, connections: 2 });
   await migrate(database);
   const left = new AbortController();
-  const all = views({ textRows: options.textRows ?? false });
+  const all = options.views ?? views({ textRows: options.textRows ?? false });
   const { limits } = options;
   const work = withTables(database, (connection) =>
     project({ connection, log, views: all, signal: left.signal, ...(limits && { limits }) }),

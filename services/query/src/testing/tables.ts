@@ -18,11 +18,25 @@ const order = {
   build_times_daily: "workspace, developer, project, artifact, day",
 };
 
+/** Those of rkt's hosts. */
+export const rktOrder = {
+  operations: "id",
+  fold_states: "session",
+  snapshots: "session, position",
+  rkt_pods: "session, pod",
+  rkt_apps: "session, pod, app",
+  rkt_images: "session, image",
+  rkt_networks: "session, pod, network",
+};
+
 /** All that is in the tables, for comparing. */
-export async function contents(url: string): Promise<Record<string, readonly unknown[]>> {
+export async function contents(
+  url: string,
+  tables: Readonly<Record<string, string>> = order,
+): Promise<Record<string, readonly unknown[]>> {
   await using database = openDatabase({ url, connections: 1 });
   const found: Record<string, readonly unknown[]> = {};
-  for (const [table, by] of Object.entries(order)) found[table] = await rows(database, table, by);
+  for (const [table, by] of Object.entries(tables)) found[table] = await rows(database, table, by);
   return found;
 }
 

@@ -1,21 +1,28 @@
+import type { Recorded } from "@tapedeck/shared/log/log";
 import type { Tx } from "../../db/database.ts";
 import type { Schema } from "../../db/schema.ts";
 import { remove, type Table, upsert } from "../../db/table.ts";
 
 export type OfSession = { readonly session: string; readonly source: string };
 
+/** What a batch made of a session's state. */
 export type StateChange<State> = {
   readonly of: OfSession;
   readonly before: State | undefined;
   readonly after: State;
+  /** How it came from the one to the other: each event that changed it, in the order of the log. */
+  readonly steps: readonly Step<State>[];
 };
 
-/** States as rows, for SQL: the rows of a session are at any time those of its state. */
+export type Step<State> = { readonly before: State; readonly after: State; readonly recorded: Recorded };
+
+/** States as rows, for SQL. What is written depends on the events alone, never on how they were cut into batches. */
 export type StateTable<State> = {
   readonly name: keyof Schema & string;
   readonly write: (tx: Tx, changes: readonly StateChange<State>[]) => Promise<void>;
 };
 
+/** The rows of a session are at any time those of its state. */
 export function stateTable<State, Row>(
   table: Table<Row>,
   rowsOf: (state: State, of: OfSession) => readonly Row[],

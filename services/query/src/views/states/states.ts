@@ -6,6 +6,7 @@ import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
 import { insert, type Table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { type Fold, type Folds, isState } from "./fold.ts";
+import type { Step } from "./state-table.ts";
 
 const foldStates: Table<FoldStateRow> = {
   name: "fold_states",
@@ -101,6 +102,7 @@ function foldedSession(fold: Fold, of: { session: string; source: string }, load
   let events = loaded?.events_since_snapshot ?? 0;
   let bytes = loaded?.bytes_since_snapshot ?? 0;
   const taken: SnapshotRow[] = [];
+  const steps: Step<unknown>[] = [];
 
   const stateJson = (): string => {
     if (json === undefined || jsonOf !== state) {
@@ -112,8 +114,11 @@ function foldedSession(fold: Fold, of: { session: string; source: string }, load
   return {
     fold,
     snapshots: taken as readonly SnapshotRow[],
-    apply({ event, seq }: Recorded): void {
-      state = fold.evolve(state, event);
+    apply(recorded: Recorded): void {
+      const { event, seq } = recorded;
+      const after = fold.evolve(state, event);
+      if (after !== state) steps.push({ before: state, after, recorded });
+      state = after;
       position = seq;
       events += 1;
       bytes += sizeOf(event);
@@ -132,7 +137,7 @@ function foldedSession(fold: Fold, of: { session: string; source: string }, load
       events_since_snapshot: events,
       bytes_since_snapshot: bytes,
     }),
-    change: () => ({ of, before, after: state }),
+    change: () => ({ of, before, after: state, steps }),
   };
 }
 

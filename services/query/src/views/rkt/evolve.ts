@@ -1,0 +1,78 @@
+import { GetInfoResponse, Image, ListImagesResponse, ListPodsResponse, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { acceptPod } from "@tapedeck/shared/rkt/accept";
+import { base64, fromBase64 } from "../states/base64.ts";
+import { changed, described, type Entries, type Entry, entry, undescribed } from "./entries.ts";
+import { messageOf, read } from "./message-of.ts";
+import type { RktState } from "./state.ts";
+
+/**
+ * One event of a session, in the order of the log. What can't touch state gives the very same object back. Total: what
+ * can't be read changes nothing.
+ */
+export function evolve(state: RktState, event: Event): RktState {
+  switch (event.channel) {
+    case "pods": {
+      const pods = evolvePods(state.pods, event);
+      return pods === state.pods ? state : { ...state, pods };
+    }
+    case "images": {
+      const images = evolveImages(state.images, event);
+      return images === state.images ? state : { ...state, images };
+    }
+    case "tapedeck":
+      return evolveInfo(state, event);
+    default:
+      return state;
+  }
+}
+
+function evolvePods(before: Entries, event: Event): Entries {
+  if (event.detail?.$case === "host") {
+    const list = messageOf(event, "v1alpha.ListPodsResponse", ListPodsResponse);
+    return described(before, event.detail.value, list?.pods.flatMap(podEntry));
+  }
+  const pods = undescribed(before);
+  if (isGone(event)) return changed(pods, [{ id: event.subject }]);
+  const listed = messageOf(event, "v1alpha.Pod", Pod);
+  if (listed === undefined) return pods;
+  const known = entry(pods, listed.id);
+  const accepted = acceptPod(known === undefined ? undefined : Pod.decode(fromBase64(known)), listed);
+  return changed(pods, podEntry(accepted));
+}
+
+/** Also a pod that never ran, and one whose collection was told before. */
+function isGone({ kind, detail }: Event): boolean {
+  if (detail?.$case !== "pod") return false;
+  const { phase, removed } = detail.value;
+  if (kind === "pod.collected") return phase === "removed" || phase === "never-ran";
+  return kind === "pod.changed" && removed;
+}
+
+function evolveImages(before: Entries, event: Event): Entries {
+  if (event.detail?.$case === "host") {
+    const list = messageOf(event, "v1alpha.ListImagesResponse", ListImagesResponse);
+    return described(before, event.detail.value, list?.images.flatMap(imageEntry));
+  }
+  const images = undescribed(before);
+  if (event.kind === "image.removed") return changed(images, [{ id: event.subject }]);
+  const listed = messageOf(event, "v1alpha.Image", Image);
+  return listed === undefined ? images : changed(images, imageEntry(listed));
+}
+
+/** Encoded anew, so that the same pod has the same text, wherever it was told. What we don't know of it stays in it. */
+function podEntry(pod: Pod): readonly Entry[] {
+  return pod.id === "" ? [] : [{ id: pod.id, bytes: base64(Pod.encode(pod).finish()) }];
+}
+
+function imageEntry(image: Image): readonly Entry[] {
+  return image.id === "" ? [] : [{ id: image.id, bytes: base64(Image.encode(image).finish()) }];
+}
+
+function evolveInfo(state: RktState, { kind, detail }: Event): RktState {
+  if (kind !== "session.described" || detail?.$case !== "session_detail") return state;
+  const bytes = detail.value.states.info;
+  if (bytes === undefined || read(GetInfoResponse, bytes) === undefined) return state;
+  const info = base64(bytes);
+  return info === state.info ? state : { ...state, info };
+}

@@ -1,0 +1,98 @@
+import {
+  type App,
+  AppState,
+  appStateToJSON,
+  type Image,
+  type Network,
+  type Pod,
+  podStateToJSON,
+} from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { momentOf } from "../../db/moment.ts";
+import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
+import { key, text } from "../../db/text.ts";
+import type { OfSession, Step } from "../states/state-table.ts";
+import type { RktState } from "./state.ts";
+
+type At = Step<RktState>;
+
+/** Columns of rows that outlive what they tell of. */
+export type Lasting = {
+  readonly gone: boolean;
+  readonly gone_at: string | null;
+  readonly first_position: number;
+  readonly last_position: number;
+};
+
+/** A row as this event alone would write it. */
+export function podRow(at: At, of: OfSession, pod: Pod): RktPodRow {
+  const { annotations, id } = pod;
+  return {
+    ...of,
+    pod: key(id),
+    name: text(annotations.find(({ Key }) => Key === "rkt.kubernetes.io/name")?.value || id),
+    state: word(podStateToJSON(pod.state), pod.state),
+    pid: pod.pid > 0 ? pod.pid : null,
+    cgroup: text(pod.cgroup),
+    created_at: moment(pod.created_at),
+    started_at: moment(pod.started_at),
+    gc_marked_at: moment(pod.gc_marked_at),
+    apps: pod.apps.length,
+    ...there(at),
+  };
+}
+
+export function appRow(at: At, of: OfSession, pod: Pod, app: App): RktAppRow {
+  const isOver = app.state === AppState.APP_STATE_EXITED || app.exit_code > 0;
+  return {
+    ...of,
+    pod: key(pod.id),
+    app: key(app.name),
+    image_id: text(app.image?.id ?? ""),
+    image_name: text(app.image?.name ?? ""),
+    image_version: text(app.image?.version ?? ""),
+    state: word(appStateToJSON(app.state), app.state),
+    exit_code: isOver ? app.exit_code : null,
+    ...there(at),
+  };
+}
+
+export function networkRow(of: OfSession, pod: Pod, { name, ipv4, ipv6 }: Network): RktNetworkRow {
+  return { ...of, pod: key(pod.id), network: key(name), ipv4: text(ipv4), ipv6: text(ipv6) };
+}
+
+export function imageRow(at: At, of: OfSession, image: Image): RktImageRow {
+  // Of labels with the same key rkt itself looks at the first.
+  const labels = image.labels.toReversed().map(({ Key, value }) => [text(Key), text(value)]);
+  return {
+    ...of,
+    image: key(image.id),
+    name: text(image.name),
+    version: text(image.version),
+    imported_at: moment(image.import_timestamp * second),
+    // Those of an odd upstream have to fit the column too.
+    size: Math.min(Number(image.size), Number.MAX_SAFE_INTEGER),
+    labels: Object.fromEntries(labels),
+    ...there(at),
+  };
+}
+
+/** When it was missed first. */
+export function goneAt({ recorded: { event } }: At): string | null {
+  return momentOf(event.occurred_at ?? event.observed_at).at;
+}
+
+function there({ recorded: { seq } }: At): Lasting {
+  return { gone: false, gone_at: null, first_position: seq, last_position: seq };
+}
+
+const second = 1_000_000_000n;
+
+/** Of nanoseconds; 0 where rkt knows of none. */
+function moment(nanos: bigint): string | null {
+  return nanos <= 0n ? null : momentOf({ seconds: nanos / second, nanos: Number(nanos % second) }).at;
+}
+
+/** "POD_STATE_RUNNING" → "RUNNING"; the number of a state that we don't know. */
+function word(name: string, state: number): string {
+  return name === "UNRECOGNIZED" ? String(state) : name.replace(/^(POD|APP)_STATE_/, "");
+}

@@ -1,0 +1,267 @@
+import { PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { listOperations } from "../../api/list-operations.ts";
+import { readState } from "../../api/read-state.ts";
+import { type Database, openDatabase } from "../../db/database.ts";
+import { progress } from "../../progress.ts";
+import { rebuild } from "../../rebuild.ts";
+import { randomHost } from "../../testing/random-host.ts";
+import { seeded } from "../../testing/random-story.ts";
+import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-story.ts";
+import { projectUntil } from "../../testing/run-projection.ts";
+import { type Stage, stage } from "../../testing/stage.ts";
+import { type Story, story } from "../../testing/story.ts";
+import { contents, rktOrder, rows } from "../../testing/tables.ts";
+import { events } from "../events/events.ts";
+import { folds } from "../folds.ts";
+import { operations } from "../operations/operations.ts";
+import { sessions } from "../sessions/sessions.ts";
+import { sources } from "../sources/sources.ts";
+import { states } from "../states/states.ts";
+import { rkt } from "./rkt.ts";
+
+const withRkt = { ...folds, rkt };
+const views = [sources, sessions, events({ textRows: false }), operations, states(withRkt)];
+
+const pod = uuid(1);
+
+/** The rows of every table after what a host tells. */
+async function told(tell: (host: RktSession, tale: Story) => void, batch = 1_000) {
+  await using on = await stage();
+  const tale = story(rktHost);
+  const host = rktSession("S", tale);
+  tell(host, tale);
+  const end = (await on.write(tale.events)).at(-1) ?? 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end, { views, limits: { events: batch, bytes: 1e9 } });
+  return await contents(on.databaseUrl, rktOrder);
+}
+
+describe("a pod's life, in one batch and event by event", () => {
+  const life = (host: RktSession) => {
+    host.described("pods");
+    host.prepared(pod, ["web", "api"], { at: 10 });
+    host.started(pod, { at: 20 });
+    host.exited(pod, [7, 0], { at: 1_520 });
+    host.marked(pod, { at: 2_000 });
+    host.deleting(pod, { at: 3_000 });
+    host.removed(pod, { at: 4_000 });
+  };
+
+  it.each([1_000, 1])("stays in the tables with what was known of it (batches of %i)", async (batch) => {
+    const found = await told(life, batch);
+    expect(found.rkt_pods).toEqual([
+      {
+        session: "S",
+        source: rktHost,
+        pod,
+        name: pod,
+        state: "UNDEFINED",
+        pid: 4_711,
+        cgroup: "",
+        created_at: "2026-11-20T09:00:00.010000Z",
+        started_at: "2026-11-20T09:00:00.020000Z",
+        gc_marked_at: "2026-11-20T09:00:02.000000Z",
+        apps: 2,
+        gone: true,
+        gone_at: "2026-11-20T09:00:04.000000Z",
+        first_position: 2,
+        last_position: 11,
+      },
+    ]);
+    const app = { session: "S", pod, image_version: "1.0.0", state: "EXITED", gone: true, first_position: 2 };
+    expect(found.rkt_apps).toMatchObject([
+      { ...app, app: "api", exit_code: 0, image_id: "sha512-api", image_name: "example.com/api" },
+      { ...app, app: "web", exit_code: 7, gone_at: "2026-11-20T09:00:04.000000Z" },
+    ]);
+    expect(found.rkt_networks).toEqual([
+      { session: "S", source: rktHost, pod, network: "default", ipv4: "172.16.28.2", ipv6: "" },
+    ]);
+    expect(found.operations).toMatchObject([
+      { kind: "pod", outcome: "failed", duration_ms: 1_500, exit_code: null },
+      { kind: "app", subject: `${pod}/web`, outcome: "failed", duration_ms: 1_500, exit_code: 7, error_code: "7" },
+      { kind: "app", subject: `${pod}/api`, outcome: "unknown", duration_ms: 1_500, exit_code: 0 },
+    ]);
+  });
+});
+
+it("a pod that was thought to be gone is there again", async () => {
+  const found = await told((host) => {
+    host.prepared(pod, ["web"]);
+    host.removed(pod);
+    host.seen({ id: pod, cgroup: "/back", state: PodState.POD_STATE_RUNNING });
+  });
+  expect(found.rkt_pods).toMatchObject([{ cgroup: "/back", gone: false, gone_at: null, first_position: 1 }]);
+});
+
+it("an app that was taken out of a pod that goes on is gone alone", async () => {
+  const found = await told((host) => {
+    host.prepared(pod, ["web", "api"]);
+    host.started(pod);
+    host.appRemoved(pod, "web");
+  });
+  expect(found.rkt_pods).toMatchObject([{ apps: 1, gone: false }]);
+  expect(found.rkt_apps).toMatchObject([
+    { app: "api", state: "RUNNING", exit_code: null, gone: false, last_position: 2 },
+    { app: "web", state: "RUNNING", gone: true, last_position: 5 },
+  ]);
+});
+
+it("an image that is gone stays, and odd numbers of an upstream do no harm", async () => {
+  const found = await told((host) => {
+    const labels = ["arm64", "amd64"].map((value) => ({ Key: "arch", value }));
+    host.imported({ id: "sha512-a", name: "example.com/web\0", import_timestamp: 1_700_000_000n, size: 5n, labels });
+    host.imported({ id: "sha512-b", import_timestamp: -(2n ** 63n), size: 2n ** 63n - 1n });
+    host.imageRemoved("sha512-a", { at: 60_000 });
+  });
+  expect(found.rkt_images).toMatchObject([
+    {
+      image: "sha512-a",
+      name: "example.com/web\uFFFD",
+      imported_at: "2023-11-14T22:13:20.000000Z",
+      size: 5,
+      labels: { arch: "arm64" },
+      gone: true,
+      gone_at: "2026-11-20T09:01:00.000000Z",
+    },
+    { image: "sha512-b", imported_at: null, size: Number.MAX_SAFE_INTEGER, gone: false },
+  ]);
+});
+
+it("what a description does not list is gone since then", async () => {
+  const found = await told((host, tale) => {
+    host.prepared(pod, ["web"]);
+    host.prepared(uuid(2), ["web"]);
+    const empty = { type: "v1alpha.ListPodsResponse", bytes: Buffer.alloc(0), size: 0n };
+    const detail = { $case: "host" as const, value: { part: 0, parts: 1, entries: 0 } };
+    tale.tell({ kind: "host.described", session: "S", channel: "pods", original: empty, detail }, 5_000);
+  });
+  const gone = { gone: true, gone_at: "2026-11-20T09:00:05.000000Z", last_position: 3 };
+  expect(found.rkt_pods).toMatchObject([gone, gone]);
+});
+
+it("an erased session leaves nothing", async () => {
+  const found = await told((host, tale) => {
+    host.prepared(pod, ["web"]);
+    host.started(pod);
+    host.imported({ id: "sha512-a" });
+    tale.tell({ kind: "session.erased", session: "S", subject: "S" });
+  });
+  expect(Object.values(found)).toEqual(Object.keys(rktOrder).map(() => []));
+});
+
+describe("whatever a host goes through", () => {
+  const seed = Number(process.env.SEED ?? Date.now() % 100_000);
+  const random = seeded(seed);
+  let on: Stage;
+  let events: readonly Event[];
+  let end: number;
+  /** The tables after one straight run. */
+  let expected: Awaited<ReturnType<typeof contents>>;
+
+  beforeAll(async () => {
+    on = await stage();
+    const tale = story(rktHost);
+    for (const session of ["first", "erased", "last"]) {
+      const host = rktSession(session, tale);
+      host.began();
+      randomHost(random, tale, host, session === "first" ? 1_500 : 200);
+      if (session !== "last") host.ended();
+      if (session === "erased") tale.tell({ kind: "session.erased", session, subject: session });
+    }
+    events = tale.events;
+    end = (await on.write(events)).at(-1) ?? 0;
+    await projectUntil(on.databaseUrl, on.log.reader, end, { views });
+    expected = await contents(on.databaseUrl, rktOrder);
+  });
+
+  afterAll(() => on[Symbol.asyncDispose]());
+
+  const deps = (database: Database) => {
+    const reached = progress();
+    reached.advance(end);
+    return { database: () => database, log: () => on.log.reader, progress: reached, folds: withRkt };
+  };
+
+  it(`every table is filled (seed ${seed})`, () => {
+    expect(Object.entries(expected).filter(([, found]) => found.length === 0)).toEqual([]);
+  });
+
+  it(`its tables are the same however the log is cut into batches (seed ${seed})`, async () => {
+    await using database = await freshDatabase();
+    for (let next = 0; next < end; ) {
+      next = Math.min(end, next + 1 + random(600));
+      const limits = { events: 1 + random(90), bytes: 1_000_000 };
+      await projectUntil(database.url, on.log.reader, next, { views, limits });
+    }
+    expect(await contents(database.url, rktOrder)).toEqual(expected);
+  });
+
+  it(`a rebuild makes the same tables (seed ${seed})`, async () => {
+    await using database = await freshDatabase();
+    await projectUntil(database.url, on.log.reader, end, { views });
+    await using spoiled = openDatabase({ url: database.url, connections: 1 });
+    await spoiled.db.deleteFrom("rkt_pods").execute();
+    const signal = AbortSignal.timeout(60_000);
+    await rebuild({ databaseUrl: database.url, log: on.log.reader, views, signal });
+    expect(await contents(database.url, rktOrder)).toEqual(expected);
+  });
+
+  it(`what is not gone is what the state has (seed ${seed})`, async () => {
+    await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+    for (const session of ["first", "last"]) {
+      const state = fold(events.filter((event) => event.session === session));
+      const there = async (table: string, column: string) =>
+        (await rows(database, table, column)).filter((row) => row.session === session && !row.gone);
+      const ids = (name: string) => rkt.collections[name]?.(state).map(({ key }) => key);
+      expect((await there("rkt_pods", "pod")).map((row) => row.pod)).toEqual(ids("pods"));
+      expect((await there("rkt_images", "image")).map((row) => row.image)).toEqual(ids("images")?.toSorted());
+    }
+  });
+
+  it(`runs of apps are listed with the codes that they ended with (seed ${seed})`, async () => {
+    await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
+    const request = ListRequest.fromPartial({ workspace: "acme", kinds: ["app"], limit: 1_000 });
+    const { items } = await listOperations(deps(database), request);
+    const codes = (await rows(database, "operations")).map(({ id, exit_code }) => [id, exit_code ?? undefined]);
+    expect(items.map(({ exit_code }) => exit_code).filter((code) => (code ?? 0) !== 0)).not.toEqual([]);
+    expect(codes).toEqual(expect.arrayContaining(items.map(({ id, exit_code }) => [id, exit_code])));
+  });
+
+  it(`state at any position is the fold of the session's events up to it (seed ${seed})`, async () => {
+    await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
+    expect((await rows(database, "snapshots")).length).toBeGreaterThan(0);
+    const read = async (collection: string, session: string, at: number) => {
+      const request = { workspace: "acme", source: rktHost, session, at: on.at(at), min_position: "", key_prefix: "" };
+      const { signal } = new AbortController();
+      const answer = await readState(deps(database), { ...request, collection: `rkt.${collection}` }, { signal });
+      return answer.flatMap(({ body }) =>
+        body?.$case === "row" ? [{ key: body.value.key, bytes: body.value.bytes }] : [],
+      );
+    };
+    const kept = events
+      .map((event, index) => ({ event, seq: index + 1 }))
+      .filter(({ event }) => event.session !== "erased");
+    await fc.assert(
+      fc.asyncProperty(fc.nat(kept.length - 1), fc.nat(40), async (index, further) => {
+        const { event, seq } = kept[index] ?? expect.fail();
+        const at = Math.min(end, seq + further);
+        const state = fold(
+          kept.filter((one) => one.event.session === event.session && one.seq <= at).map((one) => one.event),
+        );
+        for (const [name, collection] of Object.entries(rkt.collections)) {
+          const items = collection(state).map(({ key, bytes }) => ({ key, bytes: Buffer.from(bytes) }));
+          expect(await read(name, event.session, at)).toEqual(items);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+function fold(events: readonly Event[]): unknown {
+  return events.reduce((state, event) => rkt.evolve(state, event), rkt.initial);
+}

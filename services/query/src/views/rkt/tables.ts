@@ -1,0 +1,164 @@
+import { isDeepStrictEqual } from "node:util";
+import { Image, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { isDeleted } from "@tapedeck/shared/rkt/accept";
+import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
+import { type Base64, fromBase64 } from "../states/base64.ts";
+import { historyTable, type Touch } from "../states/history-table.ts";
+import type { StateTable, Step } from "../states/state-table.ts";
+import { changesBetween, type Entries } from "./entries.ts";
+import { appRow, goneAt, imageRow, type Lasting, networkRow, podRow } from "./rows.ts";
+import type { RktState } from "./state.ts";
+
+const pods = historyTable<RktState, RktPodRow>(
+  {
+    name: "rkt_pods",
+    key: ["session", "pod"],
+    columns: {
+      session: "text",
+      source: "text",
+      pod: "text",
+      name: "text",
+      state: "text",
+      pid: "int",
+      cgroup: "text",
+      created_at: "timestamptz",
+      started_at: "timestamptz",
+      gc_marked_at: "timestamptz",
+      apps: "int",
+      gone: "boolean",
+      gone_at: "timestamptz",
+      first_position: "bigint",
+      last_position: "bigint",
+    },
+  },
+  (step, of) =>
+    changedPods(step).flatMap(({ before, after }) => {
+      const was = before.map((pod) => podRow(step, of, pod));
+      const now = after.map((pod) => podRow(step, of, pod));
+      // Of a pod that is being deleted rkt tells next to nothing: what was known of it stays.
+      const news = (known: RktPodRow, row: RktPodRow) => (after.some(isDeleted) ? { ...known, state: row.state } : row);
+      return touches(step, { was, now, keyOf: ({ pod }) => pod, news });
+    }),
+);
+
+const apps = historyTable<RktState, RktAppRow>(
+  {
+    name: "rkt_apps",
+    key: ["session", "pod", "app"],
+    columns: {
+      session: "text",
+      source: "text",
+      pod: "text",
+      app: "text",
+      image_id: "text",
+      image_name: "text",
+      image_version: "text",
+      state: "text",
+      exit_code: "int",
+      gone: "boolean",
+      gone_at: "timestamptz",
+      first_position: "bigint",
+      last_position: "bigint",
+    },
+  },
+  (step, of) =>
+    changedPods(step).flatMap(({ before, after }) => {
+      const was = before.flatMap((pod) => pod.apps.map((app) => appRow(step, of, pod, app)));
+      const now = after.flatMap((pod) => pod.apps.map((app) => appRow(step, of, pod, app)));
+      const news = (known: RktAppRow, row: RktAppRow) => (after.some(isDeleted) ? known : row);
+      return touches(step, { was, now, keyOf: ({ app }) => app, news });
+    }),
+);
+
+const networks = historyTable<RktState, RktNetworkRow>(
+  {
+    name: "rkt_networks",
+    key: ["session", "pod", "network"],
+    columns: { session: "text", source: "text", pod: "text", network: "text", ipv4: "text", ipv6: "text" },
+  },
+  (step, of) =>
+    changedPods(step).flatMap(({ before, after }) => {
+      const was = before.flatMap((pod) => pod.networks.map((network) => networkRow(of, pod, network)));
+      const now = after.flatMap((pod) => pod.networks.map((network) => networkRow(of, pod, network)));
+      const news = now.filter((row) => !was.some((other) => isDeepStrictEqual(row, other)));
+      return news.map((row) => ({ row, write: () => row }));
+    }),
+);
+
+const images = historyTable<RktState, RktImageRow>(
+  {
+    name: "rkt_images",
+    key: ["session", "image"],
+    columns: {
+      session: "text",
+      source: "text",
+      image: "text",
+      name: "text",
+      version: "text",
+      imported_at: "timestamptz",
+      size: "bigint",
+      labels: "jsonb",
+      gone: "boolean",
+      gone_at: "timestamptz",
+      first_position: "bigint",
+      last_position: "bigint",
+    },
+  },
+  (step, of) =>
+    changed(Image, step.before.images, step.after.images).flatMap(({ before, after }) => {
+      const was = before.map((image) => imageRow(step, of, image));
+      const now = after.map((image) => imageRow(step, of, image));
+      return touches(step, { was, now, keyOf: ({ image }) => image, news: (_known, row) => row });
+    }),
+);
+
+export const tables: readonly StateTable<RktState>[] = [pods, apps, networks, images];
+
+/** None or one, before and after an event. */
+type Change<M> = { readonly before: readonly M[]; readonly after: readonly M[] };
+
+function changedPods({ before, after }: Step<RktState>): readonly Change<Pod>[] {
+  return changed(Pod, before.pods, after.pods);
+}
+
+function changed<M>(
+  message: { readonly decode: (bytes: Uint8Array) => M },
+  before: Entries,
+  after: Entries,
+): readonly Change<M>[] {
+  const decoded = (bytes: Base64 | undefined) => (bytes === undefined ? [] : [message.decode(fromBase64(bytes))]);
+  return changesBetween(before, after).map((change) => ({
+    before: decoded(change.before),
+    after: decoded(change.after),
+  }));
+}
+
+type Told<Row> = {
+  /** The rows of the same things before the event, and now. */
+  readonly was: readonly Row[];
+  readonly now: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+  /** What becomes of the row in the table when it is told anew. */
+  readonly news: (known: Row, row: Row) => Row;
+};
+
+function touches<Row extends Lasting>(step: Step<RktState>, told: Told<Row>): readonly Touch<Row>[] {
+  const was = new Map(told.was.map((row) => [told.keyOf(row), row]));
+  const now = new Map(told.now.map((row) => [told.keyOf(row), row]));
+  const last_position = step.recorded.seq;
+  const news = [...now].filter(([key, row]) => !isDeepStrictEqual(was.get(key), row));
+  const lost = [...was].filter(([key]) => !now.has(key));
+  return [
+    ...news.map(([, row]) => ({
+      row,
+      write: (known = row) => {
+        const { first_position } = known;
+        return { ...told.news(known, row), gone: false, gone_at: null, first_position, last_position };
+      },
+    })),
+    ...lost.map(([, row]) => ({
+      row,
+      write: (known = row) => ({ ...known, gone: true, gone_at: goneAt(step), last_position }),
+    })),
+  ];
+}
