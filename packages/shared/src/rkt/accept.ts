@@ -51,8 +51,8 @@ function acceptExitCode(known: number, { exit_code }: App, ended: boolean): numb
 }
 
 function acceptImage(known: App | undefined, { image }: App): Pick<App, "image"> {
-  if (known?.image === undefined || (image !== undefined && image.name !== ""))
-    return image === undefined ? {} : { image };
-  if (image === undefined) return { image: known.image };
-  return { image: { ...image, name: known.image.name, version: image.version || known.image.version } };
+  if (known?.image === undefined || image?.name) return image === undefined ? {} : { image };
+  return {
+    image: { ...known.image, ...image, name: known.image.name, version: image?.version || known.image.version },
+  };
 }

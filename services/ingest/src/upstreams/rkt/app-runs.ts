@@ -1,0 +1,53 @@
+import type { App } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { PodChange, Times } from "./pod-facts.ts";
+
+type Change = Omit<PodChange, keyof Times>;
+
+export type AppExit = {
+  readonly app: App;
+  /** Undefined: unknown for certain. 0: zero, or not known. */
+  readonly code: number | undefined;
+  /** Taken out of a pod that goes on. */
+  readonly removed: boolean;
+};
+
+/**
+ * Apps that were started since: all of a pod that was not known to run. In one that was, rkt tells no starts; a new name
+ * and an exit code that is gone or another one can only mean one.
+ */
+export function startedApps({ last, before, now }: Change): readonly App[] {
+  if (last !== "RUNNING") return now.apps;
+  const known = byName(before?.apps);
+  return now.apps.filter(({ name, exit_code }) => {
+    const code = known.get(name)?.exit_code;
+    return code === undefined || (code !== 0 && code !== exit_code);
+  });
+}
+
+/**
+ * Apps whose exit is not told yet. Told are those of a running pod that had a code; code 0 tells nothing while the pod
+ * runs. In the order of the pod's apps, then those that are not in it any more.
+ */
+export function exitedApps({ last, before, to, now }: Change): readonly AppExit[] {
+  const running = last === "RUNNING" ? (before?.apps ?? []) : [];
+  const told = byName(running.filter(({ exit_code }) => exit_code !== 0));
+  if (to === "UNDEFINED" || to === "absent") {
+    // Such a pod has no codes, and maybe no apps any more.
+    const apps = before !== undefined && before.apps.length > 0 ? before.apps : now.apps;
+    return apps.filter(({ name }) => !told.has(name)).map((app) => ({ app, code: undefined, removed: false }));
+  }
+  const listed = byName(now.apps);
+  const exits = now.apps.filter(({ name, exit_code }) => {
+    const code = told.get(name)?.exit_code;
+    return exit_code === 0 ? to !== "RUNNING" && code === undefined : exit_code !== code;
+  });
+  const removed = running.filter(({ name, exit_code }) => exit_code === 0 && !listed.has(name));
+  return [
+    ...exits.map((app) => ({ app, code: app.exit_code, removed: false })),
+    ...removed.map((app) => ({ app, code: undefined, removed: true })),
+  ];
+}
+
+function byName(apps: readonly App[] = []): ReadonlyMap<string, App> {
+  return new Map(apps.map((app) => [app.name, app]));
+}

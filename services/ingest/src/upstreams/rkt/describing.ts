@@ -1,0 +1,62 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { listOf } from "@tapedeck/shared/rkt/entries";
+import type { Seen } from "../looking.ts";
+import type { Moment } from "../upstream.ts";
+
+/** An entry as accepted, and how many secrets were masked in it. */
+export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number };
+
+type Frame = Extract<Seen, { what: "frame" }>;
+
+const partBytes = 512 * 1024;
+/** Of a list, around each of its entries. */
+const frameBytes = 6;
+
+/** All that is known of a channel, in parts of at most 512 KiB (an entry larger than that is a part of its own). */
+export function describing(
+  noun: string,
+  listType: string,
+  entries: readonly Accepted[],
+  observedAt: Moment,
+): readonly Frame[] {
+  const parts = partsOf(entries);
+  return parts.map((part, index) => ({
+    what: "frame",
+    original: {
+      type: listType,
+      bytes: listOf(part.map(({ bytes }) => bytes)),
+      redacted: part.reduce((sum, { redacted }) => sum + redacted, 0),
+    },
+    facts: [
+      {
+        kind: "host.described",
+        summary: `the host has ${entries.length} ${noun}${entries.length === 1 ? "" : "s"}`,
+        detail: {
+          $case: "host",
+          value: { part: index, parts: parts.length, entries: entries.length, texts: [] },
+        },
+      },
+    ],
+    observedAt,
+  }));
+}
+
+/** Which part of a description this event is; undefined for any other event. */
+export function descriptionIn({ kind, detail }: Event): { readonly part: number } | undefined {
+  return kind === "host.described" && detail?.$case === "host" ? detail.value : undefined;
+}
+
+function partsOf(entries: readonly Accepted[]): readonly (readonly Accepted[])[] {
+  const parts: Accepted[][] = [[]];
+  let size = 0;
+  for (const entry of entries) {
+    const added = entry.bytes.length + frameBytes;
+    if (size > 0 && size + added > partBytes) {
+      parts.push([]);
+      size = 0;
+    }
+    parts.at(-1)?.push(entry);
+    size += added;
+  }
+  return parts;
+}

@@ -1,0 +1,23 @@
+import type { Looking, Watcher } from "../looking.ts";
+import { mask } from "./mask.ts";
+import { watchHost } from "./watch.ts";
+import { watchTexts } from "./watch-texts.ts";
+
+/** rkt has no events: what happens on a host is concluded from what its lists say again and again, and from logs. */
+export const looking: Looking = {
+  channels: ["pods", "images", "logs"],
+  mask,
+  watch(options) {
+    const host = watchHost(options);
+    const texts = watchTexts(options);
+    const watcherOf = (channel: string): Watcher => (channel === "logs" ? texts : host);
+    return {
+      resume: (event) => watcherOf(event.channel).resume(event),
+      connected() {
+        host.connected();
+        texts.connected();
+      },
+      look: (channel, look, at) => watcherOf(channel).look(channel, look, at),
+    };
+  },
+};

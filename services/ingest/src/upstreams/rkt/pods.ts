@@ -1,0 +1,172 @@
+import { type App, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { acceptPod, hasEnded } from "@tapedeck/shared/rkt/accept";
+import { podEntries } from "@tapedeck/shared/rkt/entries";
+import { type Doubt, doubtOf, isFalseAbort } from "./pod-doubts.ts";
+import { podChanged, podFacts } from "./pod-facts.ts";
+import { type Last, stateOf } from "./pod-table.ts";
+import type { Frame, Sighting, Step, Things } from "./things.ts";
+
+/** What is remembered of a pod: in the log, but for what is held. */
+export type PodMemory = {
+  /** As accepted last; undefined while its first sight is held. */
+  readonly pod: Pod | undefined;
+  readonly redacted: number;
+  /** Absent, as was told. It may turn out that it was not. */
+  readonly gone: boolean;
+  /** The exits, and the collection, were told, whatever state the pod may come back in. */
+  readonly ended: boolean;
+  readonly collected: boolean;
+  /** Seen, but not yet believed. */
+  readonly held?: Held | undefined;
+};
+
+type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };
+
+const unknown: PodMemory = { pod: undefined, redacted: 0, gone: false, ended: false, collected: false };
+const entryType = "v1alpha.Pod";
+
+export const pods: Things<PodMemory> = {
+  channel: "pods",
+  noun: "pod",
+  listType: "v1alpha.ListPodsResponse",
+  answerType: "v1alpha.InspectPodResponse",
+  entryType,
+  entries: podEntries,
+  begin: ({ bytes, redacted }) => ({ ...unknown, pod: acceptPod(undefined, Pod.decode(bytes)), redacted }),
+  see(memory = unknown, sighting) {
+    const listed = Pod.decode(sighting.bytes);
+    return memory.held === undefined ? judge(memory, sighting, listed) : settle(memory, memory.held, sighting, listed);
+  },
+  isHeld: ({ held }) => held !== undefined,
+  isThere: ({ pod, gone, held }) => held !== undefined || (pod !== undefined && !gone),
+  missed(memory) {
+    const { held } = memory;
+    if (held === undefined) return { memory, seen: [] };
+    const wasReal = held.doubt !== "dead" && !isFalseAbort(held.listed);
+    return wasReal ? accept(memory, held.sighting, held.listed) : remain(memory);
+  },
+  lost(memory, times, inferred) {
+    const { pod } = memory;
+    if (pod === undefined) return { memory: undefined, seen: [] };
+    const told = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
+    const facts = untold(memory, told).map((fact) => (inferred ? { ...fact, inferred } : fact));
+    const [first = podChanged(pod, "is gone", { removed: true }), ...rest] = facts;
+    const seen: Frame = { what: "frame", facts: [first, ...rest], observedAt: times.at };
+    return { memory: { ...afterFacts(memory, seen.facts), gone: true, held: undefined }, seen: [seen] };
+  },
+  errorSays: ({ code, message }) => (code === 2 && message === "unable to get pod" ? "there" : "nothing"),
+  accepted: ({ pod, redacted, gone }) =>
+    pod === undefined || gone ? undefined : { bytes: Pod.encode(pod).finish(), redacted },
+  described({ pod, redacted, gone, held }) {
+    if (pod !== undefined && !gone) return { ...unknown, pod, redacted, held };
+    return held && { ...unknown, held };
+  },
+  known: ({ bytes, redacted }) => ({ ...unknown, pod: Pod.decode(bytes), redacted }),
+  subject: ({ detail }) => (detail?.$case === "pod" || detail?.$case === "app" ? detail.value.pod : undefined),
+  resume,
+};
+
+function judge(memory: PodMemory, sighting: Sighting, listed: Pod): Step<PodMemory> {
+  const doubt = doubtOf(lastOf(memory), memory.pod, listed);
+  return doubt === undefined
+    ? accept(memory, sighting, listed)
+    : { memory: { ...memory, held: { doubt, sighting, listed } }, seen: [] };
+}
+
+/** The second sight of a pod: it says what the first was. */
+function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod): Step<PodMemory> {
+  const again = stateOf(listed) === stateOf(first.listed);
+  const open = { ...memory, held: undefined };
+  const both = () => {
+    const step = accept(open, first.sighting, first.listed, (accepted) => completed(accepted, first.listed, listed));
+    const next = judge(step.memory ?? unknown, sighting, listed);
+    return { memory: next.memory, seen: [...step.seen, ...next.seen] };
+  };
+  switch (first.doubt) {
+    case "aborted":
+      return again ? both() : judge(open, sighting, listed);
+    case "dead":
+      return again ? accept(open, sighting, listed) : judge(open, sighting, listed);
+    case "starting":
+      return again && listed.started_at > 0n ? accept(open, sighting, listed) : both();
+    case "exit code":
+      return both();
+  }
+}
+
+/** What the first sight told, with what only the second had: the time of the start, exit codes. */
+function completed(accepted: Pod, first: Pod, second: Pod): Pod {
+  const codeIn = (pod: Pod, { name }: App) => pod.apps.find((app) => app.name === name)?.exit_code ?? 0;
+  const apps = accepted.apps.map((app) => {
+    if (app.exit_code !== 0 || !hasEnded(second)) return app;
+    const code = codeIn(second, app);
+    // That it could not be read is only believed when it is said twice: then the code itself is -1.
+    return { ...app, exit_code: code === -1 && codeIn(first, app) !== -1 ? 0 : code };
+  });
+  return { ...accepted, apps, started_at: accepted.started_at || second.started_at };
+}
+
+function accept(
+  memory: PodMemory,
+  { bytes, redacted, at, after }: Sighting,
+  listed: Pod,
+  complete = (accepted: Pod) => accepted,
+): Step<PodMemory> {
+  const to = stateOf(listed);
+  // Whoever folds the events has forgotten a pod that was gone.
+  const pod = acceptPod(memory.gone ? undefined : memory.pod, listed);
+  const told = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
+  if (told === undefined) return remain(memory);
+  const facts = untold(memory, told);
+  const next: PodMemory = { ...afterFacts(memory, facts), pod, redacted, gone: false, held: undefined };
+  if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, seen: [] };
+  const [first = podChanged(pod, whatChanged(memory, pod)), ...rest] = facts;
+  const original = { type: entryType, bytes, redacted };
+  return { memory: next, seen: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
+}
+
+/** As if it had not been seen. */
+function remain(memory: PodMemory): Step<PodMemory> {
+  return { memory: memory.pod && { ...memory, held: undefined }, seen: [] };
+}
+
+function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
+  if (gone) return "is there after all";
+  return before === undefined && stateOf(pod) === "PREPARING" ? "is being prepared" : "changed";
+}
+
+/** A pod that comes back has told its end, and goes on from where it was. */
+function untold({ ended, collected }: PodMemory, facts: ReturnType<typeof podFacts> & {}): typeof facts {
+  return facts.filter(({ kind }) => {
+    if (kind === "pod.collected") return !collected;
+    return !(ended && (kind === "pod.exited" || kind === "app.exited" || kind === "app.started"));
+  });
+}
+
+function afterFacts(memory: PodMemory, facts: readonly { readonly kind: string }[]): PodMemory {
+  const told = (kind: string) => facts.some((fact) => fact.kind === kind);
+  return {
+    ...memory,
+    ended: memory.ended || told("pod.exited"),
+    collected: memory.collected || told("pod.collected"),
+  };
+}
+
+function lastOf({ pod }: PodMemory): Last {
+  return (pod && stateOf(pod)) ?? "new";
+}
+
+function isSame(before: Pod | undefined, now: Pod): boolean {
+  return before !== undefined && Buffer.compare(Pod.encode(before).finish(), Pod.encode(now).finish()) === 0;
+}
+
+function resume(memory: PodMemory = unknown, event: Event): PodMemory {
+  const { kind, detail, original, redacted } = event;
+  const listed = original?.type === entryType && original.bytes.length > 0 ? Pod.decode(original.bytes) : undefined;
+  const before = memory.gone ? undefined : memory.pod;
+  const next = afterFacts(memory, [{ kind }]);
+  if (listed !== undefined) return { ...next, pod: acceptPod(before, listed), redacted, gone: false };
+  const isGone = detail?.$case === "pod" && (detail.value.removed || detail.value.last_state !== "");
+  return isGone ? { ...next, gone: true } : next;
+}

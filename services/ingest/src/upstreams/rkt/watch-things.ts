@@ -1,0 +1,279 @@
+import type { Look, Look_One } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Entry } from "@tapedeck/shared/rkt/entries";
+import { compareMoments, msBetween } from "../../record/moment.ts";
+import type { Seen, Watcher, WatchOptions } from "../looking.ts";
+import { unreadable } from "../skaffold/facts.ts";
+import type { Moment } from "../upstream.ts";
+import { describing, descriptionIn } from "./describing.ts";
+import type { Extinction } from "./extinction.ts";
+import type { Frame, Step, Things } from "./things.ts";
+
+export type ThingsOptions = Pick<WatchOptions, "mask"> & {
+  readonly extinction: Extinction;
+  /** Events of the channel after which it is described anew. */
+  readonly describeAfter: number;
+};
+
+export type ThingsWatcher = Omit<Watcher, "look"> & {
+  readonly look: (look: Look, at: Moment) => readonly Seen[];
+  /** Something is known to be on the host. */
+  readonly knowsSome: () => boolean;
+};
+
+/** What is remembered of a pod or image by its id. */
+type Known<Memory> = {
+  /** Undefined: it can't be read, or says nothing that is believed. */
+  memory: Memory | undefined;
+  /** As answered last, before masking: equal bytes tell nothing. A copy, so that no whole answer is kept for it. */
+  raw?: Uint8Array | undefined;
+  /** The first look that missed it, the one before that, and how many missed it in a row, without a failure between. */
+  missing?: { readonly at: Moment; readonly after: Moment | undefined; readonly inARow: number } | undefined;
+  /** The connection in which it was first seen, and the look that saw it last. */
+  readonly since: number;
+  seenIn: number;
+};
+
+/**
+ * Watches one channel: what is there, by its bytes; what is missing, by two looks in a row; when nobody could look; and
+ * what can't be read. How a single thing is judged is `things`' business. Work is linear in the entries of a look, and
+ * an entry is decoded only if its bytes changed.
+ */
+export function watchThings<Memory>(
+  things: Things<Memory>,
+  { mask, extinction, describeAfter }: ThingsOptions,
+): ThingsWatcher {
+  const { channel, noun } = things;
+  const known = new Map<string, Known<Memory>>();
+  /** Good looks: the last, and the one before for a look that comes again. */
+  let lastGood: Moment | undefined;
+  let goodBefore: Moment | undefined;
+  let connection = 0;
+  let looks = 0;
+  let isDescribed = false;
+  let eventsSince = 0;
+  /** Why nobody could look since the last good one. */
+  let gap: string | undefined;
+  /** The last whole answer of this connection, which `same` is about. */
+  let listed: readonly Entry[] | undefined;
+  let broken: Uint8Array | undefined;
+
+  const isThere = ({ memory }: Known<Memory>) => memory !== undefined && things.isThere(memory);
+
+  /** The last good look that was before this moment: clocks jump, and a look may come twice. */
+  function before(at: Moment): Moment | undefined {
+    return [lastGood, goodBefore].find((good) => good !== undefined && compareMoments(good, at) < 0);
+  }
+
+  function wasGood(at: Moment): void {
+    if (lastGood === undefined || compareMoments(lastGood, at) < 0) {
+      goodBefore = lastGood;
+      lastGood = at;
+    } else if (compareMoments(at, lastGood) < 0 && (goodBefore === undefined || compareMoments(goodBefore, at) < 0)) {
+      goodBefore = at;
+    }
+  }
+
+  function outage(reason: string): void {
+    if (!isDescribed) return;
+    gap ??= reason;
+    for (const entry of known.values()) if (entry.missing) entry.missing = { ...entry.missing, inARow: 0 };
+  }
+
+  function closeGap(at: Moment): readonly Seen[] {
+    const reason = gap;
+    gap = undefined;
+    return reason === undefined ? [] : [{ what: "gap", reason, after: before(at), until: at }];
+  }
+
+  /** Remembers and gives what a step tells. */
+  function take(id: string, entry: Known<Memory>, { memory, seen }: Step<Memory>): readonly Frame[] {
+    entry.memory = memory;
+    eventsSince += seen.reduce((sum, { facts }) => sum + facts.length, 0);
+    known.set(id, entry);
+    return seen;
+  }
+
+  function cannotRead(type: string, bytes: Uint8Array, cause: unknown, observedAt: Moment): Frame {
+    const original = { type, ...mask(type, bytes) };
+    eventsSince += 1;
+    return { what: "frame", original, facts: [unreadable(bytes, cause)], observedAt };
+  }
+
+  function judge({ id, bytes }: Entry, at: Moment, begin = false): readonly Frame[] {
+    const entry = known.get(id) ?? { memory: undefined, since: connection, seenIn: looks };
+    entry.raw = Uint8Array.from(bytes);
+    known.set(id, entry);
+    const sighting = { id, ...mask(things.entryType, bytes), at, after: before(at) };
+    try {
+      const step = begin ? { memory: things.begin(sighting), seen: [] } : things.see(entry.memory, sighting);
+      return take(id, entry, step);
+    } catch (cause) {
+      // What was known of it stays, and it is there.
+      return [cannotRead(things.entryType, bytes, cause, at)];
+    }
+  }
+
+  function good(entries: readonly Entry[], at: Moment): readonly Seen[] {
+    looks += 1;
+    if (!isDescribed) return firstLook(entries, at);
+    const ms = gap === undefined && lastGood !== undefined ? Math.max(0, msBetween(lastGood, at)) : 0;
+    const seen: Seen[] = [...closeGap(at)];
+    let knowsSome = false;
+    for (const one of entries) {
+      const entry = known.get(one.id);
+      if (entry !== undefined) {
+        if (entry.seenIn === looks) continue;
+        entry.seenIn = looks;
+        entry.missing = undefined;
+        knowsSome ||= entry.since < connection && isThere(entry);
+        const isHeld = entry.memory !== undefined && things.isHeld(entry.memory);
+        if (!isHeld && entry.raw !== undefined && Buffer.compare(entry.raw, one.bytes) === 0) continue;
+      }
+      seen.push(...judge(one, at));
+    }
+    extinction.looked(channel, { entries: entries.length, knowsSome, ms });
+    seen.push(...missed(at));
+    wasGood(at);
+    return seen;
+  }
+
+  function firstLook(entries: readonly Entry[], at: Moment): readonly Seen[] {
+    isDescribed = true;
+    const seen = entries.flatMap((entry) => judge(entry, at, true));
+    wasGood(at);
+    const description = describe(at);
+    eventsSince = seen.length;
+    return [...description, ...seen];
+  }
+
+  function missed(at: Moment): readonly Seen[] {
+    const absent = [...known].filter(([, entry]) => entry.seenIn !== looks);
+    const seen: Seen[] = [];
+    for (const [id, entry] of absent.sort(byId)) {
+      if (isThere(entry)) seen.push(...missOne(id, entry, at));
+      else if (entry.memory === undefined) known.delete(id);
+    }
+    const verdict = extinction.verdict(channel);
+    if (verdict === "held") return seen;
+    const lost = absent.filter(([, entry]) => isThere(entry) && (entry.missing?.inARow ?? 0) >= 2);
+    if (verdict === "certain" && lost.length > 0) {
+      extinction.told(channel);
+      seen.push(allGone(lost, at));
+    }
+    return seen.concat(lost.flatMap(([id, entry]) => lose(id, entry, verdict === "certain")));
+  }
+
+  function missOne(id: string, entry: Known<Memory>, at: Moment): readonly Frame[] {
+    const { missing, memory } = entry;
+    entry.missing = { at, after: before(at), ...missing, inARow: (missing?.inARow ?? 0) + 1 };
+    if (missing !== undefined || memory === undefined) return [];
+    const seen = take(id, entry, things.missed(memory));
+    if (entry.memory === undefined) known.delete(id);
+    return seen;
+  }
+
+  function lose(id: string, entry: Known<Memory>, inferred: boolean): readonly Frame[] {
+    const { memory, missing } = entry;
+    if (memory === undefined || missing === undefined) return [];
+    entry.missing = undefined;
+    entry.raw = undefined;
+    return take(id, entry, things.lost(memory, missing, inferred));
+  }
+
+  function allGone(lost: readonly (readonly [string, Known<Memory>])[], at: Moment): Seen {
+    const after = lost.flatMap(([, { missing }]) => missing?.after ?? []).sort(compareMoments)[0];
+    return { what: "gap", reason: `all ${noun}s were gone at once`, after, until: at };
+  }
+
+  function askedFor(one: Look_One, at: Moment): readonly Seen[] {
+    const entry = known.get(one.id);
+    if (entry === undefined) return [];
+    if (one.code !== 0) {
+      const says = entry.missing === undefined ? "nothing" : things.errorSays(one);
+      if (says === "there") entry.missing = undefined;
+      return says === "gone" && extinction.verdict(channel) === "none" ? lose(one.id, entry, false) : [];
+    }
+    const answered = things.entries(one.bytes);
+    if (answered === undefined) return [cannotRead(things.answerType, one.bytes, "no such message", at)];
+    const found = answered.find(({ id }) => id === one.id);
+    if (found === undefined) return [];
+    entry.missing = undefined;
+    return judge(found, at);
+  }
+
+  function whole(bytes: Uint8Array, at: Moment): readonly Seen[] {
+    const entries = things.entries(bytes);
+    listed = entries?.every(({ id }) => id !== "") ? entries : undefined;
+    if (listed !== undefined) return good(listed, at);
+    outage(`a list of ${noun}s could not be read`);
+    if (broken !== undefined && Buffer.compare(broken, bytes) === 0) return [];
+    broken = Uint8Array.from(bytes);
+    return [cannotRead(things.listType, bytes, "no such message", at)];
+  }
+
+  function describe(at: Moment): readonly Frame[] {
+    const accepted = [...known].sort(byId).flatMap(([, { memory }]) => (memory && things.accepted(memory)) ?? []);
+    for (const [id, entry] of known) {
+      if (entry.memory === undefined) continue;
+      entry.memory = things.described(entry.memory);
+      if (entry.memory === undefined) known.delete(id);
+    }
+    eventsSince = 0;
+    return describing(noun, things.listType, accepted, at);
+  }
+
+  function see({ seen }: Look, at: Moment): readonly Seen[] {
+    switch (seen?.$case) {
+      case "all":
+        return whole(seen.value, at);
+      case "same":
+        return listed === undefined ? [] : good(listed, at);
+      case "one":
+        return askedFor(seen.value, at);
+      case "failed":
+        outage(`the ${noun}s could not be listed: ${seen.value.message || `code ${seen.value.code}`}`);
+        return [];
+      default:
+        return [];
+    }
+  }
+
+  return {
+    look(look, at) {
+      const seen = see(look, at);
+      return isDescribed && eventsSince >= describeAfter ? [...seen, ...describe(at)] : seen;
+    },
+    connected() {
+      connection += 1;
+      listed = undefined;
+      outage(`nobody looked at the ${noun}s`);
+    },
+    knowsSome: () => [...known.values()].some(isThere),
+    resume(event) {
+      if (event.observed_at !== undefined) wasGood(event.observed_at);
+      const description = descriptionIn(event);
+      if (description !== undefined) {
+        if (description.part === 0) known.clear();
+        isDescribed = true;
+        eventsSince = 0;
+        let { redacted } = event;
+        for (const { id, bytes } of things.entries(event.original?.bytes ?? Buffer.alloc(0)) ?? []) {
+          known.set(id, { memory: things.known({ bytes, redacted }), since: connection, seenIn: 0 });
+          // Of a part it is only told how many there are in all.
+          redacted = 0;
+        }
+        return;
+      }
+      eventsSince += 1;
+      const id = things.subject(event);
+      if (id === undefined) return;
+      const entry = known.get(id);
+      const memory = things.resume(entry?.memory, event);
+      if (memory !== undefined) known.set(id, { memory, since: entry?.since ?? connection, seenIn: 0 });
+    },
+  };
+}
+
+function byId([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
