@@ -21,7 +21,8 @@ async function theatre() {
   const logger: Logger = Object.assign(Object.create(silentLogger) as Logger, {
     warn: (fields: Record<string, unknown>) => warnings.push(fields),
   });
-  const query = stack.use(await startQuery(on.config, logger));
+  const quiet = { ...on.config, nats: { ...on.config.nats, syncAlways: true } };
+  const query = stack.use(await startQuery(quiet, logger));
   const tale = story();
   const session = tale.session("S");
   session.started();
