@@ -86,7 +86,9 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
   const signal = AbortSignal.any([stopped, over.signal]);
   const box = mailbox<PushRequest>();
   signal.addEventListener("abort", box.close);
-  void box.put({ body: { $case: "hello", value: { settings: {}, ...spill.hello(), first_index: spill.state().firstIndex } } });
+  void box.put({
+    body: { $case: "hello", value: { settings: {}, ...spill.hello(), first_index: spill.state().firstIndex } },
+  });
   let welcome: Welcome | undefined;
 
   async function answer(request: ControlRequest): Promise<void> {
