@@ -235,81 +235,82 @@ describe("what is odd", () => {
 });
 
 /** A pod's journal, its streams as the tap gives them, and a recorder that crashes. */
-class World {
-  readonly items: { readonly look: Look; readonly connected: boolean; readonly at: Moment }[] = [];
-  log: { readonly event: Event; readonly item: number }[] = [];
-  watching: Watcher = this.watch();
-  private streams = new Map<string, { next: number; since: bigint; reopened: boolean }>();
-  private connected = false;
-  private readonly journal: readonly Entry[];
-  private readonly describeEvery: number;
+function worldOf(journal: readonly Entry[], describeEvery: number) {
+  type Item = { readonly look: Look; readonly connected: boolean; readonly at: Moment };
+  const items: Item[] = [];
+  let log: { readonly event: Event; readonly item: number }[] = [];
+  let watching = watch();
+  const streams = new Map<string, { next: number; since: bigint; reopened: boolean }>();
+  let connected = false;
 
-  constructor(journal: readonly Entry[], describeEvery: number) {
-    this.journal = journal;
-    this.describeEvery = describeEvery;
-    this.watching = this.watch();
-    this.startTap();
+  function watch(): Watcher {
+    return watchTexts({ ...plain, describeEvery });
   }
 
-  private watch(): Watcher {
-    return watchTexts({ ...plain, describeEvery: this.describeEvery });
+  function streamOf(name: string) {
+    return streams.get(name) ?? { next: 0, since: 0n, reopened: false };
   }
 
-  startTap() {
-    this.streams = new Map(streamNames.map((name) => [name, { next: 0, since: 0n, reopened: false }]));
-    this.connected = true;
+  function startTap() {
+    for (const name of streamNames) streams.set(name, { next: 0, since: 0n, reopened: false });
+    connected = true;
   }
 
-  reconnect() {
-    for (const name of streamNames) this.reopen(name);
-    this.connected = true;
+  function reconnect() {
+    for (const name of streamNames) reopen(name);
+    connected = true;
   }
 
-  reopen(name: string) {
-    const stream = this.streams.get(name) ?? { next: 0, since: 0n, reopened: false };
-    const pods = this.streams.get("")?.since ?? 0n;
-    const since = pods < stream.since ? pods : stream.since;
-    stream.next = this.journal.findIndex(({ time }) => time >= since * 1_000_000_000n);
-    if (stream.next === -1) stream.next = this.journal.length;
+  function reopen(name: string) {
+    const stream = streamOf(name);
+    // As far back as the pod's stream at least.
+    let { since } = stream;
+    if (streamOf("").since < since) since = streamOf("").since;
+    const first = journal.findIndex(({ time }) => time >= since * 1_000_000_000n);
+    stream.next = first === -1 ? journal.length : first;
     stream.reopened = true;
   }
 
   /** False when there is nothing left. */
-  deliver(name: string): boolean {
-    const stream = this.streams.get(name) ?? { next: 0, since: 0n, reopened: false };
-    const index = this.journal.findIndex(({ app }, at) => at >= stream.next && (name === "" || app === name));
-    const entry = this.journal[index];
+  function deliver(name: string): boolean {
+    const stream = streamOf(name);
+    const index = journal.findIndex(({ app }, at) => at >= stream.next && (name === "" || app === name));
+    const entry = journal[index];
     if (entry === undefined) return false;
     stream.next = index + 1;
-    stream.since = entry.time / 1_000_000_000n > stream.since ? entry.time / 1_000_000_000n : stream.since;
+    const inSeconds = entry.time / 1_000_000_000n;
+    if (inSeconds > stream.since) stream.since = inSeconds;
     const look = text(entry.lines, { app: name, reopened: stream.reopened });
-    this.items.push({ look, connected: this.connected, at: second(this.items.length) });
+    items.push({ look, connected, at: second(items.length) });
     stream.reopened = false;
-    this.connected = false;
-    this.take(this.items.length - 1);
+    connected = false;
+    take(items.length - 1);
     return true;
   }
 
-  private take(item: number, after?: Moment) {
-    const taken = this.items[item];
+  function take(item: number, after?: Moment) {
+    const taken = items[item];
     if (taken === undefined) return;
-    if (taken.connected) this.watching.connected();
+    if (taken.connected) watching.connected();
     if (after !== undefined && taken.at.seconds < after.seconds) return;
-    const seen = this.watching.look("logs", taken.look, taken.at);
-    this.log.push(...eventsOf(seen).map((event) => ({ event, item })));
+    const seen = watching.look("logs", taken.look, taken.at);
+    log.push(...eventsOf(seen).map((event) => ({ event, item })));
   }
 
   /** It has lost the last events; what they came from is pushed again, and some of what came before. */
-  crash(lost: number, again: number) {
-    const log = this.log.slice(0, Math.max(0, this.log.length - lost));
-    const from = Math.min(log.at(-1)?.item ?? 0, this.items.length - 1) - again;
-    this.log = log;
-    this.watching = this.watch();
+  function crash(lost: number, again: number) {
+    log = log.slice(0, Math.max(0, log.length - lost));
+    const from = Math.min(log.at(-1)?.item ?? 0, items.length - 1) - again;
+    watching = watch();
     const described = log.findLastIndex(({ event }) => event.kind === "host.described");
-    for (const { event } of log.slice(Math.max(0, described))) this.watching.resume(event);
+    for (const { event } of log.slice(Math.max(0, described))) watching.resume(event);
     const after = log.at(-1)?.event.observed_at;
-    for (let item = Math.max(0, from); item < this.items.length; item++) this.take(item, after);
+    for (let item = Math.max(0, from); item < items.length; item++) take(item, after);
   }
+
+  startTap();
+  const texts = () => log.flatMap(({ event: { detail } }) => (detail?.$case === "text" ? [detail.value.text] : []));
+  return { startTap, reconnect, reopen, deliver, crash, texts };
 }
 
 type Entry = { readonly app: string; readonly time: bigint; readonly lines: readonly string[] };
@@ -356,7 +357,7 @@ describe("each line is told once, whatever happens on the way", () => {
     const todo = fc.array(steps, { maxLength: 80 });
     fc.assert(
       fc.property(journals(alike), todo, fc.constantFrom(3, 5, 1_000), (journal, steps, describeEvery) => {
-        const world = new World(journal, describeEvery);
+        const world = worldOf(journal, describeEvery);
         for (const step of steps) {
           if (step.do === "deliver") world.deliver(step.stream);
           else if (step.do === "reopen") world.reopen(step.stream);
@@ -364,10 +365,7 @@ describe("each line is told once, whatever happens on the way", () => {
           else world[step.do]();
         }
         for (const name of ["web", "db", ""]) while (world.deliver(name));
-        const texts = world.log.flatMap(({ event: { detail } }) =>
-          detail?.$case === "text" ? [detail.value.text] : [],
-        );
-        expect(texts.toSorted()).toEqual(journal.flatMap(({ lines }) => lines).toSorted());
+        expect(world.texts().toSorted()).toEqual(journal.flatMap(({ lines }) => lines).toSorted());
       }),
       { numRuns: 500 },
     );
