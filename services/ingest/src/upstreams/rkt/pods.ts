@@ -99,7 +99,7 @@ function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod)
 function completed(accepted: Pod, first: Pod, second: Pod): Pod {
   const codeIn = (pod: Pod, { name }: App) => pod.apps.find((app) => app.name === name)?.exit_code ?? 0;
   const apps = accepted.apps.map((app) => {
-    if (app.exit_code !== 0 || !hasEnded(second)) return app;
+    if (app.exit_code !== 0 || !hasEnded(first) || !hasEnded(second)) return app;
     const code = codeIn(second, app);
     // That it could not be read is only believed when it is said twice: then the code itself is -1.
     return { ...app, exit_code: code === -1 && codeIn(first, app) !== -1 ? 0 : code };

@@ -198,6 +198,7 @@ export function watchThings<Memory>(
     const found = answered.find(({ id }) => id === one.id);
     if (found === undefined) return [];
     entry.missing = undefined;
+    if (entry.since < connection) extinction.looked(channel, { entries: 1, knowsSome: true, ms: 0 });
     return judge(found, at);
   }
 
