@@ -25,8 +25,12 @@ export type StackSource = {
   readonly redact?: "on" | "off";
 };
 
+/** A rkt host, with its settings as in tapedeck.yaml. */
+export type StackHost = { readonly address: string; readonly developer?: string } & Readonly<Record<string, string>>;
+
 export type StackOptions = {
-  readonly skaffold: readonly StackSource[];
+  readonly skaffold?: readonly StackSource[];
+  readonly rkt?: readonly StackHost[];
   readonly logger?: Logger;
   /** More settings, as in the environment. */
   readonly env?: Readonly<Record<string, string>>;
@@ -56,6 +60,8 @@ export type Stack = AsyncDisposable & {
   connected(): Promise<void>;
   /** The newest session of the first source holds that many frames of each channel, and query has folded them. */
   recorded(frames: FrameCounts): Promise<void>;
+  /** What is known of a rkt host has been told, and query has folded it. */
+  described(): Promise<void>;
   /** Query has folded all that is in the log. */
   caughtUp(): Promise<void>;
   sessionEnded(): Promise<void>;
@@ -69,11 +75,15 @@ export type Stack = AsyncDisposable & {
   ): Promise<HttpAnswer>;
 };
 
-export async function startStack({ skaffold, logger = testLogger(), env: more = {} }: StackOptions): Promise<Stack> {
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const { skaffold = [], rkt = [], logger = testLogger(), env: more = {} } = options;
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const database = stack.use(await freshDatabase());
-  const sources = skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source }));
+  const sources = [
+    ...skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source })),
+    ...rkt.map((host) => ({ developer: "h1", project: "host", upstream: "rkt", ...host })),
+  ];
   const env: Record<string, string> = {
     TAPEDECK_NATS_URL: nats.url,
     TAPEDECK_POSTGRES_URL: database.url,
@@ -98,13 +108,8 @@ export async function startStack({ skaffold, logger = testLogger(), env: more = 
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
   const log = stack.use(await openLog(connection, { syncKnown: true })).reader;
 
-  const first = sources[0] ?? { developer: "alice", project: "shop" };
-  const source = sourceName({
-    workspace: "default",
-    developer: first.developer,
-    project: first.project,
-    upstream: "skaffold",
-  });
+  const { developer, project, upstream } = sources[0] ?? { developer: "alice", project: "shop", upstream: "skaffold" };
+  const source = sourceName({ workspace: "default", developer, project, upstream });
   const grpc = gateway.addresses.grpc ?? "";
   const http = gateway.addresses.http ?? "";
 
@@ -158,6 +163,18 @@ export async function startStack({ skaffold, logger = testLogger(), env: more = 
           return true;
         },
         { message: `frames ${JSON.stringify(wanted)}` },
+      );
+      await caughtUp();
+    },
+    async described() {
+      await until(
+        async () => {
+          const seen = (await events()).flatMap(({ event }) =>
+            event.kind === "host.described" ? [event.channel] : [],
+          );
+          return new Set(seen).size === 2;
+        },
+        { message: "pods and images to be described" },
       );
       await caughtUp();
     },

@@ -2,7 +2,9 @@ import { type ReadinessCheck, readinessOf } from "@tapedeck/shared/service/healt
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
 import { pause } from "@tapedeck/shared/streams/pause";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { recorderRelay } from "./apis/recorder/relay.ts";
+import { rktApi } from "./apis/rkt/rkt-api.ts";
 import { skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -13,7 +15,8 @@ import { positions } from "./positions.ts";
 import { queryClient } from "./query-client.ts";
 import { type Address, splitAddress } from "./transports/address.ts";
 import { recorderServices } from "./transports/grpc/recorder-service.ts";
-import { type GrpcServer, grpcServer } from "./transports/grpc/server.ts";
+import { rktServices } from "./transports/grpc/rkt-service.ts";
+import { type GrpcServer, type GrpcServices, grpcServer } from "./transports/grpc/server.ts";
 import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
 import { apiRoutes } from "./transports/http/api-routes.ts";
 import { operationsRoutes } from "./transports/http/operations-routes.ts";
@@ -48,6 +51,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const where = positions(log);
   const control = controlClient(link.line);
   const skaffold = skaffoldApi({ query, log, control, positions: where, refused: metrics.refused });
+  const rkt = rktApi({ query, log, positions: where });
   const tapedeck = tapedeckApi({ query, log, positions: where });
 
   const { workspace } = config;
@@ -70,7 +74,11 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
 
   const grpcServers: GrpcServer[] = [];
   const startGrpc = async (at: Address, bound?: string): Promise<string> => {
-    const services = [skaffoldServices(skaffold, grpcCaller, { bound, watch: metrics.watch("skaffold grpc") })];
+    const services: GrpcServices[] = [];
+    if (serves("skaffold", bound)) {
+      services.push(skaffoldServices(skaffold, grpcCaller, { bound, watch: metrics.watch("skaffold grpc") }));
+    }
+    if (serves("rkt", bound)) services.push(rktServices(rkt, grpcCaller, { bound, watch: metrics.watch("rkt grpc") }));
     if (bound === undefined) services.push(recorderServices(relay, grpcCaller, metrics.watch("recorder")));
     const server = stack.use(await grpcServer(at, services));
     grpcServers.push(server);
@@ -107,6 +115,12 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
 
   const owned = stack.move();
   return { addresses, failed: link.failed, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Whether a listener for one source, where `bound` names it, offers this upstream's API; developer/project may be any. */
+function serves(upstream: UpstreamName, bound: string | undefined): boolean {
+  const parts = bound?.split("/") ?? [];
+  return parts.length < 3 || parts.at(-1) === upstream;
 }
 
 async function tellHealth(

@@ -1,6 +1,7 @@
+import { hostname } from "node:os";
 import { parseSettings } from "@tapedeck/shared/service/settings";
 import { expect, test } from "vitest";
-import { readConfig, spillOfEach } from "./config.ts";
+import { readConfig, spillOfEach, upstreamSettings } from "./config.ts";
 
 const yaml = (text: string) => () => readConfig({ env: {}, file: parseSettings("tapedeck.yaml", text) });
 
@@ -13,6 +14,13 @@ test("a source needs an address, the rest has defaults", () => {
 test("off is off, as a word and as YAML's false", () => {
   const { sources } = yaml("sources: [{ address: 'a:1', project: a, redact: off, logs: false }]")();
   expect(sources[0]).toMatchObject({ redact: "off", logs: "off" });
+});
+
+test("a rkt host is named by this machine, is looked at every second, and its logs only where asked for", () => {
+  const [host] = yaml("sources: [{ upstream: rkt, address: '127.0.0.1:15441', interval: 250ms }]")().sources;
+  expect(host).toMatchObject({ developer: hostname(), project: "host", logs: "off", redact: "on" });
+  const settings = { interval: "250", timeout: "10000", extinctionHold: "600000" };
+  expect(host && upstreamSettings(host)).toEqual(settings);
 });
 
 test("text stays for ever unless something else is said", () => {
@@ -44,7 +52,13 @@ test.each([
   ["sources: [{ address: here }]", "sources.0.address: expected host:port"],
   ["sources: [{ address: 'a:70000' }]", "sources.0.address: expected host:port"],
   ["sources: [{ address: 'a:1', redact: perhaps }]", 'sources.0.redact: expected "on" or "off"'],
-  ["sources: [{ address: 'a:1', upstream: make }]", "sources.0.upstream: expected one of skaffold"],
+  ["sources: [{ address: 'a:1', upstream: make }]", "sources.0.upstream: expected one of skaffold, rkt"],
+  ["sources: [{ address: 'a:1', interval: 1s }]", "sources.0: unknown: interval"],
+  [
+    "sources: [{ upstream: rkt, address: 'a:1', interval: 1 }]",
+    'sources.0.interval: expected a duration such as "500ms"',
+  ],
+  ["sources: [here]", "sources.0: expected { address, … }"],
   ["sources: [{ address: 'a:1', adress: 'b:2' }]", "unknown: adress"],
   ["sources: [{ address: 'a:1', project: Shop }, { address: 'b:2', project: shop }]", "/shop/skaffold is there twice"],
   ["retention: { text: 0d }", "retention.text: expected 1s or more"],

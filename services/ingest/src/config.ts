@@ -1,7 +1,13 @@
-import { userInfo } from "node:os";
+import { hostname, userInfo } from "node:os";
 import { basename } from "node:path";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
-import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
+import {
+  durationForm,
+  durationMs,
+  type SettingsReader,
+  type SettingsSources,
+  settingsReader,
+} from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
@@ -33,26 +39,85 @@ const text = z.string({ error: "expected text" }).min(1, { error: "expected text
 
 const addressForm = "expected host:port, such as 127.0.0.1:50051";
 
-const sourceSchema = z.strictObject(
+/** In ms, of `min` or more. */
+const duration = (min: number) =>
+  z.unknown().transform((value, context) => {
+    const ms = durationMs(value);
+    if (ms !== undefined && ms >= min) return ms;
+    context.addIssue({ code: "custom", message: `expected ${durationForm}, ${min} ms or more` });
+    return z.NEVER;
+  });
+
+const everySource = {
+  address: z
+    .string({ error: addressForm })
+    .regex(/^\S+:\d{1,5}$/, { error: addressForm })
+    .refine((address) => Number(/\d+$/.exec(address)?.[0] ?? 0) <= 65_535, { error: addressForm }),
+  /** Of every session. */
+  labels: z.record(z.string(), z.coerce.string()).default({}),
+  /** Mask secrets before the log. */
+  redact: switched.default("on"),
+  /** Wait for the log before dialling, and dial only when nobody else does. */
+  standby: z.boolean({ error: "expected true or false" }).default(false),
+};
+
+const strict = {
+  error: (issue: z.core.$ZodRawIssue) =>
+    issue.code === "unrecognized_keys" ? `unknown: ${issue.keys.join(", ")}` : undefined,
+};
+
+const skaffoldSource = z.strictObject(
   {
+    upstream: z.literal("skaffold"),
     developer: text.default(() => userInfo().username),
     project: text.default(() => basename(process.cwd())),
-    upstream: z.enum(upstreamNames, { error: `expected one of ${upstreamNames.join(", ")}` }).default("skaffold"),
-    address: z
-      .string({ error: addressForm })
-      .regex(/^\S+:\d{1,5}$/, { error: addressForm })
-      .refine((address) => Number(/\d+$/.exec(address)?.[0] ?? 0) <= 65_535, { error: addressForm }),
-    /** Of every session. */
-    labels: z.record(z.string(), z.coerce.string()).default({}),
-    /** Mask secrets before the log. */
-    redact: switched.default("on"),
+    ...everySource,
     /** Record what the application's containers print. */
     logs: switched.default("on"),
-    /** Wait for the log before dialling, and dial only when nobody else does. */
-    standby: z.boolean({ error: "expected true or false" }).default(false),
   },
-  { error: (issue) => (issue.code === "unrecognized_keys" ? `unknown: ${issue.keys.join(", ")}` : undefined) },
+  strict,
 );
+
+/** A rkt host is `<workspace>/<host>/host/rkt`. */
+const rktSource = z.strictObject(
+  {
+    upstream: z.literal("rkt"),
+    developer: text.default(() => hostname()),
+    project: text.default("host"),
+    ...everySource,
+    /** Record what the apps print: needs an api-service that was built with journal support. */
+    logs: switched.default("off"),
+    /** Between two looks at the host; it is looked at more often while something changes. */
+    interval: duration(10).default(1_000),
+    /** Of one call. */
+    timeout: duration(10).default(10_000),
+    /** How long a host that seems empty after a reconnect is taken for a directory that is not mounted. */
+    extinction_hold: duration(0).default(600_000),
+  },
+  strict,
+);
+
+/** Which upstream it is decides what else there is to say; without a word it is Skaffold. */
+const sourceSchema = z.preprocess(
+  (given) =>
+    typeof given === "object" && given !== null && !("upstream" in given) ? { ...given, upstream: "skaffold" } : given,
+  z.discriminatedUnion("upstream", [skaffoldSource, rktSource], {
+    error: (issue) =>
+      issue.code === "invalid_union" ? `expected one of ${upstreamNames.join(", ")}` : "expected { address, … }",
+  }),
+);
+
+/** What of a source's settings is for its upstream's tap and reading alone, as text. */
+export function upstreamSettings(source: SourceConfig): Readonly<Record<string, string>> {
+  switch (source.upstream) {
+    case "skaffold":
+      return {};
+    case "rkt": {
+      const { interval, timeout, extinction_hold } = source;
+      return { interval: String(interval), timeout: String(timeout), extinctionHold: String(extinction_hold) };
+    }
+  }
+}
 
 const sourcesSchema = z
   .array(sourceSchema, { error: "expected a list of sources, such as [{ developer, project, address }]" })

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
-import type { SourceConfig } from "./config.ts";
+import { type SourceConfig, upstreamSettings } from "./config.ts";
 import type { Lease } from "./record/lease.ts";
 import type { Recorder, Store } from "./record/recorder.ts";
 import { toServiceError } from "./record/service-error.ts";
@@ -45,13 +45,14 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
   const { source, config, workspace, upstream, recorder, logger } = options;
   const stop = new AbortController();
   const { developer, project, labels, redact } = config;
+  const settings = { ...upstreamSettings(config) };
   const id = takeTapId(options.spill.dir, source);
   const { dir, ...bounds } = options.spill;
   const spill = await openSpill({
     ...{ ...bounds, dir: join(dir, id.tap) },
-    hello: { developer, project, upstream: upstream.name, tap: id.tap, labels, redact },
+    hello: { developer, project, upstream: upstream.name, tap: id.tap, labels, redact, settings },
   });
-  spill.rename({ developer, project, upstream: upstream.name, tap: id.tap, labels, redact });
+  spill.rename({ developer, project, upstream: upstream.name, tap: id.tap, labels, redact, settings });
   let state: ReturnType<LocalSource["state"]> = "waiting for the log";
 
   /** Waits until the source is ours; undefined when the signal aborts. */
@@ -109,6 +110,7 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
       emit: (item) => void spill.append(item),
       signal: stop.signal,
       skipChannels: config.logs === "off" ? ["logs"] : [],
+      settings,
       memory: fileMemory(dir, source, (err) => logger.warn({ source, err }, "what the tap knows can't be kept")),
     });
     const pushing = new AbortController();

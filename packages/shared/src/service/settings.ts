@@ -60,6 +60,15 @@ export type SettingsReader = ReturnType<typeof settingsReader>;
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** What `durationMs` understands, for errors. */
+export const durationForm = 'a duration such as "500ms", "30s", "10m", "2h" or "30d"';
+
+/** Undefined for what is no duration. */
+export function durationMs(value: unknown): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(String(value));
+  return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ""] ?? 0);
+}
+
 /**
  * Reads settings by key, "gateway.grpc.port": from TAPEDECK_GATEWAY_GRPC_PORT, else from that path in tapedeck.yaml,
  * else the default. Problems are collected; `assertValid` throws them all at once. A setting that is wrong reads as
@@ -105,11 +114,7 @@ export function settingsReader({ env, file }: SettingsSources) {
     boolean: <D>(key: string, fallback: D): boolean | D =>
       read(key, fallback, "true or false", (value) => booleans.get(String(value).toLowerCase())),
     /** Milliseconds, from "500ms", "30s", "10m", "2h" or "30d". */
-    duration: <D>(key: string, fallback: D): number | D =>
-      read(key, fallback, 'a duration such as "500ms", "30s", "10m", "2h" or "30d"', (value) => {
-        const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(String(value));
-        return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ""] ?? 0);
-      }),
+    duration: <D>(key: string, fallback: D): number | D => read(key, fallback, durationForm, durationMs),
     /** From a YAML list, or text with commas. */
     list: (key: string, fallback: readonly string[]): readonly string[] =>
       read(key, fallback, "a list of texts", (value) => {

@@ -1,5 +1,6 @@
+import { rkt } from "./rkt/rkt.ts";
 import { skaffold } from "./skaffold/skaffold.ts";
 import type { Folds } from "./states/fold.ts";
 
 /** A new upstream does not compile until its fold is here. */
-export const folds = { skaffold } satisfies Folds;
+export const folds = { skaffold, rkt } satisfies Folds;

@@ -1,3 +1,4 @@
+import { fromBinary, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
@@ -36,7 +37,6 @@ export function stateApi(query: QueryClient): (context: CallContext) => Promise<
     const first = await ask(collections[0], context.at ?? "");
     // The other halves as of the first one's position, so that the answer is one moment.
     const rest = await Promise.all(collections.slice(1).map((collection) => ask(collection, first.head.position)));
-    const bytes = [first, ...rest].map(({ rows }) => rows[0]?.bytes ?? new Uint8Array());
     return {
       source: source.source,
       session: first.head.session === "" ? null : first.head.session,
@@ -44,24 +44,39 @@ export function stateApi(query: QueryClient): (context: CallContext) => Promise<
       position: first.head.position,
       at: context.at ?? null,
       upstream: source.upstream,
-      state: toJson(bytes),
+      state: toJson([first, ...rest].map(({ rows }) => rows.map(({ bytes }) => bytes))),
     };
   };
 }
 
+type StateOf = {
+  readonly collections: readonly [string, ...string[]];
+  /** From the messages of each collection. */
+  readonly toJson: (collections: readonly (readonly Uint8Array[])[]) => object;
+};
+
 /** What query keeps of an upstream's state, and how it looks as JSON. */
-const statesOf: Record<
-  UpstreamName,
-  {
-    readonly collections: readonly [string, ...string[]];
-    readonly toJson: (bytes: readonly Uint8Array[]) => object;
-  }
-> = {
+const statesOf: Record<UpstreamName, StateOf> = {
   skaffold: {
     collections: ["skaffold.v1", "skaffold.v2"],
-    toJson: ([v1 = new Uint8Array(), v2 = new Uint8Array()]) => ({
+    toJson: ([[v1 = new Uint8Array()] = [], [v2 = new Uint8Array()] = []]) => ({
       v1: toGatewayJson(messageType(stateMessageTypes.v1), v1),
       v2: toGatewayJson(messageType(stateMessageTypes.v2), v2),
     }),
   },
+  // As rkt's own clients know it: original field names, what is zero left out. Manifests can be had through its API.
+  rkt: {
+    collections: ["rkt.info", "rkt.pods", "rkt.images"],
+    toJson: ([[info] = [undefined], pods = [], images = []]) => ({
+      info: info === undefined ? null : rktJson("v1alpha.GetInfoResponse", info).info,
+      pods: pods.map((pod) => rktJson("v1alpha.Pod", pod)),
+      images: images.map((image) => rktJson("v1alpha.Image", image)),
+    }),
+  },
 };
+
+function rktJson(type: string, bytes: Uint8Array): JsonObject {
+  const desc = messageType(type);
+  const { manifest: _, ...json } = toJson(desc, fromBinary(desc, bytes), { useProtoFieldName: true }) as JsonObject;
+  return json;
+}

@@ -16,16 +16,11 @@ import { projectUntil } from "../../testing/run-projection.ts";
 import { type Stage, stage } from "../../testing/stage.ts";
 import { type Story, story } from "../../testing/story.ts";
 import { contents, rktOrder, rows } from "../../testing/tables.ts";
-import { events } from "../events/events.ts";
 import { folds } from "../folds.ts";
-import { operations } from "../operations/operations.ts";
-import { sessions } from "../sessions/sessions.ts";
-import { sources } from "../sources/sources.ts";
-import { states } from "../states/states.ts";
+import { views as allViews } from "../views.ts";
 import { rkt } from "./rkt.ts";
 
-const withRkt = { ...folds, rkt };
-const views = [sources, sessions, events({ textRows: false }), operations, states(withRkt)];
+const views = allViews({ textRows: false });
 
 const pod = uuid(1);
 
@@ -183,7 +178,7 @@ describe("whatever a host goes through", () => {
   const deps = (database: Database) => {
     const reached = progress();
     reached.advance(end);
-    return { database: () => database, log: () => on.log.reader, progress: reached, folds: withRkt };
+    return { database: () => database, log: () => on.log.reader, progress: reached, folds };
   };
 
   it(`every table is filled (seed ${seed})`, () => {
