@@ -77,15 +77,24 @@ export function openLooks(options: LooksOptions): Looks {
     return book.publish(book.numbers.frame(channel, facts, kept, { observedAt, redacted: original?.redacted ?? 0 }));
   }
 
-  /** Gives how many messages have been added when all that this look tells is in the log. */
-  async function record(channel: string, bytes: Uint8Array, at: Moment, redact: Redact): Promise<number> {
+  /**
+   * Gives how many messages have been added when all that this look tells is in the log. `again`: the tap may have pushed
+   * it before.
+   */
+  async function record(
+    channel: string,
+    bytes: Uint8Array,
+    at: Moment,
+    redact: Redact,
+    again: boolean,
+  ): Promise<number> {
     const { session } = book.history;
     if (session === undefined) return 0;
     const { watcher, seenUntil } = await watcherOf(session, redact);
     if (isNew) watcher.connected();
     isNew = false;
     const until = seenUntil.get(channel);
-    if (until !== undefined && compareMoments(at, until) < 0) {
+    if (again && until !== undefined && compareMoments(at, until) < 0) {
       onFrame(channel, "repeated");
       return 0;
     }
@@ -102,7 +111,7 @@ export function openLooks(options: LooksOptions): Looks {
       isNew = true;
     },
     has: (channel) => looking.channels.includes(channel),
-    async take({ looked, session }, { channel, bytes, more }, at, index, redact) {
+    async take({ looked, session, resumedSeq }, { channel, bytes, more }, at, index, redact) {
       if (session === "") {
         const message = `a look at ${channel} came before identified`;
         throw new TapedeckError("invalid_argument", message, { field: "channel" });
@@ -111,7 +120,7 @@ export function openLooks(options: LooksOptions): Looks {
       looked.set(channel, pieces);
       const whole = assemble(pieces, index, bytes, more);
       if (whole === undefined) return;
-      const messages = await record(channel, whole.bytes, at, redact);
+      const messages = await record(channel, whole.bytes, at, redact, resumedSeq !== undefined);
       for (const one of whole.indexes) items.finished(one, messages);
     },
   };

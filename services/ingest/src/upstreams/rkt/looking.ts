@@ -17,7 +17,11 @@ export const looking: Looking = {
         host.connected();
         texts.connected();
       },
-      look: (channel, look, at) => watcherOf(channel).look(channel, look, at),
+      look(channel, look, at) {
+        // By the pods it is known whose logs can't go on; that tells nothing by itself.
+        if (channel === "pods") texts.look(channel, look, at);
+        return watcherOf(channel).look(channel, look, at);
+      },
     };
   },
 };
