@@ -51,7 +51,10 @@ export const pods: Things<PodMemory> = {
     if (pod === undefined) return { memory: undefined, seen: [] };
     const told = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
     const facts = untold(memory, told).map((fact) => (inferred ? { ...fact, inferred } : fact));
-    const [first = podChanged(pod, "is gone", { removed: true }), ...rest] = facts;
+    // Only a collection, or this, says that it is not there any more.
+    const isTold = facts.some(({ kind }) => kind === "pod.collected");
+    const gone = podChanged(pod, "is gone", { removed: true });
+    const [first = gone, ...rest] = isTold ? facts : [...facts, gone];
     const seen: Frame = { what: "frame", facts: [first, ...rest], observedAt: times.at };
     return { memory: { ...afterFacts(memory, seen.facts), gone: true, held: undefined }, seen: [seen] };
   },
@@ -68,7 +71,8 @@ export const pods: Things<PodMemory> = {
 };
 
 function judge(memory: PodMemory, sighting: Sighting, listed: Pod): Step<PodMemory> {
-  const doubt = doubtOf(lastOf(memory), memory.pod, listed);
+  const isNews = memory.gone || !isSame(memory.pod, acceptPod(memory.pod, listed));
+  const doubt = isNews ? doubtOf(lastOf(memory), memory.pod, listed) : undefined;
   return doubt === undefined
     ? accept(memory, sighting, listed)
     : { memory: { ...memory, held: { doubt, sighting, listed } }, seen: [] };

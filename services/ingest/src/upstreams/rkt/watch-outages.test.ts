@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { image, type Play, type PodLook, play, pod, timesOf } from "./watch-play.ts";
+import { eventsOf, image, type Play, type PodLook, play, pod, timesOf } from "./watch-play.ts";
 
 const running = (id: string, more: Partial<PodLook> = {}) => pod(id, { state: "RUNNING", ...more });
 const stage1 = image("sha512-1");
@@ -62,6 +62,71 @@ describe("an outage", () => {
     desk.pods(1_000, running("p"));
     desk.failed("pods", 2_000);
     expect(desk.same("pods", 3_000)).toBe("gap");
+  });
+});
+
+describe("a watcher that was resumed", () => {
+  const p = running("p");
+  const ended = running("p", { codes: { a: 7 } });
+
+  /** After these looks at pods, and a reconnect; `p` has an exit code at second 9. */
+  function after(...looks: readonly ((desk: Play) => unknown)[]) {
+    const first = play({ describeAfter: 3 });
+    for (const look of looks) look(first);
+    const desk = play();
+    for (const event of eventsOf(first.record)) desk.watcher.resume(event);
+    desk.watcher.connected();
+    return desk;
+  }
+
+  const exit = (desk: Play) => timesOf(desk, "app.exited");
+
+  it("has a gap since the last look that told something", () => {
+    const desk = after(
+      (it) => it.pods(1_000, p),
+      (it) => it.pods(2_000, p, pod("q", { state: "PREPARED" })),
+      (it) => it.pods(3_000, p, pod("q", { state: "PREPARED" })),
+    );
+    desk.pods(9_000, p, pod("q", { state: "PREPARED" }));
+    expect(gapsOf(desk)).toEqual([{ channel: "pods", reason: "nobody looked at the pods", after: 2n, until: 9n }]);
+  });
+
+  it("knows that things were as they were at the first look of all", () => {
+    const desk = after((it) => it.pods(1_000, p));
+    desk.pods(9_000, ended);
+    expect(exit(desk)).toEqual([{ observed: 9_000, after: 1_000 }]);
+  });
+
+  it("does not know what the last look that told something held back", () => {
+    const desk = after(
+      (it) => it.pods(1_000, p),
+      (it) => it.pods(2_000, p, pod("q", { state: "PREPARED" })),
+      // The end of p is held.
+      (it) => it.pods(3_000, pod("p", { state: "EXITED" }), running("q")),
+    );
+    desk.pods(9_000, pod("p", { state: "EXITED", codes: { a: 7 } }), running("q"));
+    expect(exit(desk)).toEqual([{ observed: 9_000, after: 2_000 }]);
+  });
+
+  it("knows of no look before a later description", () => {
+    const first = play({ describeAfter: 3 });
+    first.pods(1_000);
+    expect(first.pods(2_000, p)).toBe("(P) S s:a | described");
+    const desk = play();
+    for (const event of eventsOf(first.record).slice(-1)) desk.watcher.resume(event);
+    desk.pods(9_000, ended);
+    expect(exit(desk)).toEqual([{ observed: 9_000 }]);
+    desk.pods(10_000, running("p", { codes: { a: 8 } }));
+    expect(exit(desk).at(-1)).toEqual({ observed: 10_000, after: 9_000 });
+  });
+
+  it("takes a look that comes again for what it was", () => {
+    const desk = after(
+      (it) => it.pods(1_000, p),
+      (it) => it.pods(2_000, p, pod("q", { state: "PREPARED" })),
+    );
+    expect(desk.pods(2_000, ended, pod("q", { state: "PREPARED" }))).toBe("gap | x:a=7");
+    expect(exit(desk)).toEqual([{ observed: 2_000, after: 1_000 }]);
   });
 });
 

@@ -185,14 +185,24 @@ export function timesOf({ record }: Play, kind: Fact["kind"]) {
 
 /** As the log would give it back. */
 export function eventsOf(record: Play["record"]): Event[] {
+  const ordinals = { pods: 0n, images: 0n };
   return record.flatMap(({ channel, seen }) => {
     if (seen.what === "gap") return [];
     return seen.facts.map(({ kind, subject = "", detail }, part) => {
       const original = part === 0 ? seen.original : undefined;
+      ordinals[channel] += 1n;
       return Event.decode(
         Event.encode(
           Event.fromPartial({
-            ...{ channel, kind, subject, part, observed_at: seen.observedAt, redacted: original?.redacted ?? 0 },
+            ...{
+              channel,
+              ordinal: ordinals[channel],
+              kind,
+              subject,
+              part,
+              observed_at: seen.observedAt,
+              redacted: original?.redacted ?? 0,
+            },
             ...(original && { original: { type: original.type, bytes: Buffer.from(original.bytes) } }),
             ...(detail && { detail: detail as NonNullable<Event["detail"]> }),
           }),

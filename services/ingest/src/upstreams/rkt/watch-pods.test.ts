@@ -103,6 +103,19 @@ describe("a running pod with apps that have exited", () => {
     expect([sees(3_000, dead), sees(4_000), sees(5_000)]).toEqual(["", "", "never-ran"]);
   });
 
+  it("is doubted again when it comes back with the same bytes", () => {
+    sees(2_000, { state: "PREPARED" });
+    expect([sees(3_000, dead), sees(4_000), sees(5_000, dead), sees(6_000, dead)]).toEqual(["", "", "", "S s:a"]);
+  });
+
+  it("is not doubted when it says nothing new", () => {
+    sees(2_000, dead);
+    sees(3_000, dead);
+    expect(sees(4_000, { ...dead, codes: { a: -1 } })).toBe("");
+    const coded = { ...dead, codes: { a: 7 } };
+    expect([sees(5_000, coded), sees(6_000, coded)]).toEqual(["", "x:a=7"]);
+  });
+
   it("is about to be told to have ended", () => {
     sees(2_000, { state: "RUNNING" });
     const ending: PodLook = { state: "RUNNING", codes: { a: 7 }, appState: AppState.APP_STATE_EXITED };
@@ -333,6 +346,18 @@ describe("a pod that comes back after all", () => {
     expect(desk.pods(8_000, other, pod("q", { state: "RUNNING" }))).toBe("S s:a");
     expect(desk.pods(9_000, other, pod("q", { state: "EXITED", codes: { a: 3 } }))).toBe("x:a=3 X");
     expect(desk.pods(10_000, other, pod("q", { state: "GARBAGE", codes: { a: 3 } }))).toBe("changed");
+  });
+
+  it("tells an end that was not told, and that it is gone, when it goes again", () => {
+    desk.pods(5_000, other, pod("q", { state: "PREPARED" }));
+    for (const at of [6_000, 7_000]) desk.pods(at, other);
+    desk.pods(8_000, other, pod("q", { state: "RUNNING" }));
+    expect([desk.pods(9_000, other), desk.pods(10_000, other)]).toEqual(["", "(x:a=?) (X) gone"]);
+  });
+
+  it("is told by lists alone: an answer to its name may be older than its absence", () => {
+    expect(inspected(4_001, { state: "RUNNING", codes: { a: 7, b: 0 } })).toBe("");
+    expect(sees(5_000, { state: "RUNNING", codes: { a: 7, b: 0 } })).toBe("changed");
   });
 });
 

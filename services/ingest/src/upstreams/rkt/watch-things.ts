@@ -44,9 +44,12 @@ export function watchThings<Memory>(
 ): ThingsWatcher {
   const { channel, noun } = things;
   const known = new Map<string, Known<Memory>>();
-  /** Good looks: the last, and the one before for a look that comes again. */
+  /** Good looks: the last, and the one before it, for a look that comes again. After `resume`: those that told something. */
   let lastGood: Moment | undefined;
   let goodBefore: Moment | undefined;
+  /** No look since `resume`; and nothing came after the first look of all. */
+  let isResumed = false;
+  let isBaseline = false;
   let connection = 0;
   let looks = 0;
   let isDescribed = false;
@@ -59,18 +62,38 @@ export function watchThings<Memory>(
 
   const isThere = ({ memory }: Known<Memory>) => memory !== undefined && things.isThere(memory);
 
-  /** The last good look that was before this moment: clocks jump, and a look may come twice. */
+  function earlier(at: Moment, ...looks: readonly (Moment | undefined)[]): Moment | undefined {
+    // Clocks jump, and a look may come twice.
+    return looks.find((look) => look !== undefined && compareMoments(look, at) < 0);
+  }
+
+  function lookBefore(at: Moment): Moment | undefined {
+    return earlier(at, lastGood, goodBefore);
+  }
+
+  /**
+   * The last good look that saw things as they are remembered. The last one that a resumed watcher knows of may have held
+   * something back, unless it was the first of all; what was held before that was told by it.
+   */
   function before(at: Moment): Moment | undefined {
-    return [lastGood, goodBefore].find((good) => good !== undefined && compareMoments(good, at) < 0);
+    const isSure = !isResumed || (isBaseline && goodBefore === undefined);
+    return isSure ? lookBefore(at) : earlier(at, goodBefore);
   }
 
   function wasGood(at: Moment): void {
-    if (lastGood === undefined || compareMoments(lastGood, at) < 0) {
-      goodBefore = lastGood;
-      lastGood = at;
-    } else if (compareMoments(at, lastGood) < 0 && (goodBefore === undefined || compareMoments(goodBefore, at) < 0)) {
-      goodBefore = at;
-    }
+    goodBefore = lookBefore(at);
+    lastGood = at;
+    isResumed = false;
+  }
+
+  /** Events come in the order of their looks, but what was held back or missed tells of an earlier one. */
+  function hadTold(at: Moment): void {
+    isResumed = true;
+    const [latest = at, ...others] = [lastGood, goodBefore, at]
+      .flatMap((moment) => moment ?? [])
+      .sort((a, b) => compareMoments(b, a));
+    lastGood = latest;
+    goodBefore = earlier(latest, ...others);
   }
 
   function outage(reason: string): void {
@@ -82,7 +105,7 @@ export function watchThings<Memory>(
   function closeGap(at: Moment): readonly Seen[] {
     const reason = gap;
     gap = undefined;
-    return reason === undefined ? [] : [{ what: "gap", reason, after: before(at), until: at }];
+    return reason === undefined ? [] : [{ what: "gap", reason, after: lookBefore(at), until: at }];
   }
 
   /** Remembers and gives what a step tells. */
@@ -166,6 +189,8 @@ export function watchThings<Memory>(
   function missOne(id: string, entry: Known<Memory>, at: Moment): readonly Frame[] {
     const { missing, memory } = entry;
     entry.missing = { at, after: before(at), ...missing, inARow: (missing?.inARow ?? 0) + 1 };
+    // What was held may be dropped, so the same bytes would be news.
+    entry.raw = undefined;
     if (missing !== undefined || memory === undefined) return [];
     const seen = take(id, entry, things.missed(memory));
     if (entry.memory === undefined) known.delete(id);
@@ -176,7 +201,6 @@ export function watchThings<Memory>(
     const { memory, missing } = entry;
     if (memory === undefined || missing === undefined) return [];
     entry.missing = undefined;
-    entry.raw = undefined;
     return take(id, entry, things.lost(memory, missing, inferred));
   }
 
@@ -187,7 +211,8 @@ export function watchThings<Memory>(
 
   function askedFor(one: Look_One, at: Moment): readonly Seen[] {
     const entry = known.get(one.id);
-    if (entry === undefined) return [];
+    // Of what is new, or gone, the lists tell.
+    if (entry === undefined || !isThere(entry)) return [];
     if (one.code !== 0) {
       const says = entry.missing === undefined ? "nothing" : things.errorSays(one);
       if (says === "there") entry.missing = undefined;
@@ -251,11 +276,12 @@ export function watchThings<Memory>(
     },
     knowsSome: () => [...known.values()].some(isThere),
     resume(event) {
-      if (event.observed_at !== undefined) wasGood(event.observed_at);
+      if (event.observed_at !== undefined) hadTold(event.observed_at);
       const description = descriptionIn(event);
       if (description !== undefined) {
         if (description.part === 0) known.clear();
         isDescribed = true;
+        isBaseline ||= event.ordinal === 1n;
         eventsSince = 0;
         let { redacted } = event;
         for (const { id, bytes } of things.entries(event.original?.bytes ?? Buffer.alloc(0)) ?? []) {
