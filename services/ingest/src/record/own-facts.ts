@@ -78,11 +78,15 @@ export type Fingerprint = { readonly at: Moment; readonly sha: string };
 /** By this a later connection, or an import, finds the session again. */
 export function sessionIdentified(channel: string, { at, sha }: Fingerprint): Fact {
   return {
-    ...session("session.identified", `known by the first message of ${channel}`, {
-      fingerprint_channel: channel,
-      fingerprint_at: at,
-      fingerprint_sha256: Buffer.from(sha, "hex"),
-    }),
+    ...session(
+      "session.identified",
+      channel === "identity" ? "known by its own name" : `known by the first message of ${channel}`,
+      {
+        fingerprint_channel: channel,
+        fingerprint_at: at,
+        fingerprint_sha256: Buffer.from(sha, "hex"),
+      },
+    ),
     subject: channel,
   };
 }

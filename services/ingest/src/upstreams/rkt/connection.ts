@@ -136,7 +136,9 @@ function callUnary(
   return new Promise((resolve) => {
     const done = (error: ServiceError | null, response?: Buffer) => {
       signal.removeEventListener("abort", cancel);
-      if (error !== null) resolve(failed(error.code, error.details));
+      // Our own deadline: the library's text would name sockets.
+      if (error?.code === status.DEADLINE_EXCEEDED) resolve(failed(error.code, `no answer within ${timeoutMs} ms`));
+      else if (error !== null) resolve(failed(error.code, error.details));
       else resolve({ code: status.OK, message: "", response: response ?? Buffer.alloc(0) });
     };
     const deadline = Date.now() + timeoutMs;
