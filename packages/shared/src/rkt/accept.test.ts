@@ -48,6 +48,8 @@ describe("acceptPod", () => {
     ).toEqual(pod("GARBAGE", {}, { pid: 13, created_at: 7n, started_at: 8n, gc_marked_at: 9n }));
     expect(acceptPod(undefined, pod("EXITED", {}, lacking))).toMatchObject(lacking);
     expect(acceptPod(before, pod("UNDEFINED", {}, lacking))).toMatchObject(lacking);
+    // A preparation that only seemed to have been given up may have had the pid of what came after.
+    expect(acceptPod(pod("PREPARING", {}, { pid: 12 }), pod("PREPARED", {}, { pid: -1 })).pid).toBe(-1);
   });
 
   it("keeps the name of an app's image, not its version alone", () => {

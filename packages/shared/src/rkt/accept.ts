@@ -13,17 +13,16 @@ import { type App, type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
  */
 export function acceptPod(before: Pod | undefined, listed: Pod): Pod {
   if (isDeleted(listed)) return listed;
-  const known = before === undefined || isDeleted(before) ? undefined : before;
   const ended = hasEnded(listed);
-  const knownApps = new Map(known?.apps.map((app) => [app.name, app]));
+  const knownApps = new Map(before?.apps.map((app) => [app.name, app]));
   const apps = listed.apps.map((app) => acceptApp(knownApps.get(app.name), app, ended));
-  if (known === undefined || !hasRun(listed)) return { ...listed, apps };
+  if (before === undefined || !hasRun(listed)) return { ...listed, apps };
   return {
     ...listed,
     apps,
-    pid: listed.pid > 0 ? listed.pid : known.pid > 0 ? known.pid : listed.pid,
-    created_at: listed.created_at || known.created_at,
-    started_at: listed.started_at || known.started_at,
+    pid: listed.pid > 0 ? listed.pid : before.pid > 0 ? before.pid : listed.pid,
+    created_at: listed.created_at || before.created_at,
+    started_at: listed.started_at || before.started_at,
   };
 }
 

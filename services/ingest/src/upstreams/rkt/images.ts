@@ -43,7 +43,7 @@ export const images: Things<ImageMemory> = {
   accepted: ({ image, redacted, removedAt }) =>
     removedAt === undefined ? { bytes: Image.encode(image).finish(), redacted } : undefined,
   described: (memory) => (memory.removedAt === undefined ? memory : undefined),
-  known: ({ bytes, redacted }) => ({ image: Image.decode(bytes), redacted }),
+  known: (accepted) => ({ image: Image.decode(accepted), redacted: 0 }),
   subject: ({ detail }) => (detail?.$case === "image" ? detail.value.image : undefined),
   resume,
 };

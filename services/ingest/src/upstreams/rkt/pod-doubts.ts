@@ -26,7 +26,7 @@ export function doubtOf(last: Last, before: Pod | undefined, listed: Pod): Doubt
   // A pod that never started has no exits to tell.
   if (last !== "RUNNING" && now.started_at <= 0n) return undefined;
   const exits = exitedApps({ last, before, to, now });
-  return exits.some(({ code, removed }) => code === 0 && !removed) ? "exit code" : undefined;
+  return exits.some(({ code }) => code === 0) ? "exit code" : undefined;
 }
 
 /** Made of a pod that was moved between two reads: by then its manifest was there, and the rest of it was not. */

@@ -65,7 +65,7 @@ export const pods: Things<PodMemory> = {
     if (pod !== undefined && !gone) return { ...unknown, pod, redacted, held };
     return held && { ...unknown, held };
   },
-  known: ({ bytes, redacted }) => ({ ...unknown, pod: Pod.decode(bytes), redacted }),
+  known: (accepted) => ({ ...unknown, pod: Pod.decode(accepted) }),
   subject: ({ detail }) => (detail?.$case === "pod" || detail?.$case === "app" ? detail.value.pod : undefined),
   resume,
 };

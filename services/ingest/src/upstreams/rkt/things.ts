@@ -46,7 +46,7 @@ export type Things<Memory> = {
   /** What a reader of the description that was just given can't know is forgotten. */
   readonly described: (memory: Memory) => Memory | undefined;
   /** From an entry of a description. */
-  readonly known: (accepted: Accepted) => Memory;
+  readonly known: (accepted: Uint8Array) => Memory;
   /** Of which thing an event tells; undefined: of none. */
   readonly subject: (event: Event) => string | undefined;
   readonly resume: (memory: Memory | undefined, event: Event) => Memory | undefined;

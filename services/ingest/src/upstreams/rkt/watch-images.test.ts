@@ -1,6 +1,6 @@
 import { Image } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { beforeEach, describe, expect, it } from "vitest";
-import { image, type Play, play, timesOf } from "./watch-play.ts";
+import { eventsOf, image, type Play, play, timesOf } from "./watch-play.ts";
 
 const a = image("sha512-a", { imported: 1 });
 let desk: Play;
@@ -102,5 +102,14 @@ describe("images", () => {
       comesBack(imported);
       expect(timesOf(desk, "image.imported")).toEqual([{ observed: 25_000, ...time }]);
     }
+  });
+
+  it("come back so also to a watcher that was resumed", () => {
+    desk.images(20_000);
+    desk.images(21_000);
+    const later = play();
+    for (const event of eventsOf(desk.record)) later.watcher.resume(event);
+    expect(later.images(25_000, a)).toBe("imported:sha512-a");
+    expect(timesOf(later, "image.imported")).toEqual([{ observed: 25_000, after: 10_000 }]);
   });
 });

@@ -31,7 +31,7 @@ describe("an outage", () => {
     const desk = play();
     desk.failed("pods", 500);
     desk.watcher.connected();
-    expect(desk.pods(1_000, running("p"))).toBe("described");
+    expect([desk.pods(1_000, running("p")), desk.pods(1_001, running("p"))]).toEqual(["described", ""]);
     desk.watcher.connected();
     expect(desk.images(1_100, stage1)).toBe("described");
     desk.watcher.connected();
@@ -253,6 +253,26 @@ describe("everything gone at once", () => {
     desk.images(1_000, stage1);
     desk.failed("pods", 1_500);
     expect([desk.pods(2_000), desk.pods(3_000)]).toEqual(["gap", "(x:a=?) (X) removed"]);
+  });
+
+  it("is nothing special at the first connection of all", () => {
+    const desk = play();
+    desk.watcher.connected();
+    desk.pods(1_000, p);
+    expect([desk.pods(2_000), desk.pods(3_000)]).toEqual(["", "(x:a=?) (X) removed"]);
+  });
+
+  it("is held from the beginning when something was seen again in between", () => {
+    const desk = reconnected();
+    desk.pods(2_000);
+    desk.pods(6_000);
+    desk.pods(7_000, p);
+    desk.watcher.connected();
+    expect([desk.pods(10_000), desk.pods(14_999), desk.pods(15_000)]).toEqual([
+      "gap",
+      "",
+      "gap | (x:a=?) (X) (removed)",
+    ]);
   });
 
   it("is held again at the next connection, and counts on", () => {

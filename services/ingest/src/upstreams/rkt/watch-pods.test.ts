@@ -65,6 +65,17 @@ describe("a start", () => {
     expect(sees(4_000, { state: "RUNNING" })).toBe("changed");
   });
 
+  it("is known of a pod that was seen running, also when its time never comes", () => {
+    for (const at of [2_000, 3_000]) sees(at, starting);
+    expect(sees(4_000, { state: "EXITED", started: 0, codes: { a: 3 } })).toBe("x:a=3 X");
+  });
+
+  it("is neither told nor denied of one that is seen ended, by a server that has no times", () => {
+    expect(sees(2_000, { state: "EXITED", created: 0, started: 0, codes: { a: 3 } })).toBe("(P) x:a=3 X");
+    const exited = desk.record.at(-1)?.seen;
+    expect(exited?.what === "frame" && exited.facts.at(-1)?.detail).not.toHaveProperty("value.started");
+  });
+
   it("waits for the pid as well, and is settled by a look that says the same", () => {
     expect([sees(2_000, { state: "RUNNING", pid: -1 }), desk.same("pods", 3_000)]).toEqual(["", "(P) S s:a"]);
   });
@@ -239,6 +250,9 @@ describe("exit codes", () => {
     desk.pods(1, pod("q", { state: "RUNNING" }));
     expect([q(2, unread), q(3, unread)].at(-1)).toContain("x:a=-1 X");
     expect(q(4, unread)).toBe("");
+    desk = play();
+    desk.pods(1, pod("q", { state: "RUNNING" }));
+    expect([q(2, { state: "EXITED" }), q(3, unread)].at(-1)).toContain("x:a=0 X");
   });
 });
 
@@ -400,8 +414,9 @@ describe("what else changes", () => {
   });
 
   it("does not depend on the order of the list, or on one that has a pod twice", () => {
-    desk.pods(2_000, other, pod("p", { state: "RUNNING" }));
-    expect(desk.pods(3_000, pod("p", { state: "RUNNING" }), other, other, pod("p", { state: "PREPARED" }))).toBe("");
+    const p = pod("p", { state: "RUNNING" });
+    desk.pods(2_000, other, p);
+    expect(desk.pods(3_000, p, other, other, pod("p", { state: "RUNNING", codes: { a: 7 } }))).toBe("");
   });
 });
 
@@ -491,6 +506,12 @@ describe("a frame", () => {
       ["pod c6e226b0 is to be collected", 0, undefined],
     ]);
     expect(frames().at(-1)?.facts[5]?.operation).toBeUndefined();
+  });
+
+  it("says that a pod has failed also when it is being deleted and has no codes any more", () => {
+    sees(2_000, { state: "RUNNING", codes: { a: 7 } });
+    sees(3_000, { state: "UNDEFINED", codes: {} });
+    expect(frames().at(-1)?.facts[0]).toMatchObject({ kind: "pod.exited", outcome: Outcome.OUTCOME_FAILED });
   });
 
   it("has no original of a pod that is not listed any more, but its last state", () => {

@@ -192,9 +192,7 @@ export function watchThings<Memory>(
     // What was held may be dropped, so the same bytes would be news.
     entry.raw = undefined;
     if (missing !== undefined || memory === undefined) return [];
-    const seen = take(id, entry, things.missed(memory));
-    if (entry.memory === undefined) known.delete(id);
-    return seen;
+    return take(id, entry, things.missed(memory));
   }
 
   function lose(id: string, entry: Known<Memory>, inferred: boolean): readonly Frame[] {
@@ -283,11 +281,8 @@ export function watchThings<Memory>(
         isDescribed = true;
         isBaseline ||= event.ordinal === 1n;
         eventsSince = 0;
-        let { redacted } = event;
         for (const { id, bytes } of things.entries(event.original?.bytes ?? Buffer.alloc(0)) ?? []) {
-          known.set(id, { memory: things.known({ bytes, redacted }), since: connection, seenIn: 0 });
-          // Of a part it is only told how many there are in all.
-          redacted = 0;
+          known.set(id, { memory: things.known(bytes), since: connection, seenIn: 0 });
         }
         return;
       }
