@@ -55,6 +55,7 @@ describe("acceptPod", () => {
   it("keeps the name of an app's image, not its version alone", () => {
     const image = { id: "sha512-1", name: "sim.example/worker", version: "1.2.0" };
     expect(acceptPod(pod("RUNNING", { a: 0 }), nameless("EXITED") as Pod).apps[0]?.image).toMatchObject(image);
+    expect(acceptPod(pod("EXITED", { a: 0 }), nameless("UNDEFINED") as Pod)).toEqual(nameless("UNDEFINED"));
     expect(acceptPod(undefined, nameless("EXITED") as Pod).apps[0]?.image).toMatchObject({ name: "", version: "" });
     const unnamed = Pod.fromPartial({ id: "p", state: PodState.POD_STATE_EXITED, apps: [{ name: "a" }] });
     expect(acceptPod(pod("RUNNING", { a: 0 }), unnamed).apps[0]?.image).toMatchObject(image);

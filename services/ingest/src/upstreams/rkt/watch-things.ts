@@ -6,6 +6,7 @@ import { unreadable } from "../skaffold/facts.ts";
 import type { Moment } from "../upstream.ts";
 import { describing, descriptionIn } from "./describing.ts";
 import type { Extinction } from "./extinction.ts";
+import { goodLooks } from "./good-looks.ts";
 import type { Frame, Step, Things } from "./things.ts";
 
 export type ThingsOptions = Pick<WatchOptions, "mask"> & {
@@ -44,12 +45,7 @@ export function watchThings<Memory>(
 ): ThingsWatcher {
   const { channel, noun } = things;
   const known = new Map<string, Known<Memory>>();
-  /** Good looks: the last, and the one before it, for a look that comes again. After `resume`: those that told something. */
-  let lastGood: Moment | undefined;
-  let goodBefore: Moment | undefined;
-  /** No look since `resume`; and nothing came after the first look of all. */
-  let isResumed = false;
-  let isBaseline = false;
+  const looked = goodLooks();
   let connection = 0;
   let looks = 0;
   let isDescribed = false;
@@ -62,40 +58,6 @@ export function watchThings<Memory>(
 
   const isThere = ({ memory }: Known<Memory>) => memory !== undefined && things.isThere(memory);
 
-  function earlier(at: Moment, ...looks: readonly (Moment | undefined)[]): Moment | undefined {
-    // Clocks jump, and a look may come twice.
-    return looks.find((look) => look !== undefined && compareMoments(look, at) < 0);
-  }
-
-  function lookBefore(at: Moment): Moment | undefined {
-    return earlier(at, lastGood, goodBefore);
-  }
-
-  /**
-   * The last good look that saw things as they are remembered. The last one that a resumed watcher knows of may have held
-   * something back, unless it was the first of all; what was held before that was told by it.
-   */
-  function before(at: Moment): Moment | undefined {
-    const isSure = !isResumed || (isBaseline && goodBefore === undefined);
-    return isSure ? lookBefore(at) : earlier(at, goodBefore);
-  }
-
-  function wasGood(at: Moment): void {
-    goodBefore = lookBefore(at);
-    lastGood = at;
-    isResumed = false;
-  }
-
-  /** Events come in the order of their looks, but what was held back or missed tells of an earlier one. */
-  function hadTold(at: Moment): void {
-    isResumed = true;
-    const [latest = at, ...others] = [lastGood, goodBefore, at]
-      .flatMap((moment) => moment ?? [])
-      .sort((a, b) => compareMoments(b, a));
-    lastGood = latest;
-    goodBefore = earlier(latest, ...others);
-  }
-
   function outage(reason: string): void {
     if (!isDescribed) return;
     gap ??= reason;
@@ -105,7 +67,7 @@ export function watchThings<Memory>(
   function closeGap(at: Moment): readonly Seen[] {
     const reason = gap;
     gap = undefined;
-    return reason === undefined ? [] : [{ what: "gap", reason, after: lookBefore(at), until: at }];
+    return reason === undefined ? [] : [{ what: "gap", reason, after: looked.before(at), until: at }];
   }
 
   /** Remembers and gives what a step tells. */
@@ -126,7 +88,7 @@ export function watchThings<Memory>(
     const entry = known.get(id) ?? { memory: undefined, since: connection, seenIn: looks };
     entry.raw = Uint8Array.from(bytes);
     known.set(id, entry);
-    const sighting = { id, ...mask(things.entryType, bytes), at, after: before(at) };
+    const sighting = { id, ...mask(things.entryType, bytes), at, after: looked.sureBefore(at) };
     try {
       const step = begin ? { memory: things.begin(sighting), seen: [] } : things.see(entry.memory, sighting);
       return take(id, entry, step);
@@ -139,7 +101,8 @@ export function watchThings<Memory>(
   function good(entries: readonly Entry[], at: Moment): readonly Seen[] {
     looks += 1;
     if (!isDescribed) return firstLook(entries, at);
-    const ms = gap === undefined && lastGood !== undefined ? Math.max(0, msBetween(lastGood, at)) : 0;
+    const last = gap === undefined ? looked.before(at) : undefined;
+    const ms = last === undefined ? 0 : msBetween(last, at);
     const seen: Seen[] = [...closeGap(at)];
     let knowsSome = false;
     for (const one of entries) {
@@ -156,14 +119,14 @@ export function watchThings<Memory>(
     }
     extinction.looked(channel, { entries: entries.length, knowsSome, ms });
     seen.push(...missed(at));
-    wasGood(at);
+    looked.was(at);
     return seen;
   }
 
   function firstLook(entries: readonly Entry[], at: Moment): readonly Seen[] {
     isDescribed = true;
     const seen = entries.flatMap((entry) => judge(entry, at, true));
-    wasGood(at);
+    looked.was(at);
     const description = describe(at);
     eventsSince = seen.length;
     return [...description, ...seen];
@@ -188,7 +151,7 @@ export function watchThings<Memory>(
 
   function missOne(id: string, entry: Known<Memory>, at: Moment): readonly Frame[] {
     const { missing, memory } = entry;
-    entry.missing = { at, after: before(at), ...missing, inARow: (missing?.inARow ?? 0) + 1 };
+    entry.missing = { at, after: looked.sureBefore(at), ...missing, inARow: (missing?.inARow ?? 0) + 1 };
     // What was held may be dropped, so the same bytes would be news.
     entry.raw = undefined;
     if (missing !== undefined || memory === undefined) return [];
@@ -274,12 +237,11 @@ export function watchThings<Memory>(
     },
     knowsSome: () => [...known.values()].some(isThere),
     resume(event) {
-      if (event.observed_at !== undefined) hadTold(event.observed_at);
+      if (event.observed_at !== undefined) looked.told(event.observed_at, event.ordinal === 1n);
       const description = descriptionIn(event);
       if (description !== undefined) {
         if (description.part === 0) known.clear();
         isDescribed = true;
-        isBaseline ||= event.ordinal === 1n;
         eventsSince = 0;
         for (const { id, bytes } of things.entries(event.original?.bytes ?? Buffer.alloc(0)) ?? []) {
           known.set(id, { memory: things.known(bytes), since: connection, seenIn: 0 });
