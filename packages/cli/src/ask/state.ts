@@ -3,6 +3,7 @@ import { CommandError } from "../command-error.ts";
 import type { StateOptions } from "../commands/state.ts";
 import { type Api, apiAt, type Page } from "./api.ts";
 import { shortSource } from "./sessions.ts";
+import { type PodEnds, type RktState, rktText } from "./state-rkt.ts";
 import { statusColour } from "./status-colour.ts";
 
 type Phase = { readonly status?: string };
@@ -22,13 +23,17 @@ type V1State = {
   readonly debuggingContainers?: readonly { readonly podName: string; readonly containerName: string }[];
 };
 
+type Operation = { readonly subject: string; readonly endedAt: string | null };
+
 type StateAnswer = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
   readonly position: string;
-  readonly state: { readonly v1: V1State };
-};
+} & (
+  | { readonly upstream: "skaffold"; readonly state: { readonly v1: V1State } }
+  | { readonly upstream: "rkt"; readonly state: RktState }
+);
 
 export async function state({ url, json, source, session, at }: StateOptions): Promise<void> {
   const api = apiAt(url);
@@ -42,7 +47,19 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   const ended = answer.sessionEnded ? ", ended" : "";
   console.log(`${styleText("bold", shortSource(answer.source))}  ${session_}${ended}`);
   console.log(styleText("dim", `as of ${answer.position}`));
+  if (answer.upstream === "rkt") {
+    console.log(`\n${rktText(answer.state, await podEnds(answer, api))}`);
+    return;
+  }
   for (const [name, text] of stateLines(answer.state.v1)) console.log(`  ${name.padEnd(9)}${text}`);
+}
+
+/** rkt does not tell when a pod ended; the record knows when it was seen so. */
+async function podEnds({ source, session, position }: StateAnswer, api: Api): Promise<PodEnds> {
+  if (session === null) return new Map();
+  const asked = { source, session, kind: "pod", at: position, limit: 1_000 };
+  const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
+  return new Map(items.flatMap(({ subject, endedAt }) => (endedAt === null ? [] : [[subject, endedAt] as const])));
 }
 
 /** A session is of one source, so nobody need say both. */

@@ -1,6 +1,6 @@
 export type Colour = "green" | "red" | "yellow" | "cyan" | "dim" | "reset";
 
-/** The colour of a status of Skaffold, a verb of an event, or a word of our own for how a source is. */
+/** The colour of a status of Skaffold, a state of rkt, a verb of an event, or a word of our own for how a source is. */
 export function statusColour(status: string): Colour {
   switch (status.toLowerCase()) {
     case "complete":
@@ -14,6 +14,8 @@ export function statusColour(status: string): Colour {
     case "lost":
     case "rejected":
     case "unreadable":
+    case "aborted prepare":
+    case "prepare_aborted":
     case "gap":
       return "red";
     case "canceled":
@@ -21,9 +23,13 @@ export function statusColour(status: string): Colour {
       return "yellow";
     case "in progress":
     case "started":
+    case "running":
+    case "preparing":
     case "pending":
       return "cyan";
     case "not started":
+    case "garbage":
+    case "deleting":
       return "dim";
     default:
       return "reset";

@@ -29,7 +29,9 @@ export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
   const filter = filterOf(options);
   const show = (event: EventJson) => {
-    process.stdout.write(`${options.json ? JSON.stringify(event) : eventLine(event, process.stdout.columns)}\n`);
+    process.stdout.write(
+      `${options.json ? JSON.stringify(event) : eventLine(event, process.stdout.columns || undefined)}\n`,
+    );
   };
   let { after } = options;
   if (after === undefined) {
@@ -79,8 +81,11 @@ const kindWidth = "session.configured".length;
 export function eventLine(event: EventJson, columns: number | undefined): string {
   const time = timeText(new Date(event.occurredAt ?? event.recordedAt));
   const [developer, project, upstream] = shortSource(event.source).split("/");
-  const source = upstream === "skaffold" ? `${developer}/${project}` : shortSource(event.source);
-  const colour = statusColour(event.kind.slice(event.kind.indexOf(".") + 1));
+  // A rkt host is <host>/host/rkt: nothing else is called so.
+  const isPlain = upstream === "skaffold" || (upstream === "rkt" && project === "host");
+  const source = isPlain ? `${developer}/${project}` : shortSource(event.source);
+  // Not every verb says how it went: pods and apps just exit.
+  const colour = event.outcome === "failed" ? "red" : statusColour(event.kind.slice(event.kind.indexOf(".") + 1));
   const start = `${time}  ${source.padEnd(12)}  `;
   const room = columns === undefined ? Number.POSITIVE_INFINITY : columns - start.length - kindWidth - 2;
   const text = oneLine(event);

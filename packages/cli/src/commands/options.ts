@@ -12,10 +12,14 @@ export function collectList(text: string, values: readonly string[] = []): strin
   return [...values, ...text.split(",").filter((value) => value !== "")];
 }
 
-export function hostPort(text: string): string {
-  const port = Number(/^[^\s:]+:(\d{1,5})$/.exec(text)?.[1] ?? Number.NaN);
-  if (!(port >= 1 && port <= 65_535)) throw new InvalidArgumentError("It is not HOST:PORT, such as 127.0.0.1:50051.");
-  return text;
+export const hostPort = (text: string): string => hostPortLike("127.0.0.1:50051")(text);
+
+export function hostPortLike(example: string): (text: string) => string {
+  return (text) => {
+    const port = Number(/^[^\s:]+:(\d{1,5})$/.exec(text)?.[1] ?? Number.NaN);
+    if (!(port >= 1 && port <= 65_535)) throw new InvalidArgumentError(`It is not HOST:PORT, such as ${example}.`);
+    return text;
+  };
 }
 
 export function wholeNumber(text: string): number {

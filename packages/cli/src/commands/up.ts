@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { collectLabel, dataOption, hostPort } from "./options.ts";
+import { collectLabel, dataOption, hostPort, hostPortLike } from "./options.ts";
 
 export type UpOptions = {
   readonly data: string;
@@ -7,6 +7,8 @@ export type UpOptions = {
   readonly skaffold?: string;
   readonly developer?: string;
   readonly project?: string;
+  readonly rkt?: string;
+  readonly hostName?: string;
   readonly label?: Readonly<Record<string, string>>;
   readonly redact?: "on" | "off";
   /** false with --no-demo. */
@@ -19,12 +21,14 @@ export const upCommand = () =>
     .summary("start Tapedeck on this machine")
     .description(
       `Starts Tapedeck on this machine, with a NATS and a Postgres of its own, until Ctrl-C. With nothing configured it
-plays a demo: three developers, each with a skaffold dev that goes on and on.`,
+plays a demo that goes on and on: three developers, each with a skaffold dev, and a rkt host.`,
     )
     .option("--skaffold <host:port>", "record the Skaffold whose --rpc-port this is", hostPort)
     .option("--developer <name>", "whose it is (default: login name)")
     .option("--project <name>", "which project it is (default: metadata.name of skaffold.yaml, else the folder)")
-    .option("--label <name=value>", "put a label on its sessions; may be repeated", collectLabel)
+    .option("--rkt <host:port>", "record the rkt host whose `rkt api-service` this is", hostPortLike("127.0.0.1:15441"))
+    .option("--host-name <name>", "what that host is called (default: this machine's name)")
+    .option("--label <name=value>", "put a label on the sessions of these; may be repeated", collectLabel)
     .addOption(
       new Option("--redact <mode>", "mask secrets before they are stored (default: on)").choices(["on", "off"]),
     )
@@ -38,6 +42,7 @@ plays a demo: three developers, each with a skaffold dev that goes on and on.`,
       `
 Example:
   tapedeck up
-  tapedeck up --skaffold 127.0.0.1:50051 --developer alice --project shop`,
+  tapedeck up --skaffold 127.0.0.1:50051 --developer alice --project shop
+  tapedeck up --rkt 127.0.0.1:15441 --host-name node-1`,
     )
     .action(async (options: UpOptions) => (await import("../up/up.ts")).up(options));

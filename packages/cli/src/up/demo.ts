@@ -2,24 +2,43 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { pause } from "@tapedeck/shared/streams/pause";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { CommandError } from "../command-error.ts";
 
 type Actor = {
   readonly developer: string;
   readonly project: string;
-  /** Folder in test/fixtures/skaffold. */
+  readonly upstream: UpstreamName;
+  /** Folder in test/fixtures/<upstream>. */
   readonly recording: string;
   readonly speed: number;
 };
 
-/** Real recordings. Their builds were stand-ins that took 50 ms, so they are played slower. */
+const desk = { upstream: "skaffold" } as const;
+const host = { upstream: "rkt", project: "host" } as const;
+
+/** Real recordings. Their builds were stand-ins that took 50 ms and their pods lived for seconds: they are played slower. */
 const actors: readonly Actor[] = [
-  { developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 0.1 },
-  { developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 0.08 },
-  { developer: "chris", project: "blog", recording: "10-status-check-port-forward-sync-app-logs", speed: 0.12 },
+  { ...desk, developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 0.1 },
+  { ...desk, developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 0.08 },
+  {
+    ...desk,
+    developer: "chris",
+    project: "blog",
+    recording: "10-status-check-port-forward-sync-app-logs",
+    speed: 0.12,
+  },
+  { ...host, developer: "node-1", recording: "01-full-lifecycle", speed: 0.15 },
 ];
 
-export type DemoSource = { readonly developer: string; readonly project: string; readonly address: string };
+/** What each kind of fake is told beside its recording and speed. */
+const fakeArgs: Readonly<Record<UpstreamName, (port: number) => readonly string[]>> = {
+  skaffold: (port) => ["--loop", "--port", String(port)],
+  // With a data directory of its own each life is a session, as a Skaffold process is: see `forgetOld`.
+  rkt: (port) => ["--listen", String(port), "--dir", `/var/lib/rkt-${new Date().toISOString().slice(0, 16)}`],
+};
+
+export type DemoSource = Pick<Actor, "developer" | "project" | "upstream"> & { readonly address: string };
 
 export type Demo = AsyncDisposable & {
   readonly sources: readonly DemoSource[];
@@ -27,11 +46,14 @@ export type Demo = AsyncDisposable & {
   readonly resume: () => void;
 };
 
-/** A Skaffold process remembers all it said, so it is followed by a new one now and then, as on a real desk. */
+/**
+ * A Skaffold process remembers all it said, so it is followed by a new one now and then, as on a real desk; and a session
+ * that never ended would never be forgotten.
+ */
 const lifeMs = 90 * 60_000;
 const between = 60_000;
 
-/** Starts the demo's developers, each a real gRPC Skaffold server that plays a recorded dev loop again and again. */
+/** Starts the demo's developers and its host: real gRPC servers that play what Skaffold and rkt were recorded to do. */
 export async function startDemo(): Promise<Demo> {
   const over = new AbortController();
   const desks = await Promise.all(actors.map((actor, nth) => startDesk(actor, nth, over.signal)));
@@ -60,6 +82,7 @@ async function startDesk(actor: Actor, nth: number, signal: AbortSignal): Promis
   let current = await startFake(actor, 0);
   let paused = false;
   const { port } = current;
+  const { developer, project, upstream } = actor;
 
   async function stay(): Promise<void> {
     for (let life = lifeMs + nth * between; !signal.aborted; life = lifeMs) {
@@ -76,7 +99,7 @@ async function startDesk(actor: Actor, nth: number, signal: AbortSignal): Promis
   }
 
   return {
-    source: { developer: actor.developer, project: actor.project, address: `127.0.0.1:${port}` },
+    source: { developer, project, upstream, address: `127.0.0.1:${port}` },
     send: (message) => {
       paused = message === "pause";
       current.send(message);
@@ -92,10 +115,10 @@ type Fake = {
   readonly stop: () => Promise<void>;
 };
 
-async function startFake({ recording, speed }: Actor, port: number): Promise<Fake> {
-  const main = fileURLToPath(import.meta.resolve("@tapedeck/ingest/upstreams/skaffold/fake-main"));
-  const folder = fileURLToPath(new URL(`../../../../test/fixtures/skaffold/${recording}`, import.meta.url));
-  const args = [main, "--recording", folder, "--loop", "--speed", String(speed), "--port", String(port)];
+async function startFake({ upstream, recording, speed }: Actor, port: number): Promise<Fake> {
+  const main = fileURLToPath(import.meta.resolve(`@tapedeck/ingest/upstreams/${upstream}/fake-main`));
+  const folder = fileURLToPath(new URL(`../../../../test/fixtures/${upstream}/${recording}`, import.meta.url));
+  const args = [main, "--recording", folder, "--speed", String(speed), ...fakeArgs[upstream](port)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
   const gone = new AbortController();
   child.once("exit", () => gone.abort());
@@ -123,5 +146,5 @@ async function portOf({ stdout }: ChildProcess): Promise<number> {
       if (port !== undefined) return port;
     }
   }
-  throw new CommandError("a developer of the demo could not start: run `npm start` again.");
+  throw new CommandError("a part of the demo could not start: run `npm start` again.");
 }

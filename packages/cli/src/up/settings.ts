@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { existsSync } from "node:fs";
-import { userInfo } from "node:os";
+import { hostname, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { gatewaySettings } from "@tapedeck/gateway/config";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
@@ -66,7 +66,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
   read.assertValid({ complete: true });
 
   const dataDir = resolve(options.data);
-  const sources = [...ingest.sources, ...flagSource(options)];
+  const sources = [...ingest.sources, ...flagSources(options)];
   const isConfigured = sources.length > 0 || file !== undefined;
   const mode = options.demo === true || (options.demo === undefined && !isConfigured) ? "demo" : "record";
   const local = "127.0.0.1";
@@ -114,27 +114,43 @@ function strangeVariables(env: NodeJS.ProcessEnv, keys: ReadonlySet<string>): re
   ];
 }
 
-/** They say something of the Skaffold that --skaffold names, and would mean nothing without it. */
-function strangeFlags({ demo, skaffold, developer, project, label, redact }: UpOptions): readonly string[] {
-  if (skaffold !== undefined) {
-    return demo === true ? ["--demo: the demo records no Skaffold of yours: leave it away, or --skaffold"] : [];
-  }
-  return Object.entries({ developer, project, label, redact }).flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name}: goes with --skaffold, or stands in tapedeck.yaml`],
-  );
+/** They say something of what another flag names, and would mean nothing without that. */
+function strangeFlags(options: UpOptions): readonly string[] {
+  const { demo, skaffold, rkt, developer, project, hostName, label, redact } = options;
+  const orphans = (needed: string, isThere: boolean, flags: Readonly<Record<string, unknown>>) =>
+    Object.entries(flags).flatMap(([name, value]) =>
+      isThere || value === undefined ? [] : [`--${name}: goes with ${needed}, or stands in tapedeck.yaml`],
+    );
+  return [
+    ...(demo === true && skaffold !== undefined
+      ? ["--demo: the demo records no Skaffold of yours: leave it away, or --skaffold"]
+      : []),
+    ...(demo === true && rkt !== undefined
+      ? ["--demo: the demo records no rkt host of yours: leave it away, or --rkt"]
+      : []),
+    ...orphans("--skaffold", skaffold !== undefined, { developer, project }),
+    ...orphans("--rkt", rkt !== undefined, { "host-name": hostName }),
+    ...orphans("--skaffold or --rkt", (skaffold ?? rkt) !== undefined, { label, redact }),
+  ];
 }
 
-function flagSource({ skaffold, developer, project, label, redact }: UpOptions) {
-  if (skaffold === undefined) return [];
+function flagSources({ skaffold, developer, project, rkt, hostName, label, redact }: UpOptions): readonly UpSource[] {
+  const ofBoth = { ...(label !== undefined && { labels: label }), ...(redact !== undefined && { redact }) };
   return [
-    {
-      developer: developer ?? userInfo().username,
-      project: project ?? projectName(process.cwd(), undefined),
-      upstream: "skaffold" as const,
-      address: skaffold,
-      ...(label !== undefined && { labels: label }),
-      ...(redact !== undefined && { redact }),
-    },
+    ...(skaffold === undefined
+      ? []
+      : [
+          {
+            developer: developer ?? userInfo().username,
+            project: project ?? projectName(process.cwd(), undefined),
+            upstream: "skaffold" as const,
+            address: skaffold,
+            ...ofBoth,
+          },
+        ]),
+    ...(rkt === undefined
+      ? []
+      : [{ developer: hostName ?? hostname(), project: "host", upstream: "rkt" as const, address: rkt, ...ofBoth }]),
   ];
 }
 

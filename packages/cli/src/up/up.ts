@@ -109,7 +109,8 @@ export async function up(options: UpOptions): Promise<void> {
       mode,
       addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
       storeDir,
-      sources: sources.map(({ developer, project, address }) => ({
+      sources: sources.map(({ developer, project, upstream = "skaffold", address }) => ({
+        upstream,
         name: `${developer}/${project}`,
         id: `${namePart(developer)}/${namePart(project)}`,
         address,

@@ -1,12 +1,13 @@
 import { relative } from "node:path";
 import { styleText } from "node:util";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
 
 export type Welcome = {
   readonly mode: "demo" | "record";
   readonly addresses: Readonly<Record<string, string>>;
   readonly storeDir: string;
   /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
-  readonly sources: readonly { readonly name: string; readonly id: string; readonly address: string }[];
+  readonly sources: readonly WelcomeSource[];
   /** Connection string of the read-only role; undefined when the database is somebody else's. */
   readonly analystUrl: string | undefined;
   /** How this program is called: "tapedeck" where that is on the path, else in the checkout, and anywhere. */
@@ -15,16 +16,24 @@ export type Welcome = {
   readonly waiting: number;
 };
 
+export type WelcomeSource = {
+  readonly upstream: UpstreamName;
+  readonly name: string;
+  readonly id: string;
+  readonly address: string;
+};
+
 /** What is said when everything runs: where it is, what to try, what to do next. Fits 80 columns. */
 export function welcome(options: Welcome): string {
   // With nothing recorded there is nothing to look at yet.
   const isEmpty = options.mode === "record" && options.sources.length === 0;
   const [first, second] = isEmpty ? [next(options), toTry(options)] : [toTry(options), next(options)];
-  return [headline(options), "", ...places(options), "", ...first, "", ...second, ""].join("\n");
+  const parts = [[headline(options)], places(options), first, second].filter((lines) => lines.length > 0);
+  return parts.flatMap((lines) => [...lines, ""]).join("\n");
 }
 
 function headline({ mode, sources }: Welcome): string {
-  if (mode === "demo") return bold("Tapedeck plays a demo: three developers, each with a skaffold dev of their own.");
+  if (mode === "demo") return bold("Tapedeck plays a demo: three developers at their skaffold dev, and a rkt host.");
   const [only] = sources;
   if (only === undefined) return bold("Tapedeck runs, and records what `tapedeck run` and other taps push.");
   if (sources.length === 1) return bold(`Tapedeck records ${only.name} from ${only.address}.`);
@@ -50,28 +59,55 @@ function places({ addresses, storeDir, sources, mode }: Welcome): string[] {
   ];
 }
 
-function toTry({ addresses, sources, program: { here }, analystUrl }: Welcome): string[] {
-  // The log may hold more sources than are configured now.
-  const [first] = sources;
-  const source = first === undefined ? "" : `?source=${first.id}`;
-  const option = first === undefined ? "" : ` -s ${first.id}`;
-  const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
+function toTry(options: Welcome): string[] {
+  const { sources, program } = options;
+  const host = sources.find(({ upstream }) => upstream === "rkt");
+  const desk = sources.find(({ upstream }) => upstream === "skaffold");
   return [
     bold("Try, in another terminal:"),
-    command(`${here} tail`, "what happens, as it happens"),
+    command(`${program.here} tail`, "what happens, as it happens"),
+    ...(desk !== undefined || host === undefined ? skaffoldToTry(options, desk) : []),
+    ...(host === undefined
+      ? []
+      : [command(`${program.here} state -s ${host.id}`, "the pods and images of a rkt host")]),
+    ...(host !== undefined && desk === undefined ? rktToTry(options, host) : []),
+  ];
+}
+
+function skaffoldToTry({ addresses, program: { here }, analystUrl }: Welcome, desk: WelcomeSource | undefined) {
+  // The log may hold more sources than are configured now.
+  const source = desk === undefined ? "" : `?source=${desk.id}`;
+  const option = desk === undefined ? "" : ` -s ${desk.id}`;
+  const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
+  return [
     command(`${here} state${option}`, "what is built and deployed now"),
     command(`${here} stats builds`, "how long builds take"),
     command(`curl -N 'http://${addresses.http}/v1/events${source}'`, "Skaffold's own API, for any number of readers"),
     analystUrl === undefined
       ? command(`curl 'http://${addresses.http}/v1/state${source}'`, "and its state")
-      : command(`psql ${analystUrl} \\\n    -c '${sql}'`, "the same in SQL"),
+      : inSql(analystUrl, sql),
   ];
 }
 
-function next({ mode, program, waiting }: Welcome): string[] {
+function rktToTry({ addresses, program: { here }, analystUrl }: Welcome, { id }: WelcomeSource) {
+  const sql = "select app, exit_code, count(*) from tapedeck.rkt_apps group by 1, 2";
+  const call = `-H 'tapedeck-source: ${id}' ${addresses.grpc} v1alpha.PublicAPI/ListenEvents`;
+  return [
+    command(`${here} tail -s ${id} -k 'pod.*'`, "its pods alone"),
+    command(`grpcurl -plaintext \\\n    ${call}`, "rkt's own API, with the events that no rkt tells"),
+    ...(analystUrl === undefined ? [] : [inSql(analystUrl, sql)]),
+  ];
+}
+
+function inSql(url: string, sql: string): string {
+  return command(`psql ${url} \\\n    -c '${sql}'`, "the same in SQL");
+}
+
+function next({ mode, sources, program, waiting }: Welcome): string[] {
   const held = waiting === 1 ? "one recorded run waits" : `${waiting} recorded runs wait`;
   const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be taken: npm start -- --no-demo)`] : [];
   if (mode === "record") {
+    if (sources.length > 0 && sources.every(({ upstream }) => upstream === "rkt")) return [];
     return [
       bold("Next, in your project's folder:"),
       command(`${program.anywhere} run -- skaffold dev`, "records any Skaffold, without ports and flags"),
@@ -83,6 +119,7 @@ function next({ mode, program, waiting }: Welcome): string[] {
     command(`${program.anywhere} run -- skaffold dev`, "any Skaffold, without ports and flags"),
     bold("or"),
     command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "beside a skaffold dev --rpc-port 50051"),
+    command("npm start -- --rkt 127.0.0.1:15441", "a host's rkt api-service"),
     ...spills,
   ];
 }

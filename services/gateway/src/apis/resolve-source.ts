@@ -63,9 +63,21 @@ function unknownSource(source: string | undefined, upstream: string | undefined)
   return new TapedeckError(
     "unknown_source",
     source === undefined
-      ? `no ${what} has been recorded yet: start one with \`tapedeck run\``
+      ? `no ${what} has been recorded yet: ${howToBegin(upstream)}`
       : `no ${what} "${source}" has been recorded: GET /api/v1/sources lists those that were`,
   );
+}
+
+/** rkt's hosts are looked at from outside: there is no command to put `tapedeck run` in front of. */
+function howToBegin(upstream: string | undefined): string {
+  switch (upstream) {
+    case "rkt":
+      return "record a host with `tapedeck up --rkt HOST:PORT`";
+    case "skaffold":
+      return "start one with `tapedeck run`";
+    default:
+      return "start one with `tapedeck run`, or `tapedeck up --rkt HOST:PORT`";
+  }
 }
 
 /**

@@ -41,7 +41,7 @@ export const listParameters = {
 } as const;
 
 /** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
-const operationKinds = ["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"];
+const operationKinds = ["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync", "pod", "app"];
 
 type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "buildStats">;
 
@@ -196,6 +196,7 @@ function operationJson(operation: Operation) {
     outcome: textJson(operation.outcome),
     errorCode: operation.error_code,
     error: operation.error,
+    exitCode: operation.exit_code ?? null,
     cacheHit: operation.cache_hit,
     platform: operation.platform,
     startPosition: operation.start_position,

@@ -8,6 +8,7 @@
  *   --listen <address>     127.0.0.1 and a port, or the port alone; 0 (default): a free one
  *   --speed <factor>       how much faster than recorded (1)
  *   --pause <ms>           between two turns, on the recording's clock (2000)
+ *   --dir <folder>         the data directory that GetInfo tells (the recorded one)
  */
 import { parseArgs } from "node:util";
 import { startFakeRkt } from "./fake.ts";
@@ -19,6 +20,7 @@ const { values } = parseArgs({
     listen: { type: "string", default: "0" },
     speed: { type: "string", default: "1" },
     pause: { type: "string", default: "2000" },
+    dir: { type: "string" },
   },
 });
 if (values.recording === undefined) throw new Error("--recording <folder> is missing");
@@ -29,6 +31,7 @@ const fake = await startFakeRkt({
   speed: number("speed", values.speed),
   timed: { pauseMs: number("pause", values.pause) },
 });
+if (values.dir !== undefined) fake.setDir(values.dir);
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(0));
 process.on("disconnect", () => process.exit(0));
 process.on("message", (message) => {
