@@ -12,7 +12,7 @@ export type SessionsOptions = {
 export const sessionsCommand = () =>
   new Command("sessions")
     .summary("list the recorded sessions, newest first")
-    .description("Lists the recorded sessions, newest first. A session is one lifetime of a Skaffold process.")
+    .description("Lists the recorded sessions, newest first: lifetimes of Skaffold processes, data directories of rkt.")
     .addOption(sourceOption())
     .option("--label <name=value>", "only those with this label; may be repeated", collectLabel)
     .option("--limit <n>", "at most so many", wholeNumber, 20)

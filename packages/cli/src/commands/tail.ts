@@ -29,7 +29,7 @@ another channel tells too are left out, unless --all or --kind asks for them.`,
     .option("--project <name>", "only these", collectList)
     .option("--session <ulid>", "only these", collectList)
     .option("-k, --kind <kind>", "only these: build.failed, build.*, *.failed", collectList)
-    .option("--subject <name>", "only these artifacts, resources …", collectList)
+    .option("--subject <name>", "only these artifacts, resources, pods …", collectList)
     .option("--outcome <outcome>", "only succeeded, failed, canceled, unknown", collectList)
     .addOption(new Option("-n, --last <n>", "begin with the last n").default(10).argParser(count))
     .option("--after <moment>", "begin after a position or at a time; `start` for all there is")
@@ -43,6 +43,7 @@ another channel tells too are left out, unless --all or --kind asks for them.`,
 Example:
   tapedeck tail
   tapedeck tail -s alice/shop -k 'build.*' --last 50
+  tapedeck tail -s node-1/host -k 'pod.*' -k app.exited
   tapedeck tail --after start --no-follow --json | jq .summary`,
     )
     .action(async (options: TailOptions) => (await import("../ask/tail.ts")).tail(options));

@@ -72,20 +72,22 @@ endpoints:
 
   it("knows a variable that means nothing, and flags that go with none", async () => {
     const env = { TAPEDECK_GATEWAY_HTTP_PROT: "7", TAPEDECK_LOG_LEVEL: "loud" };
-    const { said } = await failedUp(["--developer", "alice", "--redact", "off"], env);
+    const { said } = await failedUp(["--developer", "alice", "--redact", "off", "--host-name", "node-1"], env);
     expect(said.split("\n")).toEqual([
-      "tapedeck: 4 settings are wrong:",
+      "tapedeck: 5 settings are wrong:",
       '  TAPEDECK_LOG_LEVEL: "loud" is not one of trace, debug, info, warn, error, fatal, silent',
       "  TAPEDECK_GATEWAY_HTTP_PROT: there is no such setting",
       "  --developer: goes with --skaffold, or stands in tapedeck.yaml",
-      "  --redact: goes with --skaffold, or stands in tapedeck.yaml",
+      "  --host-name: goes with --rkt, or stands in tapedeck.yaml",
+      "  --redact: goes with --skaffold or --rkt, or stands in tapedeck.yaml",
       "",
     ]);
   });
 
   it("does not play a demo and record at once", async () => {
-    const { said } = await failedUp(["--demo", "--skaffold", "127.0.0.1:50051"]);
+    const { said } = await failedUp(["--demo", "--skaffold", "127.0.0.1:50051", "--rkt", "127.0.0.1:15441"]);
     expect(said).toContain("--demo: the demo records no Skaffold of yours: leave it away, or --skaffold");
+    expect(said).toContain("--demo: the demo records no rkt host of yours: leave it away, or --rkt");
   });
 
   it.each([
@@ -113,9 +115,12 @@ endpoints:
     expect(said.trim().split("\n")).toHaveLength(1);
   });
 
-  it("refuses a Skaffold that is no host and port", async () => {
-    const { said } = await failedUp(["--skaffold", "50051"]);
-    expect(said).toContain("It is not HOST:PORT, such as 127.0.0.1:50051.");
+  it.each([
+    ["--skaffold", "127.0.0.1:50051"],
+    ["--rkt", "127.0.0.1:15441"],
+  ])("refuses what is no host and port: %s", async (flag, example) => {
+    const { said } = await failedUp([flag, "50051"]);
+    expect(said).toContain(`It is not HOST:PORT, such as ${example}.`);
   });
 });
 

@@ -17,7 +17,7 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 type Source = { readonly source: string; readonly status: string };
 
 describe("the demo", { timeout: 120_000 }, () => {
-  it("plays three developers, and keeps everybody else out", async () => {
+  it("plays three developers and a rkt host, and keeps everybody else out", async () => {
     const up = await startUp({ cwd });
     const ask = (...args: string[]) => startCli(args, { cwd, env: up.env });
     expect(up.cli.stdout()).toContain("Tapedeck plays a demo");
@@ -30,11 +30,21 @@ describe("the demo", { timeout: 120_000 }, () => {
           "demo/alice/shop/skaffold",
           "demo/bob/shop/skaffold",
           "demo/chris/blog/skaffold",
+          "demo/node-1/host/rkt",
         ]);
         return sources.every(({ status: is }) => is === "recording");
       },
-      { message: "three sources" },
+      { message: "four sources" },
     );
+    expect(up.cli.stdout()).toContain("state -s node-1/host");
+    const host = ask("state", "-s", "node-1/host");
+    expect([await host.ended, host.stderr()]).toEqual([0, ""]);
+    expect(host.stdout()).toContain("rkt 1.30.0+git171c416f, /var/lib/rkt-");
+    // Skaffold's own API is about Skaffold's sources alone: the host is none of its choices.
+    const ambiguous = await fetch(`${up.env.TAPEDECK_URL}/v1/state`);
+    const { message } = (await ambiguous.json()) as { message: string };
+    expect(message).toContain("demo/alice/shop/skaffold");
+    expect(message).not.toContain("node-1");
 
     const second = startCli(["up", "--skaffold", "127.0.0.1:50051"], { cwd });
     expect(await second.ended).toBe(1);

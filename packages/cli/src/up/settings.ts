@@ -154,7 +154,10 @@ function flagSources({ skaffold, developer, project, rkt, hostName, label, redac
   ];
 }
 
-/** What the services of this machine are told beside the user's own settings. */
+/**
+ * What the services of this machine are told beside the user's own settings. Numbers in a source are durations, which
+ * ingest takes as people write them.
+ */
 export function serviceEnv(
   settings: UpSettings,
   listeners: UpSettings["listeners"],
@@ -180,7 +183,7 @@ export function serviceEnv(
     ["services.key", secrets.servicesKey],
     ["query.address", at("queryGrpc")],
     ["ingest.address", at("ingestGrpc")],
-    ["sources", JSON.stringify(sources)],
+    ["sources", JSON.stringify(sources, (_, value) => (typeof value === "number" ? `${value}ms` : value))],
     ["ingest.spill.dir", join(settings.storeDir, "spill")],
     ["workspace", settings.workspace],
   ];

@@ -1,3 +1,4 @@
+import { Operation } from "@tapedeck/proto/tapedeck/v1/query";
 import { expect, it } from "vitest";
 import { listsApi } from "./lists.ts";
 
@@ -10,4 +11,15 @@ it("percentiles are whole milliseconds, or null where nothing was built", async 
   });
   const { items } = await lists.buildStats("acme", {});
   expect(items).toMatchObject([{ p50Ms: 1_235, p90Ms: 0, p99Ms: null }]);
+});
+
+it("an operation has the code that its app ended with: 0 is one, and null where there is none", async () => {
+  const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
+  const items = [42, 0, undefined].map((exit_code) => Operation.fromPartial({ kind: "app", exit_code }));
+  const lists = listsApi({
+    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing },
+    listOperations: async () => ({ items, next_page: "", position: "e-1" }),
+  });
+  const page = await lists.operations("acme", { kind: ["app"] });
+  expect(page.items.map((item) => "exitCode" in item && item.exitCode)).toEqual([42, 0, null]);
 });

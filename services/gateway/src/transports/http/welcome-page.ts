@@ -13,7 +13,7 @@ export function welcomePage(http: string, grpc: string): string {
 <ul>
 ${link("/api/v1/sources", "who is recorded, and whether it runs")}
 ${link("/api/v1/sessions", "each process that was recorded")}
-${link("/api/v1/operations?limit=20", "the newest builds, tests, deploys, loops …")}
+${link("/api/v1/operations?limit=20", "the newest builds, tests, deploys, loops, pods …")}
 ${link("/api/v1/stats/builds?group=artifact", "how long builds take, and how many fail")}
 ${link("/api/v1/events?last=20", "the newest events")}
 ${link("/api/v1/state", "state of the source; with several, ?source=developer/project")}
@@ -21,7 +21,8 @@ ${link("/api/v1/state", "state of the source; with several, ?source=developer/pr
 <h2>As it happens</h2>
 <ul>
 ${example(`curl -N ${http}/api/v1/stream`, "server-sent events")}
-${example(`curl -N ${http}/v1/events`, "Skaffold's own API; its clients work unchanged")}
+${example(`curl -N ${http}/v1/events`, "Skaffold's own API, with several sources ?source=developer/project; its clients work unchanged")}
+${example(`grpcurl -plaintext ${grpc} v1alpha.PublicAPI/ListenEvents`, "rkt's own API, with events; with several hosts -H 'tapedeck-source: host/host'")}
 ${example(`${http.replace(/^http/, "ws")}/api/v1/ws`, "WebSocket, subprotocol tapedeck.v1.json")}
 </ul>
 <h2>Health</h2>
