@@ -154,7 +154,12 @@ describe("gRPC's own services", () => {
 
   it("reflection lists the services", async () => {
     expect(await services("grpc")).toEqual(
-      expect.arrayContaining(["proto.SkaffoldService", "proto.v2.SkaffoldV2Service", "tapedeck.v1.Recorder"]),
+      expect.arrayContaining([
+        "proto.SkaffoldService",
+        "proto.v2.SkaffoldV2Service",
+        "tapedeck.v1.Recorder",
+        "v1alpha.PublicAPI",
+      ]),
     );
   });
 
