@@ -12,8 +12,8 @@ export type ServiceProcess = AsyncDisposable & {
   readonly addresses: Readonly<Record<string, string>>;
   /** Lines of its log so far, of all its lives. */
   readonly logged: readonly string[];
-  /** SIGKILL; resolves when it is gone. */
-  kill(): Promise<void>;
+  /** SIGKILL, unless another signal is named; resolves when it is gone. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
   /** Starts it again on the ports that it had; resolves when it says that it is ready. */
   start(): Promise<void>;
 };
@@ -78,9 +78,9 @@ export async function startServiceProcess(
     });
   }
 
-  async function kill(): Promise<void> {
+  async function kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     if (child === undefined) return;
-    child.kill("SIGKILL");
+    child.kill(signal);
     await gone(child);
   }
 
@@ -99,7 +99,7 @@ export async function startServiceProcess(
       const launched = () => launch().then(() => true);
       await until(launched, { message: `${name} to start again` });
     },
-    [Symbol.asyncDispose]: kill,
+    [Symbol.asyncDispose]: () => kill(),
   };
 }
 
