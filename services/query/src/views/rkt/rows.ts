@@ -70,7 +70,7 @@ export function imageRow(at: At, of: OfSession, image: Image): RktImageRow {
     version: text(image.version),
     imported_at: moment(image.import_timestamp * second),
     // Those of an odd upstream have to fit the column too.
-    size: Math.min(Number(image.size), Number.MAX_SAFE_INTEGER),
+    size: Math.max(0, Math.min(Number(image.size), Number.MAX_SAFE_INTEGER)),
     labels: Object.fromEntries(labels),
     ...there(at),
   };

@@ -35,6 +35,18 @@ async function told(tell: (host: RktSession, tale: Story) => void, batch = 1_000
   return await contents(on.databaseUrl, rktOrder);
 }
 
+it("an image of impossible size and time has a row", async () => {
+  const { rkt_images } = await told((host) => {
+    host.described("images");
+    host.imported({ id: "sha512-a", size: -(2n ** 63n), import_timestamp: -(2n ** 63n) });
+    host.imported({ id: "sha512-b", size: 2n ** 63n - 1n, import_timestamp: 2n ** 63n - 1n });
+  });
+  expect(rkt_images).toMatchObject([
+    { image: "sha512-a", size: 0, imported_at: null },
+    { image: "sha512-b", size: Number.MAX_SAFE_INTEGER, imported_at: null },
+  ]);
+});
+
 describe("a pod's life, in one batch and event by event", () => {
   const life = (host: RktSession) => {
     host.described("pods");
