@@ -5,6 +5,7 @@ import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SourceRow } from "../db/schema.ts";
 import { allOf, type Condition, ofSource } from "./conditions.ts";
+import { currentSession } from "./current-session.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, pageOf } from "./page.ts";
 import { notProjected, reachAt } from "./place.ts";
@@ -19,9 +20,10 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
   return readConsistently(deps.database(), async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
     const conditions = [...where, sql`t.first_position < ${page.before}`];
-    const { rows } = await (at === undefined ? now(conditions, page.limit) : then(conditions, page.limit, at)).execute(
-      tx,
-    );
+    const { rows } = await (at === undefined
+      ? now(conditions, page.limit, checkpoint.position)
+      : then(conditions, page.limit, at)
+    ).execute(tx);
     const { epoch } = checkpoint;
     const listed = cut(rows, page, (row) => row.first_position);
     return {
@@ -47,12 +49,10 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
   });
 }
 
-function now(conditions: readonly (Condition | undefined)[], limit: number) {
+function now(conditions: readonly (Condition | undefined)[], limit: number, checkpoint: number) {
   return sql<Row>`
-    select t.*, newest.session as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps
+    select t.*, ${currentSession(sql`t.source`, checkpoint)} as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps
     from sources t
-    left join lateral (
-      select session from sessions where source = t.source order by start_position desc limit 1) as newest on true
     left join lateral (select sum(gaps) as gaps from sessions where source = t.source) as lost on true
     where ${allOf(conditions)}
     order by t.first_position desc limit ${limit + 1}`;
@@ -64,7 +64,7 @@ function now(conditions: readonly (Condition | undefined)[], limit: number) {
  */
 function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
   return sql<Row>`
-    select t.*, newest.session as current_session, coalesce(lost.gaps, 0)::int as gaps,
+    select t.*, ${currentSession(sql`t.source`, at)} as current_session, coalesce(lost.gaps, 0)::int as gaps,
       case
         when link.kind in ('upstream.connected', 'upstream.restored') then 'recording'
         when life.kind in ('session.started', 'upstream.restored', 'session.lost') then 'lost'
@@ -72,9 +72,6 @@ function then(conditions: readonly (Condition | undefined)[], limit: number, at:
       end as status,
       last.position as last_position, last.occurred_at as last_event_at, last.occurred_ns as last_event_ns
     from sources t
-    left join lateral (
-      select session from sessions where source = t.source and start_position <= ${at}
-      order by start_position desc limit 1) as newest on true
     left join lateral (
       select count(*) as gaps from events where source = t.source and channel = 'tapedeck' and kind = 'session.gap'
         and position <= ${at}) as lost on true

@@ -9,6 +9,7 @@ import { readConsistently } from "../db/read.ts";
 import type { SessionRow, SourceRow } from "../db/schema.ts";
 import { text } from "../db/text.ts";
 import type { Fold, Folds } from "../views/states/fold.ts";
+import { currentSession } from "./current-session.ts";
 import type { ApiDeps, CallScope } from "./deps.ts";
 import { notProjected, reachAt, reachMinimum } from "./place.ts";
 import { foldFrom, nearestState } from "./state-at.ts";
@@ -83,11 +84,11 @@ async function sourceOf(tx: Tx, { workspace, source }: ReadStateRequest, upstrea
   return row;
 }
 
-/** The one that is named, or the newest one then. */
+/** The one that is named, or the current one then. */
 async function sessionOf(tx: Tx, session: string, source: SourceRow, seq: number): Promise<SessionRow | undefined> {
   const query = tx.selectFrom("sessions").selectAll().where("source", "=", source.source);
   if (session === "") {
-    return query.where("start_position", "<=", seq).orderBy("start_position", "desc").limit(1).executeTakeFirst();
+    return query.where("session", "=", currentSession(sql`${source.source}`, seq)).executeTakeFirst();
   }
   const row = await query.where("session", "=", text(session)).executeTakeFirst();
   if (row === undefined) throw new TapedeckError("unknown_session", `${source.source} has no session "${session}"`);
