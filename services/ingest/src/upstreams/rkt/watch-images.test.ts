@@ -110,6 +110,6 @@ describe("images", () => {
     const later = play();
     for (const event of eventsOf(desk.record)) later.watcher.resume(event);
     expect(later.images(25_000, a)).toBe("imported:sha512-a");
-    expect(timesOf(later, "image.imported")).toEqual([{ observed: 25_000, after: 10_000 }]);
+    expect(timesOf(later, "image.imported")).toEqual([{ observed: 25_000, after: 20_000 }]);
   });
 });

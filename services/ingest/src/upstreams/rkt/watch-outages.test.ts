@@ -1,3 +1,4 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
 import { eventsOf, image, type Play, type PodLook, play, pod, timesOf } from "./watch-play.ts";
 
@@ -106,6 +107,30 @@ describe("a watcher that was resumed", () => {
     );
     desk.pods(9_000, pod("p", { state: "EXITED", codes: { a: 7 } }), running("q"));
     expect(exit(desk)).toEqual([{ observed: 9_000, after: 2_000 }]);
+  });
+
+  it("does not know what those missed that were resumed before it, each for one look only", () => {
+    const q = (code: number) => running("q", { codes: { a: code } });
+    const lives = [
+      (it: Play) => it.pods(1_000, p, q(0)),
+      (it: Play) => it.pods(2_000, q(1)),
+      (it: Play) => it.pods(3_000, q(2)),
+      (it: Play) => it.pods(4_000, q(3)),
+    ];
+    let events: Event[] = [];
+    for (const life of lives) {
+      const desk = play();
+      for (const event of events) desk.watcher.resume(event);
+      desk.watcher.connected();
+      desk.images(500, stage1);
+      life(desk);
+      events = [...events, ...eventsOf(desk.record)];
+    }
+    const desk = play();
+    for (const event of events) desk.watcher.resume(event);
+    desk.pods(8_000, q(3));
+    expect(desk.pods(9_000, q(3))).toBe("(x:a=?) (X) removed");
+    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 8_000, after: 1_000 }]);
   });
 
   it("knows of no look before a later description", () => {

@@ -32,6 +32,8 @@ type Known<Memory> = {
   /** The connection in which it was first seen, and the look that saw it last. */
   readonly since: number;
   seenIn: number;
+  /** It was so when an event told it, and is known from that alone: later looks may have seen otherwise without a word. */
+  asOf?: Moment | undefined;
 };
 
 /**
@@ -49,6 +51,8 @@ export function watchThings<Memory>(
   let connection = 0;
   let looks = 0;
   let isDescribed = false;
+  /** What was resumed from is the description of the first look of all. */
+  let isFirst = false;
   let eventsSince = 0;
   /** Why nobody could look since the last good one. */
   let gap: string | undefined;
@@ -70,6 +74,12 @@ export function watchThings<Memory>(
     return reason === undefined ? [] : [{ what: "gap", reason, after: looked.before(at), until: at }];
   }
 
+  /** The last look before this moment that is known to have seen it as it is remembered. */
+  function seenBefore({ asOf }: Known<Memory>, at: Moment): Moment | undefined {
+    if (asOf === undefined) return looked.sureBefore(at);
+    return compareMoments(asOf, at) < 0 ? asOf : undefined;
+  }
+
   /** Remembers and gives what a step tells. */
   function take(id: string, entry: Known<Memory>, { memory, seen }: Step<Memory>): readonly Frame[] {
     entry.memory = memory;
@@ -88,7 +98,8 @@ export function watchThings<Memory>(
     const entry = known.get(id) ?? { memory: undefined, since: connection, seenIn: looks };
     entry.raw = Uint8Array.from(bytes);
     known.set(id, entry);
-    const sighting = { id, ...mask(things.entryType, bytes), at, after: looked.sureBefore(at) };
+    const sighting = { id, ...mask(things.entryType, bytes), at, after: seenBefore(entry, at) };
+    entry.asOf = undefined;
     try {
       const step = begin ? { memory: things.begin(sighting), seen: [] } : things.see(entry.memory, sighting);
       return take(id, entry, step);
@@ -151,7 +162,7 @@ export function watchThings<Memory>(
 
   function missOne(id: string, entry: Known<Memory>, at: Moment): readonly Frame[] {
     const { missing, memory } = entry;
-    entry.missing = { at, after: looked.sureBefore(at), ...missing, inARow: (missing?.inARow ?? 0) + 1 };
+    entry.missing = { at, after: seenBefore(entry, at), ...missing, inARow: (missing?.inARow ?? 0) + 1 };
     // What was held may be dropped, so the same bytes would be news.
     entry.raw = undefined;
     if (missing !== undefined || memory === undefined) return [];
@@ -240,11 +251,16 @@ export function watchThings<Memory>(
       if (event.observed_at !== undefined) looked.told(event.observed_at, event.ordinal === 1n);
       const description = descriptionIn(event);
       if (description !== undefined) {
-        if (description.part === 0) known.clear();
+        if (description.part === 0) {
+          known.clear();
+          isFirst = event.ordinal === 1n;
+        }
         isDescribed = true;
         eventsSince = 0;
+        // What a later one describes may have been missing by then, or seen otherwise and not believed.
+        const asOf = isFirst ? event.observed_at : undefined;
         for (const { id, bytes } of things.entries(event.original?.bytes ?? Buffer.alloc(0)) ?? []) {
-          known.set(id, { memory: things.known(bytes), since: connection, seenIn: 0 });
+          known.set(id, { memory: things.known(bytes), since: connection, seenIn: 0, asOf });
         }
         return;
       }
@@ -253,7 +269,8 @@ export function watchThings<Memory>(
       if (id === undefined) return;
       const entry = known.get(id);
       const memory = things.resume(entry?.memory, event);
-      if (memory !== undefined) known.set(id, { memory, since: entry?.since ?? connection, seenIn: 0 });
+      const asOf = event.observed_at;
+      if (memory !== undefined) known.set(id, { memory, since: entry?.since ?? connection, seenIn: 0, asOf });
     },
   };
 }
