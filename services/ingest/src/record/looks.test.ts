@@ -1,15 +1,11 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
-import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
-import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import type { Looking, Seen } from "../upstreams/looking.ts";
 import type { UpstreamReading } from "../upstreams/upstream.ts";
 import { type FakeLog, fakeLog } from "./fake-log.ts";
-import { momentOfMs } from "./moment.ts";
+import { type LookingTap, lookingTap } from "./looking-tap.ts";
 import { plainReading } from "./plain-reading.ts";
-import { openRecording, type Recording } from "./recording.ts";
 
 const source = "default/h1/host/rkt" as SourceName;
 const well = () => ({ lands: "now", answers: true }) as const;
@@ -90,49 +86,6 @@ const words: Looking = {
 
 const reading: UpstreamReading = { ...plainReading(), looking: words };
 
-/** A tap that remembers what it pushed, so that it can push it again. */
-function lookingTap(log: FakeLog) {
-  const items: Item[] = [];
-  const controller = new AbortController();
-  const open = (from: number) =>
-    openRecording({
-      ...{ log: { writer: log, reader: log.reader }, source, reading, signal: controller.signal },
-      hello: {
-        ...{ developer: "h1", project: "host", upstream: "rkt", tap: "T", labels: {}, redact: "on" },
-        ...{ first_index: BigInt(from), settings: {} },
-      },
-    });
-  let recording: Promise<Recording> = open(1);
-  const push = async (ms: number, connection: string, what: NonNullable<Item["what"]>) => {
-    const item: Item = { index: BigInt(items.length + 1), connection, at: momentOfMs(ms), what };
-    items.push(item);
-    await (await recording).take(item);
-  };
-  return {
-    async dial(ms: number, connection: string, identity: string) {
-      await push(ms, connection, { $case: "dialled", value: { address: "h1:15441", channels: ["pods", "images"] } });
-      await push(ms, connection, { $case: "identified", value: { identity, version: "1.30.0" } });
-    },
-    look(ms: number, connection: string, channel: string, all: string) {
-      const bytes = Buffer.from(Look.encode({ seen: { $case: "all", value: Buffer.from(all) } }).finish());
-      return push(ms, connection, { $case: "frame", value: { channel, bytes, more: false } });
-    },
-    lost: (ms: number, connection: string) =>
-      push(ms, connection, { $case: "closed", value: { reason: "cut", process_ended: false, unseen: false } }),
-    push,
-    async settled() {
-      const { committed } = await recording;
-      await until(() => committed() === BigInt(items.length), { message: "all to be committed" });
-    },
-    async crash(from = items.length + 1) {
-      await (await recording)[Symbol.asyncDispose]();
-      recording = open(from);
-      for (const item of items.slice(from - 1)) await (await recording).take(item);
-    },
-    [Symbol.asyncDispose]: async () => (await recording)[Symbol.asyncDispose](),
-  };
-}
-
 const events = (log: FakeLog): Event[] => log.recorded().map(({ event }) => event);
 const told = (log: FakeLog) =>
   events(log)
@@ -142,7 +95,7 @@ const sessions = (log: FakeLog) => new Set(events(log).flatMap(({ session }) => 
 
 test("a session is what the upstream calls itself, and its first looks describe it", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log);
+  await using tap = lookingTap(log, { source, reading });
   await tap.dial(0, "C1", "/var/lib/rkt");
   await tap.look(10, "C1", "pods", "a SECRET");
   await tap.look(11, "C1", "images", "i");
@@ -169,7 +122,7 @@ test("a session is what the upstream calls itself, and its first looks describe 
 
 test("another connection to the same goes on with it; to another it is another session, and back again the first", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log);
+  await using tap = lookingTap(log, { source, reading });
   await tap.dial(0, "C1", "/one");
   await tap.look(1, "C1", "pods", "a b");
   await tap.lost(2, "C1");
@@ -197,9 +150,9 @@ test("another connection to the same goes on with it; to another it is another s
 
 test("a recorder that starts again remembers from the log, whatever the tap pushes again", async () => {
   const looks = ["a", "a b", "b", "b c", "b c d", "d"];
-  const play = async (crashes: (tap: ReturnType<typeof lookingTap>, index: number) => Promise<void>) => {
+  const play = async (crashes: (tap: LookingTap, index: number) => Promise<void>) => {
     const log = fakeLog(well);
-    await using tap = lookingTap(log);
+    await using tap = lookingTap(log, { source, reading });
     await tap.dial(0, "C1", "/one");
     for (const [i, all] of looks.entries()) {
       await tap.look(10 * (i + 1), "C1", "pods", all);
@@ -223,7 +176,7 @@ test("a recorder that starts again remembers from the log, whatever the tap push
 test("a description that a crash cut off does not count", async () => {
   const log = fakeLog(well);
   {
-    await using tap = lookingTap(log);
+    await using tap = lookingTap(log, { source, reading });
     await tap.dial(0, "C1", "/one");
     await tap.look(1, "C1", "pods", "a b");
     await tap.look(2, "C1", "pods", "a b c d");
@@ -236,7 +189,7 @@ test("a description that a crash cut off does not count", async () => {
   for (const { writer, message } of log.stored.slice(0, -2)) {
     await cut.publish(source, writer, [message], (await cut.lastOf(source))?.seq ?? 0);
   }
-  await using again = lookingTap(cut);
+  await using again = lookingTap(cut, { source, reading });
   await again.dial(5, "C2", "/one");
   await again.look(6, "C2", "pods", "a b c");
   await again.settled();
@@ -245,7 +198,7 @@ test("a description that a crash cut off does not count", async () => {
 
 test("a look that comes before its connection said whose it is, is refused", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log);
+  await using tap = lookingTap(log, { source, reading });
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
   await expect(tap.look(1, "C1", "pods", "a")).rejects.toThrow("a look at pods came before identified");
 });

@@ -9,7 +9,8 @@ import type { Book } from "./book.ts";
 import type { Redact } from "./channel-recording.ts";
 import type { Commits } from "./commits.ts";
 import { assemble, type Connection, type FramePiece } from "./connection.ts";
-import { compareMoments } from "./moment.ts";
+import { compareMoments, momentNow, msBetween } from "./moment.ts";
+import { isText } from "./numbering.ts";
 import { originalOf, shaOf } from "./original.ts";
 import { sessionGap } from "./own-facts.ts";
 import type { KnownSession, LogPast } from "./source-history.ts";
@@ -23,12 +24,14 @@ export type LooksOptions = {
   readonly settings: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   readonly frameBytes: number;
+  /** Seconds that text lives in the log; absent: for ever. */
+  readonly textTtl?: number | undefined;
   readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
 };
 
 /** Records what is concluded from looks at an upstream that tells no events. What a watcher remembers is in the log. */
 export type Looks = {
-  /** A new connection to the upstream: nobody looked since the one before. */
+  /** A new connection to the upstream, or looks that the tap had to drop: nobody looked since the last one. */
   connected(): void;
   has(channel: string): boolean;
   /** @throws TapedeckError invalid_argument for a look on a connection that has not said whose it is */
@@ -38,12 +41,13 @@ export type Looks = {
 type Open = {
   readonly session: string;
   readonly watcher: Watcher;
+  readonly mask: Looking["mask"];
   /** When the last recorded event of a channel was seen: what the tap pushes again from before it is known. */
-  readonly seenUntil: ReadonlyMap<string, Moment | undefined>;
+  readonly seenUntil: Map<string, Moment | undefined>;
 };
 
 export function openLooks(options: LooksOptions): Looks {
-  const { book, items, reader, source, looking, settings, signal, frameBytes, onFrame } = options;
+  const { book, items, reader, source, looking, settings, signal, frameBytes, textTtl, onFrame } = options;
   let open: Open | undefined;
   let isNew = false;
 
@@ -61,8 +65,17 @@ export function openLooks(options: LooksOptions): Looks {
       }
     }
     signal.throwIfAborted();
-    open = { session: session.id, watcher, seenUntil };
+    // What the recorder before this one suspected, or held back, is not known.
+    isNew = true;
+    open = { session: session.id, watcher, mask, seenUntil };
     return open;
+  }
+
+  /** Text that would have expired: the log, and so the watcher, has forgotten whether it had it. */
+  function isForgotten({ rejoined, resumedSeq }: Connection, seen: Seen): boolean {
+    if (textTtl === undefined || seen.what === "gap" || !(rejoined || resumedSeq !== undefined)) return false;
+    const { occurredAt } = seen.facts[0];
+    return occurredAt !== undefined && isText(seen.facts) && msBetween(occurredAt, momentNow()) >= textTtl * 1_000;
   }
 
   function publish(channel: string, seen: Seen, session: string): number {
@@ -77,30 +90,32 @@ export function openLooks(options: LooksOptions): Looks {
     return book.publish(book.numbers.frame(channel, facts, kept, { observedAt, redacted: original?.redacted ?? 0 }));
   }
 
-  /**
-   * Gives how many messages have been added when all that this look tells is in the log. `again`: the tap may have pushed
-   * it before.
-   */
+  /** Gives how many messages have been added when all that this look tells is in the log. */
   async function record(
+    connection: Connection,
     channel: string,
     bytes: Uint8Array,
     at: Moment,
     redact: Redact,
-    again: boolean,
   ): Promise<number> {
     const { session } = book.history;
     if (session === undefined) return 0;
-    const { watcher, seenUntil } = await watcherOf(session, redact);
+    const { watcher, mask, seenUntil } = await watcherOf(session, redact);
     if (isNew) watcher.connected();
     isNew = false;
     const until = seenUntil.get(channel);
+    // The tap may have pushed it before.
+    const again = connection.resumedSeq !== undefined;
     if (again && until !== undefined && compareMoments(at, until) < 0) {
       onFrame(channel, "repeated");
       return 0;
     }
+    // From here on all is new, also where the tap's clock is set back.
+    seenUntil.delete(channel);
     let messages = 0;
-    for (const seen of seenBy(watcher, channel, bytes, at)) {
-      messages = publish(channel, seen, session.id);
+    for (const seen of seenBy({ watcher, mask }, channel, bytes, at)) {
+      if (isForgotten(connection, seen)) onFrame(channel, "repeated");
+      else messages = publish(channel, seen, session.id);
       await book.writer.room();
     }
     return messages;
@@ -111,7 +126,8 @@ export function openLooks(options: LooksOptions): Looks {
       isNew = true;
     },
     has: (channel) => looking.channels.includes(channel),
-    async take({ looked, session, resumedSeq }, { channel, bytes, more }, at, index, redact) {
+    async take(connection, { channel, bytes, more }, at, index, redact) {
+      const { looked, session } = connection;
       if (session === "") {
         const message = `a look at ${channel} came before identified`;
         throw new TapedeckError("invalid_argument", message, { field: "channel" });
@@ -120,7 +136,7 @@ export function openLooks(options: LooksOptions): Looks {
       looked.set(channel, pieces);
       const whole = assemble(pieces, index, bytes, more);
       if (whole === undefined) return;
-      const messages = await record(channel, whole.bytes, at, redact, resumedSeq !== undefined);
+      const messages = await record(connection, channel, whole.bytes, at, redact);
       for (const one of whole.indexes) items.finished(one, messages);
     },
   };
@@ -131,16 +147,23 @@ function later(one: Moment | undefined, other: Moment | undefined): Moment | und
 }
 
 /** Watchers are total; should one fail after all, the look is unreadable and recording goes on. */
-function seenBy(watcher: Watcher, channel: string, bytes: Uint8Array, at: Moment): readonly Seen[] {
+function seenBy(
+  { watcher, mask }: Pick<Open, "watcher" | "mask">,
+  channel: string,
+  bytes: Uint8Array,
+  at: Moment,
+): readonly Seen[] {
   try {
     return watcher.look(channel, Look.decode(bytes), at);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const summary = `${bytes.byteLength} bytes that can't be read: ${reason}`;
-    const original = { type: "tapedeck.v1.Look", bytes, redacted: 0 };
+    const original = { type: lookType, ...mask(lookType, bytes) };
     return [{ what: "frame", original, facts: [{ kind: "upstream.unreadable", summary }], observedAt: at }];
   }
 }
+
+const lookType = "tapedeck.v1.Look";
 
 type Remembered = {
   readonly reader: LogPast;

@@ -102,15 +102,12 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   const items = commits(hello.first_index === 0n ? 0n : hello.first_index - 1n);
   const injected = injections(reading, history.calls);
   const onFrame = watch.frame ?? (() => {});
-  const recordFrames = channelRecording({
-    ...{ book, source, reading, signal, frameBytes, textTtl, onFrame },
-    ...{ reader: log.reader, injections: injected },
-  });
+  const common = { book, source, signal, frameBytes, textTtl, onFrame, reader: log.reader };
+  const recordFrames = channelRecording({ ...common, reading, injections: injected });
   const sessions = openSessions({ ...{ book, source, reading, hello, signal }, reader: log.reader });
   const { looking } = reading;
   const { settings } = hello;
-  const looks =
-    looking && openLooks({ book, items, reader: log.reader, source, looking, settings, signal, frameBytes, onFrame });
+  const looks = looking && openLooks({ ...common, items, looking, settings });
   let lastIndex = 0n;
   let current: Connection | undefined;
 
@@ -132,6 +129,8 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
 
   async function handle({ index, connection: id, what }: Item, at: Moment): Promise<void> {
     const done = (messages = 0) => items.finished(index, messages);
+    // "The same" would be said of a look that never came.
+    if (what?.$case === "dropped") looks?.connected();
     if (what === undefined || isMemoryLost(what) || history.isOver(id)) return done();
     const isLast = history.connection?.id === id;
     if (isLast && history.connection?.lost) {
