@@ -1,3 +1,4 @@
+import { status } from "@grpc/grpc-js";
 import { ListPodsResponse, type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { imageEntries } from "@tapedeck/shared/rkt/entries";
 
@@ -9,6 +10,10 @@ import { imageEntries } from "@tapedeck/shared/rkt/entries";
 export type Doubts = {
   /** Ids to ask for, the most useful first. Of bytes that can't be read nothing is doubted or kept. */
   readonly see: (list: Uint8Array) => readonly string[];
+  /** The list is the one before: what of it is to be asked for all the same. */
+  readonly again: () => readonly string[];
+  /** What came of asking for one. */
+  readonly answered: (id: string, answer: { readonly code: number; readonly message: string }) => void;
   /** What comes is another host's. */
   readonly forget: () => void;
 };
@@ -20,6 +25,8 @@ export type PodDoubts = Doubts & {
 
 export function podDoubts(): PodDoubts {
   let before: readonly Pod[] | undefined;
+  /** Not listed, but there: as long as their files can't be read, only their names tell. */
+  const unlisted = new Set<string>();
   return {
     see(list) {
       const pods = podsIn(list);
@@ -27,11 +34,20 @@ export function podDoubts(): PodDoubts {
       const states = new Map(before?.map(({ id, state }) => [id, state]));
       const ids = new Set(pods.map(({ id }) => id));
       before = pods;
+      for (const id of ids) unlisted.delete(id);
       const ended = pods.filter((pod) => isPerhapsZero(pod) && states.get(pod.id) !== PodState.POD_STATE_EXITED);
-      return [...states.keys()].filter((id) => !ids.has(id)).concat(ended.map(({ id }) => id));
+      const missing = [...states.keys()].filter((id) => !ids.has(id));
+      return [...unlisted, ...missing, ...ended.map(({ id }) => id)];
+    },
+    again: () => [...unlisted],
+    answered(id, { code, message }) {
+      const isThere = code === status.OK || (code === status.UNKNOWN && message === "unable to get pod");
+      if (isThere && before?.every((pod) => pod.id !== id)) unlisted.add(id);
+      else unlisted.delete(id);
     },
     forget: () => {
       before = undefined;
+      unlisted.clear();
     },
     listed: () => before,
   };
@@ -48,6 +64,8 @@ export function imageDoubts(): Doubts {
       before = images;
       return missing;
     },
+    again: () => [],
+    answered: () => {},
     forget: () => {
       before = [];
     },

@@ -8,6 +8,7 @@ import { isSameList, poll, polledImages, polledPods, type Seen } from "./polling
 
 const ok = (response: Buffer): Reply => ({ code: 0, message: "", response });
 const failed: Reply = { code: 4, message: "too slow", response: Buffer.alloc(0) };
+const unknown: Reply = { code: 2, message: "unable to resolve UUID", response: Buffer.alloc(0) };
 const list = (...pods: Pod[]) => Buffer.from(ListPodsResponse.encode({ pods }).finish());
 const [a, b] = [runningPod(1), runningPod(2)];
 
@@ -76,7 +77,7 @@ describe("questions about one look", () => {
     const hangs = async (timeoutMs: number) => {
       timeouts.push(timeoutMs);
       await pause(Math.min(timeoutMs, 6_000));
-      return timeouts.length < 2 ? ok(Buffer.alloc(0)) : failed;
+      return timeouts.length < 2 ? unknown : failed;
     };
     const pods = Array.from({ length: 10 }, (_, index) => runningPod(index));
     const { pauses, seen } = await polled((path, timeoutMs, call) => {
@@ -87,6 +88,29 @@ describe("questions about one look", () => {
     // So long after the last whole list there is another one.
     expect(seen.slice(0, 5)).toEqual(["all", "all", "one", "one", "all"]);
     expect(pauses.slice(0, 2)).toEqual([200, 10_200]);
+  });
+});
+
+describe("a pod that lists leave out", () => {
+  const unreadable: Reply = { code: 2, message: "unable to get pod", response: Buffer.alloc(0) };
+
+  it("is asked for after each look as long as it is there, whatever else changes", async () => {
+    let asked = 0;
+    const { seen } = await polled((path, _, call) => {
+      if (path === polledPods.inspect) return ++asked < 4 ? unreadable : unknown;
+      return ok(call === 1 ? list(a, b) : call < 6 ? list(a) : list());
+    }, 5_000);
+    const looks = ["all", "all", "one", "same", "one", "all", "one", "one", "same", "one", "same", "same"];
+    expect(seen.slice(0, looks.length)).toEqual(looks);
+  });
+
+  it("is not asked for when a list has it again", async () => {
+    const { seen } = await polled((path, _, call) => {
+      if (path === polledPods.inspect) return unreadable;
+      return ok(call === 2 ? list() : list(a));
+    }, 1_500);
+    expect(seen).toEqual(["all", "all", "one", "all", "same", "same", "same", "same", "same"].slice(0, seen.length));
+    expect(seen.length).toBeGreaterThan(5);
   });
 });
 

@@ -86,7 +86,7 @@ export async function poll(options: PollOptions): Promise<void> {
     } else {
       emit({ $case: "same", value: true });
     }
-    const doubtful = changed ? doubts.see(response) : [];
+    const doubtful = changed ? doubts.see(response) : doubts.again();
     onList?.();
     await ask(doubtful, options);
     quiet = changed ? 0 : quiet + 1;
@@ -96,13 +96,14 @@ export async function poll(options: PollOptions): Promise<void> {
   }
 }
 
-async function ask(ids: readonly string[], { what, connection, emit, timeoutMs }: PollOptions): Promise<void> {
+async function ask(ids: readonly string[], { what, connection, emit, doubts, timeoutMs }: PollOptions): Promise<void> {
   const end = performance.now() + timeoutMs;
   for (const id of ids.slice(0, mostAsked)) {
     const left = end - performance.now();
     if (left <= 0) return;
     const { code, message, response } = await connection.call(what.inspect, what.inspectRequest(id), left);
     if (connection.signal.aborted) return;
+    doubts.answered(id, { code, message });
     emit({ $case: "one", value: { id, bytes: response, code, message } });
   }
 }
