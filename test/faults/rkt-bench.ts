@@ -3,6 +3,7 @@ import type { FakeCall } from "@tapedeck/ingest/upstreams/rkt/fake-calls";
 import { readPolls } from "@tapedeck/ingest/upstreams/rkt/fake-polls";
 import type { Kind, Recording } from "@tapedeck/ingest/upstreams/rkt/recording";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import { AppState, type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
@@ -136,4 +137,10 @@ export async function recorded(ingest: ServiceProcess): Promise<void> {
 export async function looksLater({ fake }: Host, looks = 3): Promise<void> {
   const goal = { pods: fake.polls.pods + looks, images: fake.polls.images + looks };
   await until(() => kinds.every((kind) => fake.polls[kind] >= goal[kind]), { message: `${looks} looks more` });
+}
+
+/** It has ended with exit code 7, which rkt is believed at once. */
+export function failed(pod: Pod): Pod {
+  const apps = pod.apps.map((app) => ({ ...app, state: AppState.APP_STATE_EXITED, exit_code: 7 }));
+  return { ...pod, apps, state: PodState.POD_STATE_EXITED, cgroup: "" };
 }

@@ -1,33 +1,28 @@
 import { type FakeRkt, startFakeRkt } from "@tapedeck/ingest/upstreams/rkt/fake";
 import { madeUpRecording, runningPod } from "@tapedeck/ingest/upstreams/rkt/fake-host";
-import {
-  AppState,
-  Image,
-  ListImagesRequest,
-  ListPodsRequest,
-  type Pod,
-  PodState,
-} from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { Image, ListImagesRequest, ListPodsRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { rktClient } from "../rkt-client.ts";
 import { type Stack, startStack } from "../stack.ts";
 import { holes, kindsOf, sessionsOf } from "./recorded-events.ts";
+import { failed } from "./rkt-bench.ts";
 
-const pods = [runningPod(0), runningPod(1)];
+const [first, second] = [runningPod(0), runningPod(1)];
 const images = ["sha512-1", "sha512-2"].map((id) => Image.fromPartial({ id, name: "sim.example/worker" }));
 const dir = "/var/lib/rkt";
-
-function failed(pod: Pod): Pod {
-  const apps = pod.apps.map((app) => ({ ...app, state: AppState.APP_STATE_EXITED, exit_code: 7 }));
-  return { ...pod, apps, state: PodState.POD_STATE_EXITED, cgroup: "" };
-}
 
 /** A host that is looked at; its first pod has failed in the second row, which is held until `goOn`. */
 async function lookedAt(settings: Readonly<Record<string, string>> = {}) {
   await using stack = new AsyncDisposableStack();
-  const recording = madeUpRecording({ pods: [pods, [failed(pods[0] as Pod), pods[1] as Pod]], images: [images] });
+  const recording = madeUpRecording({
+    pods: [
+      [first, second],
+      [failed(first), second],
+    ],
+    images: [images],
+  });
   const fake = stack.use(await startFakeRkt({ recording, repeatOnReconnect: true }));
   fake.setDir(dir);
   const goOn = fake.hold("pods", 2);
@@ -100,25 +95,25 @@ test("another data directory is another session, and coming back is the first on
   await using host = await lookedAt();
   await restarted(host.fake, () => host.fake.setDir("/mnt/other"));
   await until(async () => (await told(host.deck)).length === 4, { message: "the other host to be described" });
-  const [first, second] = sessionsOf(await host.deck.events());
-  expect(second).toBeDefined();
+  const [one, other] = sessionsOf(await host.deck.events());
+  expect(other).toBeDefined();
   expect((await told(host.deck)).map(({ session, kind }) => [session, kind])).toEqual([
-    ...[first, first].map((session) => [session, "host.described"]),
-    ...[second, second].map((session) => [session, "host.described"]),
+    ...[one, one].map((session) => [session, "host.described"]),
+    ...[other, other].map((session) => [session, "host.described"]),
   ]);
 
   await restarted(host.fake, () => host.fake.setDir(dir));
   host.goOn();
   await until(async () => (await told(host.deck)).length === 6, { message: "the pod's end" });
   const events = await host.deck.events();
-  expect(sessionsOf(events)).toEqual([first, second]);
+  expect(sessionsOf(events)).toEqual([one, other]);
   expect((await told(host.deck)).slice(4).map(({ session, kind, ordinal }) => [session, kind, ordinal])).toEqual([
-    [first, "app.exited", 2n],
-    [first, "pod.exited", 3n],
+    [one, "app.exited", 2n],
+    [one, "pod.exited", 3n],
   ]);
   expect(holes(events)).toEqual([]);
   const gapSessions = events.flatMap(({ event }) => (event.kind === "session.gap" ? [event.session] : []));
-  expect(gapSessions).toEqual([first, first]);
+  expect(gapSessions).toEqual([one, one]);
 });
 
 test("a host that seems empty after a reconnect is not believed, and seen again it was nothing", async () => {
