@@ -54,7 +54,7 @@ export function openLooks(options: LooksOptions): Looks {
   async function watcherOf(session: KnownSession, redact: Redact): Promise<Open> {
     if (open?.session === session.id) return open;
     const mask = redact === "on" ? looking.mask : (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
-    const watcher = looking.watch({ mask, settings });
+    const watcher = looking.watch({ mask, settings, frameBytes });
     const seenUntil = new Map<string, Moment | undefined>();
     // What is still on its way to the log belongs to its memory too.
     await book.writer.reached(book.writer.appended);

@@ -19,6 +19,8 @@ export type WatchOptions = {
   readonly mask: (messageType: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
   /** Of the source, as hello brought them; empty: all by default. */
   readonly settings: Readonly<Record<string, string>>;
+  /** The log takes no larger frames: what is larger can't be remembered. Default 7 MiB. */
+  readonly frameBytes?: number;
 };
 
 /**

@@ -212,6 +212,17 @@ describe("what can't be read", () => {
     expect(desk.pods(5_000, pod("p", { state: "RUNNING", codes: { a: 7 } }), q)).toBe("x:a=7");
   });
 
+  it("is also what no event could give back to who resumes", () => {
+    const watcher = watchHost({ mask: (_, bytes) => ({ bytes, redacted: 0 }), settings: {}, frameBytes: 20_000 });
+    const desk = play({ watcher });
+    const large = pod("large", { state: "RUNNING", more: { manifest: Buffer.alloc(8_000) } });
+    const long = pod("l".repeat(300), { state: "RUNNING" });
+    desk.pods(1_000);
+    expect(desk.pods(2_000, large, long)).toBe("unreadable | unreadable");
+    expect([desk.pods(3_000, large, long), desk.pods(4_000), desk.pods(5_000)]).toEqual(["", "", ""]);
+    expect(desk.pods(6_000, { ...large, manifest: Buffer.alloc(100) })).toBe("(P) S s:a");
+  });
+
   it("is left out of the first description, and told after it", () => {
     const desk = play({ describeAfter: 4 });
     const q = Pod.encode(pod("q", { state: "PREPARED" })).finish();

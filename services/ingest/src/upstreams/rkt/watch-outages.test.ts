@@ -204,8 +204,14 @@ describe("everything gone at once", () => {
 
   it("is held for ten minutes by default", () => {
     const desk = reconnected({} as { extinctionHold: string });
-    desk.pods(2_000);
+    for (let at = 2_000; at < 602_000; at += 60_000) desk.pods(at);
     expect([desk.pods(601_999), desk.pods(602_000)]).toEqual(["", "gap | (x:a=?) (X) (removed)"]);
+  });
+
+  it("is not believed because the clock was set, or the recorder's machine slept", () => {
+    const desk = reconnected({ extinctionHold: "600000" });
+    desk.pods(2_000);
+    expect([desk.pods(90_000_000), desk.pods(90_001_000), desk.pods(90_002_000, p)]).toEqual(["", "", ""]);
   });
 
   it("counts good looks only", () => {

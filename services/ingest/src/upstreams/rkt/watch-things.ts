@@ -1,6 +1,7 @@
 import type { Look, Look_One } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Entry } from "@tapedeck/shared/rkt/entries";
 import { compareMoments, msBetween } from "../../record/moment.ts";
+import { largestFrameBytes } from "../../record/original.ts";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import { unreadable } from "../skaffold/facts.ts";
 import type { Moment } from "../upstream.ts";
@@ -9,7 +10,7 @@ import type { Extinction } from "./extinction.ts";
 import { goodLooks } from "./good-looks.ts";
 import type { Frame, Step, Things } from "./things.ts";
 
-export type ThingsOptions = Pick<WatchOptions, "mask"> & {
+export type ThingsOptions = Pick<WatchOptions, "mask" | "frameBytes"> & {
   readonly extinction: Extinction;
   /** Events of the channel after which it is described anew. */
   readonly describeAfter: number;
@@ -20,6 +21,13 @@ export type ThingsWatcher = Omit<Watcher, "look"> & {
   /** Something is known to be on the host. */
   readonly knowsSome: () => boolean;
 };
+
+/** Those of events are no longer than 1,000 characters, and who resumes knows things by these. */
+const longestId = 200;
+/** What an entry may take more in a description than when it was listed. */
+const describedBytes = 16 * 1024;
+/** While everything is gone no more than this counts between two looks: a clock that is set is no while of looking. */
+const longestPauseMs = 60_000;
 
 /** What is remembered of a pod or image by its id. */
 type Known<Memory> = {
@@ -43,7 +51,7 @@ type Known<Memory> = {
  */
 export function watchThings<Memory>(
   things: Things<Memory>,
-  { mask, extinction, describeAfter }: ThingsOptions,
+  { mask, extinction, describeAfter, frameBytes = largestFrameBytes }: ThingsOptions,
 ): ThingsWatcher {
   const { channel, noun } = things;
   const known = new Map<string, Known<Memory>>();
@@ -101,6 +109,8 @@ export function watchThings<Memory>(
     const sighting = { id, ...mask(things.entryType, bytes), at, after: seenBefore(entry, at) };
     entry.asOf = undefined;
     try {
+      if (id.length > longestId) throw new Error(`its id has ${id.length} characters`);
+      if (bytes.byteLength > frameBytes - describedBytes) throw new Error("the log takes no such large one");
       const step = begin ? { memory: things.begin(sighting), seen: [] } : things.see(entry.memory, sighting);
       return take(id, entry, step);
     } catch (cause) {
@@ -113,7 +123,7 @@ export function watchThings<Memory>(
     looks += 1;
     if (!isDescribed) return firstLook(entries, at);
     const last = gap === undefined ? looked.before(at) : undefined;
-    const ms = last === undefined ? 0 : msBetween(last, at);
+    const ms = last === undefined ? 0 : Math.min(msBetween(last, at), longestPauseMs);
     const seen: Seen[] = [...closeGap(at)];
     let knowsSome = false;
     for (const one of entries) {

@@ -12,12 +12,12 @@ const extinctionHold = 600_000;
  * does not prove. Setting `extinctionHold`: ms for which it is not believed that everything is gone at once.
  */
 export function watchHost(
-  { mask, settings }: WatchOptions,
+  { mask, settings, frameBytes }: WatchOptions,
   { describeAfter = 1_000 }: { readonly describeAfter?: number } = {},
 ): Watcher {
   const told = settings.extinctionHold ?? "";
   const gone = extinction(/^\d+$/.test(told) ? Number(told) : extinctionHold);
-  const options = { mask, extinction: gone, describeAfter };
+  const options = { mask, extinction: gone, describeAfter, ...(frameBytes !== undefined && { frameBytes }) };
   const channels: Readonly<Record<Kind, ThingsWatcher>> = {
     pods: watchThings(pods, options),
     images: watchThings(images, options),
