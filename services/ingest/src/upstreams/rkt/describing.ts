@@ -19,7 +19,7 @@ export function describing(
   entries: readonly Accepted[],
   observedAt: Moment,
 ): readonly Frame[] {
-  const parts = partsOf(entries);
+  const parts = inParts(entries, ({ bytes }) => bytes.length);
   return parts.map((part, index) => ({
     what: "frame",
     original: {
@@ -46,11 +46,12 @@ export function descriptionIn({ kind, detail }: Event): { readonly part: number 
   return kind === "host.described" && detail?.$case === "host" ? detail.value : undefined;
 }
 
-function partsOf(entries: readonly Accepted[]): readonly (readonly Accepted[])[] {
-  const parts: Accepted[][] = [[]];
+/** Parts of at most 512 KiB, one at least; an entry larger than that is a part of its own. `sizeOf` in bytes. */
+export function inParts<T>(entries: readonly T[], sizeOf: (entry: T) => number): readonly (readonly T[])[] {
+  const parts: T[][] = [[]];
   let size = 0;
   for (const entry of entries) {
-    const added = entry.bytes.length + frameBytes;
+    const added = sizeOf(entry) + frameBytes;
     if (size > 0 && size + added > partBytes) {
       parts.push([]);
       size = 0;

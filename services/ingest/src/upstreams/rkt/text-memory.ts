@@ -33,7 +33,8 @@ export type TextMemory = {
   readonly recorded: (line: GivenLine) => void;
   /** All of it: of each stream its end, and after that the lines that only one of the two has given so far. */
   readonly ends: () => HostDetail_TextEnd[];
-  readonly restore: (ends: readonly HostDetail_TextEnd[]) => void;
+  /** All of `ends`, in its order, in one part or several. */
+  readonly restore: (ends: readonly HostDetail_TextEnd[], part: number) => void;
   readonly pods: () => ReadonlySet<string>;
   readonly forget: (pod: string) => void;
 };
@@ -169,10 +170,12 @@ export function textMemory(): TextMemory {
       });
       return [...ends, ...single];
     },
-    restore(ends) {
-      streams.clear();
-      unpaired.clear();
-      overtaken.clear();
+    restore(ends, part) {
+      if (part === 0) {
+        streams.clear();
+        unpaired.clear();
+        overtaken.clear();
+      }
       for (const { pod, app, at, sha256 } of ends) {
         const time = at === undefined ? 0n : nanosOfMoment(at);
         const hashes = sha256.map((sha) => Buffer.from(sha).toString("base64"));

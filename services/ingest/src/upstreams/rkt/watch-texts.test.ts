@@ -188,6 +188,25 @@ describe("a watcher that takes over", () => {
     expect(after.told(text([line("24.45", "of the pod"), ...lines]))).toEqual([`|${line("24.45", "of the pod")}`]);
   });
 
+  it("knows by all parts of a large description", () => {
+    const before = watcher({ describeEvery: 30_000 });
+    const apps = ["web", "api", "db"];
+    // Without times: all of them are of the same moment.
+    const many = (app: string) => Array.from({ length: 10_000 }, (_, index) => `${app} ${index}`);
+    for (const app of apps) before.see(text(many(app), { app }));
+    const parts = eventsOf(before.all).filter(({ kind }) => kind === "host.described");
+    expect(parts.map(({ detail }) => detail)).toMatchObject([
+      { value: { part: 0, parts: parts.length } },
+      ...parts.slice(1).map((_, index) => ({ value: { part: index + 1, parts: parts.length } })),
+    ]);
+    expect(parts.length).toBeGreaterThan(2);
+    for (const part of parts) expect(Event.encode(part).finish().length).toBeLessThan(600 * 1024);
+    const after = watcher();
+    for (const part of parts) after.resume(part);
+    for (const app of apps)
+      expect(after.told(text([...many(app), `${app} more`], { app }))).toEqual([`${app}|${app} more`]);
+  });
+
   it("forgets pods that were gone for an hour", () => {
     const watch = watcher({ describeEvery: 2 });
     const list = (...pods: ReturnType<typeof runningPod>[]) =>

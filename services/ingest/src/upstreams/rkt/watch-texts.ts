@@ -1,10 +1,11 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { HostDetail_TextEnd, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Look, Look_Text } from "@tapedeck/proto/tapedeck/v1/look";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import { firstLine, name, text as printed, summary, unreadable } from "../skaffold/facts.ts";
 import type { Fact, Moment } from "../upstream.ts";
+import { inParts } from "./describing.ts";
 import { linesOf, messageOf, momentOfNanos, nanosOfMoment, textOf, timeOf } from "./text-lines.ts";
 import { type GivenLine, textMemory } from "./text-memory.ts";
 
@@ -46,16 +47,16 @@ export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watc
     });
   }
 
-  function description(at: Moment): Seen {
+  function description(at: Moment): readonly Seen[] {
     forgetGone(at);
-    const texts = memory.ends();
-    const value = { part: 0, parts: 1, entries: texts.length, texts };
-    const fact: Fact = {
-      kind: "host.described",
-      summary: summary(`how far ${memory.pods().size} pods' texts are recorded`),
-      detail: { $case: "host", value },
-    };
-    return { what: "frame", facts: [fact], observedAt: at };
+    const ends = memory.ends();
+    const parts = inParts(ends, (end) => HostDetail_TextEnd.encode(end).finish().length);
+    const line = summary(`how far ${memory.pods().size} pods' texts are recorded`);
+    return parts.map((texts, part) => {
+      const value = { part, parts: parts.length, entries: ends.length, texts: [...texts] };
+      const fact: Fact = { kind: "host.described", summary: line, detail: { $case: "host", value } };
+      return { what: "frame", facts: [fact], observedAt: at };
+    });
   }
 
   function forgetGone(now: Moment): void {
@@ -91,7 +92,7 @@ export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watc
     lines += told.length;
     if (lines < describeEvery) return told;
     lines = 0;
-    return [...told, description(at)];
+    return [...told, ...description(at)];
   }
 
   return {
@@ -103,7 +104,7 @@ export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watc
         if (line !== undefined) memory.recorded(line);
       } else if (event.kind === "host.described" && event.detail?.$case === "host") {
         lines = 0;
-        memory.restore(event.detail.value.texts);
+        memory.restore(event.detail.value.texts, event.detail.value.part);
       }
     },
     connected: () => memory.mayRepeat(),
