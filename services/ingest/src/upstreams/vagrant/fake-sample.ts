@@ -3,7 +3,7 @@ import type { Database } from "./fake-database.ts";
 import type { JobHooks } from "./fake-jobs.ts";
 import type { Stamps } from "./fake-stamps.ts";
 import { Refusal } from "./fake-status.ts";
-import { type CallStep, type Step, stepsOf, subjectOf } from "./fake-steps.ts";
+import { type CallStep, type Step, type StepContent, stepsOf, subjectOf } from "./fake-steps.ts";
 import type { Recording } from "./recording.ts";
 
 /** A run that is done again, step by step. Nothing happens but by one of these functions. */
@@ -79,7 +79,7 @@ function renameIn(bytes: Buffer, names: ReadonlyMap<string, string>): Buffer {
   return Buffer.from(text, "latin1");
 }
 
-type HookStep = Exclude<Step, CallStep & { n: number; atMs: number }>;
+type HookStep = Exclude<StepContent, CallStep>;
 
 function renamed(step: HookStep, names: ReadonlyMap<string, string>): HookStep {
   const now = (id: string) => names.get(id) ?? id;

@@ -25,7 +25,7 @@ export function makeStamps(now: () => number): Stamps {
       last = read > last ? read : last + 1n;
       return fromNanos(last);
     },
-    id: () => ids.shift() ?? ulid(now()),
+    id: () => ids.shift() ?? ulid(Math.floor(now())),
     lend(lent, call) {
       times = [...(lent.times ?? [])];
       ids = [...(lent.ids ?? [])];

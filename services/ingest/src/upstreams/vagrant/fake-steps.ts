@@ -21,12 +21,16 @@ import { goDuration, type Lent, plus } from "./fake-stamps.ts";
 import type { Recording, Row } from "./recording.ts";
 
 /** Something that a recording's client or runner did. */
-export type Step = {
+export type Step = StepPlace & StepContent;
+
+export type StepPlace = {
   /** Of the row that shows it. */
   readonly n: number;
   /** Ms since the recording began. */
   readonly atMs: number;
-} & (
+};
+
+export type StepContent =
   | { readonly kind: "runner"; readonly runner: Runner }
   | CallStep
   | { readonly kind: "assign" | "ack"; readonly job: string; readonly at: Timestamp }
@@ -36,8 +40,7 @@ export type Step = {
       readonly job: string;
       readonly at: Timestamp;
       readonly result?: Job_Result | undefined;
-    }
-);
+    };
 
 export type CallStep = {
   readonly kind: "call";
@@ -84,9 +87,7 @@ export function stepsOf({ rows }: Recording): Step[] {
   });
 }
 
-type WithoutPlace<T> = T extends Step ? Omit<T, "n" | "atMs"> : never;
-
-function jobStep({ event }: GetJobStreamResponse, job: string): WithoutPlace<Step> | undefined {
+function jobStep({ event }: GetJobStreamResponse, job: string): StepContent | undefined {
   if (event?.$case === "terminal") return { kind: "write", job, events: event.value.events };
   if (event?.$case !== "state" || event.value.job === undefined) return undefined;
   const { assign_time, ack_time, complete_time, result } = event.value.job;
