@@ -102,3 +102,12 @@ test("text that has expired does not come back with the next connection", async 
     .flatMap(({ event: { detail } }) => (detail?.$case === "text" ? [detail.value.text] : []));
   expect(lines).toEqual([`${now} MESSAGE=new`]);
 });
+
+test("a version of megabytes is cut to what the log takes", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, options);
+  await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
+  await tap.push(1, "C1", { $case: "identified", value: { identity: "/one", version: "1".repeat(9 << 20) } });
+  await tap.settled();
+  for (const { message } of log.stored) expect(message.event.byteLength).toBeLessThan(20_000);
+});

@@ -66,7 +66,11 @@ export type SessionStart = {
 };
 
 export function sessionStarted({ labels, redact, version = "" }: SessionStart): Fact {
-  return session("session.started", "a new session", { labels: { ...labels }, redact, upstream_version: version });
+  return session("session.started", "a new session", {
+    labels: { ...labels },
+    redact,
+    upstream_version: brief(version),
+  });
 }
 
 export function sessionEnded(reason: string): Fact {
