@@ -17,6 +17,8 @@ export type BookOptions = {
   readonly signal: AbortSignal;
   /** Absent: text stays in the log like all else. */
   readonly life?: TextLife | undefined;
+  /** Any session of the source may be gone on with, not only recent ones. */
+  readonly allSessions?: boolean;
   readonly onAcknowledged: (messages: number) => void;
   readonly onTrouble: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
 };
@@ -45,8 +47,16 @@ export type Book = AsyncDisposable & {
 const longestMs = 2 ** 31 - 1;
 
 /** Rejects only when the signal aborts; waits while the log is away. */
-export async function openBook({ log, source, hello, signal, life, ...told }: BookOptions): Promise<Book> {
-  const { history, last, lastStays, expired } = await loadHistory({ log, source, signal });
+export async function openBook({
+  log,
+  source,
+  hello,
+  signal,
+  life,
+  allSessions = false,
+  ...told
+}: BookOptions): Promise<Book> {
+  const { history, last, lastStays, expired } = await loadHistory({ log, source, signal, allSessions });
   const cursor = last?.mark.cursor;
   // Sequences are never used twice: however many of the source's messages are gone, its ordinals came no further.
   const numbers = numbering(source, cursor && (expired > 0 ? { ...cursor, ...raised(cursor, expired) } : cursor), life);

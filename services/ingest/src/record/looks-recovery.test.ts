@@ -111,3 +111,22 @@ test("a version of megabytes is cut to what the log takes", async () => {
   await tap.settled();
   for (const { message } of log.stored) expect(message.event.byteLength).toBeLessThan(20_000);
 });
+
+test("a data directory that comes back is the same session, however long ago that began", async () => {
+  const made = fakeLog(well);
+  // As if only the newest session were recent.
+  const firstSince = async () => made.recorded().findLast(({ event }) => event.kind === "session.started")?.seq;
+  const log: FakeLog = { ...made, reader: { ...made.reader, firstSince } };
+  await using tap = lookingTap(log, options);
+  await tap.dial(0, "C1", "/one");
+  await tap.look(10, "C1", "pods", pods(one));
+  await tap.dial(20, "C2", "/two");
+  await tap.look(30, "C2", "pods", pods());
+  await tap.settled();
+  await tap.crash();
+  await tap.dial(40, "C3", "/one");
+  await tap.look(50, "C3", "pods", pods(one, two));
+  await tap.settled();
+  expect(kinds(log, "tapedeck").filter((kind) => kind === "session.started")).toHaveLength(2);
+  expect(kinds(log, "pods").slice(2)).toEqual(["pod.prepared", "pod.started", "app.started"]);
+});

@@ -90,7 +90,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   const book = await openBook({
-    ...{ log, source, hello, signal },
+    ...{ log, source, hello, signal, allSessions: reading.looking !== undefined },
     life: textTtl === undefined ? undefined : { textTtl, channels: channelNames(reading) },
     onAcknowledged(messages) {
       watch.published?.(messages);

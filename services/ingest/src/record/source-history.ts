@@ -204,10 +204,12 @@ type LoadDeps = {
   readonly log: { readonly writer: LogWriter; readonly reader: LogPast };
   readonly source: SourceName;
   readonly signal: AbortSignal;
+  /** However long ago a session began, it may be gone on with (a rkt host comes back to an earlier data directory). */
+  readonly allSessions: boolean;
 };
 
 /** Reads what the log says about a source. Waits while the log is away; rejects when the signal aborts. */
-export async function loadHistory({ log, source, signal }: LoadDeps): Promise<LoadedHistory> {
+export async function loadHistory({ log, source, signal, allSessions }: LoadDeps): Promise<LoadedHistory> {
   const last = await insisting(() => log.writer.lastOf(source), signal);
   if (last === undefined) return { history: sourceHistory(), last, lastStays: true, expired: 0 };
   const { session, textTtl } = last.mark.cursor;
@@ -235,7 +237,7 @@ export async function loadHistory({ log, source, signal }: LoadDeps): Promise<Lo
     return history;
   };
 
-  const recent = await read(Math.max(0, (first ?? 1) - 1));
+  const recent = await read(allSessions ? 0 : Math.max(0, (first ?? 1) - 1));
   // The log's clock and ours may disagree: then all of it is read.
   const history = recent.session?.id === session || session === "" ? recent : await read(0);
   // Half of the time, as the clocks may disagree here too; a recorder that is alive lets no text be the last for longer.
