@@ -76,6 +76,7 @@ describe("the shapes of what is listed", () => {
       error: "api does not build",
       cacheHit: false,
       platform: "linux/amd64",
+      exitCode: null,
       startPosition: expect.stringMatching(/-\d+$/),
       endPosition: expect.stringMatching(/-\d+$/),
     });
