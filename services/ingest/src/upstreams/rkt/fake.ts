@@ -1,12 +1,12 @@
 import { Server, type ServerUnaryCall, type ServerWritableStream, type sendUnaryData, status } from "@grpc/grpc-js";
 import { PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { pause } from "@tapedeck/shared/streams/pause";
+import { openPort } from "../fake-port.ts";
 import { hostAnswers } from "./fake-answers.ts";
 import { type CallCount, callCounts, type FakeCall, gates, type Rpc } from "./fake-calls.ts";
 import { type LogAnswer, logAnswers } from "./fake-logs.ts";
 import { type Player, type Speed, steppedPlayer } from "./fake-player.ts";
 import { readPolls } from "./fake-polls.ts";
-import { openPort } from "./fake-port.ts";
 import { timedPlayer } from "./fake-timed.ts";
 import type { Answer, Kind, RecordedStatus, Recording, StreamRpc, UnaryRpc } from "./recording.ts";
 

@@ -1,7 +1,7 @@
 import { Image } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { imageEntries } from "@tapedeck/shared/rkt/entries";
-import { momentFrom, name, summary } from "../skaffold/facts.ts";
+import { momentFrom, name, summary } from "../facts.ts";
 import type { Fact, Moment } from "../upstream.ts";
 import type { Sighting, Things } from "./things.ts";
 

@@ -2,7 +2,7 @@ import type { App, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { type AppDetail, Outcome, type PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { assertNever } from "@tapedeck/shared/assert-never";
 import { compareMoments } from "../../record/moment.ts";
-import { failed, name, summary } from "../skaffold/facts.ts";
+import { failed, name, summary } from "../facts.ts";
 import type { Fact, Moment } from "../upstream.ts";
 import { exitedApps, startedApps } from "./app-runs.ts";
 import { type Last, type Now, type Phase, podTable, type Step, stateOf } from "./pod-table.ts";

@@ -1,7 +1,8 @@
 import type { ApplicationLogEvent } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { firstLine, momentFrom, name, summary, text, unreadable } from "../facts.ts";
 import type { Fact } from "../upstream.ts";
-import { firstLine, laterType, mirror, momentFrom, name, summary, text, unreadable } from "./facts.ts";
+import { laterType, mirror } from "./facts.ts";
 import type { Narrator } from "./frame-reader.ts";
 
 /** What containers print. The channel tells nothing of runners and loops, so there is nothing to remember. */

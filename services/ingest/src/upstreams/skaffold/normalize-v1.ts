@@ -6,21 +6,9 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
 import { assertNever } from "@tapedeck/shared/assert-never";
+import { failed, failure, firstLine, momentFrom, name, succeeded, summary, unreadable } from "../facts.ts";
 import type { Fact } from "../upstream.ts";
-import {
-  errorOf,
-  failed,
-  failure,
-  firstLine,
-  laterType,
-  mirror,
-  momentFrom,
-  name,
-  succeeded,
-  summary,
-  unreadable,
-  within,
-} from "./facts.ts";
+import { errorOf, laterType, mirror, within } from "./facts.ts";
 import type { Narrator } from "./frame-reader.ts";
 import { build, debug, imageName, phase, port, resource, sync } from "./v1-facts.ts";
 

@@ -7,26 +7,21 @@ import type {
 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Fact } from "../upstream.ts";
 import {
-  type ActionableErr,
   canceled,
-  errorOf,
   failed,
   failure,
   firstLine,
-  laterType,
-  levelName,
   message,
-  mirror,
   momentFrom,
   name,
   succeeded,
   summary,
   text,
   unreadable,
-  within,
-} from "./facts.ts";
+} from "../facts.ts";
+import type { Fact } from "../upstream.ts";
+import { type ActionableErr, errorOf, laterType, levelName, mirror, within } from "./facts.ts";
 import type { Narrator } from "./frame-reader.ts";
 
 /** What v2 has said so far that the meaning of its next event depends on. Counts as v1's memory does. */

@@ -1,9 +1,9 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import { momentFrom } from "../facts.ts";
 import type { ChannelReading, Moment, UpstreamReading } from "../upstream.ts";
 import { controlSteps } from "./control-steps.ts";
 import { describedDiffers } from "./described.ts";
-import { momentFrom } from "./facts.ts";
 import { frameReader } from "./frame-reader.ts";
 import { injects } from "./injects.ts";
 import { mask } from "./mask.ts";

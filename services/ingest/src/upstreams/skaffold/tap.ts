@@ -2,10 +2,10 @@ import { status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ulid } from "ulid";
 import type { BrokenChannels, Remembered, RunningTap, TapOptions, UpstreamTap } from "../upstream.ts";
+import { wallClock } from "../wall-clock.ts";
 import { type Connection, openConnection } from "./connection.ts";
 import { channels } from "./methods.ts";
 import { parseAddress, portOpens, probePort, sleep } from "./port-probe.ts";
-import { wallClock } from "./wall-clock.ts";
 
 /** After a connection that said nothing: something else may listen there. Grows to the second one. */
 const strangerMs = { first: 500, longest: 30_000 };

@@ -1,6 +1,6 @@
 import { Server } from "@grpc/grpc-js";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import { openPort } from "../rkt/fake-port.ts";
+import { openPort } from "../fake-port.ts";
 import { type CallCount, type FakeCall, makeCalls } from "./fake-calls.ts";
 import { type Database, makeDatabase } from "./fake-database.ts";
 import type { JobStream } from "./fake-job-stream.ts";
