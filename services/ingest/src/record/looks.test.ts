@@ -45,7 +45,10 @@ const words: Looking = {
               {
                 kind: "host.described",
                 summary: word,
-                detail: { $case: "host", value: { part, parts: now.size, entries: now.size, texts: [] } },
+                detail: {
+                  $case: "host",
+                  value: { part, parts: now.size, entries: now.size, texts: [], gone: [], returned: [] },
+                },
               },
             ],
           }));

@@ -1,7 +1,8 @@
-import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Event, HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import type { Seen } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
+import type { Mark } from "./things.ts";
 
 /** An entry as accepted, and how many secrets were masked in it. */
 export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number };
@@ -17,6 +18,7 @@ export function describing(
   noun: string,
   listType: string,
   entries: readonly Accepted[],
+  marks: Readonly<Record<Mark, string[]>>,
   observedAt: Moment,
 ): readonly Frame[] {
   const parts = inParts(entries, ({ bytes }) => bytes.length);
@@ -33,7 +35,10 @@ export function describing(
         summary: `the host has ${entries.length} ${noun}${entries.length === 1 ? "" : "s"}`,
         detail: {
           $case: "host",
-          value: { part: index, parts: parts.length, entries: entries.length, texts: [] },
+          value: HostDetail.create({
+            ...{ part: index, parts: parts.length, entries: entries.length },
+            ...(index === 0 && marks),
+          }),
         },
       },
     ],
@@ -42,7 +47,7 @@ export function describing(
 }
 
 /** Which part of a description this event is; undefined for any other event. */
-export function descriptionIn({ kind, detail }: Event): { readonly part: number } | undefined {
+export function descriptionIn({ kind, detail }: Event): HostDetail | undefined {
   return kind === "host.described" && detail?.$case === "host" ? detail.value : undefined;
 }
 

@@ -42,6 +42,8 @@ export const images: Things<ImageMemory> = {
   errorSays: ({ code, message }) => (code === 2 && message.startsWith("no such image ") ? "gone" : "nothing"),
   accepted: ({ image, redacted, removedAt }) =>
     removedAt === undefined ? { bytes: Image.encode(image).finish(), redacted } : undefined,
+  mark: () => undefined,
+  marked: () => undefined,
   described: (memory) => (memory.removedAt === undefined ? memory : undefined),
   known: (accepted) => ({ image: Image.decode(accepted), redacted: 0 }),
   subject: ({ detail }) => (detail?.$case === "image" ? detail.value.image : undefined),

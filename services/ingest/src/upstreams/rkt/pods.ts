@@ -17,13 +17,16 @@ export type PodMemory = {
   /** The exits, and the collection, were told, whatever state the pod may come back in. */
   readonly ended: boolean;
   readonly collected: boolean;
+  /** Of a pod that was gone before the last description only that is known: should it come back, no fact is told again. */
+  readonly buried: boolean;
   /** Seen, but not yet believed. */
   readonly held?: Held | undefined;
 };
 
 type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };
 
-const unknown: PodMemory = { pod: undefined, redacted: 0, gone: false, ended: false, collected: false };
+const unknown: PodMemory = { pod: undefined, redacted: 0, gone: false, ended: false, collected: false, buried: false };
+const buried: PodMemory = { ...unknown, gone: true, ended: true, collected: true, buried: true };
 const entryType = "v1alpha.Pod";
 
 export const pods: Things<PodMemory> = {
@@ -56,14 +59,24 @@ export const pods: Things<PodMemory> = {
     const gone = podChanged(pod, "is gone", { removed: true });
     const [first = gone, ...rest] = isTold ? facts : [...facts, gone];
     const seen: Frame = { what: "frame", facts: [first, ...rest], observedAt: times.at };
-    return { memory: { ...afterFacts(memory, seen.facts), gone: true, held: undefined }, seen: [seen] };
+    return { memory: { ...afterFacts(memory, seen.facts), gone: true, buried: false, held: undefined }, seen: [seen] };
   },
   errorSays: ({ code, message }) => (code === 2 && message === "unable to get pod" ? "there" : "nothing"),
   accepted: ({ pod, redacted, gone }) =>
     pod === undefined || gone ? undefined : { bytes: Pod.encode(pod).finish(), redacted },
-  described({ pod, redacted, gone, held }) {
-    if (pod !== undefined && !gone) return { ...unknown, pod, redacted, held };
-    return held && { ...unknown, held };
+  mark(memory) {
+    if (memory.gone) return memory.buried ? undefined : "gone";
+    const last = lastOf(memory);
+    return memory.collected && last !== "GARBAGE" && last !== "UNDEFINED" ? "returned" : undefined;
+  },
+  marked: (mark, listed) => (mark === "gone" ? buried : listed && { ...listed, ended: true, collected: true }),
+  described(memory) {
+    const { pod, redacted, gone, held } = memory;
+    const mark = pods.mark(memory);
+    if (mark === "gone") return { ...buried, held };
+    if (pod === undefined || gone) return held && { ...unknown, held };
+    const kept: PodMemory = { ...unknown, pod, redacted, held };
+    return mark === undefined ? kept : pods.marked(mark, kept);
   },
   known: (accepted) => ({ ...unknown, pod: Pod.decode(accepted) }),
   subject: ({ detail }) => (detail?.$case === "pod" || detail?.$case === "app" ? detail.value.pod : undefined),
@@ -122,8 +135,8 @@ function accept(
   const pod = acceptPod(memory.gone ? undefined : memory.pod, listed);
   const told = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
   if (told === undefined) return remain(memory);
-  const facts = untold(memory, told);
-  const next: PodMemory = { ...afterFacts(memory, facts), pod, redacted, gone: false, held: undefined };
+  const facts = memory.buried ? [] : untold(memory, told);
+  const next = { ...afterFacts(memory, facts), pod, redacted, gone: false, buried: false, held: undefined };
   if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, seen: [] };
   const [first = podChanged(pod, whatChanged(memory, pod)), ...rest] = facts;
   const original = { type: entryType, bytes, redacted };
@@ -170,7 +183,7 @@ function resume(memory: PodMemory = unknown, event: Event): PodMemory {
   const listed = original?.type === entryType && original.bytes.length > 0 ? Pod.decode(original.bytes) : undefined;
   const before = memory.gone ? undefined : memory.pod;
   const next = afterFacts(memory, [{ kind }]);
-  if (listed !== undefined) return { ...next, pod: acceptPod(before, listed), redacted, gone: false };
+  if (listed !== undefined) return { ...next, pod: acceptPod(before, listed), redacted, gone: false, buried: false };
   const isGone = detail?.$case === "pod" && (detail.value.removed || detail.value.last_state !== "");
   return isGone ? { ...next, gone: true } : next;
 }

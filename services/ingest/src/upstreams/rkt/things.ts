@@ -11,6 +11,9 @@ export type Frame = Extract<Seen, { what: "frame" }>;
 /** One pod or image as it was answered, masked. */
 export type Sighting = Times & { readonly id: string; readonly bytes: Uint8Array; readonly redacted: number };
 
+/** It was told to be gone since the last description; or its end was told, and then it was seen again. */
+export type Mark = "gone" | "returned";
+
 /** What is remembered from now on (undefined: nothing), and what it tells. */
 export type Step<Memory> = { readonly memory: Memory | undefined; readonly seen: readonly Frame[] };
 
@@ -43,6 +46,10 @@ export type Things<Memory> = {
   readonly errorSays: (one: Look_One) => "there" | "gone" | "nothing";
   /** For the description; undefined for what is not there, or not believed. */
   readonly accepted: (memory: Memory) => Accepted | undefined;
+  /** What the next description names it as, beside what it lists. */
+  readonly mark: (memory: Memory) => Mark | undefined;
+  /** From such a mark; `listed`: from its entry in the description. */
+  readonly marked: (mark: Mark, listed: Memory | undefined) => Memory | undefined;
   /** What a reader of the description that was just given can't know is forgotten. */
   readonly described: (memory: Memory) => Memory | undefined;
   /** From an entry of a description. */

@@ -1,4 +1,5 @@
 import { Image, ListImagesResponse, ListPodsResponse, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import { describe, expect, it, vi } from "vitest";
 import type { Seen } from "../looking.ts";
@@ -32,7 +33,7 @@ describe("the first look of all", () => {
       {
         kind: "host.described",
         summary: "the host has 2 pods",
-        detail: { $case: "host", value: { part: 0, parts: 1, entries: 2, texts: [] } },
+        detail: { $case: "host", value: HostDetail.create({ parts: 1, entries: 2 }) },
       },
     ]);
     expect(images?.original?.type).toBe("v1alpha.ListImagesResponse");
@@ -133,20 +134,34 @@ describe("a later description", () => {
     expect(desk.pods(5, held)).toBe("A");
   });
 
-  it("ends what is remembered of pods and images that are gone", () => {
-    const desk = play({ describeAfter: 5 });
-    const prepared = pod("p", { state: "PREPARED" });
-    desk.pods(1, prepared);
+  it("names the pods that are gone, which tell nothing twice when they come back, until the next one", () => {
+    const desk = play({ describeAfter: 6 });
+    const run = (id: string, state: "RUNNING" | "PREPARED" = "RUNNING") => pod(id, { state, codes: { a: 0 } });
+    const many = (from: number) => [0, 1, 2, 3, 4, 5].map((n) => run(`n${from + n}`, "PREPARED"));
+    desk.pods(1, run("p"), run("q"));
     desk.pods(2);
-    expect(desk.pods(3)).toBe("never-ran");
-    expect(desk.pods(4, prepared)).toBe("changed");
-    desk.pods(5, prepared, pod("q", { state: "PREPARED" }));
-    desk.pods(6);
-    // No second collection of p, but one of q.
-    expect(desk.pods(7)).toBe("gone | never-ran | described");
-    const later = play();
-    for (const event of eventsOf(desk.record)) later.watcher.resume(event);
-    expect([desk.pods(8, prepared), later.pods(8, prepared)]).toEqual(["P", "P"]);
+    // All that was known of p and q ends with this, and is described at once.
+    expect(desk.pods(3)).toBe("(x:a=?) (X) removed | (x:a=?) (X) removed | described");
+    const mark = () => descriptions(desk).at(-1)?.facts[0].detail?.value;
+    expect(mark()).toMatchObject({ gone: ["p", "q"], returned: [] });
+    const resumed = () => {
+      const later = play({ describeAfter: 6 });
+      for (const event of eventsOf(desk.record)) later.watcher.resume(event);
+      return later;
+    };
+    expect([resumed().pods(4, run("p")), desk.pods(4, run("p"))]).toEqual(["changed", "changed"]);
+    desk.pods(5, run("p"), ...many(0));
+    expect(mark()).toMatchObject({ gone: [], returned: ["p"] });
+    // p is there, and its end was told for good; of q nothing is known any more.
+    const looks = [[run("p"), run("q"), ...many(0)], many(0), many(0)] as const;
+    const told = (on: ReturnType<typeof play>) => looks.map((look, n) => on.pods(6 + n, ...look));
+    const later = resumed();
+    expect(told(later)).toEqual(["(P) S s:a", "", "gone | (x:a=?) (X) removed | described"]);
+    expect(told(desk)).toEqual(["(P) S s:a", "", "gone | (x:a=?) (X) removed | described"]);
+  });
+
+  it("ends what is remembered of images that are gone", () => {
+    const desk = play({ describeAfter: 5 });
     desk.images(1_000, image("sha512-1", { imported: 1 }));
     desk.images(2_000);
     expect(desk.images(3_000, ...[2, 3, 4, 5].map((n) => image(`sha512-${n}`)))).toMatch(

@@ -53,7 +53,7 @@ export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watc
     const parts = inParts(ends, (end) => HostDetail_TextEnd.encode(end).finish().length);
     const line = summary(`how far ${memory.pods().size} pods' texts are recorded`);
     return parts.map((texts, part) => {
-      const value = { part, parts: parts.length, entries: ends.length, texts: [...texts] };
+      const value = { part, parts: parts.length, entries: ends.length, texts: [...texts], gone: [], returned: [] };
       const fact: Fact = { kind: "host.described", summary: line, detail: { $case: "host", value } };
       return { what: "frame", facts: [fact], observedAt: at };
     });

@@ -8,7 +8,7 @@ import type { Moment } from "../upstream.ts";
 import { describing, descriptionIn } from "./describing.ts";
 import type { Extinction } from "./extinction.ts";
 import { goodLooks } from "./good-looks.ts";
-import type { Frame, Step, Things } from "./things.ts";
+import type { Frame, Mark, Step, Things } from "./things.ts";
 
 export type ThingsOptions = Pick<WatchOptions, "mask" | "frameBytes"> & {
   readonly extinction: Extinction;
@@ -61,6 +61,8 @@ export function watchThings<Memory>(
   let isDescribed = false;
   /** What was resumed from is the description of the first look of all. */
   let isFirst = false;
+  /** Named so by the description that is being resumed from. */
+  let returned: ReadonlySet<string> = new Set();
   let eventsSince = 0;
   /** Why nobody could look since the last good one. */
   let gap: string | undefined;
@@ -220,14 +222,18 @@ export function watchThings<Memory>(
   }
 
   function describe(at: Moment): readonly Frame[] {
-    const accepted = [...known].sort(byId).flatMap(([, { memory }]) => (memory && things.accepted(memory)) ?? []);
-    for (const [id, entry] of known) {
+    const inOrder = [...known].sort(byId);
+    const accepted = inOrder.flatMap(([, { memory }]) => (memory && things.accepted(memory)) ?? []);
+    const marks: Record<Mark, string[]> = { gone: [], returned: [] };
+    for (const [id, entry] of inOrder) {
       if (entry.memory === undefined) continue;
+      const mark = things.mark(entry.memory);
+      if (mark !== undefined) marks[mark].push(id);
       entry.memory = things.described(entry.memory);
       if (entry.memory === undefined) known.delete(id);
     }
     eventsSince = 0;
-    return describing(noun, things.listType, accepted, at);
+    return describing(noun, things.listType, accepted, marks, at);
   }
 
   function see({ seen }: Look, at: Moment): readonly Seen[] {
@@ -264,13 +270,19 @@ export function watchThings<Memory>(
         if (description.part === 0) {
           known.clear();
           isFirst = event.ordinal === 1n;
+          returned = new Set(description.returned);
+          for (const id of description.gone) {
+            known.set(id, { memory: things.marked("gone", undefined), since: connection, seenIn: 0 });
+          }
         }
         isDescribed = true;
         eventsSince = 0;
         // What a later one describes may have been missing by then, or seen otherwise and not believed.
         const asOf = isFirst ? event.observed_at : undefined;
         for (const { id, bytes } of things.entries(event.original?.bytes ?? Buffer.alloc(0)) ?? []) {
-          known.set(id, { memory: things.known(bytes), since: connection, seenIn: 0, asOf });
+          const listed = things.known(bytes);
+          const memory = returned.has(id) ? things.marked("returned", listed) : listed;
+          known.set(id, { memory, since: connection, seenIn: 0, asOf });
         }
         return;
       }

@@ -159,8 +159,7 @@ describe("a watcher of rkt", () => {
   it("tells the same after it was resumed, anywhere, in intervals that hold the true ones", () => {
     fc.assert(
       fc.property(history, fc.nat(30), fc.constantFrom(4, 1_000), (actions, where, describeAfter) => {
-        // A description ends what is remembered of those that are gone: from then on they would be new.
-        const looks = looksOf(actions, { comeBack: describeAfter > actions.length * 10 });
+        const looks = looksOf(actions, { comeBack: true });
         const cut = Math.min(where, looks.length);
         const one = started(describeAfter);
         for (const { run } of looks.slice(0, cut)) run(one);
