@@ -198,7 +198,8 @@ describe("whatever the message", () => {
         const result = mapStringFields(state, input, stars);
         expect(input).toEqual(bytes);
         expect(result.bytes.length).toBe(bytes.length);
-        expect(decodes(result.bytes)).toBe(decodes(bytes));
+        // The other way round it may: text that was no UTF-8 is, once all of it is masked.
+        if (decodes(bytes)) expect(decodes(result.bytes)).toBe(true);
       }),
       { numRuns: 2000 },
     );
