@@ -5,9 +5,9 @@ import type { Event } from "@tapedeck/shared/events/codec";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import { pause } from "@tapedeck/shared/streams/pause";
+import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { rktEvent } from "./events.ts";
 import { eventMatches } from "./filters.ts";
-import { eventsIn, type ScopeDeps, type SessionScope } from "./session-scope.ts";
 
 /** A message grows no further than this: clients take 4 MiB by default, and one look can tell of thousands of pods. */
 const mostBytes = 1 << 20;

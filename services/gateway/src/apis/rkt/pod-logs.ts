@@ -2,8 +2,8 @@ import { type GetLogsRequest, GetLogsResponse } from "@tapedeck/proto/rkt/v1alph
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
+import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { loggingUnsupported, unresolvedPod } from "./errors.ts";
-import { eventsIn, type ScopeDeps, type SessionScope } from "./session-scope.ts";
 
 /** Whose lines: `isListed` is false for one that was asked for by its whole id and is not on the host (any more). */
 export type LogPod = { readonly id: string; readonly isListed: boolean };

@@ -12,11 +12,11 @@ import { listOf } from "@tapedeck/shared/rkt/entries";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ReadState } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
+import { type ScopeDeps, sessionScope } from "../session-scope.ts";
 import { imageNotFound, unresolvedPod } from "./errors.ts";
 import { imagePasses, podPasses } from "./filters.ts";
 import { assertEventFilter, listenEvents } from "./listen-events.ts";
 import { type LogPod, podLogs } from "./pod-logs.ts";
-import { type ScopeDeps, sessionScope } from "./session-scope.ts";
 import { withoutManifest } from "./without-manifest.ts";
 
 /** The encoded answer of one call, and what goes with it. */
@@ -117,12 +117,12 @@ export function rktApi(deps: ScopeDeps): RktApi {
 
     async listenEvents({ filter = EventFilter.create() }, context) {
       assertEventFilter(filter);
-      const scope = await sessionScope(deps, context);
+      const scope = await sessionScope(deps, context, "rkt");
       return { head: scope.head, messages: listenEvents(deps, scope, filter, context.signal) };
     },
 
     async getLogs(request, context) {
-      const scope = await sessionScope(deps, context);
+      const scope = await sessionScope(deps, context, "rkt");
       const pod = await logPodOf(request.pod_id, context);
       const lastSeq = await positions.lastSeq();
       return { head: scope.head, messages: podLogs(deps, { scope, pod, request, lastSeq }, context.signal) };

@@ -1,14 +1,14 @@
-import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Source } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
-import type { SourceName } from "@tapedeck/shared/source";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
 import type { Refusal } from "../../metrics.ts";
 import type { Positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { nameOf, resolveSession, resolveSource } from "../resolve-source.ts";
+import { eventsIn, refuseMoment, type SessionScope, sessionScope } from "../session-scope.ts";
 import { UpstreamError } from "../upstream-error.ts";
 import { answerText, dangerOf, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
@@ -38,25 +38,11 @@ export type SkaffoldApiDeps = {
 
 /** Skaffold's two APIs, answered from the record. Knows no transport. */
 export function skaffoldApi({ query, log, control, positions, refused }: SkaffoldApiDeps): SkaffoldApi {
-  async function* framesOf(
-    source: SourceName,
-    channel: StreamMethod["channel"],
-    afterSeq: number,
-    only: Session | undefined,
-    signal: AbortSignal,
-  ): AsyncGenerator<Uint8Array, void> {
-    const from = {
-      afterSeq,
-      subjects: [channelFilter(source, channel), eventSubject(source, "tapedeck", "session.ended")],
-    };
-    const events =
-      only?.ended === true
-        ? log().history(from, positions.own(only.end_position), signal)
-        : log().follow(from, { signal });
-    for await (const recorded of events) {
-      const frame = frameOf(recorded, channel, only?.session);
+  async function* framesOf(scope: SessionScope, { channel }: StreamMethod, signal: AbortSignal) {
+    const from = { afterSeq: scope.afterSeq, subjects: [channelFilter(scope.source, channel)] };
+    for await (const recorded of eventsIn({ query, log, positions }, scope, from, { signal })) {
+      const frame = frameOf(recorded);
       if (frame !== undefined) yield frame;
-      else if (only?.ended === false && isOver(recorded, only.session, positions.own(only.end_position))) return;
     }
   }
 
@@ -114,17 +100,8 @@ export function skaffoldApi({ query, log, control, positions, refused }: Skaffol
     },
 
     async events(method, context) {
-      refuseMoment(context, "a stream has no `at`: use `after` to say where it starts");
-      const source = await resolveSource(query, context, "skaffold");
-      const session = await resolveSession(query, context.workspace, source, context.session);
-      const only = context.session === undefined ? undefined : session;
-      const sessionStart = session === undefined ? 0 : positions.own(session.start_position) - 1;
-      const after = context.after === undefined ? sessionStart : await positions.resolveAfter(context.after);
-      const afterSeq = only === undefined ? after : Math.max(after, sessionStart);
-      return {
-        head: { position: positions.written(afterSeq), session: session?.session ?? "" },
-        frames: framesOf(nameOf(source), method.channel, afterSeq, only, context.signal),
-      };
+      const scope = await sessionScope({ query, log, positions }, context, "skaffold");
+      return { head: scope.head, frames: framesOf(scope, method, context.signal) };
     },
 
     async control(method, request, context) {
@@ -153,27 +130,12 @@ export function skaffoldApi({ query, log, control, positions, refused }: Skaffol
   }
 }
 
-function refuseMoment({ at }: CallContext, message: string): void {
-  if (at !== undefined) throw new TapedeckError("invalid_argument", message, { field: "at" });
-}
-
 /**
- * The bytes to send again: part 0 of a frame of this channel. Frames too large for the log have none; bytes that are no
+ * The bytes to send again: part 0 of a frame. Frames too large for the log have none; bytes that are no
  * message are kept from clients, whose stream they would break every time.
  */
-function frameOf({ event }: Recorded, channel: string, session: string | undefined): Uint8Array | undefined {
-  if (event.channel !== channel || event.part !== 0 || event.kind === "upstream.unreadable") return undefined;
-  if (session !== undefined && event.session !== session) return undefined;
+function frameOf({ event }: Recorded): Uint8Array | undefined {
+  if (event.part !== 0 || event.kind === "upstream.unreadable") return undefined;
   const { original } = event;
   return original === undefined || (original.bytes.length === 0 && original.size > 0n) ? undefined : original.bytes;
-}
-
-/**
- * The named session, which ran when it was asked for, has said its last: its own end, or anything of a later one. Ends
- * before its last event of that moment are of no account: it was found again after them.
- */
-function isOver({ seq, event }: Recorded, session: string, lastSeq: number): boolean {
-  if (seq <= lastSeq) return false;
-  if (event.session === session) return event.kind === "session.ended" || event.kind === "session.lost";
-  return event.session > session;
 }

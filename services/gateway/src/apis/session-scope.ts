@@ -3,10 +3,11 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { FollowOptions, LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { AnswerHead, CallContext } from "../../call-context.ts";
-import type { Positions } from "../../positions.ts";
-import type { QueryClient } from "../../query-client.ts";
-import { nameOf, resolveSession, resolveSource } from "../resolve-source.ts";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import type { AnswerHead, CallContext } from "../call-context.ts";
+import type { Positions } from "../positions.ts";
+import type { QueryClient } from "../query-client.ts";
+import { nameOf, resolveSession, resolveSource } from "./resolve-source.ts";
 
 export type ScopeDeps = {
   readonly query: QueryClient;
@@ -28,12 +29,13 @@ export type SessionScope = {
 };
 
 /** @throws TapedeckError unknown_source, ambiguous_source, unknown_session, invalid_argument and those of `after` */
-export async function sessionScope({ query, positions }: ScopeDeps, context: CallContext): Promise<SessionScope> {
-  if (context.at !== undefined) {
-    const message = "a stream has no `at`: use `after` to say where it starts";
-    throw new TapedeckError("invalid_argument", message, { field: "at" });
-  }
-  const source = await resolveSource(query, context, "rkt");
+export async function sessionScope(
+  { query, positions }: ScopeDeps,
+  context: CallContext,
+  upstream: UpstreamName,
+): Promise<SessionScope> {
+  refuseMoment(context, "a stream has no `at`: use `after` to say where it starts");
+  const source = await resolveSource(query, context, upstream);
   const session = await resolveSession(query, context.workspace, source, context.session);
   const only = context.session === undefined ? undefined : session;
   const sessionStart = session === undefined ? 0 : positions.own(session.start_position) - 1;
@@ -41,6 +43,11 @@ export async function sessionScope({ query, positions }: ScopeDeps, context: Cal
   const afterSeq = only === undefined ? after : Math.max(after, sessionStart);
   const head = { position: positions.written(afterSeq), session: session?.session ?? "" };
   return { source: nameOf(source), only, sessionStart, afterSeq, head };
+}
+
+/** @throws TapedeckError invalid_argument for a call that is about no moment but names one */
+export function refuseMoment({ at }: CallContext, message: string): void {
+  if (at !== undefined) throw new TapedeckError("invalid_argument", message, { field: "at" });
 }
 
 export type ScopeOptions = FollowOptions & {
