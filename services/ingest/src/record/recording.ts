@@ -17,7 +17,6 @@ import { openBook } from "./book.ts";
 import { type ChannelRecordingOptions, channelRecording } from "./channel-recording.ts";
 import { commits } from "./commits.ts";
 import * as connections from "./connection.ts";
-import { connectionOf, runPending, whenDecided } from "./connection.ts";
 import { type Injections, injections } from "./injections.ts";
 import { openLooks } from "./looks.ts";
 import { compareMoments, momentNow, msBetween } from "./moment.ts";
@@ -155,14 +154,14 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
         return await frame(connection, what.value, at, index);
       case "channel_ended":
         await release(connection, what.value.channel, at);
-        return whenDecided(connection, () => done(channelEnded(connection, what.value, at)));
+        return connections.whenDecided(connection, () => done(channelEnded(connection, what.value, at)));
       case "described":
-        return whenDecided(connection, () => {
+        return connections.whenDecided(connection, () => {
           done(described(connection, what.value, at));
           observe(connection, what.value, at);
         });
       case "dropped":
-        return whenDecided(connection, () => done(gap(what.value, at)));
+        return connections.whenDecided(connection, () => done(gap(what.value, at)));
       case "closed":
         return done(await close(connection, what.value, at));
     }
@@ -181,7 +180,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     numbers.unsettle();
     const introduction = book.introduction(at);
     book.publish([...introduction, book.own("", own.upstreamConnected({ connection: id, address }, hello.tap), at)]);
-    current = connectionOf(id, address, "", undefined);
+    current = connections.connectionOf(id, address, "", undefined);
     // Only the rest of what it says comes now, which tells no session by itself.
     const session = history.sessions.find((one) => one.id === interrupted?.session);
     if (session !== undefined) await sessions.rejoin(current, session, at);
@@ -189,7 +188,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
 
   /** A connection that the recorder before this one knew. */
   function goOn({ id, address, session, rejoined, seq }: KnownConnection): Connection {
-    return { ...connectionOf(id, address, session, session === "" ? undefined : seq), rejoined };
+    return { ...connections.connectionOf(id, address, session, session === "" ? undefined : seq), rejoined };
   }
 
   /** The upstream itself says which session this is. */
@@ -200,7 +199,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     if (known === undefined) sessions.begin(connection, at, { at, sha, version });
     else await sessions.rejoin(connection, known, at);
     looks?.connected();
-    runPending(connection);
+    connections.runPending(connection);
     return writer.appended;
   }
 
@@ -297,7 +296,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
       channel.waiting = [];
       await record(connection, channel, waiting);
     }
-    runPending(connection);
+    connections.runPending(connection);
   }
 
   function channelEnded({ id, address, session }: Connection, ended: ChannelEnded, at: Moment): number {
@@ -349,7 +348,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
       await deliver(connection, channel, channel.holdBack.release());
     }
     await decide(connection, at, true);
-    runPending(connection);
+    connections.runPending(connection);
     const { id, address, session } = connection;
     const silent = silences(connection, at);
     const lost = book.own(session, own.upstreamLost({ connection: id, address }, closed.reason, inferred), at);
