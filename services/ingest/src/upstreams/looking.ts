@@ -15,7 +15,7 @@ export type Looking = {
 };
 
 export type WatchOptions = {
-  /** What the session's setting makes of `Looking.mask`; applied before anything is compared or kept. */
+  /** What the session's setting makes of `Looking.mask`; applied to all that is told. What is not yet masked is only compared. */
   readonly mask: (messageType: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
   /** Of the source, as hello brought them; empty: all by default. */
   readonly settings: Readonly<Record<string, string>>;
