@@ -1,5 +1,5 @@
 /** The upstreams that Tapedeck knows: the only place in the middle that names them. */
-export const upstreamNames = ["skaffold", "rkt"] as const;
+export const upstreamNames = ["skaffold", "rkt", "vagrant"] as const;
 
 export type UpstreamName = (typeof upstreamNames)[number];
 

@@ -97,11 +97,24 @@ const rktSource = z.strictObject(
   strict,
 );
 
+/** A Vagrant server lives inside of a command; this one lives longer. Looks follow what goes on there: no interval is set. */
+const vagrantSource = z.strictObject(
+  {
+    upstream: z.literal("vagrant"),
+    developer: text.default(() => userInfo().username),
+    project: text.default(() => basename(process.cwd())),
+    ...everySource,
+    /** Of one call. */
+    timeout: duration(10).default(10_000),
+  },
+  strict,
+);
+
 /** Which upstream it is decides what else there is to say; without a word it is Skaffold. */
 const sourceSchema = z.preprocess(
   (given) =>
     typeof given === "object" && given !== null && !("upstream" in given) ? { ...given, upstream: "skaffold" } : given,
-  z.discriminatedUnion("upstream", [skaffoldSource, rktSource], {
+  z.discriminatedUnion("upstream", [skaffoldSource, rktSource, vagrantSource], {
     error: (issue) =>
       issue.code === "invalid_union" ? `expected one of ${upstreamNames.join(", ")}` : "expected { address, … }",
   }),
@@ -112,6 +125,8 @@ export function upstreamSettings(source: SourceConfig): Readonly<Record<string, 
   switch (source.upstream) {
     case "skaffold":
       return {};
+    case "vagrant":
+      return { timeout: String(source.timeout) };
     case "rkt": {
       const { interval, timeout, extinction_hold } = source;
       return { interval: String(interval), timeout: String(timeout), extinctionHold: String(extinction_hold) };

@@ -109,7 +109,7 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
       address: config.address,
       emit: (item) => void spill.append(item),
       signal: stop.signal,
-      skipChannels: config.logs === "off" ? ["logs"] : [],
+      skipChannels: "logs" in config && config.logs === "off" ? ["logs"] : [],
       settings,
       memory: fileMemory(dir, source, (err) => logger.warn({ source, err }, "what the tap knows can't be kept")),
     });

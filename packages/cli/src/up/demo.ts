@@ -34,6 +34,7 @@ const actors: readonly Actor[] = [
 /** What each kind of fake is told beside its recording and speed. */
 const fakeArgs: Readonly<Record<UpstreamName, (port: number) => readonly string[]>> = {
   skaffold: (port) => ["--loop", "--port", String(port)],
+  vagrant: (port) => ["--listen", String(port)],
   // With a data directory of its own each life is a session, as a Skaffold process is: see `forgetOld`.
   rkt: (port) => ["--listen", String(port), "--dir", `/var/lib/rkt-${new Date().toISOString().slice(0, 16)}`],
 };

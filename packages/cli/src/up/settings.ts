@@ -29,7 +29,8 @@ export type UpSettings = {
 };
 
 /** As ingest is told; what is left out has its default. */
-export type UpSource = Pick<SourceConfig, "developer" | "project" | "address"> & Partial<SourceConfig>;
+export type UpSource = Pick<SourceConfig, "upstream" | "developer" | "project" | "address"> &
+  Partial<Pick<SourceConfig, "labels" | "redact" | "standby">>;
 
 const listenerNames = [
   "gatewayGrpc",

@@ -27,6 +27,8 @@ export type LooksOptions = {
   /** Seconds that text lives in the log; absent: for ever. */
   readonly textTtl?: number | undefined;
   readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
+  /** Ends the session and begins another, which the connection belongs to from now on. */
+  readonly anotherSession: (connection: Connection, at: Moment) => void;
 };
 
 /** Records what is concluded from looks at an upstream that tells no events. What a watcher remembers is in the log. */
@@ -38,6 +40,8 @@ export type Looks = {
   take(connection: Connection, piece: FramePiece, at: Moment, index: bigint, redact: Redact): Promise<void>;
 };
 
+type Told = Exclude<Seen, { what: "another session" }>;
+
 type Open = {
   readonly session: string;
   readonly watcher: Watcher;
@@ -47,7 +51,8 @@ type Open = {
 };
 
 export function openLooks(options: LooksOptions): Looks {
-  const { book, items, reader, source, looking, settings, signal, frameBytes, textTtl, onFrame } = options;
+  const { book, items, reader, source, looking, settings, signal, frameBytes, textTtl, onFrame, anotherSession } =
+    options;
   let open: Open | undefined;
   let isNew = false;
 
@@ -72,15 +77,17 @@ export function openLooks(options: LooksOptions): Looks {
   }
 
   /** Text that would have expired: the log, and so the watcher, has forgotten whether it had it. */
-  function isForgotten({ rejoined, resumedSeq }: Connection, seen: Seen): boolean {
+  function isForgotten({ rejoined, resumedSeq }: Connection, seen: Told): boolean {
     if (textTtl === undefined || seen.what === "gap" || !(rejoined || resumedSeq !== undefined)) return false;
     const { occurredAt } = seen.facts[0];
     return occurredAt !== undefined && isText(seen.facts) && msBetween(occurredAt, momentNow()) >= textTtl * 1_000;
   }
 
-  function publish(channel: string, seen: Seen, session: string): number {
+  function publish(channel: string, seen: Told, session: string): number {
     if (seen.what === "gap") {
-      return book.publish([book.own(session, sessionGap(channel, seen.reason), seen.until, seen.after)]);
+      const { reason, output, until, after } = seen;
+      const fact = sessionGap(channel, reason, output === undefined ? {} : { output });
+      return book.publish([book.own(session, fact, until, after)]);
     }
     const { original, facts, observedAt } = seen;
     const bytes = original?.bytes ?? Buffer.alloc(0);
@@ -114,6 +121,10 @@ export function openLooks(options: LooksOptions): Looks {
     seenUntil.delete(channel);
     let messages = 0;
     for (const seen of seenBy({ watcher, mask }, channel, bytes, at)) {
+      if (seen.what === "another session") {
+        anotherSession(connection, at);
+        return record(connection, channel, bytes, at, redact);
+      }
       if (isForgotten(connection, seen)) onFrame(channel, "repeated");
       else messages = publish(channel, seen, session.id);
       await book.writer.room();

@@ -1,4 +1,4 @@
-import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { type GapDetail, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlCall } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { Fact, Moment } from "../upstreams/upstream.ts";
 import { bufferOf } from "./original.ts";
@@ -118,15 +118,22 @@ function session(kind: Fact["kind"], summary: string, fields: Partial<SessionFie
   };
 }
 
-export function sessionGap(channel: string, reason: string, dropped: Readonly<Record<string, bigint>> = {}): Fact {
+export function sessionGap(
+  channel: string,
+  reason: string,
+  { dropped = {}, output }: { readonly dropped?: Readonly<Record<string, bigint>>; readonly output?: GapOutput } = {},
+): Fact {
   const told = brief(reason);
+  const what = output === undefined ? channel : `what job ${output.job} printed`;
   return {
     kind: "session.gap",
     subject: channel,
-    summary: `something of ${channel} may be missing: ${told}`,
-    detail: { $case: "gap", value: { channel, reason: told, dropped: { ...dropped } } },
+    summary: `something of ${what} may be missing: ${told}`,
+    detail: { $case: "gap", value: { channel, reason: told, dropped: { ...dropped }, output } },
   };
 }
+
+type GapOutput = GapDetail["output"];
 
 /** Of a channel that repeats only a part to a new connection. */
 export function lostBetween(channel: string): Fact {

@@ -106,7 +106,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   const sessions = openSessions({ ...{ book, source, reading, hello, signal }, reader: log.reader });
   const { looking } = reading;
   const { settings } = hello;
-  const looks = looking && openLooks({ ...common, items, looking, settings });
+  const looks = looking && openLooks({ ...common, items, looking, settings, anotherSession: sessions.replace });
   let lastIndex = 0n;
   let current: Connection | undefined;
 
@@ -337,7 +337,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const introduction = book.introduction(at);
     return book.publish([
       ...introduction,
-      book.own(session, own.sessionGap(channel, reason, { frames: count, bytes }), at),
+      book.own(session, own.sessionGap(channel, reason, { dropped: { frames: count, bytes } }), at),
     ]);
   }
 

@@ -30,6 +30,8 @@ export type Sessions = {
   /** `identity`: what the upstream itself says that it is. */
   begin(connection: Connection, at: Moment, identity?: Fingerprint & { readonly version: string }): void;
   rejoin(connection: Connection, session: KnownSession, at: Moment): Promise<void>;
+  /** What the connection was taken for goes on no more: this is another lifetime of the upstream, known by the same name. */
+  replace(connection: Connection, at: Moment): void;
   /** The end of the session, when the end of this connection tells that; to be published. */
   end(connection: string, closed: Closed, at: Moment): readonly Numbered[];
 };
@@ -91,6 +93,16 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     book.publish([book.own(session.id, own.upstreamRestored({ connection: id, address }), at)]);
   }
 
+  function replace(connection: Connection, at: Moment): void {
+    const { session } = history;
+    if (session === undefined) return;
+    const sha = session.fingerprints.get("identity") ?? "";
+    // What the upstream has said of itself on this connection stands in the session that ends.
+    const described = [...session.described].map(([channel, { state }]) => own.sessionDescribed(channel, state));
+    begin(connection, at, { at, sha, version: session.version });
+    book.publish(described.map((fact) => book.own(connection.session, fact, at)));
+  }
+
   /** Nobody saw it end: some time after its last event. */
   function endReplaced(at: Moment): Numbered[] {
     const { session } = history;
@@ -114,5 +126,5 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     return [book.own(session.id, own.sessionEnded(reason), at)];
   }
 
-  return { redact: () => history.session?.redact ?? redactOfNew, find, begin, rejoin, end };
+  return { redact: () => history.session?.redact ?? redactOfNew, find, begin, rejoin, replace, end };
 }

@@ -12,6 +12,8 @@ export type KnownSession = {
   readonly id: string;
   open: boolean;
   readonly redact: "on" | "off";
+  /** Of the upstream's program, where it said so. */
+  readonly version: string;
   /** SHA-256 in hex by channel. */
   readonly fingerprints: Map<string, string>;
   /** What session.described said last, by channel. */
@@ -90,6 +92,7 @@ export function sourceHistory(): SourceHistory {
         id: event.session,
         open: true,
         redact: detail?.redact === "off" ? "off" : "on",
+        version: detail?.upstream_version ?? "",
         fingerprints: new Map(),
         described: new Map(),
         afterSeq: seq - 1,

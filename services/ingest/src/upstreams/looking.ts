@@ -1,9 +1,9 @@
-import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Event, GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Fact, Moment } from "./upstream.ts";
 
 /**
- * How facts are concluded about an upstream that has no event stream: its tap looks again and again (each frame of these
+ * How facts are concluded about an upstream that has no event stream, or one that tells only a part: its tap looks again and again (each frame of these
  * channels is a tapedeck.v1.Look), and a watcher compares what it sees with what it remembers.
  */
 export type Looking = {
@@ -55,4 +55,14 @@ export type Seen =
       readonly reason: string;
       readonly after: Moment | undefined;
       readonly until: Moment;
+      /** What may be missing of a job's output; absent: anything. */
+      readonly output?: GapDetail["output"];
+    }
+  | {
+      /**
+       * This look is at another lifetime of the upstream than all before it (a server that was started anew at the same
+       * address). What was seen before it belongs to the session that ends here. The last thing that a look tells: the
+       * same look is then shown to the watcher of the session that begins.
+       */
+      readonly what: "another session";
     };

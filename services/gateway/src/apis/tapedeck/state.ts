@@ -73,6 +73,7 @@ const statesOf: Record<UpstreamName, StateOf> = {
       images: images.map((image) => rktJson("v1alpha.Image", image)),
     }),
   },
+  vagrant: { collections: ["vagrant.version"], toJson: () => ({}) },
 };
 
 function rktJson(type: string, bytes: Uint8Array): JsonObject {

@@ -141,7 +141,7 @@ export function listOfImages(images: readonly Image[]): Buffer {
  * brackets where inferred; `|` between frames.
  */
 export function shortly(seen: readonly Seen[]): string {
-  return seen.map((one) => (one.what === "gap" ? "gap" : one.facts.map(short).join(" "))).join(" | ");
+  return seen.map((one) => (one.what === "frame" ? one.facts.map(short).join(" ") : one.what)).join(" | ");
 }
 
 const letters: Readonly<Record<string, string>> = {
@@ -173,7 +173,7 @@ function short({ kind, detail, inferred }: Fact): string {
 /** Frames' facts with their times, in ms: `after` where nobody saw it. */
 export function timesOf({ record }: Play, kind: Fact["kind"]) {
   return record.flatMap(({ seen }) => {
-    if (seen.what === "gap") return [];
+    if (seen.what !== "frame") return [];
     const facts = seen.facts.filter((fact) => fact.kind === kind);
     return facts.map(({ occurredAt, notBefore }) => ({
       observed: msOfMoment(seen.observedAt),
@@ -187,7 +187,7 @@ export function timesOf({ record }: Play, kind: Fact["kind"]) {
 export function eventsOf(record: Play["record"]): Event[] {
   const ordinals = { pods: 0n, images: 0n };
   return record.flatMap(({ channel, seen }) => {
-    if (seen.what === "gap") return [];
+    if (seen.what !== "frame") return [];
     return seen.facts.map(({ kind, subject = "", detail }, part) => {
       const original = part === 0 ? seen.original : undefined;
       ordinals[channel] += 1n;

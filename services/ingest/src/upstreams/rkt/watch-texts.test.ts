@@ -25,7 +25,7 @@ const line = (time: string, message: string) => `2026-11-20 15:28:${time} +0000 
 /** The event of each fact, as far as a watcher minds. */
 function eventsOf(seen: readonly Seen[]): Event[] {
   return seen.flatMap((one) =>
-    one.what === "gap"
+    one.what !== "frame"
       ? []
       : one.facts.map((fact) =>
           Event.fromPartial({

@@ -140,7 +140,7 @@ type Telling = { readonly what: unknown; readonly from: number; readonly until: 
 function told({ record }: Play, from = 0): ReadonlyMap<string, readonly Telling[]> {
   const by = new Map<string, Telling[]>();
   for (const { seen } of record.slice(from)) {
-    if (seen.what === "gap") continue;
+    if (seen.what !== "frame") continue;
     for (const [index, { summary: _, occurredAt, notBefore, ...fact }] of seen.facts.entries()) {
       const id = fact.detail?.$case === "pod" || fact.detail?.$case === "app" ? fact.detail.value.pod : "host";
       const original = index === 0 && seen.original ? Buffer.from(seen.original.bytes).toString("hex") : "";

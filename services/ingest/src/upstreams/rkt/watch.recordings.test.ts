@@ -131,9 +131,9 @@ function line({ fact, observedAt }: Told): string {
 
 function linesOf(name: string): readonly string[] {
   return watched(name).seen.flatMap((one) =>
-    one.what === "gap"
-      ? `gap: ${one.reason.slice(0, 30)}`
-      : one.facts.map((fact) => line({ fact, observedAt: one.observedAt })),
+    one.what === "frame"
+      ? one.facts.map((fact) => line({ fact, observedAt: one.observedAt }))
+      : `gap: ${one.what === "gap" ? one.reason.slice(0, 30) : one.what}`,
   );
 }
 

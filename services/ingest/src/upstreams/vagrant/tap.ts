@@ -1,0 +1,7 @@
+import type { UpstreamTap } from "../upstream.ts";
+
+export const tap: UpstreamTap = {
+  run: () => {
+    throw new Error("not there yet");
+  },
+};

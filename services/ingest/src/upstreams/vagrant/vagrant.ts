@@ -1,0 +1,16 @@
+import type { Upstream, UpstreamReading } from "../upstream.ts";
+import { looking } from "./looking.ts";
+import { tap } from "./tap.ts";
+
+/** Vagrant's server streams only the jobs that one asks for by their ids: the rest is concluded from looks. */
+const reading: UpstreamReading = {
+  channels: [],
+  looking,
+  mask: (_, bytes) => ({ bytes, redacted: 0 }),
+  // GetVersionInfo's answer.
+  describedDiffers: (_, before, after) => Buffer.compare(before, after) !== 0,
+  controlSteps: () => [],
+  injects: () => undefined,
+};
+
+export const vagrant: Upstream = { name: "vagrant", tap, reading };
