@@ -7,6 +7,7 @@ import { recorderRelay } from "./apis/recorder/relay.ts";
 import { rktApi } from "./apis/rkt/rkt-api.ts";
 import { skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
+import { vagrantApi } from "./apis/vagrant/vagrant-api.ts";
 import type { GatewayConfig } from "./config.ts";
 import { controlClient } from "./control-client.ts";
 import { linkLog } from "./log-link.ts";
@@ -18,6 +19,7 @@ import { recorderServices } from "./transports/grpc/recorder-service.ts";
 import { rktServices } from "./transports/grpc/rkt-service.ts";
 import { type GrpcServer, type GrpcServices, grpcServer } from "./transports/grpc/server.ts";
 import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
+import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
 import { apiRoutes } from "./transports/http/api-routes.ts";
 import { operationsRoutes } from "./transports/http/operations-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
@@ -52,6 +54,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const control = controlClient(link.line);
   const skaffold = skaffoldApi({ query, log, control, positions: where, refused: metrics.refused });
   const rkt = rktApi({ query, log, positions: where });
+  const vagrant = vagrantApi({ query, log, control, positions: where, refused: metrics.refused });
   const tapedeck = tapedeckApi({ query, log, positions: where });
 
   const { workspace } = config;
@@ -79,6 +82,9 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
       services.push(skaffoldServices(skaffold, grpcCaller, { bound, watch: metrics.watch("skaffold grpc") }));
     }
     if (serves("rkt", bound)) services.push(rktServices(rkt, grpcCaller, { bound, watch: metrics.watch("rkt grpc") }));
+    if (serves("vagrant", bound)) {
+      services.push(vagrantServices(vagrant, grpcCaller, { bound, watch: metrics.watch("vagrant grpc") }));
+    }
     if (bound === undefined) services.push(recorderServices(relay, grpcCaller, metrics.watch("recorder")));
     const server = stack.use(await grpcServer(at, services));
     grpcServers.push(server);

@@ -75,8 +75,10 @@ function howToBegin(upstream: string | undefined): string {
       return "record a host with `tapedeck up --rkt HOST:PORT`";
     case "skaffold":
       return "start one with `tapedeck run`";
+    case "vagrant":
+      return "put `tapedeck run --` in front of a vagrant command, or record a server with `tapedeck up --vagrant HOST:PORT`";
     default:
-      return "start one with `tapedeck run`, or `tapedeck up --rkt HOST:PORT`";
+      return "start one with `tapedeck run`, or `tapedeck up` with --rkt or --vagrant HOST:PORT";
   }
 }
 

@@ -6,6 +6,7 @@ import type { CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
 import { stateMessageTypes } from "../skaffold/methods.ts";
+import { vagrantState } from "../vagrant/state-json.ts";
 
 export type StateAnswer = {
   readonly source: string;
@@ -24,19 +25,21 @@ export type StateAnswer = {
 export function stateApi(query: QueryClient): (context: CallContext) => Promise<StateAnswer> {
   return async (context) => {
     const source = await resolveSource(query, context);
-    const ask = (collection: string, at: string) =>
+    const ask = (collection: string, at: string, session: string) =>
       query.readState({
         workspace: context.workspace,
         source: source.source,
-        session: context.session ?? "",
+        session,
         at,
         min_position: context.minPosition ?? "",
         collection,
       });
     const { collections, toJson } = statesOf[source.upstream as UpstreamName];
-    const first = await ask(collections[0], context.at ?? "");
-    // The other halves as of the first one's position, so that the answer is one moment.
-    const rest = await Promise.all(collections.slice(1).map((collection) => ask(collection, first.head.position)));
+    const first = await ask(collections[0], context.at ?? "", context.session ?? "");
+    // The others as of the first one's position, so that the answer is one moment, and of its session: Vagrant's jobs
+    // are those of all sessions where none is named.
+    const { position, session } = first.head;
+    const rest = await Promise.all(collections.slice(1).map((collection) => ask(collection, position, session)));
     return {
       source: source.source,
       session: first.head.session === "" ? null : first.head.session,
@@ -73,7 +76,18 @@ const statesOf: Record<UpstreamName, StateOf> = {
       images: images.map((image) => rktJson("v1alpha.Image", image)),
     }),
   },
-  vagrant: { collections: ["vagrant.version"], toJson: () => ({}) },
+  vagrant: {
+    collections: [
+      "vagrant.version",
+      "vagrant.targets",
+      "vagrant.projects",
+      "vagrant.bases",
+      "vagrant.boxes",
+      "vagrant.runners",
+      "vagrant.jobs",
+    ],
+    toJson: vagrantState,
+  },
 };
 
 function rktJson(type: string, bytes: Uint8Array): JsonObject {

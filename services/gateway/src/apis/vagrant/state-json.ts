@@ -1,0 +1,98 @@
+import { type DescEnum, fromBinary, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
+import {
+  isReflectList,
+  isReflectMap,
+  isReflectMessage,
+  type ReflectMessage,
+  reflect,
+} from "@bufbuild/protobuf/reflect";
+import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
+
+/** Messages that are tens of KB and that nobody reads in a state: they can be had through Vagrant's API. */
+const leftOut: ReadonlySet<string> = new Set([
+  "hashicorp.vagrant.Vagrantfile",
+  "hashicorp.vagrant.Job.InitResult",
+  "hashicorp.vagrant.sdk.Args.ConfigData",
+]);
+
+/** So many jobs that are over are told, from the newest back. */
+const finishedJobs = 20;
+
+const over: ReadonlySet<JsonValue | undefined> = new Set(["SUCCESS", "ERROR"]);
+
+/**
+ * State of a Vagrant server as JSON, with the names of the .proto files; what is zero is left out. `version` null: not
+ * told yet. Any: `@type` and its fields, or `value` in base64 where the type is not known. Each list in Vagrant's order.
+ */
+export function vagrantState(collections: readonly (readonly Uint8Array[])[]): object {
+  const [[version] = [], targets = [], projects = [], bases = [], boxes = [], runners = [], jobs = []] = collections;
+  const list = (type: string, items: readonly Uint8Array[]) => items.map((item) => toStateJson(type, item));
+  return {
+    version: version === undefined ? null : (toStateJson("GetVersionInfoResponse", version).info ?? null),
+    targets: list("Target", targets),
+    projects: list("Project", projects),
+    bases: list("Basis", bases),
+    boxes: list("Box", boxes),
+    runners: list("Runner", runners),
+    jobs: worthTelling(list("Job", jobs)),
+  };
+}
+
+/** Those that are not over, and the newest of the others. */
+function worthTelling(jobs: readonly JsonObject[]): readonly JsonObject[] {
+  const finished = jobs.filter(({ state }) => over.has(state));
+  const old = new Set(finished.slice(0, Math.max(0, finished.length - finishedJobs)));
+  return jobs.filter((job) => !old.has(job));
+}
+
+/** `type`: of the package hashicorp.vagrant. */
+function toStateJson(type: string, bytes: Uint8Array): JsonObject {
+  const desc = messageType(`hashicorp.vagrant.${type}`);
+  return fieldsOf(reflect(desc, fromBinary(desc, bytes)));
+}
+
+function fieldsOf(message: ReflectMessage): JsonObject {
+  const told = message.fields.filter((field) => message.isSet(field) && !leftOut.has(field.message?.typeName ?? ""));
+  return Object.fromEntries(told.map((field) => [field.name, jsonOf(message.get(field), field.enum)]));
+}
+
+function jsonOf(value: unknown, names: DescEnum | undefined): JsonValue {
+  if (isReflectMessage(value)) return messageOf(value);
+  if (isReflectList(value)) return [...value].map((item) => jsonOf(item, names));
+  if (isReflectMap(value)) {
+    return Object.fromEntries([...value].map(([key, item]) => [String(key), jsonOf(item, names)]));
+  }
+  if (value instanceof Uint8Array) return Buffer.from(value).toString("base64");
+  if (typeof value === "number" && names !== undefined) return names.value[value]?.name ?? value;
+  return typeof value === "bigint" ? String(value) : (value as string | number | boolean);
+}
+
+function messageOf(message: ReflectMessage): JsonValue {
+  switch (message.desc.typeName) {
+    case "google.protobuf.Any":
+      return anyOf(message);
+    case "google.protobuf.Timestamp":
+    case "google.protobuf.Struct":
+      return wellKnown(message);
+    default:
+      return fieldsOf(message);
+  }
+}
+
+/** What has no such form, as a time after the year 9999, by its fields. */
+function wellKnown(message: ReflectMessage): JsonValue {
+  try {
+    return toJson(message.desc, message.message);
+  } catch {
+    return fieldsOf(message);
+  }
+}
+
+function anyOf({ message }: ReflectMessage): JsonObject {
+  const { typeUrl = "", value = new Uint8Array() } = message as { typeUrl?: string; value?: Uint8Array };
+  const desc = registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf("/") + 1));
+  try {
+    if (desc !== undefined) return { "@type": typeUrl, ...fieldsOf(reflect(desc, fromBinary(desc, value))) };
+  } catch {} // bytes that are not of the type that they are said to be
+  return { "@type": typeUrl, value: Buffer.from(value).toString("base64") };
+}

@@ -1,0 +1,46 @@
+import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+
+/** An encoded message that has these encoded messages in one field; nothing of theirs is encoded again. */
+export function holding(field: number, messages: readonly Uint8Array[]): Uint8Array {
+  const writer = new BinaryWriter();
+  for (const message of messages) writer.tag(field, WireType.LengthDelimited).bytes(message);
+  return writer.finish();
+}
+
+/** Fields of a Job from here on are the server's own. */
+const firstServerField = 100;
+
+/** Of QueueJobRequest and ValidateJobRequest. */
+const jobField = 1;
+
+/**
+ * A QueueJobRequest or ValidateJobRequest without what only a server may say of a job; all else, what we don't know
+ * included, stays as it is. Throws if the bytes are no message.
+ */
+export function withoutServerFields(request: Uint8Array): Uint8Array {
+  return rewritten(request, (field, wireType) => {
+    if (field !== jobField || wireType !== WireType.LengthDelimited) return undefined;
+    return (job) => rewritten(job, (inner) => (inner < firstServerField ? undefined : "left out"));
+  });
+}
+
+type Change = undefined | "left out" | ((message: Uint8Array) => Uint8Array);
+
+/** The message with some fields changed, in its own order. Of a nested message `Change` gets the bytes inside. */
+function rewritten(bytes: Uint8Array, changeOf: (field: number, wireType: WireType) => Change): Uint8Array {
+  const reader = new BinaryReader(bytes);
+  const parts: Uint8Array[] = [];
+  while (reader.pos < reader.len) {
+    const start = reader.pos;
+    const [field, wireType] = reader.tag();
+    const afterTag = reader.pos;
+    reader.skip(wireType, field);
+    const change = changeOf(field, wireType);
+    if (change === undefined) parts.push(bytes.subarray(start, reader.pos));
+    else if (change !== "left out") {
+      const inner = new BinaryReader(bytes.subarray(afterTag, reader.pos)).bytes();
+      parts.push(holding(field, [change(inner)]));
+    }
+  }
+  return Buffer.concat(parts);
+}
