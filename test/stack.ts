@@ -31,9 +31,19 @@ export type StackHost = { readonly address: string; readonly developer?: string 
 export type StackOptions = {
   readonly skaffold?: readonly StackSource[];
   readonly rkt?: readonly StackHost[];
+  readonly vagrant?: readonly StackSource[];
   readonly logger?: Logger;
   /** More settings, as in the environment. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Default ones of its own, which end with it. */
+  readonly servers?: StackServers;
+};
+
+/** What outlives the services, so that they can be started anew on what they left. */
+export type StackServers = {
+  readonly nats: TestNats;
+  /** Connection string. */
+  readonly database: string;
 };
 
 export type FrameCounts = { readonly v1?: number; readonly v2?: number; readonly logs?: number };
@@ -62,6 +72,8 @@ export type Stack = AsyncDisposable & {
   recorded(frames: FrameCounts): Promise<void>;
   /** What is known of a rkt host has been told, and query has folded it. */
   described(): Promise<void>;
+  /** All that the taps have seen is in the log, and query has folded it. */
+  drained(): Promise<void>;
   /** Query has folded all that is in the log. */
   caughtUp(): Promise<void>;
   sessionEnded(): Promise<void>;
@@ -76,17 +88,18 @@ export type Stack = AsyncDisposable & {
 };
 
 export async function startStack(options: StackOptions): Promise<Stack> {
-  const { skaffold = [], rkt = [], logger = testLogger(), env: more = {} } = options;
+  const { skaffold = [], rkt = [], vagrant = [], logger = testLogger(), env: more = {} } = options;
   await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats());
-  const database = stack.use(await freshDatabase());
+  const nats = options.servers?.nats ?? stack.use(await startTestNats());
+  const database = options.servers?.database ?? stack.use(await freshDatabase()).url;
   const sources = [
     ...skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source })),
     ...rkt.map((host) => ({ developer: "h1", project: "host", upstream: "rkt", ...host })),
+    ...vagrant.map((source) => ({ developer: "alice", project: "shop", upstream: "vagrant", ...source })),
   ];
   const env: Record<string, string> = {
     TAPEDECK_NATS_URL: nats.url,
-    TAPEDECK_POSTGRES_URL: database.url,
+    TAPEDECK_POSTGRES_URL: database,
     TAPEDECK_SERVICES_KEY: "test-key",
     TAPEDECK_SOURCES: JSON.stringify(sources),
     TAPEDECK_INGEST_SPILL_DIR: await mkdtemp(join(inject("serversFolder"), "spill-")),
@@ -142,7 +155,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     grpc,
     http,
     parts: { nats, ingest, query, gateway },
-    database: database.url,
+    database,
     log,
     queryHealth: query.addresses.health,
     events,
@@ -176,6 +189,11 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         },
         { message: "pods and images to be described" },
       );
+      await caughtUp();
+    },
+    async drained() {
+      const isRecorded = () => ingest.status().every(({ waiting }) => waiting === 0);
+      await until(isRecorded, { message: "all that was seen to be in the log" });
       await caughtUp();
     },
     async sessionEnded() {
