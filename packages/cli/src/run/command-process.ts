@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import type { Readable, Transform } from "node:stream";
 import { isatty } from "node:tty";
 import { pause } from "@tapedeck/shared/streams/pause";
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
 export type CommandProcess = {
+  readonly pid: number;
   readonly exited: Promise<Exit>;
   /** From now on signals are ours; the process is gone. */
   readonly release: () => void;
@@ -13,14 +15,22 @@ export type CommandProcess = {
 const passed = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 
 /**
- * Starts a command in our place: it has our terminal, and signals that come to us reach it once.
- * Rejects when it can't be started.
+ * Starts a command in our place: it has our terminal (its stderr goes through `stderr` where that is given), and signals
+ * that come to us reach it once. Rejects when it can't be started.
  */
-export async function startCommand(command: readonly string[], env: NodeJS.ProcessEnv): Promise<CommandProcess> {
+export async function startCommand(
+  command: readonly string[],
+  env: NodeJS.ProcessEnv,
+  stderr?: Transform,
+): Promise<CommandProcess> {
   const [program = "", ...args] = command;
-  const child = spawn(program, args, { stdio: "inherit", env });
+  const child = spawn(program, args, { stdio: ["inherit", "inherit", stderr === undefined ? "inherit" : "pipe"], env });
+  const shown = stderr !== undefined && child.stderr !== null ? passOn(child.stderr, stderr) : undefined;
   const exited = new Promise<Exit>((resolve) => {
-    child.once("exit", (code, signal) => resolve({ code, signal }));
+    child.once("exit", async (code, signal) => {
+      await shown?.(lastWordsMs);
+      resolve({ code, signal });
+    });
   });
   await new Promise<void>((resolve, reject) => {
     child.once("spawn", resolve);
@@ -34,12 +44,24 @@ export async function startCommand(command: readonly string[], env: NodeJS.Proce
   const handlers = passed.map((signal) => [signal, () => void pass(signal)] as const);
   for (const [signal, handler] of handlers) process.on(signal, handler);
   return {
+    pid: child.pid ?? 0,
     exited,
     release: () => {
       for (const [signal, handler] of handlers) process.off(signal, handler);
       witness.leave();
     },
   };
+}
+
+/** What the command leaves running may hold its stderr for ever. */
+const lastWordsMs = 1_000;
+
+/** Gives a function that waits for all to have been passed on, but not for long. */
+function passOn(from: Readable, through: Transform): (boundMs: number) => Promise<void> {
+  const over = new AbortController();
+  through.once("end", () => over.abort());
+  from.pipe(through).pipe(process.stderr, { end: false });
+  return (boundMs) => pause(boundMs, over.signal);
 }
 
 /**

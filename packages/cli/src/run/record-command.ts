@@ -8,14 +8,18 @@ import { upstreams } from "@tapedeck/ingest/upstreams/index";
 import type { TapItem } from "@tapedeck/ingest/upstreams/upstream";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { pause } from "@tapedeck/shared/streams/pause";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { ulid } from "ulid";
 import type { Exit } from "./command-process.ts";
 import type { Labels } from "./labels.ts";
 import { refusalIn } from "./refusal.ts";
 
 export type RecordCommand = {
-  /** Where the command's Skaffold listens. */
+  readonly upstream: UpstreamName;
+  /** Where the upstream in the command listens. */
   readonly address: string;
+  /** Of the upstream's tap. */
+  readonly settings?: Readonly<Record<string, string>> | undefined;
   /** Where Tapedeck takes frames. */
   readonly to: string;
   readonly spillHome: string;
@@ -47,14 +51,14 @@ const commitMs = 2_000;
 
 /** Starts the tap beside a command: it drains from the first moment, whether Tapedeck is there or not. */
 export async function recordCommand(options: RecordCommand): Promise<CommandRecording> {
-  const { address, to, warn } = options;
+  const { upstream, address, settings = {}, to, warn } = options;
   const tap = ulid();
   const folder = join(options.spillHome, tap);
-  const named = (labels: Labels): TapIdentity => ({ ...options.identity, upstream: "skaffold", tap, labels });
+  const named = (labels: Labels): TapIdentity => ({ ...options.identity, upstream, tap, labels });
   const spill = await openSpill({ dir: folder, hello: named({}) });
   const leaving = new AbortController();
   const connections = openConnections(spill, options);
-  const running = upstreams.skaffold.tap.run({ address, emit: connections.emit, signal: leaving.signal });
+  const running = upstreams[upstream].tap.run({ address, settings, emit: connections.emit, signal: leaving.signal });
 
   let refusal: string | undefined;
   let isConnected = false;

@@ -149,16 +149,19 @@ describe("tapedeck run", () => {
     expect(told(cli.stdout())[0]).toMatchObject({ tty: true });
   });
 
-  it.each([{ TAPEDECK_OFF: "1" }, { TAPEDECK_RUN: "77" }])("with %o is the command and nothing else", async (off) => {
-    const { cwd, env, waiting } = project();
-    const cli = startCli(["run", "--", "sh", "-c", "echo $$ ; exit 4"], { cwd, env: { ...env, ...off } });
-    expect(await cli.ended).toBe(4);
-    expect(Number(cli.stdout())).toBe(cli.child.pid);
-    const build = startCli(["run", "--", "skaffold", "build"], { cwd, env: { ...env, ...off } });
-    expect(await build.ended).toBe(0);
-    expect(told(build.stdout())[0]).toMatchObject({ args: ["build"] });
-    expect(waiting()).toEqual([]);
-  });
+  it.each([{ TAPEDECK_OFF: "1" }, { TAPEDECK_RUN: "vagrant,skaffold" }])(
+    "with %o is the command and nothing else",
+    async (off) => {
+      const { cwd, env, waiting } = project();
+      const cli = startCli(["run", "--", "sh", "-c", "echo $$ ; exit 4"], { cwd, env: { ...env, ...off } });
+      expect(await cli.ended).toBe(4);
+      expect(Number(cli.stdout())).toBe(cli.child.pid);
+      const build = startCli(["run", "--", "skaffold", "build"], { cwd, env: { ...env, ...off } });
+      expect(await build.ended).toBe(0);
+      expect(told(build.stdout())[0]).toMatchObject({ args: ["build"] });
+      expect(waiting()).toEqual([]);
+    },
+  );
 
   it("uses the port that the user chose", async () => {
     await using recorder = await startRecorder();

@@ -1,64 +1,105 @@
-import { once } from "node:events";
 import { accessSync, constants } from "node:fs";
-import { createServer } from "node:net";
 import { constants as system } from "node:os";
 import { delimiter, dirname, join } from "node:path";
+import type { Transform } from "node:stream";
 import { sentenceOf } from "../command-error.ts";
 import type { RunOptions } from "../commands/run.ts";
 import { type CommandProcess, type Exit, startCommand } from "./command-process.ts";
 import { loginName, sessionLabels } from "./labels.ts";
-import { projectName } from "./project-name.ts";
 import type { CommandRecording } from "./record-command.ts";
-import { readSkaffoldCommand } from "./skaffold-command.ts";
+import {
+  type Asked,
+  type Recordable,
+  type RecordableCommand,
+  type RecordedUpstream,
+  recordedUpstreams,
+} from "./recordable.ts";
+import { skaffold } from "./skaffold.ts";
 import { spillHome } from "./spill-home.ts";
+import { vagrant } from "./vagrant.ts";
 
-/** Set for the command: a `tapedeck run` inside of it is recorded by the outer one already. */
+/** Set for the command: names the upstreams that a `tapedeck run` around it records already. */
 const insideOf = "TAPEDECK_RUN";
 
-/** Runs a command in our place and records the Skaffold in it. Ends this process as the command ended. */
+const recordables = { skaffold, vagrant } satisfies Readonly<Record<RecordedUpstream, RecordableCommand>>;
+
+/** Runs a command in our place and records the upstream in it. Ends this process as the command ended. */
 export async function run(command: readonly string[], options: RunOptions): Promise<void> {
   const { env } = process;
-  if (isOn(env.TAPEDECK_OFF) || (env[insideOf] ?? "") !== "") return runAsItIs(command);
+  const outer = (env[insideOf] ?? "").split(",").filter((name) => name !== "");
+  const upstream = options.upstream ?? upstreamOf(command[0] ?? "");
+  if (isOn(env.TAPEDECK_OFF) || outer.includes(upstream)) return runAsItIs(command);
 
-  const asked = readSkaffoldCommand(command, env);
-  const port = asked.rpcPort === undefined ? await freePort() : Number(asked.rpcPort);
-  const recordable = Number.isInteger(port) && port > 0 && port < 65_536;
-  const added = recordable ? { SKAFFOLD_RPC_PORT: String(port), [insideOf]: String(process.pid) } : {};
-  const ran = await start(recordable ? asked.command : command, { ...env, ...added });
+  const recordable = await prepare(upstream, { command, env, folder: process.cwd(), find: options.find });
+  if (recordable === undefined) return runAsItIs(command);
+  const added = { ...recordable.env, [insideOf]: [...outer, upstream].join(",") };
+  const ran = await start(recordable.command, { ...env, ...added }, recordable.stderr);
+  const recording = record(recordable, ran, options);
+  const exit = await ran.exited;
+  ran.release();
+  const recorded = await recording;
+  if (recorded !== undefined) await finish(recorded);
+  endAs(exit);
+}
 
-  let recording: CommandRecording | undefined;
+/** What may start anything, such as `make`, is asked for a Skaffold: that costs nothing where there is none. */
+function upstreamOf(program: string): RecordedUpstream {
+  return recordedUpstreams.find((name) => recordables[name].isIt(program)) ?? "skaffold";
+}
+
+async function prepare(upstream: RecordedUpstream, asked: Asked): Promise<Recordable | undefined> {
   try {
-    if (!recordable) throw new Error(`nobody can know which port --rpc-port ${asked.rpcPort} means`);
-    if (asked.subcommand === "render") throw new Error("skaffold render has no --rpc-port");
+    return await recordables[upstream].prepare(asked);
+  } catch (error) {
+    unrecorded(error);
+    return undefined;
+  }
+}
+
+/** As soon as it is known where the upstream listens; undefined when it never is. */
+async function record(
+  recordable: Recordable,
+  { pid, exited }: CommandProcess,
+  options: RunOptions,
+): Promise<CommandRecording | undefined> {
+  const { env } = process;
+  const folder = process.cwd();
+  const ended = new AbortController();
+  void exited.then(() => ended.abort());
+  try {
     // Loaded while the command starts.
-    const { recordCommand } = await import("./record-command.ts");
-    const folder = process.cwd();
-    recording = await recordCommand({
-      address: `127.0.0.1:${port}`,
+    const loading = import("./record-command.ts");
+    const address = await recordable.address({ pid, ended: ended.signal });
+    if (address === undefined) {
+      if (recordable.unheard !== undefined) unrecorded(recordable.unheard);
+      return undefined;
+    }
+    const { recordCommand } = await loading;
+    const { upstream, settings, isUpstream } = recordable;
+    return await recordCommand({
+      upstream,
+      address,
+      settings,
       to: options.to,
       spillHome: spillHome(env, options.spill),
       identity: {
         developer: options.developer ?? loginName(),
-        project: options.project ?? projectName(folder, asked.filename),
+        project: options.project ?? recordable.project(),
         redact: options.redact,
       },
-      labels: sessionLabels(folder, env).then((labels) => ({
-        ...labels,
-        ...(asked.isSkaffold && { command: ["skaffold", asked.subcommand].filter(Boolean).join(" ") }),
-        ...options.label,
-      })),
-      isUpstream: asked.isSkaffold,
-      exited: ran.exited,
+      labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...recordable.labels, ...options.label })),
+      isUpstream,
+      exited,
       warn,
     });
   } catch (error) {
-    warn(`this command is not recorded: ${sentenceOf(error)}`);
+    unrecorded(error);
+    return undefined;
   }
+}
 
-  const exit = await ran.exited;
-  ran.release();
-  if (recording !== undefined) await finish(recording);
-  endAs(exit);
+function unrecorded(why: unknown): void {
+  warn(`this command is not recorded: ${sentenceOf(why)}`);
 }
 
 /** Nothing of us stays: the command takes over this very process, where the system can do that. */
@@ -102,9 +143,9 @@ function startThatTakes(folder: string): string {
   return `${home === usual ? "" : `TAPEDECK_SPILL=${home} `}npm start -- --no-demo`;
 }
 
-async function start(command: readonly string[], env: NodeJS.ProcessEnv): Promise<CommandProcess> {
+async function start(command: readonly string[], env: NodeJS.ProcessEnv, stderr?: Transform): Promise<CommandProcess> {
   try {
-    return await startCommand(command, env);
+    return await startCommand(command, env, stderr);
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
     warn(missing ? `${command[0]}: there is no such command` : `${command[0]} can't be run: ${sentenceOf(error)}`);
@@ -125,16 +166,6 @@ function onPath(program: string): string | undefined {
         return false;
       }
     });
-}
-
-/** Skaffold listens on it a moment later; that somebody else takes it in between is as good as impossible. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 function isOn(text: string | undefined): boolean {

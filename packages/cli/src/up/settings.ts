@@ -95,7 +95,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
 
 /** Read by the commands, by the loggers and by `run`; everything else is a key of the settings. */
 const otherVariables: ReadonlySet<string> = new Set(
-  "CONFIG DATA DEVELOPER LOG_FORMAT LOG_LEVEL OFF PROJECT REDACT RUN SOURCE SPILL TO URL"
+  "CONFIG DATA DEVELOPER FIND LOG_FORMAT LOG_LEVEL OFF PROJECT REDACT RUN SOURCE SPILL TO URL"
     .split(" ")
     .map((name) => `TAPEDECK_${name}`),
 );

@@ -1,0 +1,55 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { describe, expect, it } from "vitest";
+import { canSeeSockets, heldBy, listeningSockets, readListening } from "./sockets.ts";
+
+const heads = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+const row = (local: string, state: string, inode: number) =>
+  `   0: ${local} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000  1000        0 ${inode} 1 00000000 100 0 0 10 0\n`;
+
+describe("sockets that listen", () => {
+  it.each([
+    ["0100007F:9C40", "127.0.0.1:40000"],
+    ["0200007F:0050", "127.0.0.2:80"],
+    ["00000000000000000000000001000000:9C40", "[::1]:40000"],
+    ["0000000000000000FFFF00000100007F:9C40", "127.0.0.1:40000"],
+  ])("at %s are at %s", (local, address) => {
+    expect(readListening(heads + row(local, "0A", 7))).toEqual([{ inode: "7", address }]);
+  });
+
+  it.each([
+    ["a connection", "0100007F:9C40", "01"],
+    ["all of this machine's addresses", "00000000:9C40", "0A"],
+    ["another address", "0100A8C0:9C40", "0A"],
+    ["all addresses of IPv6", `${"0".repeat(32)}:9C40`, "0A"],
+  ])("are not %s", (_, local, state) => {
+    expect(readListening(heads + row(local, state, 7))).toEqual([]);
+  });
+
+  it("are told from what is no such list", () => {
+    expect(readListening("")).toEqual([]);
+    expect(readListening("a b:c d 0A\n:::\n")).toEqual([]);
+  });
+
+  it.runIf(canSeeSockets())("are known with the process that holds them, however deep below another", async () => {
+    const listen =
+      'const s = require("net").createServer().listen(0, "127.0.0.1", () => console.log(s.address().port))';
+    const shell = `sh -c '"${process.execPath}" -e "$LISTEN" & wait'; true`;
+    const child = spawn("sh", ["-c", shell], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, LISTEN: listen },
+      detached: true,
+    });
+    const [port] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+    const other = spawn("sleep", ["60"]);
+    try {
+      const all = listeningSockets();
+      expect(heldBy(child.pid ?? 0, all).map(({ address }) => address)).toEqual([`127.0.0.1:${port}`]);
+      expect(heldBy(other.pid ?? 0, all)).toEqual([]);
+    } finally {
+      process.kill(-(child.pid ?? 0), "SIGKILL");
+      other.kill("SIGKILL");
+    }
+  });
+});

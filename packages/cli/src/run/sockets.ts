@@ -1,0 +1,109 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { pause } from "@tapedeck/shared/streams/pause";
+
+/** A TCP socket that waits for connections on this machine's loopback. */
+export type ListeningSocket = {
+  readonly inode: string;
+  /** As one dials it: "127.0.0.1:40000", "[::1]:40000". */
+  readonly address: string;
+};
+
+/** True where the system says who listens where (Linux, with its /proc). */
+export function canSeeSockets(): boolean {
+  return readText("/proc/net/tcp") !== undefined && socketsOf(process.pid) !== undefined;
+}
+
+/** Tells addresses, each once, at which somebody has begun to listen, until the signal. */
+export type Look = (tell: (address: string) => void, signal: AbortSignal) => void;
+
+const lookMs = 15;
+
+/** Those at which a process, or one that it has started, comes to listen. To be called before there is that process. */
+export function watchSockets(): (pid: number) => Look {
+  const known = new Set(listeningSockets().map(({ inode }) => inode));
+  const isNew = ({ inode }: ListeningSocket) => !known.has(inode);
+  return (pid) => async (tell, signal) => {
+    while (!signal.aborted) {
+      // The processes are looked through only when there is something new, as there are hundreds of them.
+      const added = listeningSockets().filter(isNew);
+      if (added.length > 0) for (const { address } of heldBy(pid, added)) tell(address);
+      for (const { inode } of added) known.add(inode);
+      await pause(lookMs, signal);
+    }
+  };
+}
+
+/** All in our network namespace; what listens in another can't be reached from here. */
+export function listeningSockets(): readonly ListeningSocket[] {
+  return ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) => readListening(readText(file) ?? ""));
+}
+
+/** Those that a process holds, or one that it has started, or one that such a one has started … */
+export function heldBy(pid: number, sockets: readonly ListeningSocket[]): readonly ListeningSocket[] {
+  const held = new Set(processTree(pid).flatMap((member) => socketsOf(member) ?? []));
+  return sockets.filter(({ inode }) => held.has(inode));
+}
+
+/** The lines of /proc/net/tcp and tcp6 that are in state LISTEN and on loopback. */
+export function readListening(text: string): readonly ListeningSocket[] {
+  return text.split("\n").flatMap((line) => {
+    const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/);
+    const [ip = "", port = ""] = local.split(":");
+    const host = loopbackHost(ip);
+    if (state !== "0A" || inode === undefined || host === undefined) return [];
+    return [{ inode, address: `${host}:${Number.parseInt(port, 16)}` }];
+  });
+}
+
+const v4InV6 = /^0{16}FFFF0000(?=.{8}$)/;
+const v6Loopback = `${"0".repeat(24)}01000000`;
+
+/** The kernel writes addresses as numbers in the machine's own byte order, which is little-endian on all of ours. */
+function loopbackHost(ip: string): string | undefined {
+  if (ip === v6Loopback) return "[::1]";
+  const bytes = Buffer.from(ip.replace(v4InV6, ""), "hex").reverse();
+  return bytes.length === 4 && bytes[0] === 127 ? bytes.join(".") : undefined;
+}
+
+function processTree(root: number): readonly number[] {
+  const children = new Map<number, number[]>();
+  for (const name of listFolder("/proc") ?? []) {
+    if (!/^\d+$/.test(name)) continue;
+    // "17 (a name) S 12 …": the name may hold anything, brackets too.
+    const stat = readText(`/proc/${name}/stat`) ?? "";
+    const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+    children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
+  }
+  const tree = [root];
+  for (const member of tree) tree.push(...(children.get(member) ?? []));
+  return tree;
+}
+
+/** Inodes of its sockets; undefined for a process that is gone, or another user's. */
+function socketsOf(pid: number): readonly string[] | undefined {
+  const folder = `/proc/${pid}/fd`;
+  return listFolder(folder)?.flatMap((fd) => {
+    try {
+      return /^socket:\[(\d+)\]$/.exec(readlinkSync(`${folder}/${fd}`))?.[1] ?? [];
+    } catch {
+      // Closed in the meantime.
+      return [];
+    }
+  });
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return undefined;
+  }
+}
+
+function listFolder(path: string): readonly string[] | undefined {
+  try {
+    return readdirSync(path);
+  } catch {
+    return undefined;
+  }
+}

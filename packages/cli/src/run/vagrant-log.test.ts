@@ -1,0 +1,63 @@
+import { buffer } from "node:stream/consumers";
+import { describe, expect, it } from "vitest";
+import type { LogLevel } from "./vagrant-command.ts";
+import { logFilter } from "./vagrant-log.ts";
+
+const at = "2023-06-20T10:11:12.345+0200";
+const text = [
+  `${at} [INFO]  vagrant: starting built-in server for local operations: addr=127.0.0.1:40123\n`,
+  "Bringing machine 'web' up ...\n",
+  `${at} [WARN]  vagrant: no plugins\n`,
+  `${at} [DEBUG] vagrant.runner: many things:\n`,
+  "  things=\n",
+  "  | one\n",
+  "  | two\n",
+  "  \n",
+  "    web: indented\n",
+  `${at} [ERROR] vagrant: it went wrong: error="a b"\r\n`,
+  "\xff\xfe no text\n",
+  "2023 was a good year\n",
+  `${at} [INFO]  vagrant: the end`,
+];
+const ours = (...lines: number[]) => lines.map((nth) => text[nth]).join("");
+const all = Buffer.from(text.join(""), "latin1");
+
+async function filter(shown: LogLevel | undefined, chunks: readonly Buffer[]) {
+  const addresses: string[] = [];
+  const through = logFilter({ shown, onAddress: (address) => addresses.push(address) });
+  for (const chunk of chunks) through.write(chunk);
+  through.end();
+  return { addresses, out: (await buffer(through)).toString("latin1") };
+}
+
+const bytewise = [...all].map((byte) => Buffer.from([byte]));
+const said = [1, 7, 8, 10, 11];
+
+describe("Vagrant's log", () => {
+  it.each([
+    [undefined, ours(...said)],
+    ["off", ours(...said)],
+    ["error", ours(1, 7, 8, 9, 10, 11)],
+    ["warn", ours(1, 2, 7, 8, 9, 10, 11)],
+    ["info", ours(0, 1, 2, 7, 8, 9, 10, 11, 12)],
+    ["debug", all.toString("latin1")],
+    ["trace", all.toString("latin1")],
+  ] as const)(
+    "of a user who asked for %s tells the address and leaves what that user would see",
+    async (shown, left) => {
+      for (const chunks of [[all], bytewise]) {
+        expect(await filter(shown, chunks)).toEqual({ addresses: ["127.0.0.1:40123"], out: left });
+      }
+    },
+  );
+
+  it("lets what is no log through at once, whole line or not", async () => {
+    const through = logFilter({ shown: undefined, onAddress: () => {} });
+    for (const part of ["Password: ", "...", "  web: y/n? ", "1"]) {
+      through.write(part);
+      expect(String(through.read() ?? "")).toBe(part === "1" ? "" : part);
+    }
+    through.end("2 machines");
+    expect(String(through.read())).toBe("12 machines");
+  });
+});

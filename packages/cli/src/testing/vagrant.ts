@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+/**
+ * Stands in for the program `vagrant-go` in tests: a server in its own process, on a port that the system chooses, with
+ * one run of a project as soon as somebody looks at the jobs, and gone 100 ms after that. It tells on stdout what it was
+ * started with, and logs as Vagrant does.
+ *
+ *   STAND_IN_RUN   `succeeding` (it ends with code 0), `failing` (1), `none`: it ends at once without a server (4),
+ *                  `waiting`: no run, until a signal comes (3)
+ */
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { startFakeVagrant } from "@tapedeck/ingest/upstreams/vagrant/fake";
+import { newNames, runSteps } from "@tapedeck/ingest/upstreams/vagrant/fake-timed";
+import { loadRecording } from "@tapedeck/ingest/upstreams/vagrant/recording";
+import { pause } from "@tapedeck/shared/streams/pause";
+import { until } from "@tapedeck/shared/testing/until";
+
+const { env, argv } = process;
+const kind = env.STAND_IN_RUN ?? "succeeding";
+const samples = join(import.meta.dirname, "../../../../test/fixtures/vagrant/samples");
+const tell = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
+
+function log(level: "INFO" | "WARN", text: string): void {
+  const asked = env.VAGRANT_LOG_LEVEL;
+  const isLogged = asked === "info" || (asked === "warn" && level === "WARN");
+  if (isLogged)
+    process.stderr.write(`${new Date().toISOString()} [${level}]${" ".repeat(6 - level.length)}vagrant: ${text}\n`);
+}
+
+tell({ args: argv.slice(2), tty: process.stdout.isTTY === true, level: env.VAGRANT_LOG_LEVEL });
+if (kind === "none") process.exit(4);
+
+// Its plugins listen too, with gRPC and without, and nobody must take them for the server.
+const mute = createServer().listen(0, "127.0.0.1");
+await once(mute, "listening");
+const plugin = new Server();
+await new Promise((resolve) => plugin.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), resolve));
+
+const fake = await startFakeVagrant();
+log("INFO", `starting built-in server for local operations: addr=${fake.address}`);
+log("INFO", "many things:\n  things=\n  | one\n  | two\n");
+log("WARN", "no plugins");
+process.stderr.write("==> web: a deprecated setting\n");
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    tell({ signal });
+    process.exit(3);
+  });
+}
+await until(() => fake.calls("_ListJobs").made > 0, { message: "somebody to look", deadlineMs: 60_000 });
+tell({ port: fake.port });
+if (kind === "waiting") await new Promise(() => {});
+const recording = loadRecording(join(samples, "up.jsonl"));
+await fake
+  .playAsNow(runSteps(recording, kind === "failing" ? "failing" : "succeeding"), newNames(fake, recording))
+  .run({ speed: "max" });
+await pause(100);
+process.stderr.write("done");
+process.exit(kind === "failing" ? 1 : 0);
