@@ -1,9 +1,12 @@
 /** Of a box: "1.0.282", "20230615.0.0", "2.0.0-rc1". */
 export type Version = { readonly numbers: readonly bigint[]; readonly pre: string };
 
+const shape =
+  /^v?(\d+(?:\.\d+)*)(?:(?:-|[-.]?(?=[A-Za-z]))([0-9A-Za-z]+(?:[.~-][0-9A-Za-z]+)*))?(?:\+[0-9A-Za-z.~-]+)?$/;
+
 /** Undefined for what is no version. A leading "v" and build metadata ("+…") count for nothing. */
 export function parseVersion(text: string): Version | undefined {
-  const [, numbers, pre = ""] = /^v?(\d+(?:\.\d+)*)(?:-?([0-9A-Za-z~.-]+))?(?:\+[0-9A-Za-z~.-]+)?$/.exec(text) ?? [];
+  const [, numbers, pre = ""] = shape.exec(text) ?? [];
   return numbers === undefined ? undefined : { numbers: numbers.split(".").map(BigInt), pre };
 }
 
