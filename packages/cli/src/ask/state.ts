@@ -4,6 +4,7 @@ import type { StateOptions } from "../commands/state.ts";
 import { type Api, apiAt, type Page } from "./api.ts";
 import { shortSource } from "./sessions.ts";
 import { type PodEnds, type RktState, rktText } from "./state-rkt.ts";
+import { type VagrantCommand, type VagrantState, vagrantText } from "./state-vagrant.ts";
 import { statusColour } from "./status-colour.ts";
 
 type Phase = { readonly status?: string };
@@ -33,6 +34,7 @@ type StateAnswer = {
 } & (
   | { readonly upstream: "skaffold"; readonly state: { readonly v1: V1State } }
   | { readonly upstream: "rkt"; readonly state: RktState }
+  | { readonly upstream: "vagrant"; readonly state: VagrantState }
 );
 
 export async function state({ url, json, source, session, at }: StateOptions): Promise<void> {
@@ -51,6 +53,10 @@ export async function state({ url, json, source, session, at }: StateOptions): P
     console.log(`\n${rktText(answer.state, await podEnds(answer, api))}`);
     return;
   }
+  if (answer.upstream === "vagrant") {
+    console.log(`\n${vagrantText(answer.state, await lastCommands(answer, session, api))}`);
+    return;
+  }
   for (const [name, text] of stateLines(answer.state.v1)) console.log(`  ${name.padEnd(9)}${text}`);
 }
 
@@ -60,6 +66,17 @@ async function podEnds({ source, session, position }: StateAnswer, api: Api): Pr
   const asked = { source, session, kind: "pod", at: position, limit: 1_000 };
   const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
   return new Map(items.flatMap(({ subject, endedAt }) => (endedAt === null ? [] : [[subject, endedAt] as const])));
+}
+
+/** Newest first, of earlier sessions too unless one is asked for: each command of a desk is a session of its own. */
+async function lastCommands(
+  { source, position }: StateAnswer,
+  session: string | undefined,
+  api: Api,
+): Promise<readonly VagrantCommand[]> {
+  const asked = { source, session, kind: "command", at: position, limit: 10 };
+  const { items } = await api.get<Page<VagrantCommand>>("/api/v1/operations", asked);
+  return items;
 }
 
 /** A session is of one source, so nobody need say both. */

@@ -1,6 +1,6 @@
 export type Colour = "green" | "red" | "yellow" | "cyan" | "dim" | "reset";
 
-/** The colour of a status of Skaffold, a state of rkt, a verb of an event, or a word of our own for how a source is. */
+/** The colour of a status of Skaffold, a state of rkt or of a machine, a verb of an event, or a word of our own for how a source is. */
 export function statusColour(status: string): Colour {
   switch (status.toLowerCase()) {
     case "complete":
@@ -19,6 +19,8 @@ export function statusColour(status: string): Colour {
     case "gap":
       return "red";
     case "canceled":
+    case "cancel_requested":
+    case "requeued":
     case "waiting":
       return "yellow";
     case "in progress":
@@ -26,8 +28,12 @@ export function statusColour(status: string): Colour {
     case "running":
     case "preparing":
     case "pending":
+    case "queued":
+    case "assigned":
       return "cyan";
     case "not started":
+    case "not created":
+    case "powered off":
     case "garbage":
     case "deleting":
       return "dim";

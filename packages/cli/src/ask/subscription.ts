@@ -13,6 +13,7 @@ export type EventJson = Readonly<Record<string, unknown>> & {
   readonly subject?: string;
   readonly outcome?: string;
   readonly error?: { readonly code: string; readonly message: string };
+  readonly detail?: Readonly<Record<string, unknown>>;
 };
 
 export type Subscribe = {

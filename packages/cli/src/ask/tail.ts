@@ -3,12 +3,13 @@ import { type Kind, kindNoun, kinds } from "@tapedeck/shared/events/kinds";
 import type { TailOptions } from "../commands/tail.ts";
 import { apiAt, type Page, type Parameters } from "./api.ts";
 import { shortSource } from "./sessions.ts";
-import { statusColour } from "./status-colour.ts";
+import { type Colour, statusColour } from "./status-colour.ts";
 import { type EventJson, subscribe } from "./subscription.ts";
 
-/** Log text, what another channel tells too, and what only Tapedeck needs. */
+/** What is printed, what another channel tells too, and what only Tapedeck needs. */
 const quiet: readonly Kind[] = [
   "log.written",
+  "terminal.written",
   "mirror.received",
   "session.described",
   "session.identified",
@@ -28,10 +29,10 @@ function usualKinds(): readonly string[] {
 export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
   const filter = filterOf(options);
+  const columns = process.stdout.columns || undefined;
   const show = (event: EventJson) => {
-    process.stdout.write(
-      `${options.json ? JSON.stringify(event) : eventLine(event, process.stdout.columns || undefined)}\n`,
-    );
+    const lines = options.json ? [JSON.stringify(event)] : eventLines(event, columns);
+    process.stdout.write(lines.map((line) => `${line}\n`).join(""));
   };
   let { after } = options;
   if (after === undefined) {
@@ -77,20 +78,35 @@ function parametersOf(filter: Readonly<Record<string, readonly string[]>>): Para
 
 const kindWidth = "session.configured".length;
 
+/** One, of a text as many as it has lines. What is only there for positions has none. */
+export function eventLines(event: EventJson, columns: number | undefined): readonly string[] {
+  if (event.detail?.noise === true) return [];
+  const { text } = event.detail ?? {};
+  const isText = event.kind === "log.written" || event.kind === "terminal.written";
+  if (!isText || typeof text !== "string") return [eventLine(event, columns)];
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return lines.map((line) => eventLine({ ...event, summary: line }, columns));
+}
+
 /** `12:03:41  alice/shop  build.succeeded     Build completed for artifact web`, cut at the terminal's edge. */
-export function eventLine(event: EventJson, columns: number | undefined): string {
+function eventLine(event: EventJson, columns: number | undefined): string {
   const time = timeText(new Date(event.occurredAt ?? event.recordedAt));
   const [developer, project, upstream] = shortSource(event.source).split("/");
   // A rkt host is <host>/host/rkt: nothing else is called so.
   const isPlain = upstream === "skaffold" || (upstream === "rkt" && project === "host");
   const source = isPlain ? `${developer}/${project}` : shortSource(event.source);
-  // Not every verb says how it went: pods and apps just exit.
-  const colour = event.outcome === "failed" ? "red" : statusColour(event.kind.slice(event.kind.indexOf(".") + 1));
+  const colour = eventColour(event);
   const start = `${time}  ${source.padEnd(12)}  `;
   const room = columns === undefined ? Number.POSITIVE_INFINITY : columns - start.length - kindWidth - 2;
   const text = oneLine(event);
   const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
   return `${styleText("dim", time)}  ${source.padEnd(12)}  ${styleText(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
+}
+
+/** Not every verb says how it went: pods and apps just exit, commands finish, and a job succeeds whose command failed. */
+function eventColour({ kind, outcome = "" }: EventJson): Colour {
+  const ofVerb = statusColour(kind.slice(kind.indexOf(".") + 1));
+  return outcome === "failed" || ofVerb === "reset" ? statusColour(outcome) : ofVerb;
 }
 
 /** With its day where that is not today. */

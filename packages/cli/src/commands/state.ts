@@ -23,6 +23,7 @@ export const stateCommand = () =>
       `
 Example:
   tapedeck state -s alice/shop
+  tapedeck state -s dana/shop
   tapedeck state -s node-1/host
   tapedeck state -s alice/shop --at 2026-01-31T12:00:00Z --json`,
     )

@@ -21,7 +21,7 @@ export const tailCommand = () =>
   new Command("tail")
     .summary("show events as they happen")
     .description(
-      `Shows events as they happen, one per line, and goes on by itself when the connection was lost. Log text and what
+      `Shows events as they happen, one per line, and goes on by itself when the connection was lost. What is printed, and what
 another channel tells too are left out, unless --all or --kind asks for them.`,
     )
     .option("-s, --source <source>", "only these (developer/project); may be repeated", collectList)
@@ -44,6 +44,7 @@ Example:
   tapedeck tail
   tapedeck tail -s alice/shop -k 'build.*' --last 50
   tapedeck tail -s node-1/host -k 'pod.*' -k app.exited
+  tapedeck tail -s dana/shop -k terminal.written
   tapedeck tail --after start --no-follow --json | jq .summary`,
     )
     .action(async (options: TailOptions) => (await import("../ask/tail.ts")).tail(options));

@@ -7,6 +7,7 @@ export type UpOptions = {
   readonly skaffold?: string;
   readonly developer?: string;
   readonly project?: string;
+  readonly vagrant?: string;
   readonly rkt?: string;
   readonly hostName?: string;
   readonly label?: Readonly<Record<string, string>>;
@@ -21,11 +22,19 @@ export const upCommand = () =>
     .summary("start Tapedeck on this machine")
     .description(
       `Starts Tapedeck on this machine, with a NATS and a Postgres of its own, until Ctrl-C. With nothing configured it
-plays a demo that goes on and on: three developers, each with a skaffold dev, and a rkt host.`,
+plays a demo that goes on and on: three developers, each with a skaffold dev, somebody who runs vagrant up, and a rkt host.`,
     )
     .option("--skaffold <host:port>", "record the Skaffold whose --rpc-port this is", hostPort)
-    .option("--developer <name>", "whose it is (default: login name)")
-    .option("--project <name>", "which project it is (default: metadata.name of skaffold.yaml, else the folder)")
+    .option(
+      "--vagrant <host:port>",
+      "record the Vagrant server that listens there (one that outlives a command; else: `tapedeck run`)",
+      hostPortLike("127.0.0.1:9701"),
+    )
+    .option("--developer <name>", "whose these are (default: login name)")
+    .option(
+      "--project <name>",
+      "which project it is (default: metadata.name of skaffold.yaml, the Vagrantfile's folder, else the folder)",
+    )
     .option("--rkt <host:port>", "record the rkt host whose `rkt api-service` this is", hostPortLike("127.0.0.1:15441"))
     .option("--host-name <name>", "what that host is called (default: this machine's name)")
     .option("--label <name=value>", "put a label on the sessions of these; may be repeated", collectLabel)
@@ -43,6 +52,7 @@ plays a demo that goes on and on: three developers, each with a skaffold dev, an
 Example:
   tapedeck up
   tapedeck up --skaffold 127.0.0.1:50051 --developer alice --project shop
+  tapedeck up --vagrant 127.0.0.1:9701 --project cluster
   tapedeck up --rkt 127.0.0.1:15441 --host-name node-1`,
     )
     .action(async (options: UpOptions) => (await import("../up/up.ts")).up(options));

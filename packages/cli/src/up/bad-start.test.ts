@@ -77,16 +77,18 @@ endpoints:
       "tapedeck: 5 settings are wrong:",
       '  TAPEDECK_LOG_LEVEL: "loud" is not one of trace, debug, info, warn, error, fatal, silent',
       "  TAPEDECK_GATEWAY_HTTP_PROT: there is no such setting",
-      "  --developer: goes with --skaffold, or stands in tapedeck.yaml",
+      "  --developer: goes with --skaffold or --vagrant, or stands in tapedeck.yaml",
       "  --host-name: goes with --rkt, or stands in tapedeck.yaml",
-      "  --redact: goes with --skaffold or --rkt, or stands in tapedeck.yaml",
+      "  --redact: goes with --skaffold, --vagrant or --rkt, or stands in tapedeck.yaml",
       "",
     ]);
   });
 
   it("does not play a demo and record at once", async () => {
-    const { said } = await failedUp(["--demo", "--skaffold", "127.0.0.1:50051", "--rkt", "127.0.0.1:15441"]);
+    const flags = ["--skaffold", "127.0.0.1:50051", "--vagrant", "127.0.0.1:9701", "--rkt", "127.0.0.1:15441"];
+    const { said } = await failedUp(["--demo", ...flags]);
     expect(said).toContain("--demo: the demo records no Skaffold of yours: leave it away, or --skaffold");
+    expect(said).toContain("--demo: the demo records no Vagrant of yours: leave it away, or --vagrant");
     expect(said).toContain("--demo: the demo records no rkt host of yours: leave it away, or --rkt");
   });
 
@@ -117,6 +119,7 @@ endpoints:
 
   it.each([
     ["--skaffold", "127.0.0.1:50051"],
+    ["--vagrant", "127.0.0.1:9701"],
     ["--rkt", "127.0.0.1:15441"],
   ])("refuses what is no host and port: %s", async (flag, example) => {
     const { said } = await failedUp([flag, "50051"]);

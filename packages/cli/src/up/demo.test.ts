@@ -17,7 +17,7 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 type Source = { readonly source: string; readonly status: string };
 
 describe("the demo", { timeout: 120_000 }, () => {
-  it("plays three developers and a rkt host, and keeps everybody else out", async () => {
+  it("plays developers of Skaffold and Vagrant and a rkt host, and keeps everybody else out", async () => {
     const up = await startUp({ cwd });
     const ask = (...args: string[]) => startCli(args, { cwd, env: up.env });
     expect(up.cli.stdout()).toContain("Tapedeck plays a demo");
@@ -30,11 +30,12 @@ describe("the demo", { timeout: 120_000 }, () => {
           "demo/alice/shop/skaffold",
           "demo/bob/shop/skaffold",
           "demo/chris/blog/skaffold",
+          "demo/dana/shop/vagrant",
           "demo/node-1/host/rkt",
         ]);
         return sources.every(({ status: is }) => is === "recording");
       },
-      { message: "four sources" },
+      { message: "five sources" },
     );
     expect(up.cli.stdout()).toContain("state -s node-1/host");
     const host = ask("state", "-s", "node-1/host");

@@ -9,15 +9,19 @@ type Actor = {
   readonly developer: string;
   readonly project: string;
   readonly upstream: UpstreamName;
-  /** Folder in test/fixtures/<upstream>. */
+  /** Folder in test/fixtures/<upstream>, of Vagrant a file. */
   readonly recording: string;
   readonly speed: number;
 };
 
 const desk = { upstream: "skaffold" } as const;
+const machines = { upstream: "vagrant" } as const;
 const host = { upstream: "rkt", project: "host" } as const;
 
-/** Real recordings. Their builds were stand-ins that took 50 ms and their pods lived for seconds: they are played slower. */
+/**
+ * Real recordings, and of Vagrant a real server's answers. Their builds were stand-ins that took 50 ms, their pods lived
+ * for seconds and their machines came up in one: they are played slower.
+ */
 const actors: readonly Actor[] = [
   { ...desk, developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 0.1 },
   { ...desk, developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 0.08 },
@@ -28,13 +32,15 @@ const actors: readonly Actor[] = [
     recording: "10-status-check-port-forward-sync-app-logs",
     speed: 0.12,
   },
+  { ...machines, developer: "dana", project: "shop", recording: "samples/up.jsonl", speed: 0.08 },
   { ...host, developer: "node-1", recording: "01-full-lifecycle", speed: 0.15 },
 ];
 
 /** What each kind of fake is told beside its recording and speed. */
 const fakeArgs: Readonly<Record<UpstreamName, (port: number) => readonly string[]>> = {
   skaffold: (port) => ["--loop", "--port", String(port)],
-  vagrant: (port) => ["--listen", String(port)],
+  // Each life begins without jobs, by which Tapedeck knows that it is another server.
+  vagrant: (port) => ["--pause", "5000", "--listen", String(port)],
   // With a data directory of its own each life is a session, as a Skaffold process is: see `forgetOld`.
   rkt: (port) => ["--listen", String(port), "--dir", `/var/lib/rkt-${new Date().toISOString().slice(0, 16)}`],
 };
@@ -48,13 +54,13 @@ export type Demo = AsyncDisposable & {
 };
 
 /**
- * A Skaffold process remembers all it said, so it is followed by a new one now and then, as on a real desk; and a session
+ * A process remembers all that it said, so it is followed by a new one now and then, as on a real desk; and a session
  * that never ended would never be forgotten.
  */
 const lifeMs = 90 * 60_000;
 const between = 60_000;
 
-/** Starts the demo's developers and its host: real gRPC servers that play what Skaffold and rkt were recorded to do. */
+/** Starts the demo's developers and its host: real gRPC servers that play what Skaffold, Vagrant and rkt did. */
 export async function startDemo(): Promise<Demo> {
   const over = new AbortController();
   const desks = await Promise.all(actors.map((actor, nth) => startDesk(actor, nth, over.signal)));

@@ -10,6 +10,7 @@ import { envName, loadSettingsFile, settingsReader } from "@tapedeck/shared/serv
 import { demoWorkspace } from "@tapedeck/shared/source";
 import type { UpOptions } from "../commands/up.ts";
 import { projectName } from "../run/project-name.ts";
+import { vagrantProject } from "../run/vagrant-command.ts";
 import type { Listener } from "./ports.ts";
 import { natsUser } from "./servers.ts";
 
@@ -117,42 +118,33 @@ function strangeVariables(env: NodeJS.ProcessEnv, keys: ReadonlySet<string>): re
 
 /** They say something of what another flag names, and would mean nothing without that. */
 function strangeFlags(options: UpOptions): readonly string[] {
-  const { demo, skaffold, rkt, developer, project, hostName, label, redact } = options;
+  const { demo, skaffold, vagrant, rkt, developer, project, hostName, label, redact } = options;
   const orphans = (needed: string, isThere: boolean, flags: Readonly<Record<string, unknown>>) =>
     Object.entries(flags).flatMap(([name, value]) =>
       isThere || value === undefined ? [] : [`--${name}: goes with ${needed}, or stands in tapedeck.yaml`],
     );
+  const recorded = { skaffold: "Skaffold", vagrant: "Vagrant", rkt: "rkt host" } as const;
+  const names = ["skaffold", "vagrant", "rkt"] as const;
   return [
-    ...(demo === true && skaffold !== undefined
-      ? ["--demo: the demo records no Skaffold of yours: leave it away, or --skaffold"]
-      : []),
-    ...(demo === true && rkt !== undefined
-      ? ["--demo: the demo records no rkt host of yours: leave it away, or --rkt"]
-      : []),
-    ...orphans("--skaffold", skaffold !== undefined, { developer, project }),
+    ...names
+      .filter((name) => demo === true && options[name] !== undefined)
+      .map((name) => `--demo: the demo records no ${recorded[name]} of yours: leave it away, or --${name}`),
+    ...orphans("--skaffold or --vagrant", (skaffold ?? vagrant) !== undefined, { developer, project }),
     ...orphans("--rkt", rkt !== undefined, { "host-name": hostName }),
-    ...orphans("--skaffold or --rkt", (skaffold ?? rkt) !== undefined, { label, redact }),
+    ...orphans("--skaffold, --vagrant or --rkt", (skaffold ?? vagrant ?? rkt) !== undefined, { label, redact }),
   ];
 }
 
-function flagSources({ skaffold, developer, project, rkt, hostName, label, redact }: UpOptions): readonly UpSource[] {
-  const ofBoth = { ...(label !== undefined && { labels: label }), ...(redact !== undefined && { redact }) };
-  return [
-    ...(skaffold === undefined
-      ? []
-      : [
-          {
-            developer: developer ?? userInfo().username,
-            project: project ?? projectName(process.cwd(), undefined),
-            upstream: "skaffold" as const,
-            address: skaffold,
-            ...ofBoth,
-          },
-        ]),
-    ...(rkt === undefined
-      ? []
-      : [{ developer: hostName ?? hostname(), project: "host", upstream: "rkt" as const, address: rkt, ...ofBoth }]),
-  ];
+function flagSources(options: UpOptions): readonly UpSource[] {
+  const { skaffold, vagrant, rkt, developer = userInfo().username, project, hostName, label, redact } = options;
+  const ofAll = { ...(label !== undefined && { labels: label }), ...(redact !== undefined && { redact }) };
+  const folder = process.cwd();
+  const asked = [
+    { upstream: "skaffold", address: skaffold, developer, project: project ?? projectName(folder, undefined) },
+    { upstream: "vagrant", address: vagrant, developer, project: project ?? vagrantProject(folder, process.env) },
+    { upstream: "rkt", address: rkt, developer: hostName ?? hostname(), project: "host" },
+  ] as const;
+  return asked.flatMap(({ address, ...source }) => (address === undefined ? [] : [{ ...source, address, ...ofAll }]));
 }
 
 /**

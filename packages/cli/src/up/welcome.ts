@@ -33,7 +33,7 @@ export function welcome(options: Welcome): string {
 }
 
 function headline({ mode, sources }: Welcome): string {
-  if (mode === "demo") return bold("Tapedeck plays a demo: three developers at their skaffold dev, and a rkt host.");
+  if (mode === "demo") return bold("Tapedeck plays a demo: three skaffold dev, one vagrant up, and a rkt host.");
   const [only] = sources;
   if (only === undefined) return bold("Tapedeck runs, and records what `tapedeck run` and other taps push.");
   if (sources.length === 1) return bold(`Tapedeck records ${only.name} from ${only.address}.`);
@@ -61,16 +61,18 @@ function places({ addresses, storeDir, sources, mode }: Welcome): string[] {
 
 function toTry(options: Welcome): string[] {
   const { sources, program } = options;
-  const host = sources.find(({ upstream }) => upstream === "rkt");
-  const desk = sources.find(({ upstream }) => upstream === "skaffold");
+  const first = (name: UpstreamName) => sources.find(({ upstream }) => upstream === name);
+  const [desk, machines, host] = [first("skaffold"), first("vagrant"), first("rkt")];
+  const state = (source: WelcomeSource | undefined, remark: string) =>
+    source === undefined ? [] : [command(`${program.here} state -s ${source.id}`, remark)];
   return [
     bold("Try, in another terminal:"),
     command(`${program.here} tail`, "what happens, as it happens"),
-    ...(desk !== undefined || host === undefined ? skaffoldToTry(options, desk) : []),
-    ...(host === undefined
-      ? []
-      : [command(`${program.here} state -s ${host.id}`, "the pods and images of a rkt host")]),
-    ...(host !== undefined && desk === undefined ? rktToTry(options, host) : []),
+    ...(desk !== undefined || sources.length === 0 ? skaffoldToTry(options, desk) : []),
+    ...state(machines, "machines of a Vagrant project, commands"),
+    ...state(host, "the pods and images of a rkt host"),
+    ...(machines !== undefined && desk === undefined ? vagrantToTry(options, machines) : []),
+    ...(host !== undefined && desk === undefined && machines === undefined ? rktToTry(options, host) : []),
   ];
 }
 
@@ -99,6 +101,16 @@ function rktToTry({ addresses, program: { here }, analystUrl }: Welcome, { id }:
   ];
 }
 
+function vagrantToTry({ addresses, program: { here }, analystUrl }: Welcome, { id }: WelcomeSource) {
+  const sql = "select subject, outcome, duration_ms from tapedeck.operations where kind = $$command$$";
+  const call = `-H 'tapedeck-source: ${id}' -H 'client-api-protocol: 1,1' \\\n    ${addresses.grpc} hashicorp.vagrant.Vagrant/_ListJobs`;
+  return [
+    command(`${here} tail -s ${id} -k terminal.written`, "what its commands print"),
+    command(`grpcurl -plaintext ${call}`, "Vagrant's own API, with jobs of all its runs"),
+    ...(analystUrl === undefined ? [] : [inSql(analystUrl, sql)]),
+  ];
+}
+
 function inSql(url: string, sql: string): string {
   return command(`psql ${url} \\\n    -c '${sql}'`, "the same in SQL");
 }
@@ -108,19 +120,23 @@ function next({ mode, sources, program, waiting }: Welcome): string[] {
   const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be taken: npm start -- --no-demo)`] : [];
   if (mode === "record") {
     if (sources.length > 0 && sources.every(({ upstream }) => upstream === "rkt")) return [];
-    return [
-      bold("Next, in your project's folder:"),
-      command(`${program.anywhere} run -- skaffold dev`, "records any Skaffold, without ports and flags"),
-    ];
+    return [bold("Next, in your project's folder:"), ...commandsToRecord(program.anywhere)];
   }
   return [
     bold("Next: record your own. Stop the demo (Ctrl-C), then"),
     command("npm start -- --no-demo", "and, in your project's folder,"),
-    command(`${program.anywhere} run -- skaffold dev`, "any Skaffold, without ports and flags"),
+    ...commandsToRecord(program.anywhere),
     bold("or"),
     command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "beside a skaffold dev --rpc-port 50051"),
     command("npm start -- --rkt 127.0.0.1:15441", "a host's rkt api-service"),
     ...spills,
+  ];
+}
+
+function commandsToRecord(program: string): string[] {
+  return [
+    command(`${program} run -- skaffold dev`, "records any Skaffold, without ports and flags"),
+    command(`${program} run -- vagrant-go up`, "and a Vagrant that has a server"),
   ];
 }
 
