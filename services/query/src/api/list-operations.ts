@@ -63,7 +63,7 @@ function operation(row: OperationRow, epoch: string, at: number) {
     start_position: formatPosition({ epoch, seq: row.start_position }),
     end_position: isOver ? formatPosition({ epoch, seq: row.end_position ?? 0 }) : "",
     platform: row.platform,
-    instance: "",
+    instance: row.instance,
     exit_code: isOver && row.exit_code !== null ? row.exit_code : undefined,
   };
 }

@@ -8,66 +8,39 @@ import type { Tx } from "../db/database.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SessionRow, SourceRow } from "../db/schema.ts";
 import { text } from "../db/text.ts";
-import type { Fold, Folds } from "../views/states/fold.ts";
+import { collectionOf } from "./collections.ts";
 import { currentSession } from "./current-session.ts";
 import type { ApiDeps, CallScope } from "./deps.ts";
 import { notProjected, reachAt, reachMinimum } from "./place.ts";
-import { foldFrom, nearestState } from "./state-at.ts";
 
-export async function readState(
+/** The head, then the rows. */
+export async function* readState(
   deps: ApiDeps,
   request: ReadStateRequest,
   { signal }: CallScope,
-): Promise<readonly ReadStateResponse[]> {
-  const { fold, collection, upstream } = collectionOf(deps.folds, request.collection);
+): AsyncGenerator<ReadStateResponse, void> {
+  const collection = collectionOf(deps, request.collection);
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
-  const found = await readConsistently(deps.database(), async (tx, checkpoint) => {
+  const { position, source, session, ended, read } = await readConsistently(deps.database(), async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
     const { epoch } = checkpoint;
     const seq = at ?? checkpoint.position;
-    const source = await sourceOf(tx, request, upstream);
+    const source = await sourceOf(tx, request, collection.upstream);
     assertBegun(source.first_position, seq, epoch, source.source);
     const session = await sessionOf(tx, request.session, source, seq);
-    if (session === undefined) return { epoch, seq, source };
-    assertBegun(session.start_position, seq, epoch, `session ${session.session}`);
-    const ended = at === undefined ? session.end_position !== null : await hadEnded(tx, session.session, at);
-    return { epoch, seq, source, session, ended, base: await nearestState(tx, fold, session, seq) };
+    if (session !== undefined) assertBegun(session.start_position, seq, epoch, `session ${session.session}`);
+    const { key_prefix } = request;
+    const read = await collection.open(tx, { source, session, named: request.session !== "", seq, key_prefix });
+    return { position: formatPosition({ epoch, seq }), source, session, ended: await hadEnded(tx, session, at), read };
   });
 
-  const state =
-    found.base === undefined ? fold.initial : await foldFrom(deps.log, fold, found.session, found.base, signal);
-  const position = formatPosition(found);
-  const head = {
-    position,
-    source: found.source.source,
-    session: found.session?.session ?? "",
-    session_ended: found.ended ?? false,
-  };
-  return [
-    { body: { $case: "head", value: head } },
-    ...collection(state)
-      .filter(({ key }) => key.startsWith(request.key_prefix))
-      .map(({ key, bytes }) => ({
-        body: { $case: "row" as const, value: { position, key, bytes: Buffer.from(bytes) } },
-      })),
-  ];
-}
-
-function collectionOf(folds: Folds, name: string) {
-  const [upstream = "", part = ""] = name.split(".");
-  const byUpstream: Readonly<Record<string, Fold>> = folds;
-  const fold = Object.hasOwn(byUpstream, upstream) ? byUpstream[upstream] : undefined;
-  const collection = fold !== undefined && Object.hasOwn(fold.collections, part) ? fold.collections[part] : undefined;
-  if (fold === undefined || collection === undefined) {
-    const all = Object.entries(byUpstream).flatMap(([of, { collections }]) =>
-      Object.keys(collections).map((c) => `${of}.${c}`),
-    );
-    throw new TapedeckError("invalid_argument", `no collection "${name}": any of ${all.join(", ")}`, {
-      field: "collection",
-    });
+  const items = await read(signal);
+  const head = { position, source: source.source, session: session?.session ?? "", session_ended: ended };
+  yield { body: { $case: "head", value: head } };
+  for await (const { key, bytes } of items) {
+    yield { body: { $case: "row", value: { position, key, bytes: Buffer.from(bytes) } } };
   }
-  return { fold, collection, upstream };
 }
 
 async function sourceOf(tx: Tx, { workspace, source }: ReadStateRequest, upstream: string): Promise<SourceRow> {
@@ -95,9 +68,11 @@ async function sessionOf(tx: Tx, session: string, source: SourceRow, seq: number
   return row;
 }
 
-async function hadEnded(tx: Tx, session: string, at: number): Promise<boolean> {
+async function hadEnded(tx: Tx, session: SessionRow | undefined, at: number | undefined): Promise<boolean> {
+  if (session === undefined) return false;
+  if (at === undefined) return session.end_position !== null;
   const { rows } = await sql<{ kind: string }>`
-    select kind from events where session = ${session} and channel = 'tapedeck' and position <= ${at}
+    select kind from events where session = ${session.session} and channel = 'tapedeck' and position <= ${at}
       and kind in ('session.started', 'upstream.restored', 'session.ended', 'session.lost')
     order by position desc limit 1`.execute(tx);
   return rows[0]?.kind === "session.ended" || rows[0]?.kind === "session.lost";

@@ -1,4 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
+import { type EventEmitter, once } from "node:events";
 import {
   type handleServerStreamingCall,
   type handleUnaryCall,
@@ -63,12 +64,15 @@ export async function startApi(deps: ApiDeps, { host, port, key, onError }: ApiO
   const stream =
     <Request, Response>(
       method: string,
-      handle: (deps: ApiDeps, request: Request, scope: CallScope) => Promise<readonly Response[]>,
+      handle: (deps: ApiDeps, request: Request, scope: CallScope) => AsyncIterable<Response>,
     ): handleServerStreamingCall<Request, Response> =>
     (call) => {
+      const scope = scopeOf(call);
       const run = async () => {
         assertKey(call.metadata, key);
-        for (const message of await handle(deps, call.request, scopeOf(call))) call.write(message);
+        for await (const message of handle(deps, call.request, scope)) {
+          if (!call.write(message)) await drained(call, scope);
+        }
         call.end();
       };
       run().catch((cause: unknown) => call.emit("error", answer(method, cause)));
@@ -110,6 +114,15 @@ function scopeOf(call: { once(event: "cancelled", listener: () => void): unknown
   const left = new AbortController();
   call.once("cancelled", () => left.abort());
   return { signal: AbortSignal.any([left.signal, AbortSignal.timeout(callTimeoutMs)]) };
+}
+
+/** Until the caller has taken what was written. */
+async function drained(call: EventEmitter, { signal }: CallScope): Promise<void> {
+  try {
+    await once(call, "drain", { signal });
+  } catch (cause) {
+    throw new TapedeckError("limit_exceeded", "this takes too long: ask for less", {}, { cause });
+  }
 }
 
 function asTapedeckError(cause: unknown): TapedeckError {

@@ -19,6 +19,13 @@ export type Schema = {
   rkt_apps: RktAppRow;
   rkt_images: RktImageRow;
   rkt_networks: RktNetworkRow;
+  vagrant_targets: VagrantTargetRow;
+  vagrant_projects: VagrantProjectRow;
+  vagrant_bases: VagrantBasisRow;
+  vagrant_boxes: VagrantBoxRow;
+  vagrant_runners: VagrantRunnerRow;
+  vagrant_jobs: VagrantJobRow;
+  vagrant_job_versions: VagrantJobVersionRow;
   build_times: BuildTimeRow;
 };
 
@@ -115,6 +122,8 @@ export type OperationRow = OfSource & {
   readonly loop: number;
   readonly kind: string;
   readonly subject: string;
+  /** Tells those of one subject apart that run at the same time (commands: the id of the job); else empty. */
+  readonly instance: string;
   readonly started_at: string | null;
   readonly started_ns: number;
   readonly ended_at: string | null;
@@ -131,7 +140,7 @@ export type OperationRow = OfSource & {
   readonly platform: string;
   /** Loops only: the upstream's own number. */
   readonly iteration: number | null;
-  /** Apps only, when they have ended: as told; null where it is unknown for certain. */
+  /** Apps and commands only, when they have ended: as told; null where it is unknown or says nothing. */
   readonly exit_code: number | null;
   readonly start_position: number;
   readonly end_position: number | null;
@@ -271,6 +280,114 @@ export type RktNetworkRow = {
   readonly network: string;
   readonly ipv4: string;
   readonly ipv6: string;
+};
+
+/** A thing of a Vagrant server as it was known last, also when it is gone. */
+export type VagrantThingRow = {
+  readonly session: string;
+  readonly source: string;
+  /** Its resource_id, or a runner's id. */
+  readonly id: string;
+  /** Not there any more. */
+  readonly gone: boolean;
+  readonly gone_at: string | null;
+  /** Of the events that made it known, and that changed the row last. */
+  readonly first_position: number;
+  readonly last_position: number;
+  /** As the upstream answered it, after masking. */
+  readonly message: Buffer;
+};
+
+export type VagrantTargetRow = VagrantThingRow & {
+  readonly name: string;
+  readonly project_id: string;
+  readonly project_name: string;
+  /** As the server calls it: DESTROYED also of a machine that is powered off. */
+  readonly state: string;
+  readonly provider: string;
+  readonly uuid: string;
+  /** Of its record, which a server of v2.3.7 never replaces: the provider's id and state of the machine, and its box. */
+  readonly machine_id: string;
+  readonly machine_state: string;
+  readonly box_name: string;
+  readonly box_version: string;
+};
+
+export type VagrantProjectRow = VagrantThingRow & {
+  readonly name: string;
+  readonly path: string;
+  readonly basis_id: string;
+  readonly basis_name: string;
+  readonly remote_enabled: boolean;
+};
+
+export type VagrantBasisRow = VagrantThingRow & {
+  readonly name: string;
+  readonly path: string;
+  readonly remote_enabled: boolean;
+};
+
+export type VagrantBoxRow = VagrantThingRow & {
+  readonly name: string;
+  readonly provider: string;
+  readonly version: string;
+  readonly directory: string;
+  readonly metadata_url: string;
+};
+
+/** That a runner went can't be seen. */
+export type VagrantRunnerRow = VagrantThingRow & {
+  /** Takes only jobs that name it: a command's own. */
+  readonly by_id_only: boolean;
+  readonly components: readonly { readonly type: string; readonly name: string }[];
+};
+
+export type VagrantJobRow = {
+  readonly session: string;
+  readonly source: string;
+  readonly job: string;
+  /** "command", "init" …; empty: none that is known. */
+  readonly operation: string;
+  /** Of operation "command": "up", "box add"; and what the user gave with it, flags as "--name=value". */
+  readonly command: string;
+  readonly args: readonly string[];
+  /** "basis", "project", "target" or empty, and its ref. */
+  readonly scope: string;
+  readonly scope_id: string;
+  readonly scope_name: string;
+  /** The runner that it is for, by id; empty: any. */
+  readonly runner: string;
+  /** Told last, without a prefix. A command that failed is a job in state SUCCESS: see outcome. */
+  readonly state: string;
+  /** Left behind by a command that crashed or runs elsewhere. */
+  readonly stale: boolean;
+  readonly queued_at: string | null;
+  readonly assigned_at: string | null;
+  readonly started_at: string | null;
+  readonly cancel_requested_at: string | null;
+  /** Null also of a job that was canceled before it had begun. */
+  readonly completed_at: string | null;
+  readonly expires_at: string | null;
+  /** Null while it is not over; "unknown" where it was lost, or its session ended before it. */
+  readonly outcome: OutcomeText | null;
+  /** Commands only: as told; 0 of one that failed says nothing and is null. */
+  readonly exit_code: number | null;
+  readonly error_code: string;
+  readonly error: string;
+  /** Of the first and the last event about it, output aside. */
+  readonly first_position: number;
+  readonly last_position: number;
+  /** hashicorp.vagrant.Job as the upstream answered it last, after masking; null: never whole. */
+  readonly message: Buffer | null;
+};
+
+/** What the upstream answered of a job, from this position on. */
+export type VagrantJobVersionRow = {
+  readonly session: string;
+  readonly source: string;
+  readonly job: string;
+  readonly position: number;
+  readonly message: Buffer;
 };
 
 /** A view, one row per build. */

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Tx } from "./database.ts";
 import type { Schema } from "./schema.ts";
 
-type PgType = "text" | "int" | "bigint" | "boolean" | "timestamptz" | "jsonb";
+type PgType = "text" | "int" | "bigint" | "boolean" | "timestamptz" | "jsonb" | "bytea";
 
 /** How rows of a table are written, whole batches at once. */
 export type Table<Row> = {

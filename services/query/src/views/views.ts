@@ -4,6 +4,7 @@ import { operations } from "./operations/operations.ts";
 import { sessions } from "./sessions/sessions.ts";
 import { sources } from "./sources/sources.ts";
 import { states } from "./states/states.ts";
+import { vagrantJobs } from "./vagrant/jobs.ts";
 import type { View } from "./view.ts";
 
 export type ViewOptions = {
@@ -12,7 +13,7 @@ export type ViewOptions = {
 };
 
 export function views(options: ViewOptions): readonly View[] {
-  return [sources, sessions, events(options), operations, states(folds)];
+  return [sources, sessions, events(options), operations, vagrantJobs, states(folds)];
 }
 
 /** Names what wrote the tables; with another text they are rebuilt from the log. */

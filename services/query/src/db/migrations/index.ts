@@ -3,6 +3,7 @@ import { tables } from "./0001-tables.ts";
 import { state } from "./0002-state.ts";
 import { buildTimes } from "./0003-build-times.ts";
 import { rkt } from "./0004-rkt.ts";
+import { vagrant } from "./0005-vagrant.ts";
 
 /** In order of their names. One that has been released is never changed; add the next. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -10,4 +11,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0002-state": state,
   "0003-build-times": buildTimes,
   "0004-rkt": rkt,
+  "0005-vagrant": vagrant,
 };

@@ -1,13 +1,14 @@
+import type { CommandDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { millisecondsBetween, momentOf } from "../../db/moment.ts";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
-import { longText, text } from "../../db/text.ts";
+import { key, longText, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
-import { type Pairing, pairingKey, stepOf } from "./pairing.ts";
+import { endsJob, endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
 /**
  * Pairs starts and ends. `known` holds the newest operation of every pairing in the batch and those that run in the
- * sessions that end in it; what comes back are the rows that are new or have changed.
+ * sessions and jobs that end in it; what comes back are the rows that are new or have changed.
  */
 export function evolve(known: readonly OperationRow[], batch: readonly Recorded[]): OperationRow[] {
   const newest = new Map<string, OperationRow>();
@@ -19,8 +20,8 @@ export function evolve(known: readonly OperationRow[], batch: readonly Recorded[
     if (row.outcome === null) running.set(row.id, row);
   }
   const put = (row: OperationRow) => {
-    const key = pairingKey(row);
-    if ((newest.get(key)?.start_position ?? 0) <= row.start_position) newest.set(key, row);
+    const pairing = pairingKey(row);
+    if ((newest.get(pairing)?.start_position ?? 0) <= row.start_position) newest.set(pairing, row);
     if (row.outcome === null) running.set(row.id, row);
     else running.delete(row.id);
     changed.set(row.id, row);
@@ -48,12 +49,27 @@ export function evolve(known: readonly OperationRow[], batch: readonly Recorded[
               step.outcome,
             ),
           );
+          break;
+        case "lost":
+          if (before === undefined) put(abandoned(unbegun(step.pairing, recorded), recorded));
+          else if (before.outcome === null) put(abandoned(before, recorded));
       }
-    } else if (recorded.event.kind === "session.ended" || recorded.event.kind === "session.lost") {
-      for (const row of running.values()) if (row.session === recorded.event.session) put(abandoned(row, recorded));
+    }
+    for (const row of runningUntil(recorded, running)) {
+      put(step?.does === "end" ? ended(row, recorded, step.outcome) : abandoned(row, recorded));
     }
   }
   return [...changed.values()];
+}
+
+/** What is over with this event, which is not its own: with its session, or a command with its job. */
+function runningUntil({ event }: Recorded, running: ReadonlyMap<string, OperationRow>): readonly OperationRow[] {
+  if (!endsSession(event) && !endsJob(event)) return [];
+  const job = key(event.subject);
+  return [...running.values()].filter(
+    ({ session, kind, instance }) =>
+      session === event.session && (endsSession(event) || (kind === "command" && instance === job)),
+  );
 }
 
 function unbegun(pairing: Pairing, { event, seq }: Recorded): OperationRow {
@@ -132,7 +148,14 @@ function told({ event }: Recorded): Partial<OperationRow> {
       return { iteration: event.detail.value.iteration };
     case "app":
       return { exit_code: event.detail.value.exit_code ?? null };
+    case "command":
+      return event.kind === "command.finished" ? { exit_code: exitCodeOf(event.detail.value) } : {};
     default:
       return {};
   }
+}
+
+/** Vagrant answers 0 also of a command that failed with an error. */
+export function exitCodeOf({ succeeded, exit_code }: CommandDetail): number | null {
+  return succeeded || exit_code !== 0 ? exit_code : null;
 }

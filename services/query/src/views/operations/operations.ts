@@ -3,9 +3,10 @@ import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import type { OperationRow } from "../../db/schema.ts";
 import { type Table, upsert } from "../../db/table.ts";
+import { key } from "../../db/text.ts";
 import type { View } from "../view.ts";
 import { evolve } from "./evolve.ts";
-import { type Pairing, pairingKey, stepOf } from "./pairing.ts";
+import { endsJob, endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
 const table: Table<OperationRow> = {
   name: "operations",
@@ -22,6 +23,7 @@ const table: Table<OperationRow> = {
     loop: "int",
     kind: "text",
     subject: "text",
+    instance: "text",
     started_at: "timestamptz",
     started_ns: "int",
     ended_at: "timestamptz",
@@ -42,7 +44,7 @@ const table: Table<OperationRow> = {
 
 export const operations: View = {
   name: "operations",
-  version: 2,
+  version: 3,
   sessionTables: ["operations"],
   async apply(tx, batch) {
     await upsert(tx, table, evolve([...(await newest(tx, batch)), ...(await running(tx, batch))], batch));
@@ -61,19 +63,26 @@ async function newest(tx: Tx, batch: readonly Recorded[]): Promise<readonly Oper
     select o.* from unnest(
       ${wanted.map(({ session }) => session)}::text[], ${wanted.map(({ runner }) => runner)}::int[],
       ${wanted.map(({ loop }) => loop)}::int[], ${wanted.map(({ kind }) => kind)}::text[],
-      ${wanted.map(({ subject }) => subject)}::text[]) as wanted (session, runner, loop, kind, subject)
+      ${wanted.map(({ subject }) => subject)}::text[], ${wanted.map(({ instance }) => instance)}::text[])
+      as wanted (session, runner, loop, kind, subject, instance)
     cross join lateral (
       select * from operations where session = wanted.session and runner = wanted.runner and loop = wanted.loop
-        and kind = wanted.kind and subject = wanted.subject
+        and kind = wanted.kind and subject = wanted.subject and instance = wanted.instance
+        and hashtext(subject) = hashtext(wanted.subject) and hashtext(instance) = hashtext(wanted.instance)
       order by start_position desc limit 1) as o
   `.execute(tx);
   return rows;
 }
 
+/** Of the sessions and jobs that end in the batch. */
 async function running(tx: Tx, batch: readonly Recorded[]): Promise<readonly OperationRow[]> {
-  const ended = batch
-    .filter(({ event }) => event.kind === "session.ended" || event.kind === "session.lost")
-    .map(({ event }) => event.session);
-  if (ended.length === 0) return [];
-  return tx.selectFrom("operations").selectAll().where("session", "in", ended).where("outcome", "is", null).execute();
+  const sessions = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
+  const jobs = batch.filter(({ event }) => endsJob(event)).map(({ event }) => event);
+  if (sessions.length === 0 && jobs.length === 0) return [];
+  const { rows } = await sql<OperationRow>`
+    select * from operations where outcome is null and (session = any(${sessions}::text[])
+      or session = any(${jobs.map(({ session }) => session)}::text[]) and kind = 'command'
+        and instance = any(${jobs.map(({ subject }) => key(subject))}::text[]))
+  `.execute(tx);
+  return rows;
 }

@@ -4,30 +4,40 @@ import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
 
 /** What a start and its end have in common. What clients make up through Handle never ends what really runs. */
-export type Pairing = Pick<OperationRow, "session" | "runner" | "loop" | "kind" | "subject" | "injected">;
+export type Pairing = Pick<OperationRow, "session" | "runner" | "loop" | "kind" | "subject" | "instance" | "injected">;
 
-/** What an event says about an operation; `once`: it is start and end in one. */
+/** What an event says about an operation; `once`: it is start and end in one; `lost`: nobody will say how it ended. */
 export type Step =
-  | { readonly pairing: Pairing; readonly does: "start" | "once" }
+  | { readonly pairing: Pairing; readonly does: "start" | "once" | "lost" }
   | { readonly pairing: Pairing; readonly does: "end"; readonly outcome: OutcomeText };
 
 /** What is begun and comes to an end; "pod" and "app" are their runs. */
-const kinds = new Set(["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync", "pod", "app"]);
+const kinds = new Set([
+  ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
+  ...["pod", "app"],
+  ...["job", "command"],
+]);
 
 export function stepOf({ event }: Recorded): Step | undefined {
   const [noun = "", verb = ""] = event.kind.split(".");
   if (!kinds.has(noun) || event.session === "") return undefined;
-  const { kind, subject, runner, loop } = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
-  const pairing = { session: event.session, runner, loop, kind, subject: key(subject), injected: event.injected };
+  const operation = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
+  const { kind, subject, runner, loop, instance = "" } = operation;
+  const { session, injected } = event;
+  const pairing = { session, runner, loop, kind, subject: key(subject), instance: key(instance), injected };
   switch (verb) {
     case "started":
       return { pairing, does: "start" };
     case "succeeded":
     case "failed":
     case "canceled":
-      return { pairing, does: "end", outcome: verb };
+      // A job may have succeeded though its command failed: the kind is what the upstream says, not how it was.
+      return { pairing, does: "end", outcome: noun === "job" ? outcomeOf(event) : verb };
     case "exited":
+    case "finished":
       return { pairing, does: "end", outcome: outcomeOf(event) };
+    case "lost":
+      return { pairing, does: "lost" };
     case "cached":
       return { pairing, does: "once" };
     default:
@@ -35,8 +45,8 @@ export function stepOf({ event }: Recorded): Step | undefined {
   }
 }
 
-/** An end whose kind does not say how it was. */
-function outcomeOf({ outcome }: Event): OutcomeText {
+/** Of an end whose kind does not say how it was. */
+export function outcomeOf({ outcome }: Event): OutcomeText {
   switch (outcome) {
     case Outcome.OUTCOME_SUCCEEDED:
       return "succeeded";
@@ -49,6 +59,16 @@ function outcomeOf({ outcome }: Event): OutcomeText {
   }
 }
 
-export function pairingKey({ session, runner, loop, kind, subject, injected }: Pairing): string {
-  return JSON.stringify([session, runner, loop, kind, subject, injected]);
+export function pairingKey({ session, runner, loop, kind, subject, instance, injected }: Pairing): string {
+  return JSON.stringify([session, runner, loop, kind, subject, instance, injected]);
+}
+
+/** All that runs in the session is over. */
+export function endsSession({ kind }: Event): boolean {
+  return kind === "session.ended" || kind === "session.lost";
+}
+
+/** The job's command is over, also where nobody tells of it: a job that was canceled or lost has no result. */
+export function endsJob({ kind }: Event): boolean {
+  return kind === "job.succeeded" || kind === "job.failed" || kind === "job.canceled" || kind === "job.lost";
 }

@@ -2,8 +2,8 @@ import { GetInfoResponse, Image, ListImagesResponse, ListPodsResponse, Pod } fro
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { acceptPod } from "@tapedeck/shared/rkt/accept";
 import { base64, fromBase64 } from "../states/base64.ts";
+import { messageOf, read } from "../states/message-of.ts";
 import { changed, described, type Entries, type Entry, entry, undescribed } from "./entries.ts";
-import { messageOf, read } from "./message-of.ts";
 import type { RktState } from "./state.ts";
 
 /**

@@ -10,18 +10,11 @@ import {
 import { momentOf } from "../../db/moment.ts";
 import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
 import { key, text } from "../../db/text.ts";
+import { there } from "../states/lasting.ts";
 import type { OfSession, Step } from "../states/state-table.ts";
 import type { RktState } from "./state.ts";
 
 type At = Step<RktState>;
-
-/** Columns of rows that outlive what they tell of. */
-export type Lasting = {
-  readonly gone: boolean;
-  readonly gone_at: string | null;
-  readonly first_position: number;
-  readonly last_position: number;
-};
 
 /** A row as this event alone would write it. */
 export function podRow(at: At, of: OfSession, pod: Pod): RktPodRow {
@@ -74,15 +67,6 @@ export function imageRow(at: At, of: OfSession, image: Image): RktImageRow {
     labels: Object.fromEntries(labels),
     ...there(at),
   };
-}
-
-/** When it was missed first. */
-export function goneAt({ recorded: { event } }: At): string | null {
-  return momentOf(event.occurred_at ?? event.observed_at).at;
-}
-
-function there({ recorded: { seq } }: At): Lasting {
-  return { gone: false, gone_at: null, first_position: seq, last_position: seq };
 }
 
 const second = 1_000_000_000n;

@@ -244,7 +244,9 @@ describe("whatever a host goes through", () => {
     const read = async (collection: string, session: string, at: number) => {
       const request = { workspace: "acme", source: rktHost, session, at: on.at(at), min_position: "", key_prefix: "" };
       const { signal } = new AbortController();
-      const answer = await readState(deps(database), { ...request, collection: `rkt.${collection}` }, { signal });
+      const answer = await Array.fromAsync(
+        readState(deps(database), { ...request, collection: `rkt.${collection}` }, { signal }),
+      );
       return answer.flatMap(({ body }) =>
         body?.$case === "row" ? [{ key: body.value.key, bytes: body.value.bytes }] : [],
       );

@@ -3,10 +3,11 @@ import { Image, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { isDeleted } from "@tapedeck/shared/rkt/accept";
 import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
 import { type Base64, fromBase64 } from "../states/base64.ts";
-import { historyTable, type Touch } from "../states/history-table.ts";
+import { historyTable } from "../states/history-table.ts";
+import { touches } from "../states/lasting.ts";
 import type { StateTable, Step } from "../states/state-table.ts";
 import { changesBetween, type Entries } from "./entries.ts";
-import { appRow, goneAt, imageRow, type Lasting, networkRow, podRow } from "./rows.ts";
+import { appRow, imageRow, networkRow, podRow } from "./rows.ts";
 import type { RktState } from "./state.ts";
 
 const pods = historyTable<RktState, RktPodRow>(
@@ -108,7 +109,7 @@ const images = historyTable<RktState, RktImageRow>(
     changed(Image, step.before.images, step.after.images).flatMap(({ before, after }) => {
       const was = before.map((image) => imageRow(step, of, image));
       const now = after.map((image) => imageRow(step, of, image));
-      return touches(step, { was, now, keyOf: ({ image }) => image, news: (_known, row) => row });
+      return touches(step, { was, now, keyOf: ({ image }) => image });
     }),
 );
 
@@ -131,34 +132,4 @@ function changed<M>(
     before: decoded(change.before),
     after: decoded(change.after),
   }));
-}
-
-type Told<Row> = {
-  /** The rows of the same things before the event, and now. */
-  readonly was: readonly Row[];
-  readonly now: readonly Row[];
-  readonly keyOf: (row: Row) => string;
-  /** What becomes of the row in the table when it is told anew. */
-  readonly news: (known: Row, row: Row) => Row;
-};
-
-function touches<Row extends Lasting>(step: Step<RktState>, told: Told<Row>): readonly Touch<Row>[] {
-  const was = new Map(told.was.map((row) => [told.keyOf(row), row]));
-  const now = new Map(told.now.map((row) => [told.keyOf(row), row]));
-  const last_position = step.recorded.seq;
-  const news = [...now].filter(([key, row]) => !isDeepStrictEqual(was.get(key), row));
-  const lost = [...was].filter(([key]) => !now.has(key));
-  return [
-    ...news.map(([, row]) => ({
-      row,
-      write: (known = row) => {
-        const { first_position } = known;
-        return { ...told.news(known, row), gone: false, gone_at: null, first_position, last_position };
-      },
-    })),
-    ...lost.map(([, row]) => ({
-      row,
-      write: (known = row) => ({ ...known, gone: true, gone_at: goneAt(step), last_position }),
-    })),
-  ];
 }

@@ -1,0 +1,240 @@
+import { type CommandDetail, type JobDetail, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { Things } from "@tapedeck/proto/tapedeck/v1/look";
+import {
+  Basis,
+  Box,
+  type DeepPartial,
+  GetVersionInfoResponse,
+  Job,
+  Job_State,
+  job_StateToJSON,
+  Project,
+  Runner,
+  Target,
+} from "@tapedeck/proto/vagrant/vagrant";
+import { sourceName } from "@tapedeck/shared/source";
+import { messages } from "../views/vagrant/messages.ts";
+import type { ThingKind } from "../views/vagrant/things.ts";
+import { type Fields, type Story, startedAt, timestamp } from "./story.ts";
+
+export const vagrantShop = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "vagrant" });
+
+type Fact = Fields & { readonly kind: string };
+type When = { readonly at?: number; readonly more?: Fields };
+type Entry = { readonly kind: ThingKind; readonly id: string; readonly bytes: Buffer };
+
+/** A Vagrant server and what is told of it. `at`: milliseconds since the story's start. */
+export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
+  const jobs = new Map<string, Job>();
+  const things = new Map<string, Entry>();
+
+  /** The facts of one look: the first has what the upstream answered. */
+  const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
+    for (const [part, fact] of facts.entries()) {
+      const first = part === 0 && original ? { original } : {};
+      tell({ session, channel, part, ...fact, ...more, ...first }, at);
+    }
+  };
+  const known = (id: string): Job => jobs.get(id) ?? Job.fromPartial({ id, state: Job_State.RUNNING });
+  const ofJob = (kind: string, job: Job, value: DeepPartial<JobDetail> = {}, more: Fields = {}): Fact => ({
+    kind,
+    subject: job.id,
+    operation: { kind: "job", subject: job.id },
+    detail: {
+      $case: "job",
+      value: { ...describedOf(job), job: job.id, state: job_StateToJSON(job.state), ...value },
+    },
+    ...more,
+  });
+  const ofCommand = (kind: string, job: Job, value: DeepPartial<CommandDetail> = {}, more: Fields = {}): Fact[] => {
+    if (job.operation?.$case !== "command") return [];
+    const { command } = job.operation.value;
+    return [
+      {
+        kind,
+        subject: job.id,
+        operation: { kind: "command", subject: command, instance: job.id },
+        detail: { $case: "command", value: { job: job.id, command, ...value } },
+        ...more,
+      },
+    ];
+  };
+  const looked = (changed: DeepPartial<Job> & { readonly id: string }, facts: (job: Job) => Fact[], when: When) => {
+    const job = Job.fromPartial({ ...known(changed.id), ...changed });
+    jobs.set(job.id, job);
+    frame("jobs", original("hashicorp.vagrant.Job", Job.encode(job).finish()), facts(job), when);
+  };
+
+  return {
+    session,
+    jobs: jobs as ReadonlyMap<string, Job>,
+    things: things as ReadonlyMap<string, Entry>,
+    began(version = "2.3.7") {
+      const info = GetVersionInfoResponse.encode(GetVersionInfoResponse.fromPartial({ info: { version } })).finish();
+      const states = { version: Buffer.from(info) };
+      tell({
+        session,
+        kind: "session.started",
+        detail: { $case: "session_detail", value: { upstream_version: version, labels: { server: session } } },
+      });
+      tell({ session, kind: "session.described", detail: { $case: "session_detail", value: { states } } });
+    },
+    ended: (at?: number) => tell({ session, kind: "session.ended" }, at),
+
+    queued(id: string, command = "up", { more, ...when }: When & { readonly job?: DeepPartial<Job> } = {}) {
+      const operation = command === "" ? { $case: "init" as const, value: {} } : commandOp(command);
+      const queue_time = timestamp(startedAt + (when.at ?? 0));
+      const scope = { $case: "project" as const, value: { resource_id: "P1", name: "shop" } };
+      const target_runner = { target: { $case: "id" as const, value: { id: "R1" } } };
+      const job = { id, operation, scope, target_runner, state: Job_State.QUEUED, queue_time, ...when.job };
+      looked(job, (now) => [ofJob("job.queued", now)], { ...when, ...(more && { more }) });
+    },
+    assigned(id: string, when: When = {}) {
+      const waiting = { id, state: Job_State.WAITING, assign_time: timestamp(startedAt + (when.at ?? 0)) };
+      looked(waiting, (job) => [ofJob("job.assigned", job, { attempt: 1 })], when);
+    },
+    started(id: string, when: When = {}) {
+      const running = { id, state: Job_State.RUNNING, ack_time: timestamp(startedAt + (when.at ?? 0)) };
+      looked(running, (job) => [ofJob("job.started", job), ...ofCommand("command.started", job)], when);
+    },
+    cancelRequested(id: string, when: When = {}) {
+      const cancel_time = timestamp(startedAt + (when.at ?? 0));
+      looked({ id, cancel_time }, (job) => [ofJob("job.cancel_requested", job)], when);
+    },
+    /** The job is over, and its command succeeded (no code), or failed. */
+    finished(id: string, exit_code?: number, when: When = {}) {
+      const succeeded = exit_code === undefined;
+      const result = { run: { run_result: succeeded, exit_code: exit_code ?? 0 } };
+      const complete_time = timestamp(startedAt + (when.at ?? 0));
+      const over = {
+        outcome: succeeded ? Outcome.OUTCOME_SUCCEEDED : Outcome.OUTCOME_FAILED,
+        ...(!succeeded && { error: { code: String(exit_code), message: `${id} did not work` } }),
+      };
+      const facts = (job: Job) => [
+        ofJob("job.succeeded", job, {}, over),
+        ...ofCommand("command.finished", job, { succeeded, exit_code: exit_code ?? 0 }, over),
+      ];
+      looked({ id, state: Job_State.SUCCESS, complete_time, result }, facts, when);
+    },
+    failed(id: string, when: When = {}) {
+      const complete_time = timestamp(startedAt + (when.at ?? 0));
+      const error = { code: 2, message: "no runner could set it up" };
+      const over = { outcome: Outcome.OUTCOME_FAILED, error: { code: "2", message: error.message } };
+      const facts = (job: Job) => [ofJob("job.failed", job, {}, over)];
+      looked({ id, state: Job_State.ERROR, complete_time, error }, facts, when);
+    },
+    canceled(id: string, when: When = {}) {
+      const cancel_time = timestamp(startedAt + (when.at ?? 0));
+      const error = { code: 1, message: "canceled" };
+      const over = { outcome: Outcome.OUTCOME_CANCELED, error: { code: "1", message: "canceled" } };
+      const facts = (job: Job) => [ofJob("job.canceled", job, { reason: "requested" }, over)];
+      looked({ id, state: Job_State.ERROR, cancel_time, error }, facts, when);
+    },
+    /** Not listed any more: all that is known of it is its id. */
+    lost(id: string, when: When = {}) {
+      jobs.delete(id);
+      const fact = {
+        kind: "job.lost",
+        subject: id,
+        operation: { kind: "job", subject: id },
+        detail: { $case: "job" as const, value: { job: id } },
+        outcome: Outcome.OUTCOME_UNKNOWN,
+      };
+      frame("jobs", undefined, [fact], when);
+    },
+    text: (id: string, line: string, index = 0n) =>
+      tell({
+        session,
+        channel: "jobs",
+        kind: "terminal.written",
+        subject: id,
+        detail: { $case: "text", value: { text: line, output: { job: id, index, stream: "S", offset: index } } },
+      }),
+
+    /** What is there, in parts; `between` comes after each but the last. */
+    described(parts = 1, between: (part: number) => void = () => {}) {
+      const all = [...things.values()];
+      const size = Math.ceil(all.length / parts);
+      for (let part = 0; part < parts; part += 1) {
+        const kinds = Map.groupBy(all.slice(part * size, (part + 1) * size), ({ kind }) => kind);
+        const message = Things.fromPartial({
+          kinds: [...kinds].map(([kind, entries]) => ({
+            kind,
+            entries: entries.map(({ id, bytes }) => ({ id, bytes })),
+          })),
+        });
+        const detail = { $case: "host" as const, value: { part, parts, entries: all.length } };
+        frame(
+          "things",
+          original("tapedeck.v1.Things", Things.encode(message).finish()),
+          [{ kind: "host.described", detail }],
+          {},
+        );
+        if (part + 1 < parts) between(part);
+      }
+    },
+    /** There before it was looked at first: told by the next description alone. */
+    there<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
+      things.set(`${kind}/${id}`, { kind, id, bytes: encoded(kind, id, message) });
+    },
+    /** It was added, or has changed. */
+    told<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>, when: When = {}) {
+      const verb = things.has(`${kind}/${id}`) ? "changed" : "added";
+      const bytes = encoded(kind, id, message);
+      things.set(`${kind}/${id}`, { kind, id, bytes });
+      const detail = { $case: "thing" as const, value: { kind, id } };
+      frame("things", original(messages[kind].type, bytes), [{ kind: `${kind}.${verb}`, subject: id, detail }], when);
+    },
+    removed(kind: ThingKind, id: string, when: When = {}) {
+      things.delete(`${kind}/${id}`);
+      const detail = { $case: "thing" as const, value: { kind, id } };
+      frame("things", undefined, [{ kind: `${kind}.removed`, subject: id, detail }], when);
+    },
+  };
+}
+
+export type VagrantSession = ReturnType<typeof vagrantSession>;
+
+type MessageOf<Kind extends ThingKind> = ReturnType<(typeof messages)[Kind]["message"]["decode"]>;
+
+/** Ids as Vagrant makes them: later ones are greater. */
+export function ulid(number: number): string {
+  return `01KABC${number.toString(32).toUpperCase().padStart(20, "0")}`;
+}
+
+const encoders: {
+  readonly [Kind in ThingKind]: (
+    resource_id: string,
+    message: DeepPartial<MessageOf<Kind>>,
+  ) => { finish(): Uint8Array };
+} = {
+  target: (resource_id, message) => Target.encode(Target.fromPartial({ resource_id, ...message })),
+  project: (resource_id, message) => Project.encode(Project.fromPartial({ resource_id, ...message })),
+  basis: (resource_id, message) => Basis.encode(Basis.fromPartial({ resource_id, ...message })),
+  box: (resource_id, message) => Box.encode(Box.fromPartial({ resource_id, ...message })),
+  runner: (id, message) => Runner.encode(Runner.fromPartial({ id, ...message })),
+};
+
+function encoded<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>): Buffer {
+  return Buffer.from(encoders[kind](id, message).finish());
+}
+
+function commandOp(command: string): NonNullable<DeepPartial<Job>["operation"]> {
+  return { $case: "command", value: { command } };
+}
+
+function describedOf({ operation, scope, target_runner }: Job): DeepPartial<JobDetail> {
+  const isCommand = operation?.$case === "command";
+  return {
+    operation: operation?.$case ?? "",
+    ...(isCommand && { command: operation.value.command, args: ["--provision", "web1"] }),
+    scope: scope?.$case ?? "",
+    scope_id: scope?.value.resource_id ?? "",
+    scope_name: scope?.value.name ?? "",
+    runner: target_runner?.target?.$case === "id" ? target_runner.target.value.id : "",
+  };
+}
+
+function original(type: string, encoded: Uint8Array) {
+  return { type, bytes: Buffer.from(encoded), size: BigInt(encoded.length) };
+}

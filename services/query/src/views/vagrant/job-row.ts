@@ -1,0 +1,92 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { Job } from "@tapedeck/proto/vagrant/vagrant";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { momentOf } from "../../db/moment.ts";
+import type { VagrantJobRow } from "../../db/schema.ts";
+import { key, longText, text } from "../../db/text.ts";
+import { exitCodeOf } from "../operations/evolve.ts";
+import { endsJob, outcomeOf } from "../operations/pairing.ts";
+import { messageOf } from "../states/message-of.ts";
+
+/** The job's row after one event about it (see isOfJob), in the order of the log. Total, as the folds are. */
+export function evolve(row: VagrantJobRow | undefined, { event, seq }: Recorded): VagrantJobRow {
+  const before = row ?? unseen(event, seq);
+  return { ...before, ...told(event, before), ...answered(event), ...ended(event), last_position: seq };
+}
+
+export function isOfJob({ channel, subject, detail }: Event): boolean {
+  return channel === "jobs" && subject !== "" && (detail?.$case === "job" || detail?.$case === "command");
+}
+
+/** Its session is over: nobody will say how it ended, unless somebody does. */
+export function abandoned(row: VagrantJobRow, { seq }: Recorded): VagrantJobRow {
+  return { ...row, outcome: "unknown", last_position: seq };
+}
+
+function unseen({ session, source, subject }: Event, seq: number): VagrantJobRow {
+  return {
+    session,
+    source,
+    job: key(subject),
+    operation: "",
+    command: "",
+    args: [],
+    scope: "",
+    scope_id: "",
+    scope_name: "",
+    runner: "",
+    state: "",
+    stale: false,
+    queued_at: null,
+    assigned_at: null,
+    started_at: null,
+    cancel_requested_at: null,
+    completed_at: null,
+    expires_at: null,
+    outcome: null,
+    exit_code: null,
+    error_code: "",
+    error: "",
+    first_position: seq,
+    last_position: seq,
+    message: null,
+  };
+}
+
+/** What a job is does not change, and who tells of its loss may not know it any more. */
+function told({ detail }: Event, before: VagrantJobRow): Partial<VagrantJobRow> {
+  if (detail?.$case !== "job") return {};
+  const { operation, command, args, scope, scope_id, scope_name, runner, state, stale } = detail.value;
+  return {
+    operation: text(operation) || before.operation,
+    command: text(command) || before.command,
+    args: args.length === 0 ? before.args : args.map(text),
+    scope: text(scope) || before.scope,
+    scope_id: text(scope_id) || before.scope_id,
+    scope_name: text(scope_name) || before.scope_name,
+    runner: text(runner) || before.runner,
+    state: text(state) || before.state,
+    stale: stale || before.stale,
+  };
+}
+
+function answered(event: Event): Partial<VagrantJobRow> {
+  const job = messageOf(event, "hashicorp.vagrant.Job", Job);
+  if (job === undefined || event.original === undefined) return {};
+  return {
+    queued_at: momentOf(job.queue_time).at,
+    assigned_at: momentOf(job.assign_time).at,
+    started_at: momentOf(job.ack_time).at,
+    cancel_requested_at: momentOf(job.cancel_time).at,
+    completed_at: momentOf(job.complete_time).at,
+    expires_at: momentOf(job.expire_time).at,
+    message: Buffer.from(event.original.bytes),
+  };
+}
+
+function ended(event: Event): Partial<VagrantJobRow> {
+  const { kind, detail, error } = event;
+  if (kind === "command.finished" && detail?.$case === "command") return { exit_code: exitCodeOf(detail.value) };
+  if (!endsJob(event)) return {};
+  return { outcome: outcomeOf(event), error_code: text(error?.code ?? ""), error: longText(error?.message ?? "") };
+}
