@@ -41,7 +41,10 @@ export const listParameters = {
 } as const;
 
 /** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
-const operationKinds = ["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync", "pod", "app"];
+const operationKinds = [
+  ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
+  ...["pod", "app", "job", "command"],
+];
 
 type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "buildStats">;
 
@@ -186,6 +189,7 @@ function operationJson(operation: Operation) {
     id: operation.id,
     kind: operation.kind,
     subject: operation.subject,
+    instance: operation.instance,
     source: operation.source,
     session: operation.session,
     runner: operation.runner,
