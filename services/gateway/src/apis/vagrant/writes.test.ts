@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { GetVersionInfoResponse, QueueJobRequest, ValidateJobRequest } from "@tapedeck/proto/vagrant/vagrant";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { requestOf } from "./testing/sample.ts";
+import { requestOf, sampleCalls } from "./testing/sample.ts";
 import { type Desk, vagrantDesk } from "./testing/vagrant-desk.ts";
 
 const session = "01A";
@@ -129,6 +129,14 @@ describe("what is harmless goes to the upstream as it came", () => {
     const method = `/hashicorp.vagrant.Vagrant/${rpc}`;
     expect(on.sent).toEqual([{ method, request, forwarded_method: method, forwarded_request: request, who: "test" }]);
   });
+
+  it.each(sampleCalls().filter(({ rpc }) => /^(Queue|Upsert)/.test(rpc)))(
+    "$rpc of a real command ($n)",
+    async ({ rpc, request }) => {
+      await on.call(rpc, request);
+      expect(on.sent).toMatchObject([{ forwarded_request: Buffer.from(request) }]);
+    },
+  );
 
   it.each([
     ["QueueJob", QueueJobRequest],
