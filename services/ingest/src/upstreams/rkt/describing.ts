@@ -1,5 +1,6 @@
 import { type Event, HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { listOf } from "@tapedeck/shared/rkt/entries";
+import { inParts } from "../in-parts.ts";
 import type { Seen } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
 import type { Mark } from "./things.ts";
@@ -8,10 +9,6 @@ import type { Mark } from "./things.ts";
 export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number };
 
 type Frame = Extract<Seen, { what: "frame" }>;
-
-const partBytes = 512 * 1024;
-/** Of a list, around each of its entries. */
-const frameBytes = 6;
 
 /** All that is known of a channel, in parts of at most 512 KiB (an entry larger than that is a part of its own). */
 export function describing(
@@ -49,20 +46,4 @@ export function describing(
 /** Which part of a description this event is; undefined for any other event. */
 export function descriptionIn({ kind, detail }: Event): HostDetail | undefined {
   return kind === "host.described" && detail?.$case === "host" ? detail.value : undefined;
-}
-
-/** Parts of at most 512 KiB, one at least; an entry larger than that is a part of its own. `sizeOf` in bytes. */
-export function inParts<T>(entries: readonly T[], sizeOf: (entry: T) => number): readonly (readonly T[])[] {
-  const parts: T[][] = [[]];
-  let size = 0;
-  for (const entry of entries) {
-    const added = sizeOf(entry) + frameBytes;
-    if (size > 0 && size + added > partBytes) {
-      parts.push([]);
-      size = 0;
-    }
-    parts.at(-1)?.push(entry);
-    size += added;
-  }
-  return parts;
 }

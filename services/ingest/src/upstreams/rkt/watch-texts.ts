@@ -3,9 +3,9 @@ import { HostDetail_TextEnd, TimeSource } from "@tapedeck/proto/tapedeck/v1/even
 import type { Look, Look_Text } from "@tapedeck/proto/tapedeck/v1/look";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
 import { firstLine, name, text as printed, summary, unreadable } from "../facts.ts";
+import { inParts } from "../in-parts.ts";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import type { Fact, Moment } from "../upstream.ts";
-import { inParts } from "./describing.ts";
 import { linesOf, messageOf, momentOfNanos, nanosOfMoment, textOf, timeOf } from "./text-lines.ts";
 import { type GivenLine, textMemory } from "./text-memory.ts";
 

@@ -3,11 +3,11 @@ import type { Entry } from "@tapedeck/shared/rkt/entries";
 import { compareMoments, msBetween } from "../../record/moment.ts";
 import { largestFrameBytes } from "../../record/original.ts";
 import { unreadable } from "../facts.ts";
+import { goodLooks } from "../good-looks.ts";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
 import { describing, descriptionIn } from "./describing.ts";
 import type { Extinction } from "./extinction.ts";
-import { goodLooks } from "./good-looks.ts";
 import type { Frame, Mark, Step, Things } from "./things.ts";
 
 export type ThingsOptions = Pick<WatchOptions, "mask" | "frameBytes"> & {

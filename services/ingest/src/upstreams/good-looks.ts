@@ -1,5 +1,5 @@
-import { compareMoments } from "../../record/moment.ts";
-import type { Moment } from "../upstream.ts";
+import { compareMoments } from "../record/moment.ts";
+import type { Moment } from "./upstream.ts";
 
 /** When a channel was looked at, for what must have happened since. */
 export type GoodLooks = {
