@@ -1,0 +1,46 @@
+import { isDeepStrictEqual } from "node:util";
+
+/**
+ * Names of the top-level fields in which two decoded messages of one type differ, in the order of the message; a field
+ * that is not described goes by its number. A missing value and a default one are alike; lists keep their order, maps
+ * have none; what is packed in an Any is compared by its bytes.
+ */
+export function changedFields(before: Fields, now: Fields): readonly string[] {
+  const [was, is] = [withUnknown(before), withUnknown(now)];
+  const names = new Set([...Object.keys(is), ...Object.keys(was)]);
+  return [...names].filter((name) => !isDeepStrictEqual(canonical(was[name]), canonical(is[name])));
+}
+
+/** A message as ts-proto decodes it. */
+export type Fields = Readonly<Record<string, unknown>> & {
+  /** By tags (number and wire type). */
+  readonly _unknownFields?: Readonly<Record<number, readonly Uint8Array[]>> | undefined;
+};
+
+/** A reference to a thing, by what identifies it: its name may change, and is not always answered. */
+export function identified(ref: { readonly resource_id: string } | undefined): unknown {
+  return ref === undefined || ref.resource_id === "" ? ref : { resource_id: ref.resource_id };
+}
+
+function withUnknown({ _unknownFields = {}, ...fields }: Fields): Readonly<Record<string, unknown>> {
+  const unknown: Record<string, unknown[]> = {};
+  for (const [tag, values] of Object.entries(_unknownFields)) {
+    const number = String(Number(tag) >>> 3);
+    unknown[number] = [...(unknown[number] ?? []), tag, ...values];
+  }
+  return { ...fields, ...unknown };
+}
+
+/** Undefined for everything that says no more than a missing value. */
+function canonical(value: unknown): unknown {
+  if (value instanceof Uint8Array) return value.length === 0 ? undefined : Buffer.from(value);
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(canonical);
+  if (typeof value !== "object" || value === null) {
+    return value === "" || value === 0 || value === 0n || value === false ? undefined : (value ?? undefined);
+  }
+  const said = Object.entries(value).flatMap(([name, inside]) => {
+    const one = canonical(inside);
+    return one === undefined ? [] : [[name, one] as const];
+  });
+  return said.length === 0 ? undefined : Object.fromEntries(said);
+}
