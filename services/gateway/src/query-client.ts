@@ -16,7 +16,10 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 
 /** State of a session at a position; rows as the upstream's own messages. */
-export type ReadState = { readonly head: StateHead; readonly rows: readonly { key: string; bytes: Uint8Array }[] };
+export type ReadState = { readonly head: StateHead; readonly rows: readonly Row[] };
+
+/** `position`: of what the row was made of, or that of the head. */
+type Row = { readonly key: string; readonly bytes: Uint8Array; readonly position?: string };
 
 /** What gateway asks query. Every failure is a TapedeckError; query away is `not_ready`. */
 export type QueryClient = AsyncDisposable & {
@@ -76,7 +79,7 @@ export function queryClient(address: string, key: string, channelCredentials?: C
         options(),
       );
       let head: StateHead | undefined;
-      const rows: { key: string; bytes: Uint8Array }[] = [];
+      const rows: Row[] = [];
       try {
         for await (const { body } of call as AsyncIterable<ReadStateResponse>) {
           if (body?.$case === "head") head = body.value;

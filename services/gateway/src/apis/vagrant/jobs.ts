@@ -9,6 +9,8 @@ export type FoundJob = {
   readonly head: AnswerHead;
   /** An encoded hashicorp.vagrant.Job, as it was recorded. */
   readonly bytes: Uint8Array;
+  /** Of this version; the head's where query does not tell it. */
+  readonly position: string;
 };
 
 /**
@@ -26,5 +28,5 @@ export async function findJob(
   // No job has the id "", and every id begins with it.
   const row = rows.find(({ key }) => key === id && id !== "");
   if (row === undefined) throw jobNotFound();
-  return { source, head, bytes: row.bytes };
+  return { source, head, bytes: row.bytes, position: row.position ?? head.position };
 }

@@ -33,10 +33,10 @@ export function batches(messageOf: (items: readonly Uint8Array[]) => Uint8Array)
 }
 
 /** The events of a reader of the log that is given what it calls when there is nothing more for now. */
-export type Following = (options: { readonly signal: AbortSignal; readonly reached: () => void }) => AsyncGenerator<
-  Recorded,
-  void
->;
+export type Following = (options: {
+  readonly signal: AbortSignal;
+  readonly reached: () => void;
+}) => AsyncGenerator<Recorded, void>;
 
 /**
  * What is followed, and undefined after it whenever there is nothing more for now; once more when the time that `again`
@@ -56,7 +56,7 @@ export async function* withPauses(
       nothingMore = Promise.withResolvers();
       const next = events.next();
       for (let waiting = nothingMore.promise; ; waiting = pausing(again(), over)) {
-        if ((await Promise.race([next, waiting])) !== "nothing") break;
+        if ((await Promise.race([next, waiting])) !== "nothing" || over.aborted) break;
         yield undefined;
       }
       const { done, value } = await next;

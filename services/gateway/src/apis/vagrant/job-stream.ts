@@ -1,0 +1,194 @@
+import { type GetJobStreamRequest, Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { pause } from "@tapedeck/shared/streams/pause";
+import type { AnswerHead, CallContext } from "../../call-context.ts";
+import { nameOf } from "../resolve-source.ts";
+import { refuseMoment, type ScopeDeps } from "../session-scope.ts";
+import { UpstreamError } from "../upstream-error.ts";
+import { type Course, courseAfter, isOver, jobSubjects, type Told, toldBy, unbegun } from "./job-stream-course.ts";
+import {
+  completeMessage,
+  isFinished,
+  jobVersion,
+  openMessage,
+  stateMessage,
+  terminalMessage,
+} from "./job-stream-messages.ts";
+import { firstOfJob, ulidTime } from "./job-stream-start.ts";
+import { type FoundJob, findJob } from "./jobs.ts";
+import { batches, type Following, withPauses } from "./output-batches.ts";
+
+/** Encoded messages, and what goes before them. */
+export type VagrantStream = { readonly head: AnswerHead; readonly messages: AsyncIterable<Uint8Array> };
+
+/** A job that is finished says no more once it was silent for so long; see jobStream. */
+const graceMs = 2_000;
+
+/** In the record a job that is finished says no more after so long a silence, measured by the log's own times. */
+const longestSilenceMs = 600_000;
+
+/** How long a job that was queued just now may need to get into the record. */
+const youngMs = 10_000;
+const patienceMs = 2_000;
+
+/**
+ * What GetJobStream tells of a job of any session, or of the one that the call names, as often as it is asked; each
+ * message a hashicorp.vagrant.GetJobStreamResponse, in the order of the real server: `open`; a `state` (previous UNKNOWN)
+ * with the job as it is now; its recorded output, `buffered`; then what comes: output, not `buffered`, and each recorded
+ * state that differs from the one told last; when the job is finished and all its output is told, `complete` and the
+ * end. At most 64 terminal events and 1 MiB are in a message; one that the log has twice (a server that was recorded in
+ * two sessions) is told once. Messages of an unknown kind pass through.
+ *
+ * "Now" is a position of the log, at or after the call: what is recorded up to it is `buffered`. The log is read at the
+ * pace of whoever reads this; see firstOfJob for where, and it costs the output of all of the source's jobs from there to
+ * the job's end.
+ *
+ * When the output of a finished job is over: live output is cut when a job completes, and what is missing is recorded
+ * after it was finished. It is over when the record has the server's `complete` to the second reading of the output
+ * (mirror.received), when the session is over, or when it is recorded that the second reading failed (a gap). Failing all
+ * that, when nothing of it was recorded for 2 s; whoever asks later gets what came after that, too.
+ *
+ * A job that was not finished when its server was gone ends the stream with UNAVAILABLE, as does a server that is gone.
+ * Asked again, it goes on where a later session has found the job again.
+ * @throws UpstreamError NOT_FOUND, as Vagrant says it
+ * @throws TapedeckError invalid_argument, and those of findJob
+ */
+export async function jobStream(
+  deps: ScopeDeps,
+  { job_id }: GetJobStreamRequest,
+  context: CallContext,
+): Promise<VagrantStream> {
+  refuseMoment(context, "a job's stream begins with the job and has no `at`: GetJob tells how it was at a moment");
+  if (context.after !== undefined) {
+    throw new TapedeckError("invalid_argument", "a job's stream tells the whole job: leave `after` away", {
+      field: "after",
+    });
+  }
+  const found = await findNow(deps, job_id, context);
+  return { head: found.head, messages: messagesOf(deps, found, job_id, context) };
+}
+
+/** Knows all that is recorded by now, and waits a moment for a job that the caller may just have queued. */
+async function findNow({ query, positions }: ScopeDeps, id: string, context: CallContext): Promise<FoundJob> {
+  const isYoung = Math.abs(Date.now() - (ulidTime(id) ?? 0)) < youngMs;
+  const end = performance.now() + (isYoung ? patienceMs : 0);
+  for (;;) {
+    const minPosition = positions.written(await positions.lastSeq());
+    try {
+      return await findJob({ query }, id, { ...context, minPosition });
+    } catch (error) {
+      if (!(error instanceof UpstreamError) || performance.now() >= end || context.signal.aborted) throw error;
+      await pause(50, context.signal);
+    }
+  }
+}
+
+async function* messagesOf(
+  { log, positions }: ScopeDeps,
+  found: FoundJob,
+  job: string,
+  { session, signal }: CallContext,
+): AsyncGenerator<Uint8Array, void> {
+  const source = nameOf(found.source);
+  const subjects = jobSubjects(source);
+  const which = { job, session };
+  const now = positions.own(found.head.position);
+  const newest = positions.own(found.position);
+  let version = jobVersion(found.bytes);
+  let course: Course = { ...unbegun, isFinished: isFinished(version.state) };
+  let written = 0;
+
+  function* tell(told: Told | undefined, { add, rest }: Batches): Generator<Uint8Array, void> {
+    if (told?.what === "message") {
+      yield* rest();
+      yield told.bytes;
+    } else if (told?.what === "output" && (told.index ?? written) >= written) {
+      written = (told.index ?? written) + 1;
+      yield* add(told.event);
+    }
+  }
+
+  yield openMessage();
+  yield stateMessage(Job_State.UNKNOWN, version);
+
+  const buffered = batches((events) => terminalMessage(events, true));
+  const first = await firstOfJob({ log: log(), source, ...which, untilSeq: now }, signal);
+  // Of a job of which the log has lost everything nothing more can come.
+  let isDone = first === undefined;
+  if (first !== undefined) {
+    for await (const recorded of log().history({ afterSeq: first.seq - 1, subjects }, now, signal)) {
+      const isKnown = course.isFinished || recorded.seq > newest;
+      isDone = isKnown && (isOver(course) || isSilent(course, recorded));
+      if (isDone) break;
+      course = courseAfter(course, recorded, which);
+      yield* tell(toldBy(recorded, which), buffered);
+    }
+  }
+  yield* buffered.rest();
+
+  if (!isDone && !isOver(course)) yield* comingMessages();
+  if (signal.aborted) return;
+  if (!course.isFinished && !isFinished(version.state)) throw serverGone(job);
+  yield completeMessage(version);
+
+  async function* comingMessages(): AsyncGenerator<Uint8Array, void> {
+    const live = batches((events) => terminalMessage(events, false));
+    const follow: Following = (options) => log().follow({ afterSeq: now, subjects }, options);
+    let seen = now;
+    let quietAt = quietTime(course);
+    const quietIn = () => (course.isFinished ? Math.max(quietAt - performance.now(), leastWaitMs) : undefined);
+    for await (const recorded of withPauses(follow, signal, quietIn)) {
+      if (recorded === undefined) {
+        yield* live.rest();
+        const isQuiet = course.isFinished && (course.isCut || performance.now() >= quietAt);
+        if (isQuiet && !(await hasMore(seen))) return;
+        continue;
+      }
+      seen = recorded.seq;
+      const { spokeAt } = course;
+      course = courseAfter(course, recorded, which);
+      if (course.spokeAt !== spokeAt) quietAt = quietTime(course);
+      const told = toldBy(recorded, which);
+      if (told?.what !== "version") yield* tell(told, live);
+      else {
+        const { state, canceling } = version;
+        version = told.version;
+        if (version.state !== state || version.canceling !== canceling) {
+          yield* live.rest();
+          yield stateMessage(state, version);
+        }
+      }
+      if (isOver(course)) break;
+    }
+    if (!signal.aborted) yield* live.rest();
+  }
+
+  /** The tail of the log may be behind its leader. A log that is away may have more. */
+  async function hasMore(seen: number): Promise<boolean> {
+    const last = await log()
+      .lastMatch(subjects)
+      .catch(() => Number.POSITIVE_INFINITY);
+    return last > seen;
+  }
+}
+
+type Batches = ReturnType<typeof batches>;
+
+const leastWaitMs = 20;
+
+/** By performance.now(): the grace begins with the last event of the job, whenever this reader came to it. */
+function quietTime({ spokeAt }: Course): number {
+  const left = spokeAt + graceMs - Date.now();
+  return performance.now() + Math.min(graceMs, Math.max(0, left));
+}
+
+function isSilent({ session, spokeAt }: Course, { recordedAt }: Recorded): boolean {
+  return session !== "" && recordedAt.getTime() - spokeAt > longestSilenceMs;
+}
+
+const unavailable = 14;
+
+function serverGone(job: string): UpstreamError {
+  return new UpstreamError(unavailable, `the Vagrant server was gone before job ${job} was finished`);
+}
