@@ -22,19 +22,20 @@ describe("a Vagrant command line", () => {
     expect(read(line)).toMatchObject({ subcommand, tellsOnly: false });
   });
 
-  it.each(["", "--version", "-v", "version", "help up", "up --help", "up -h"])("%o starts no server", (line) => {
+  it.each(["", "--version", "-v", "version", "help up", "up --help", "up -h"])("%o only tells something", (line) => {
     expect(read(line).tellsOnly).toBe(true);
   });
 
   it("asks a machine, not Vagrant, for what stands behind --", () => {
-    expect(read("ssh -- ls --help -vvv")).toMatchObject({ tellsOnly: false, logLevel: undefined });
+    expect(read("ssh -- ls --help -VVV")).toMatchObject({ tellsOnly: false, logLevel: undefined });
   });
 
   it.each([
     ["up", undefined, undefined],
-    ["up -v", undefined, "info"],
-    ["up -vvv", "WARN", "trace"],
-    ["up -v", "debug", "debug"],
+    ["up -V", undefined, "info"],
+    ["up -VVV", "WARN", "trace"],
+    ["-V up", "debug", "debug"],
+    ["up --debug", undefined, "debug"],
     ["up", "error", "error"],
     ["up", "loud", undefined],
   ])("%s with the level %s logs %s", (line, level, shown) => {

@@ -6,7 +6,7 @@ import type { Env } from "./recordable.ts";
 export type VagrantCommand = {
   /** "up", "box add" …; undefined where there is none. */
   readonly subcommand: string | undefined;
-  /** It only tells something about the program, and starts no server. */
+  /** It only tells something about the program. */
   readonly tellsOnly: boolean;
   /** What it logs to stderr by the user's own wish; undefined: nothing. */
   readonly logLevel: LogLevel | undefined;
@@ -20,7 +20,14 @@ export type LogLevel = (typeof logLevels)[number];
 const families: ReadonlySet<string> = new Set(["box", "cloud", "plugin", "snapshot"]);
 
 /** Vagrant's flags of its log. */
-const verbosity: Readonly<Record<string, LogLevel>> = { "-v": "info", "-vv": "debug", "-vvv": "trace" };
+const verbosity: Readonly<Record<string, LogLevel>> = {
+  "-V": "info",
+  "-VV": "debug",
+  "-VVV": "trace",
+  "-VVVV": "trace",
+  "--debug": "debug",
+  "--debug-timestamp": "debug",
+};
 
 export function readVagrantCommand(args: readonly string[], env: Env): VagrantCommand {
   const end = args.indexOf("--");

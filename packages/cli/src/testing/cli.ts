@@ -52,6 +52,6 @@ export function collect(child: ChildProcess): RunningCli {
 
 /** What the machine that runs the tests has set must not tell. */
 function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const foreign = /^(TAPEDECK_|SKAFFOLD_|GITHUB_|GITLAB_|CI|JENKINS_)/;
+  const foreign = /^(TAPEDECK_|SKAFFOLD_|VAGRANT_|GITHUB_|GITLAB_|CI|JENKINS_)/;
   return Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name)));
 }
