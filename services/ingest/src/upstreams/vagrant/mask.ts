@@ -4,44 +4,58 @@ import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import { maskText, secretsIn } from "../../secrets/mask-text.ts";
 import { isSecretName } from "../../secrets/secret-name.ts";
+import { maskPacked } from "./mask-packed.ts";
+
+type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /**
  * Masks the secrets in an encoded message of Vagrant's API, in place and with the same number of bytes: in all its texts
- * (printed bytes and Vagrantfiles are text too), and the values of flags, maps and named values whose names say so.
- * `redacted` counts them. Bytes that are no such message are masked as if all of them were text.
+ * (printed bytes and Vagrantfiles are text too), the values of flags, maps and named values whose names say so, and in
+ * messages of known types that are packed in it. `redacted` counts them. Bytes that are no such message are masked as if
+ * all of them were text.
  */
-export function mask(name: string, bytes: Uint8Array): { readonly bytes: Uint8Array; readonly redacted: number } {
+export function mask(name: string, bytes: Uint8Array): Masked {
   const type = types.getMessage(name);
-  if (type === undefined) return maskRaw(bytes);
+  return (type && maskMessage(type, bytes)) ?? maskRaw(bytes);
+}
+
+/** Real trees have less than ten levels. */
+const deepest = 32;
+
+/** `named`: where a value is whose name, outside of the message, says that it is a secret. Undefined: no such message. */
+function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], depth = 0): Masked | undefined {
+  const texts = maskTexts(type, bytes, named);
+  if (texts === undefined || depth === deepest) return texts;
+  const packed = maskPacked(type, texts.bytes, (inside, value, key) => {
+    const masked = maskMessage(inside, value, isSecretName(key) ? ["value"] : [], depth + 1);
+    return masked ?? { bytes: value, redacted: 0 };
+  });
+  return { bytes: packed.bytes, redacted: texts.redacted + packed.redacted };
+}
+
+function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: Named): Masked | undefined {
+  let named = alreadyNamed;
   let redacted = 0;
-  let named: Named | undefined;
   const mapped = mapStringFields(type, bytes, (text, path) => {
-    if (isSecretValue(named, path) && !isTrivial(text)) {
-      redacted += 1;
-      named = undefined;
-      return "*".repeat(Buffer.byteLength(text));
-    }
-    named = nameIn(text, path);
-    const masked = maskText(text);
+    const isValue = named.includes(path) && !isTrivial(text);
+    const masked = isValue ? { text: "*".repeat(Buffer.byteLength(text)), secrets: 1 } : maskText(text);
+    // As masked, so that masking twice changes nothing.
+    named = isValue ? [] : valuesNamed(masked.text, path);
     redacted += masked.secrets;
     return masked.text;
   });
-  return mapped.malformed ? maskRaw(bytes) : { bytes: mapped.bytes, redacted };
+  return mapped.malformed ? undefined : { bytes: mapped.bytes, redacted };
 }
 
-/** What the last text says about the next one: the paths at which it would be the value of a secret. */
+/** Paths at which the next text is the value of a secret. */
 type Named = readonly string[];
 
-/** The value comes right after its name: in a flag, a named value, a map, and among a command's words. */
-function nameIn(text: string, path: string): Named | undefined {
+/** A value comes right after its name: in flags, named values and maps, and among the words of a command. */
+function valuesNamed(text: string, path: string): Named {
   const [, parent = "", field = ""] = /^(.*?)([^.]*)$/.exec(path) ?? [];
-  if (field === "args") return /^--?[^=]+$/.test(text) && isSecretName(text.replace(/^-+/, "")) ? [path] : undefined;
-  if ((field !== "key" && field !== "name") || !isSecretName(text)) return undefined;
+  if (field === "args") return /^--?[^=]+$/.test(text) && isSecretName(text.replace(/^-+/, "")) ? [path] : [];
+  if ((field !== "key" && field !== "name") || !isSecretName(text)) return [];
   return [`${parent}value`, `${parent}string`, `${parent}value.string_value`];
-}
-
-function isSecretValue(named: Named | undefined, path: string): boolean {
-  return named?.includes(path) ?? false;
 }
 
 /** What can't be a secret, or is hidden already. */
@@ -49,7 +63,7 @@ function isTrivial(value: string): boolean {
   return /^(?:true|false|null|none|yes|no|on|off|\*+|)$/i.test(value);
 }
 
-function maskRaw(bytes: Uint8Array): { readonly bytes: Uint8Array; readonly redacted: number } {
+function maskRaw(bytes: Uint8Array): Masked {
   // One character per byte.
   const secrets = secretsIn(Buffer.from(bytes).toString("latin1"));
   if (secrets.length === 0) return { bytes, redacted: 0 };

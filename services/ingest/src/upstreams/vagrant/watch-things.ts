@@ -153,7 +153,7 @@ export function watchThings(
       memory.looked.was(at);
     }
     eventsSince += news.length;
-    const described = isFirst ? describe(at) : [];
+    const described = isFirst || eventsSince >= describeAfter ? describe(at) : [];
     eventsSince += late.length;
     return [...gaps, ...news, ...described, ...late];
   }
@@ -188,8 +188,8 @@ export function watchThings(
 
   function resumeThing(event: Event, detail: ThingDetail): void {
     const memory = memoryOf(detail.kind);
-    if (memory === undefined) return;
-    memory.things ??= new Map();
+    // Without a description it is not known what else there was: the next look is taken as it is.
+    if (memory?.things === undefined) return;
     sawAt(memory, event.observed_at);
     if (event.original !== undefined) {
       memory.things.set(detail.id, { bytes: event.original.bytes, redacted: event.redacted });
@@ -206,9 +206,9 @@ export function watchThings(
 
   return {
     look(_, { seen }, at) {
-      const news = seen?.$case === "things" ? good(seen.value.kinds, at) : [];
+      if (seen?.$case === "things") return good(seen.value.kinds, at);
       if (seen?.$case === "failed") failed(seen.value);
-      return eventsSince >= describeAfter ? [...news, ...describe(at)] : news;
+      return [];
     },
     connected() {
       for (const memory of memories) memory.isListed = false;

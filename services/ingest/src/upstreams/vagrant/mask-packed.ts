@@ -1,0 +1,71 @@
+import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { StringValueSchema } from "@bufbuild/protobuf/wkt";
+import { registry } from "@tapedeck/shared/descriptors/registry";
+
+/** A message that is packed in another, and what it is called there: the key of an entry of a Ruby hash; else empty. */
+type Packed = { readonly any: Any; readonly name: string };
+
+export type MaskPacked = (type: DescMessage, bytes: Uint8Array, name: string) => Masked;
+type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
+
+/**
+ * Masks what is packed in the Anys of an encoded message, by `maskOne`, which keeps lengths. What is of a type that the
+ * proto workspace does not describe stays as it is: most of Ruby's own (Args.Array, Args.Symbol, Config.RawRubyValue …).
+ */
+export function maskPacked(type: DescMessage, bytes: Uint8Array, maskOne: MaskPacked): Masked {
+  if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(urlPrefix)) return { bytes, redacted: 0 };
+  const copy = Uint8Array.from(bytes);
+  let redacted = 0;
+  for (const { any, name } of packedIn(decoded(type, copy))) {
+    const packedType = typeOf(any);
+    if (packedType === undefined) continue;
+    const masked = maskOne(packedType, any.value, name);
+    // The decoder's bytes are a view of the copy.
+    any.value.set(masked.bytes);
+    redacted += masked.redacted;
+  }
+  return redacted === 0 ? { bytes, redacted } : { bytes: copy, redacted };
+}
+
+/** Go's and Ruby's libraries begin all type URLs with it. */
+const urlPrefix = "type.googleapis.com/";
+
+function typeOf({ typeUrl }: Any): DescMessage | undefined {
+  const name = typeUrl.slice(urlPrefix.length);
+  return name === StringValueSchema.typeName ? StringValueSchema : registry.getMessage(name);
+}
+
+/** Undefined for bytes that are no such message. */
+function decoded(type: DescMessage, bytes: Uint8Array): Message | undefined {
+  try {
+    return fromBinary(type, bytes, { readUnknownFields: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** In a message, at any depth but inside of other Anys. */
+function* packedIn(value: unknown, name = ""): Generator<Packed> {
+  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return;
+  if (isMessage<Any>(value, "google.protobuf.Any")) {
+    yield { any: value, name };
+  } else if (isMessage<HashEntry>(value, "hashicorp.vagrant.sdk.Args.HashEntry")) {
+    yield* packedIn(value.key);
+    yield* packedIn(value.value, onlyText(value.key));
+  } else {
+    for (const inside of Object.values(value)) yield* packedIn(inside);
+  }
+}
+
+type HashEntry = Message & { readonly key?: Any; readonly value?: Any };
+
+function isMessage<T extends Message>(value: object, typeName: string): value is T {
+  return "$typeName" in value && value.$typeName === typeName;
+}
+
+/** The text of a message that has nothing but a short text as its first field: a string or a symbol of Ruby's. */
+function onlyText(any: Any | undefined): string {
+  const [tag, length, ...text] = any?.value.subarray(0, 130) ?? [];
+  return tag === 0x0a && length === text.length && length < 128 ? Buffer.from(text).toString() : "";
+}
