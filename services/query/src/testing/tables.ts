@@ -29,6 +29,20 @@ export const rktOrder = {
   rkt_networks: "session, pod, network",
 };
 
+/** Those of Vagrant's servers. */
+export const vagrantOrder = {
+  operations: "id",
+  fold_states: "session",
+  snapshots: "session, position",
+  vagrant_targets: "session, id",
+  vagrant_projects: "session, id",
+  vagrant_bases: "session, id",
+  vagrant_boxes: "session, id",
+  vagrant_runners: "session, id",
+  vagrant_jobs: "session, job",
+  vagrant_job_versions: "position",
+};
+
 /** All that is in the tables, for comparing. */
 export async function contents(
   url: string,

@@ -81,13 +81,13 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
     },
     ended: (at?: number) => tell({ session, kind: "session.ended" }, at),
 
-    queued(id: string, command = "up", { more, ...when }: When & { readonly job?: DeepPartial<Job> } = {}) {
+    queued(id: string, command = "up", when: When = {}) {
       const operation = command === "" ? { $case: "init" as const, value: {} } : commandOp(command);
       const queue_time = timestamp(startedAt + (when.at ?? 0));
       const scope = { $case: "project" as const, value: { resource_id: "P1", name: "shop" } };
       const target_runner = { target: { $case: "id" as const, value: { id: "R1" } } };
-      const job = { id, operation, scope, target_runner, state: Job_State.QUEUED, queue_time, ...when.job };
-      looked(job, (now) => [ofJob("job.queued", now)], { ...when, ...(more && { more }) });
+      const job = { id, operation, scope, target_runner, state: Job_State.QUEUED, queue_time };
+      looked(job, (now) => [ofJob("job.queued", now)], when);
     },
     assigned(id: string, when: When = {}) {
       const waiting = { id, state: Job_State.WAITING, assign_time: timestamp(startedAt + (when.at ?? 0)) };

@@ -1,0 +1,148 @@
+import { Job, job_StateToJSON } from "@tapedeck/proto/vagrant/vagrant";
+import { sourceName } from "@tapedeck/shared/source";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { openDatabase } from "../db/database.ts";
+import type { Query } from "../query.ts";
+import { queryClient } from "../testing/client.ts";
+import { reaches, type Stage, stage } from "../testing/stage.ts";
+import { story } from "../testing/story.ts";
+import { ulid, vagrantSession, vagrantShop } from "../testing/vagrant-story.ts";
+
+/** Two servers one after the other; what is left of a job of the first shows up in the second. */
+const tale = story(vagrantShop);
+tale.tell({ kind: "source.added" });
+const beforeSessions = tale.events.length;
+const first = vagrantSession("01A", tale);
+first.began();
+first.queued(ulid(2), "up");
+first.queued(ulid(1), "");
+first.started(ulid(2));
+const running = tale.events.length;
+first.finished(ulid(2), 1);
+first.ended();
+const ended = tale.events.length;
+const second = vagrantSession("01B", tale);
+second.began();
+second.queued(ulid(3), "halt");
+second.canceled(ulid(1));
+
+const other = story(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "vagrant" }));
+const bobs = vagrantSession("01C", other);
+bobs.began();
+bobs.queued(ulid(4), "up");
+const empty = story(sourceName({ workspace: "acme", developer: "carol", project: "shop", upstream: "vagrant" }));
+empty.tell({ kind: "source.added" });
+
+let on: Stage;
+let query: Query;
+let ask: ReturnType<typeof queryClient>;
+let positions: number[];
+
+beforeAll(async () => {
+  on = await stage();
+  query = await on.startQuery();
+  positions = await on.write([...tale.events, ...other.events, ...empty.events]);
+  await reaches(query, positions.at(-1) ?? 0);
+  ask = queryClient(query.address);
+});
+
+afterAll(async () => {
+  ask[Symbol.dispose]();
+  await query[Symbol.asyncDispose]();
+  await on[Symbol.asyncDispose]();
+});
+
+async function jobs(request: Parameters<typeof ask.readState>[0] = {}) {
+  const { head, rows } = await ask.readState({ source: vagrantShop, collection: "vagrant.jobs", ...request });
+  const read = rows.map((bytes) => Job.decode(bytes)).map(({ id, state }) => [id, job_StateToJSON(state)]);
+  return { ...head, jobs: read };
+}
+
+/** The position of the story's event number `count`. */
+function after(count: number): string {
+  return on.at(positions[count - 1] ?? 0);
+}
+
+it("gives the jobs of every session of the source, as they were answered last, in the order of their ids", async () => {
+  expect(await jobs()).toMatchObject({
+    position: after(positions.length),
+    source: vagrantShop,
+    session: "01B",
+    session_ended: false,
+    jobs: [
+      [ulid(1), "ERROR"],
+      [ulid(2), "SUCCESS"],
+      [ulid(3), "QUEUED"],
+    ],
+  });
+});
+
+it("gives those of the session that is named, as that one told them", async () => {
+  expect(await jobs({ session: "01A" })).toMatchObject({
+    session: "01A",
+    session_ended: true,
+    jobs: [
+      [ulid(1), "QUEUED"],
+      [ulid(2), "SUCCESS"],
+    ],
+  });
+});
+
+it("gives them as they stood", async () => {
+  expect(await jobs({ at: after(running) })).toMatchObject({
+    position: after(running),
+    session: "01A",
+    session_ended: false,
+    jobs: [
+      [ulid(1), "QUEUED"],
+      [ulid(2), "RUNNING"],
+    ],
+  });
+  const over = { session: "01A", session_ended: true, jobs: [[ulid(1), "QUEUED"], expect.anything()] };
+  expect(await jobs({ at: after(ended) })).toMatchObject(over);
+});
+
+it("gives the one that is asked for", async () => {
+  expect((await jobs({ key_prefix: ulid(2) })).jobs).toEqual([[ulid(2), "SUCCESS"]]);
+  expect((await jobs({ key_prefix: ulid(4) })).jobs).toEqual([]);
+  expect((await jobs({ key_prefix: ulid(1).slice(0, -1) })).jobs).toHaveLength(3);
+});
+
+it.each(["%", "01KABC_", "'", "\\", "\0", "\u{10FFFF}"])("knows no job whose id begins with %j", async (key_prefix) => {
+  expect((await jobs({ key_prefix })).jobs).toEqual([]);
+});
+
+it("gives none where there is no session", async () => {
+  expect(await jobs({ source: empty.source })).toMatchObject({ session: "", session_ended: false, jobs: [] });
+  expect(await jobs({ at: after(beforeSessions) })).toMatchObject({ session: "", jobs: [] });
+});
+
+it("refuses what it refuses of state", async () => {
+  await expect(jobs({ session: "01C" })).rejects.toMatchObject({ code: "unknown_session" });
+  await expect(jobs({ session: "01B", at: after(ended) })).rejects.toMatchObject({ code: "before_first" });
+  await expect(jobs({ workspace: "globex" })).rejects.toMatchObject({ code: "unknown_source" });
+  await expect(jobs({ collection: "vagrant.commands" })).rejects.toMatchObject({
+    code: "invalid_argument",
+    message: expect.stringContaining("vagrant.jobs"),
+  });
+});
+
+it("gives the newest 10,000, however many there are", async () => {
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const bytes = Buffer.from(Job.encode(Job.fromPartial({ id: "old", labels: { text: "x".repeat(5_000) } })).finish());
+  const oldest = 20_000;
+  await sql`
+    insert into vagrant_job_versions (session, source, job, position, message)
+    select '01C', ${other.source}, '00' || lpad(n::text, 24, '0'), -n, ${bytes}::bytea
+    from generate_series(1, ${oldest}) as n`.execute(database.db);
+  const { rows } = await ask.readState({ source: other.source, collection: "vagrant.jobs" });
+  expect(rows).toHaveLength(10_000);
+  expect(Job.decode(rows.at(-1) ?? Buffer.of()).id).toBe(ulid(4));
+  const few = await ask.readState({
+    source: other.source,
+    collection: "vagrant.jobs",
+    key_prefix: "00000000000000000000001",
+  });
+  expect(few.rows).toHaveLength(1_000);
+});

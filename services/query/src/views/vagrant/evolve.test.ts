@@ -1,0 +1,181 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type DeepPartial, Things } from "@tapedeck/proto/tapedeck/v1/look";
+import { Target } from "@tapedeck/proto/vagrant/vagrant";
+import { expect, it } from "vitest";
+import { type Fields, story } from "../../testing/story.ts";
+import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
+import { evolve } from "./evolve.ts";
+import { initialState, type VagrantState } from "./state.ts";
+import { vagrant } from "./vagrant.ts";
+
+function told(tell: (server: VagrantSession) => void): readonly Event[] {
+  const tale = story(vagrantShop);
+  tell(vagrantSession("S", tale));
+  return tale.events;
+}
+
+function fold(events: readonly Event[], from: VagrantState = initialState): VagrantState {
+  return events.reduce(evolve, from);
+}
+
+function targets(state: VagrantState): Target[] {
+  return (vagrant.collections.targets?.(state) ?? []).map(({ bytes }) => Target.decode(bytes));
+}
+
+function ids(collection: string, state: VagrantState): string[] {
+  return (vagrant.collections[collection]?.(state) ?? []).map(({ key }) => key);
+}
+
+/** An event that no watcher would give so. */
+function odd(fields: Fields & { readonly kind: string }): Event {
+  return story(vagrantShop).tell({ session: "S", channel: "things", ...fields });
+}
+
+function describedAs(message: DeepPartial<Things>, part = 0, parts = 1): Event {
+  const bytes = Buffer.from(Things.encode(Things.fromPartial<DeepPartial<Things>>(message)).finish());
+  const original = { type: "tapedeck.v1.Things", bytes, size: BigInt(bytes.length) };
+  return odd({ kind: "host.described", detail: { $case: "host", value: { part, parts, entries: 1 } }, original });
+}
+
+const described = told((server) => {
+  server.there("project", "P", { name: "shop" });
+  server.there("target", "T2", { name: "web2" });
+  server.there("target", "T1", { name: "web1" });
+  server.described();
+});
+
+it("a description says what is there, in the order of the upstream's lists", () => {
+  const state = fold(described);
+  expect(ids("targets", state)).toEqual(["T2", "T1"]);
+  expect(ids("projects", state)).toEqual(["P"]);
+  expect(ids("boxes", state)).toEqual([]);
+});
+
+it("what is added comes behind, what changes keeps its place, what is removed goes", () => {
+  const changes = told((server) => {
+    server.told("target", "T0", { name: "db" });
+    server.told("target", "T2", { name: "web2", provider: "virtualbox" });
+    server.removed("target", "T1");
+    server.removed("project", "another");
+  });
+  const state = fold(changes, fold(described));
+  expect(targets(state)).toMatchObject([
+    { resource_id: "T2", name: "web2", provider: "virtualbox" },
+    { resource_id: "T0", name: "db" },
+  ]);
+  expect(ids("projects", state)).toEqual(["P"]);
+});
+
+it("ids of different kinds do not meet", () => {
+  const state = fold(
+    told((server) => {
+      server.told("target", "same", { name: "web" });
+      server.told("box", "same", { name: "bionic64" });
+      server.removed("target", "same");
+    }),
+  );
+  expect([ids("targets", state), ids("boxes", state)]).toEqual([[], ["same"]]);
+});
+
+it("a description in parts takes away what none of them lists, with the last one, and its order counts", () => {
+  const parts = told((server) => {
+    for (const id of ["T1", "T3", "T4"]) server.there("target", id, { name: id });
+    server.described(3);
+  });
+  const before = fold(described);
+  expect(ids("targets", fold(parts.slice(0, 2), before))).toEqual(["T2", "T1", "T3"]);
+  const after = fold(parts, before);
+  expect(ids("targets", after)).toEqual(["T1", "T3", "T4"]);
+  expect(ids("projects", after)).toEqual([]);
+});
+
+it("a description that is broken off takes nothing away", () => {
+  const parts = told((server) => {
+    for (const id of ["T3", "T4", "T5"]) server.there("target", id, { name: id });
+    server.described(3, (part) => part === 0 && server.told("target", "T6", { name: "T6" }));
+  });
+  expect(ids("targets", fold(parts, fold(described)))).toEqual(["T2", "T1", "T3", "T6", "T4", "T5"]);
+});
+
+it.each([
+  ["can't be read", { bytes: Buffer.from([0xff]), size: 1n }],
+  ["was larger than the log takes", { bytes: Buffer.alloc(0), size: 8_000_000n }],
+  ["is of another type", { type: "hashicorp.vagrant.Target", bytes: Buffer.alloc(0), size: 0n }],
+])("nothing follows from a description that %s", (_title, original) => {
+  const detail = { $case: "host" as const, value: { part: 0, parts: 1, entries: 0 } };
+  const event = odd({ kind: "host.described", detail, original: { type: "tapedeck.v1.Things", ...original } });
+  const before = fold(described);
+  expect(evolve(before, event)).toBe(before);
+});
+
+it("a thing that can't be read is there as it was known", () => {
+  const entries = ["T1", "T7"].map((id) => ({ id, bytes: Buffer.from([0xff]) }));
+  const state = fold([describedAs({ kinds: [{ kind: "target", entries }] })], fold(described));
+  expect(targets(state)).toMatchObject([{ resource_id: "T1", name: "web1" }]);
+});
+
+it("kinds of later versions, things without an id and the same thing twice do no harm", () => {
+  const bytes = Buffer.from(Target.encode(Target.fromPartial({ resource_id: "T1", name: "web1" })).finish());
+  const kinds = [
+    { kind: "plugin", entries: [{ id: "X", bytes: Buffer.from([0xff]) }] },
+    {
+      kind: "target",
+      entries: [
+        { id: "", bytes },
+        { id: "T1", bytes },
+        { id: "T1", bytes },
+      ],
+    },
+  ];
+  expect(ids("targets", fold([describedAs({ kinds })]))).toEqual(["T1"]);
+});
+
+it("the messages are as they were recorded, with what nobody knows in them", () => {
+  const known = Target.encode(Target.fromPartial({ resource_id: "T1", name: "web1" })).finish();
+  // A field of a later version in front: nobody would encode it there.
+  const bytes = Buffer.concat([Buffer.from([0xa2, 0x06, 0x03, 0x6e, 0x65, 0x77]), known]);
+  const original = { type: "hashicorp.vagrant.Target", bytes, size: BigInt(bytes.length) };
+  const state = fold([odd({ kind: "target.added", subject: "T1", original })]);
+  expect(vagrant.collections.targets?.(state)).toEqual([{ key: "T1", bytes }]);
+});
+
+it("what changes nothing gives the very same object back", () => {
+  const state = fold([...described, ...told((server) => server.began())]);
+  const repeated = [
+    ...described,
+    ...told((server) => {
+      server.began();
+      server.queued(ulid(1));
+      server.text(ulid(1), "==> web1: Booting VM...");
+      server.ended();
+    }),
+    odd({ kind: "target.changed", subject: "T1" }),
+    odd({ kind: "target.added", subject: "" }),
+    odd({ kind: "target.removed", subject: "unknown" }),
+    odd({ kind: "upstream.unreadable", subject: "T1" }),
+    odd({ kind: "box.added", subject: "X", original: { type: "hashicorp.vagrant.Box", bytes: Buffer.from([0xff]) } }),
+  ];
+  for (const event of repeated) expect(evolve(state, event)).toBe(state);
+});
+
+it("the version is the one that was told last", () => {
+  const state = fold([...told((server) => server.began("2.3.7")), ...told((server) => server.began("2.4.3"))]);
+  const [item, ...others] = vagrant.collections.version?.(state) ?? [];
+  expect(others).toEqual([]);
+  expect([item?.key, Buffer.from(item?.bytes ?? []).includes("2.4.3")]).toEqual(["version", true]);
+  expect(vagrant.collections.version?.(initialState)).toEqual([]);
+});
+
+it("is plain JSON at any moment, also in the middle of a description", () => {
+  const events = told((server) => {
+    server.began();
+    for (const id of ["T1", "__proto__", "5", "odd\0"]) server.there("target", id, { name: id });
+    server.described(2);
+  });
+  events.reduce((before, event) => {
+    const state = evolve(before, event);
+    expect(JSON.parse(JSON.stringify(state))).toEqual(state);
+    return state;
+  }, initialState);
+  expect(ids("targets", fold(events))).toEqual(["T1", "__proto__", "5", "odd\0"]);
+});

@@ -1,0 +1,335 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { Job, job_StateToJSON, Operation_PhysicalState, Target_Machine } from "@tapedeck/proto/vagrant/vagrant";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readState } from "../../api/read-state.ts";
+import { type Database, openDatabase } from "../../db/database.ts";
+import type { VagrantJobVersionRow } from "../../db/schema.ts";
+import { key } from "../../db/text.ts";
+import { progress } from "../../progress.ts";
+import { rebuild } from "../../rebuild.ts";
+import { randomServer } from "../../testing/random-server.ts";
+import { seeded } from "../../testing/random-story.ts";
+import { projectUntil } from "../../testing/run-projection.ts";
+import { type Stage, stage } from "../../testing/stage.ts";
+import { type Story, story } from "../../testing/story.ts";
+import { contents, rows, vagrantOrder } from "../../testing/tables.ts";
+import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
+import { folds } from "../folds.ts";
+import { views as allViews } from "../views.ts";
+import { vagrant } from "./vagrant.ts";
+
+const views = allViews({ textRows: false });
+
+/** The rows of every table after what a server tells. */
+async function told(tell: (server: VagrantSession, tale: Story) => void, batch = 1_000) {
+  await using on = await stage();
+  const tale = story(vagrantShop);
+  const server = vagrantSession("S", tale);
+  tell(server, tale);
+  const end = (await on.write(tale.events)).at(-1) ?? 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end, { views, limits: { events: batch, bytes: 1e9 } });
+  return await contents(on.databaseUrl, { ...vagrantOrder, command_times: "start_position" });
+}
+
+describe("what a server has, in one batch and event by event", () => {
+  const record = {
+    type_url: "type.googleapis.com/hashicorp.vagrant.Target.Machine",
+    value: Buffer.from(
+      Target_Machine.encode(
+        Target_Machine.fromPartial({
+          id: "vm-1",
+          state: { id: "running" },
+          box: { name: "hashicorp/bionic64", version: "1.0.282" },
+        }),
+      ).finish(),
+    ),
+  };
+  const life = (server: VagrantSession) => {
+    server.there("basis", "B", { name: "default", path: "/home/alice/.vagrant.d" });
+    server.there("project", "P", {
+      name: "shop",
+      path: "/home/alice/shop",
+      basis: { resource_id: "B", name: "default" },
+    });
+    server.described();
+    const target = { name: "web1", project: { resource_id: "P", name: "shop" }, provider: "virtualbox" };
+    server.told("target", "T", { ...target, state: Operation_PhysicalState.NOT_CREATED });
+    server.told("box", "X", {
+      name: "hashicorp/bionic64",
+      version: "1.0.282",
+      provider: "virtualbox",
+      directory: "/b",
+    });
+    server.told("runner", "R", { by_id_only: true, components: [{ type: 1, name: "command" }] });
+    server.told("target", "T", { ...target, uuid: "u-1", state: Operation_PhysicalState.CREATED, record });
+    server.removed("box", "X", { at: 5_000 });
+  };
+
+  it.each([1_000, 1])("stays in the tables with its messages (batches of %i)", async (batch) => {
+    const found = await told(life, batch);
+    const row = { session: "S", source: vagrantShop, gone: false, gone_at: null, message: expect.any(Buffer) };
+    expect(found.vagrant_targets).toEqual([
+      {
+        ...row,
+        id: "T",
+        name: "web1",
+        project_id: "P",
+        project_name: "shop",
+        state: "CREATED",
+        provider: "virtualbox",
+        uuid: "u-1",
+        machine_id: "vm-1",
+        machine_state: "running",
+        box_name: "hashicorp/bionic64",
+        box_version: "1.0.282",
+        first_position: 2,
+        last_position: 5,
+      },
+    ]);
+    expect(found.vagrant_projects).toMatchObject([
+      {
+        ...row,
+        id: "P",
+        name: "shop",
+        path: "/home/alice/shop",
+        basis_id: "B",
+        basis_name: "default",
+        first_position: 1,
+      },
+    ]);
+    expect(found.vagrant_bases).toMatchObject([{ ...row, id: "B", name: "default", path: "/home/alice/.vagrant.d" }]);
+    expect(found.vagrant_boxes).toMatchObject([
+      { name: "hashicorp/bionic64", version: "1.0.282", gone: true, gone_at: "2026-11-20T09:00:05.000000Z" },
+    ]);
+    expect(found.vagrant_runners).toMatchObject([
+      { ...row, id: "R", by_id_only: true, components: [{ type: "COMMAND", name: "command" }] },
+    ]);
+  });
+});
+
+describe("a command's life, in one batch and event by event", () => {
+  const life = (server: VagrantSession) => {
+    server.began();
+    server.queued(ulid(1), "up", { at: 100 });
+    server.assigned(ulid(1), { at: 200 });
+    server.started(ulid(1), { at: 300 });
+    server.text(ulid(1), "==> web1: Booting VM...");
+    server.finished(ulid(1), 127, { at: 5_300 });
+  };
+
+  it.each([1_000, 1])("is a row with its times and its end (batches of %i)", async (batch) => {
+    const found = await told(life, batch);
+    expect(found.vagrant_jobs).toEqual([
+      {
+        session: "S",
+        source: vagrantShop,
+        job: ulid(1),
+        operation: "command",
+        command: "up",
+        args: ["--provision", "web1"],
+        scope: "project",
+        scope_id: "P1",
+        scope_name: "shop",
+        runner: "R1",
+        state: "SUCCESS",
+        stale: false,
+        queued_at: "2026-11-20T09:00:00.100000Z",
+        assigned_at: "2026-11-20T09:00:00.200000Z",
+        started_at: "2026-11-20T09:00:00.300000Z",
+        cancel_requested_at: null,
+        completed_at: "2026-11-20T09:00:05.300000Z",
+        expires_at: null,
+        outcome: "failed",
+        exit_code: 127,
+        error_code: "127",
+        error: `${ulid(1)} did not work`,
+        first_position: 3,
+        last_position: 9,
+        message: expect.any(Buffer),
+      },
+    ]);
+    const versions = found.vagrant_job_versions as readonly VagrantJobVersionRow[];
+    expect(versions.map(({ job, position, message }) => [job, position, stateOf(message)])).toEqual([
+      [ulid(1), 3, "QUEUED"],
+      [ulid(1), 4, "WAITING"],
+      [ulid(1), 5, "RUNNING"],
+      [ulid(1), 8, "SUCCESS"],
+    ]);
+    expect(found.command_times).toMatchObject([
+      {
+        ...{ workspace: "acme", developer: "alice", project: "shop", session: "S", vagrant_version: "2.3.7" },
+        ...{ command: "up", job: ulid(1), args: ["--provision", "web1"], scope: "project", scope_name: "shop" },
+        ...{ duration_ms: 5_000, outcome: "failed", exit_code: 127, error_code: "127" },
+      },
+    ]);
+  });
+});
+
+it("one look that tells several facts of a job is one version of it", async () => {
+  const found = await told((server) => {
+    server.queued(ulid(1), "up", { at: 10 });
+    server.queued(ulid(1), "up", { at: 10 });
+  });
+  expect(found.vagrant_job_versions).toHaveLength(1);
+  expect(found.vagrant_jobs).toMatchObject([{ first_position: 1, last_position: 2 }]);
+});
+
+it("a job that was canceled before it began, one that was lost, and one that its session left behind", async () => {
+  const found = await told((server) => {
+    for (const number of [1, 2, 3]) server.queued(ulid(number), "up");
+    server.canceled(ulid(1), { at: 1_000 });
+    server.started(ulid(2));
+    server.lost(ulid(2));
+    server.started(ulid(3));
+    server.ended();
+  });
+  expect(found.vagrant_jobs).toMatchObject([
+    { state: "ERROR", outcome: "canceled", completed_at: null, cancel_requested_at: "2026-11-20T09:00:01.000000Z" },
+    { state: "RUNNING", outcome: "unknown", command: "up", args: ["--provision", "web1"] },
+    { state: "RUNNING", outcome: "unknown" },
+  ]);
+});
+
+it("a job of which only its detail fits into the log has a row, and no version", async () => {
+  const found = await told((_server, { tell }) => {
+    const original = { type: "hashicorp.vagrant.Job", size: 8_000_000n };
+    const detail = { $case: "job" as const, value: { operation: "command", command: "up", state: "SUCCESS" } };
+    tell({ session: "S", channel: "jobs", kind: "job.succeeded", subject: ulid(1), detail, original });
+  });
+  expect(found.vagrant_jobs).toMatchObject([{ command: "up", state: "SUCCESS", completed_at: null, message: null }]);
+  expect(found.vagrant_job_versions).toEqual([]);
+});
+
+it("an erased session leaves nothing", async () => {
+  const found = await told((server, tale) => {
+    server.there("basis", "B", { name: "default" });
+    server.described();
+    server.queued(ulid(1));
+    server.started(ulid(1));
+    tale.tell({ kind: "session.erased", session: "S", subject: "S" });
+  });
+  expect(Object.entries(found).filter(([, left]) => left.length > 0)).toEqual([]);
+});
+
+describe("whatever a server goes through", () => {
+  const seed = Number(process.env.SEED ?? Date.now() % 100_000);
+  const random = seeded(seed);
+  let on: Stage;
+  let events: readonly Event[];
+  let end: number;
+  /** The tables after one straight run. */
+  let expected: Awaited<ReturnType<typeof contents>>;
+
+  beforeAll(async () => {
+    on = await stage();
+    const tale = story(vagrantShop);
+    for (const [index, session] of ["first", "erased", "last"].entries()) {
+      const server = vagrantSession(session, tale);
+      server.began();
+      randomServer(random, tale, server, { size: session === "first" ? 1_500 : 200, firstJob: 1_000 * index });
+      if (session !== "last") server.ended();
+      if (session === "erased") tale.tell({ kind: "session.erased", session, subject: session });
+    }
+    events = tale.events;
+    end = (await on.write(events)).at(-1) ?? 0;
+    await projectUntil(on.databaseUrl, on.log.reader, end, { views });
+    expected = await contents(on.databaseUrl, vagrantOrder);
+  });
+
+  afterAll(() => on[Symbol.asyncDispose]());
+
+  it(`every table is filled (seed ${seed})`, () => {
+    expect(Object.entries(expected).filter(([, found]) => found.length === 0)).toEqual([]);
+  });
+
+  it(`its tables are the same however the log is cut into batches (seed ${seed})`, async () => {
+    await using database = await freshDatabase();
+    for (let next = 0; next < end; ) {
+      next = Math.min(end, next + 1 + random(600));
+      const limits = { events: 1 + random(90), bytes: 1_000_000 };
+      await projectUntil(database.url, on.log.reader, next, { views, limits });
+    }
+    expect(await contents(database.url, vagrantOrder)).toEqual(expected);
+  });
+
+  it(`a rebuild makes the same tables (seed ${seed})`, async () => {
+    await using database = await freshDatabase();
+    await projectUntil(database.url, on.log.reader, end, { views });
+    await using spoiled = openDatabase({ url: database.url, connections: 1 });
+    await spoiled.db.deleteFrom("vagrant_targets").execute();
+    await spoiled.db.deleteFrom("vagrant_job_versions").execute();
+    const signal = AbortSignal.timeout(60_000);
+    await rebuild({ databaseUrl: database.url, log: on.log.reader, views, signal });
+    expect(await contents(database.url, vagrantOrder)).toEqual(expected);
+  });
+
+  it(`what is not gone is what the state has (seed ${seed})`, async () => {
+    await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+    for (const session of ["first", "last"]) {
+      const state = fold(events.filter((event) => event.session === session));
+      for (const name of ["targets", "projects", "bases", "boxes", "runners"]) {
+        const there = (await rows(database, `vagrant_${name}`)).filter((row) => row.session === session && !row.gone);
+        const items = vagrant.collections[name]?.(state) ?? expect.fail();
+        expect(new Map(there.map(({ id, message }) => [id, message]))).toEqual(
+          new Map(items.map((item) => [key(item.key), Buffer.from(item.bytes)])),
+        );
+      }
+    }
+  });
+
+  it(`state and jobs at any position are those of the events up to it (seed ${seed})`, async () => {
+    await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
+    expect((await rows(database, "snapshots")).length).toBeGreaterThan(0);
+    const kept = events
+      .map((event, index) => ({ event, seq: index + 1 }))
+      .filter(({ event }) => event.session !== "erased");
+    await fc.assert(
+      fc.asyncProperty(fc.nat(kept.length - 1), fc.nat(40), async (index, further) => {
+        const { event, seq } = kept[index] ?? expect.fail();
+        const at = Math.min(end, seq + further);
+        const known = kept.filter((one) => one.seq <= at).map((one) => one.event);
+        const ofSession = known.filter(({ session }) => session === event.session);
+        const read = (collection: string, session: string) => readAll(database, { collection, session, at: on.at(at) });
+        const state = fold(ofSession);
+        for (const [name, collection] of Object.entries(vagrant.collections)) {
+          const items = collection(state).map((item) => ({ key: item.key, bytes: Buffer.from(item.bytes) }));
+          expect(await read(name, event.session)).toEqual(items);
+        }
+        expect(await read("jobs", event.session)).toEqual(newestJobs(ofSession));
+        expect(await read("jobs", "")).toEqual(newestJobs(known));
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  async function readAll(database: Database, { collection, ...of }: Record<"collection" | "session" | "at", string>) {
+    const reached = progress();
+    reached.advance(end);
+    const deps = { database: () => database, log: () => on.log.reader, progress: reached, folds };
+    const request = { workspace: "acme", source: vagrantShop, min_position: "", key_prefix: "", ...of };
+    const { signal } = new AbortController();
+    const answer = await Array.fromAsync(
+      readState(deps, { ...request, collection: `vagrant.${collection}` }, { signal }),
+    );
+    return answer.flatMap(({ body }) =>
+      body?.$case === "row" ? [{ key: body.value.key, bytes: body.value.bytes }] : [],
+    );
+  }
+});
+
+function fold(events: readonly Event[]): unknown {
+  return events.reduce((state, event) => vagrant.evolve(state, event), vagrant.initial);
+}
+
+/** What was answered last of each, in the order of their ids. */
+function newestJobs(events: readonly Event[]) {
+  const told = events.filter(({ original }) => original?.type === "hashicorp.vagrant.Job");
+  const newest = new Map(told.map(({ subject, original }) => [subject, original?.bytes]));
+  return [...newest].map(([id, bytes]) => ({ key: id, bytes })).sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+function stateOf(message: Uint8Array): string {
+  return job_StateToJSON(Job.decode(message).state);
+}
