@@ -1,0 +1,20 @@
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+
+/**
+ * All there is of a field that holds messages, text or bytes, as views of the message's own bytes: encoded as Vagrant
+ * encoded them. Throws for bytes that are no message.
+ */
+export function fieldsOf(message: Uint8Array, wanted: number): Buffer[] {
+  const reader = new BinaryReader(message);
+  const found: Buffer[] = [];
+  while (reader.pos < reader.len) {
+    const [number, type] = reader.tag();
+    if (number !== wanted || type !== WireType.LengthDelimited) {
+      reader.skip(type, number);
+      continue;
+    }
+    const bytes = reader.bytes();
+    found.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  }
+  return found;
+}

@@ -1,0 +1,179 @@
+import { createHash } from "node:crypto";
+import { status } from "@grpc/grpc-js";
+import type { Thing } from "@tapedeck/proto/tapedeck/v1/look";
+import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { backoff } from "@tapedeck/shared/streams/pause";
+import { bell } from "./bell.ts";
+import type { Connection } from "./connection.ts";
+import type { Seen } from "./polling-jobs.ts";
+import type { JobNews, TappedJobs } from "./tapped-jobs.ts";
+import { type ThingCalls, thingCalls } from "./thing-calls.ts";
+
+export type ThingLooking = {
+  readonly connection: Pick<Connection, "signal" | "call">;
+  readonly known: TappedJobs;
+  readonly emit: (seen: Seen) => void;
+  /** For each answer. */
+  readonly timeoutMs: number;
+  /** Resolves after the first look at the jobs, with why it failed if it did: jobs tell which runners there are. */
+  readonly jobsLooked: Promise<string | undefined>;
+};
+
+export type ThingLooks = {
+  readonly jobNews: (news: JobNews) => void;
+  /** Somebody has changed something. */
+  readonly lookNow: () => void;
+  /** Resolves when the connection is over. */
+  readonly done: Promise<void>;
+};
+
+/** What changes a target most is a command; the rest changes hardly ever. */
+const targetMs = { command: 1_000, else: 15_000 };
+const otherMs = 30_000;
+/** A runner says once what it is, and stays known for ever. */
+const runnerMs = 300_000;
+/** A command saves and clears up when its job is over. */
+const afterCommandMs = 1_000;
+const failedMs = { first: 1_000, longest: 30_000 };
+/** Of those that jobs name, the newest: each command brings one of its own. */
+const mostRunners = 200;
+
+type Looked =
+  | { readonly things: readonly Thing[]; readonly failed?: never }
+  | { readonly failed: { readonly code: number; readonly message: string }; readonly things?: never };
+
+/**
+ * Looks at the things of each kind again and again, one call after the other, until the connection is over. Kinds don't
+ * wait for each other, but for the first look, which has all of them.
+ */
+export function lookAtThings({ connection, known, emit, timeoutMs, jobsLooked }: ThingLooking): ThingLooks {
+  const { signal } = connection;
+  /** Until every kind was looked at. */
+  let first: Map<string, Looked> | undefined = new Map();
+  const lastDigests = new Map<string, string>();
+  const loops = new Map(thingCalls.map((calls) => [calls.kind, { calls, bell: bell(), againAt: 0 }]));
+  type Loop = NonNullable<ReturnType<(typeof loops)["get"]>>;
+  const leave = () => ring([...loops.keys()]);
+  signal.addEventListener("abort", leave);
+
+  function ring(kinds: readonly string[]): void {
+    for (const kind of kinds) loops.get(kind)?.bell.ring();
+  }
+
+  async function run(loop: Loop): Promise<void> {
+    const afterFailure = backoff(failedMs.first, failedMs.longest);
+    while (!signal.aborted) {
+      const asked = performance.now();
+      const looked = await lookAt(loop.calls);
+      if (signal.aborted) return;
+      tell(loop.calls.kind, looked);
+      const took = performance.now() - asked;
+      if (looked.failed) {
+        await loop.bell.pause(afterFailure.next());
+        continue;
+      }
+      afterFailure.reset();
+      await loop.bell.pause(Math.max(took, pace(loop)));
+    }
+  }
+
+  function pace({ calls: { kind }, againAt }: Loop): number {
+    const left = againAt - performance.now();
+    const usual = kind === "target" ? targetPace() : kind === "runner" ? runnerMs : otherMs;
+    return left > 0 ? Math.min(usual, left) : usual;
+  }
+
+  function targetPace(): number {
+    const isCommanded = known.all().some(({ state, command }) => state === Job_State.RUNNING && command !== undefined);
+    return isCommanded ? targetMs.command : targetMs.else;
+  }
+
+  async function lookAt({ kind, list, get, thingOf }: ThingCalls): Promise<Looked> {
+    const things: Thing[] = [];
+    try {
+      for (const id of list === undefined ? await namedRunners() : await listed(list)) {
+        const { code, message, response } = await connection.call(get.path, get.request(id), timeoutMs);
+        // It has gone since the list.
+        if (code === status.NOT_FOUND) continue;
+        if (code !== status.OK) throw new Unanswered(code, message);
+        const bytes = thingOf(response);
+        if (bytes !== undefined) things.push({ id, bytes });
+      }
+      return { things };
+    } catch (cause) {
+      const code = cause instanceof Unanswered ? cause.code : status.INTERNAL;
+      return { failed: { code, message: `${kind}: ${cause instanceof Error ? cause.message : cause}` } };
+    }
+  }
+
+  async function listed({ path, ids }: NonNullable<ThingCalls["list"]>): Promise<readonly string[]> {
+    const { code, message, response } = await connection.call(path, Buffer.alloc(0), timeoutMs);
+    if (code !== status.OK) throw new Unanswered(code, message);
+    return ids(response);
+  }
+
+  async function namedRunners(): Promise<readonly string[]> {
+    const failure = await jobsLooked;
+    const jobs = known.all();
+    if (failure !== undefined && jobs.length === 0) throw new Unanswered(status.UNAVAILABLE, failure);
+    return [...new Set(jobs.flatMap(({ runner }) => runner ?? []))].slice(-mostRunners);
+  }
+
+  function tell(kind: string, looked: Looked): void {
+    if (first === undefined) {
+      emitLooks([[kind, looked]]);
+      return;
+    }
+    first.set(kind, looked);
+    if (first.size < thingCalls.length) return;
+    const looks = thingCalls.flatMap((calls): [string, Looked][] => {
+      const of = first?.get(calls.kind);
+      return of ? [[calls.kind, of]] : [];
+    });
+    first = undefined;
+    emitLooks(looks);
+  }
+
+  function emitLooks(looks: readonly (readonly [string, Looked])[]): void {
+    for (const [, { failed }] of looks) if (failed) emit({ $case: "failed", value: failed });
+    const kinds = looks.flatMap(([kind, { things }]) => {
+      if (things === undefined) return [];
+      const digest = digestOf(things);
+      const same = lastDigests.get(kind) === digest;
+      lastDigests.set(kind, digest);
+      return [{ kind, same, entries: same ? [] : [...things] }];
+    });
+    if (kinds.length > 0) emit({ $case: "things", value: { kinds } });
+  }
+
+  return {
+    jobNews({ job, before }) {
+      ring(["target"]);
+      if (before === undefined && job.runner !== undefined) ring(["runner"]);
+      if (job.command === undefined || !job.isFinished || before === undefined) return;
+      for (const kind of ["target", "project", "basis", "box"]) {
+        const loop = loops.get(kind);
+        if (loop !== undefined) loop.againAt = performance.now() + afterCommandMs;
+        loop?.bell.ring();
+      }
+    },
+    lookNow: () => ring(["target", "project", "basis", "box"]),
+    done: Promise.all([...loops.values()].map(run)).then(() => signal.removeEventListener("abort", leave)),
+  };
+}
+
+class Unanswered extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Equal for the same things with the same bytes in the same order. */
+function digestOf(things: readonly Thing[]): string {
+  const hash = createHash("sha256");
+  for (const { id, bytes } of things) hash.update(`${id} ${bytes.byteLength} `).update(bytes);
+  return hash.digest("base64");
+}
