@@ -1,6 +1,261 @@
-import type { Watcher, WatchOptions } from "../looking.ts";
+import type { Look, Look_One, Look_StreamEnded, Look_Streamed } from "@tapedeck/proto/tapedeck/v1/look";
+import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { momentKey } from "../../record/moment.ts";
+import { summary, unreadable } from "../facts.ts";
+import type { Seen, Watcher, WatchOptions } from "../looking.ts";
+import type { Fact, Moment } from "../upstream.ts";
+import { jobDetail, unknownJob } from "./job-detail.ts";
+import { isFinished, jobFacts, lostFacts, toldAfter, wasTold } from "./job-facts.ts";
+import { completeEvent, messageType, type Stage } from "./job-output.ts";
+import { type JobEntry, jobsIn, streamMessageIn } from "./job-wire.ts";
+import { type KnownJob, knownJobs, remember } from "./jobs-memory.ts";
 
-/** Watches channel "jobs". */
-export function watchJobs(_: WatchOptions): Watcher {
-  return { resume: () => {}, connected: () => {}, look: () => [] };
+export type JobsWatcher = Watcher & {
+  /** The id of the command's job that is running on a project (by its resource_id), as far as is known. */
+  readonly runningCommand: (project: string) => string | undefined;
+};
+
+const jobType = "hashicorp.vagrant.Job";
+const listType = "hashicorp.vagrant.ListJobsResponse";
+/** Those of events are no longer than 1,000 characters, and who resumes knows jobs by these. */
+const longestId = 200;
+const notFound = 5;
+/** A job that was queued longer ago than a server needs to be found was not queued by the command that runs it. */
+const settledSeconds = 10n;
+
+/**
+ * Watches channel "jobs": job-facts.ts has what a job tells, output-alignment.ts which of its streams' output is new. Jobs
+ * are told as they are answered, by whatever answers first. A server keeps its finished jobs, so one that does not know
+ * the newest of them any more is another one.
+ */
+export function watchJobs(
+  { mask }: WatchOptions,
+  { describeEvery = 10_000 }: { readonly describeEvery?: number } = {},
+): JobsWatcher {
+  const known = knownJobs(mask);
+  let eventsSince = 0;
+  /** Nothing was seen before: of this session, by anybody. */
+  let isFirst = true;
+  /** It may be another server since the last look. */
+  let isUnsure = false;
+  let brokenList: Buffer | undefined;
+  /** By job, as answered last: it could not be read. */
+  const brokenJobs = new Map<string, Buffer>();
+  /** What was told last of a look that would be told again: when, and how much of it. */
+  let retold = { at: "", count: 0 };
+
+  function frame(facts: readonly [Fact, ...Fact[]], at: Moment, type?: string, bytes?: Uint8Array): Seen {
+    const original = type !== undefined && bytes !== undefined ? { type, ...mask(type, bytes) } : undefined;
+    return { what: "frame", ...(original && { original }), facts, observedAt: at };
+  }
+
+  /** What no memory of jobs keeps from being told twice, when the recorder before this one was stopped right after it. */
+  function once(seen: Seen, at: Moment): readonly Seen[] {
+    if (retold.count === 0 || retold.at !== momentKey(at)) return [seen];
+    retold = { ...retold, count: retold.count - 1 };
+    return [];
+  }
+
+  function cannotRead(type: string, bytes: Uint8Array, cause: unknown, at: Moment): readonly Seen[] {
+    return once(frame([unreadable(bytes, cause)], at, type, bytes), at);
+  }
+
+  function stageOf({ told }: KnownJob): Stage {
+    return { hasStarted: wasTold(told, "job.started"), isFinished: isFinished(told) };
+  }
+
+  function tell(job: KnownJob, facts: readonly Fact[], at: Moment, bytes?: Uint8Array): readonly Seen[] {
+    const [first, ...rest] = facts;
+    if (first === undefined) return [];
+    for (const fact of facts) job.told = toldAfter(job.told, fact);
+    if (isFinished(job.told)) job.output.finished(at);
+    return [frame([first, ...rest], at, jobType, bytes)];
+  }
+
+  function answered({ id, bytes }: JobEntry, at: Moment, isStale?: (job: Job) => boolean): readonly Seen[] {
+    const before = known.byId.get(id);
+    if (before !== undefined && isFinished(before.told)) return [];
+    const broken = brokenJobs.get(id);
+    if (broken?.equals(bytes)) return [];
+    try {
+      if (id === "" || id.length > longestId) throw new Error(`its id has ${id.length} characters`);
+      const job = Job.decode(mask(jobType, bytes).bytes);
+      const one = known.get(id);
+      const facts = jobFacts(job, id, one.told, { stale: isStale?.(job) ?? false });
+      const seen = tell(one, facts, at, bytes);
+      // An answer that is older than what was told says nothing of what is now.
+      if (one.told.state === job.state) remember(one, jobDetail(job, id));
+      brokenJobs.delete(id);
+      return seen;
+    } catch (cause) {
+      brokenJobs.set(id, Buffer.from(bytes));
+      return cannotRead(jobType, bytes, cause, at);
+    }
+  }
+
+  function list(bytes: Uint8Array, at: Moment): readonly Seen[] {
+    let entries: readonly JobEntry[];
+    try {
+      entries = jobsIn(bytes);
+    } catch (cause) {
+      if (brokenList?.equals(bytes)) return [];
+      brokenList = Buffer.from(bytes);
+      return cannotRead(listType, bytes, cause, at);
+    }
+    const listed = new Set(entries.map(({ id }) => id));
+    const newest = isUnsure ? newestFinished() : undefined;
+    if (newest !== undefined && !listed.has(newest)) return anotherSession(listed, at);
+    isUnsure = false;
+    const isStale = isFirst ? leftBehind(at) : undefined;
+    isFirst = false;
+    for (const id of brokenJobs.keys()) if (!listed.has(id)) brokenJobs.delete(id);
+    return [...entries.flatMap((entry) => answered(entry, at, isStale)), ...missing(listed, at)];
+  }
+
+  function leftBehind(at: Moment): (job: Job) => boolean {
+    return (job) => {
+      const { state, queue_time, assign_time, ack_time } = job;
+      const last = ack_time ?? assign_time ?? queue_time;
+      return !isFinished({ state }) && last !== undefined && at.seconds - last.seconds > settledSeconds;
+    };
+  }
+
+  function newestFinished(): string | undefined {
+    let newest: string | undefined;
+    for (const { id, told } of known.byId.values()) {
+      if (isFinished(told) && (newest === undefined || id > newest)) newest = id;
+    }
+    return newest;
+  }
+
+  function missing(listed: ReadonlySet<string>, at: Moment): readonly Seen[] {
+    return [...known.byId.values()].flatMap((job) => {
+      if (listed.has(job.id)) return [];
+      if (!isFinished(job.told)) return lose(job, at);
+      known.forget(job.id);
+      return job.output.abandoned(stageOf(job), at);
+    });
+  }
+
+  function lose(job: KnownJob, at: Moment): readonly Seen[] {
+    if (wasTold(job.told, "job.lost")) return [];
+    const facts = lostFacts(job.detail ?? unknownJob(job.id), job.told);
+    const seen = tell(job, facts, at);
+    job.detail = undefined;
+    return [...job.output.abandoned(stageOf(job), at), ...seen];
+  }
+
+  /** `listed`: what the new server knows, too. */
+  function anotherSession(listed: ReadonlySet<string>, at: Moment): readonly Seen[] {
+    const seen = [...known.byId.values()].flatMap((job) => {
+      const isLost = !listed.has(job.id) && !isFinished(job.told);
+      return isLost ? lose(job, at) : job.output.abandoned(stageOf(job), at);
+    });
+    return [...seen, { what: "another session" }];
+  }
+
+  function askedFor({ id, code, bytes, message }: Look_One, at: Moment): readonly Seen[] {
+    const job = known.byId.get(id);
+    if (code === 0) {
+      if (id === newestFinished()) isUnsure = false;
+      return answered({ id, bytes }, at);
+    }
+    if (job === undefined || code !== notFound) return [];
+    if (!isFinished(job.told)) return lose(job, at);
+    // Its row can be deleted on a server that goes on.
+    const isUnknown = !message.includes("record not found");
+    return isUnsure && isUnknown && id === newestFinished() ? anotherSession(new Set(), at) : [];
+  }
+
+  function streamed({ job: id, bytes, stream, before }: Look_Streamed, at: Moment): readonly Seen[] {
+    if (known.byId.get(id)?.output.isFinal()) return [];
+    try {
+      const message = streamMessageIn(bytes);
+      switch (message.what) {
+        case "open":
+          return [];
+        case "state": {
+          const seen = message.job === undefined ? [] : answered({ id, bytes: message.job }, at);
+          const job = known.get(id);
+          job.output.told(stream, isFinished(job.told));
+          return seen;
+        }
+        case "terminal": {
+          const { events, isBuffered } = message;
+          return known.get(id).output.terminal({ stream, before: Number(before), isBuffered, events }, at);
+        }
+        case "complete":
+          return known.get(id).output.complete({ stream, before: Number(before), bytes }, at);
+        case "unknown":
+          return once(mirrored(id, bytes, at), at);
+      }
+    } catch (cause) {
+      return cannotRead(messageType, bytes, cause, at);
+    }
+  }
+
+  function mirrored(job: string, bytes: Uint8Array, at: Moment): Seen {
+    const value = { what: "", status: "", task_id: "", subtask_id: "" };
+    const line = summary(`something of job ${job} that is not known`);
+    const fact: Fact = {
+      ...{ kind: "mirror.received", subject: job, summary: line },
+      detail: { $case: "mirror", value },
+    };
+    return frame([fact], at, messageType, bytes);
+  }
+
+  function streamEnded({ job: id, stream, code }: Look_StreamEnded, at: Moment): readonly Seen[] {
+    const job = known.byId.get(id);
+    return job?.output.ended(stream, code, stageOf(job), at) ?? [];
+  }
+
+  function see({ seen }: Look, at: Moment): readonly Seen[] {
+    switch (seen?.$case) {
+      case "all":
+        return list(seen.value, at);
+      case "one":
+        return askedFor(seen.value, at);
+      case "streamed":
+        return streamed(seen.value, at);
+      case "stream_ended":
+        return streamEnded(seen.value, at);
+      default:
+        // The same list again tells nothing; one that failed will be told by the next one, as jobs stay listed.
+        return [];
+    }
+  }
+
+  return {
+    look(_, look, at) {
+      const seen = see(look, at);
+      for (const one of seen) if (one.what === "frame") eventsSince += one.facts.length;
+      if (eventsSince < describeEvery || seen.at(-1)?.what === "another session") return seen;
+      eventsSince = 0;
+      return [...seen, ...known.describe(at)];
+    },
+    connected() {
+      isUnsure = newestFinished() !== undefined;
+      for (const { output } of known.byId.values()) output.connected();
+    },
+    resume(event) {
+      isFirst = false;
+      eventsSince = event.kind === "host.described" ? 0 : eventsSince + 1;
+      known.resume(event);
+      const isOdd = event.kind === "upstream.unreadable" || isUnknownMessage(event);
+      if (!isOdd) return;
+      const at = momentKey(event.observed_at);
+      retold = { at, count: at === retold.at ? retold.count + 1 : 1 };
+    },
+    runningCommand(project) {
+      for (const { id, told, detail } of known.byId.values()) {
+        const isRunning = told.state === Job_State.RUNNING && detail?.operation === "command";
+        if (isRunning && detail.scope === "project" && detail.scope_id === project) return id;
+      }
+      return undefined;
+    },
+  };
+}
+
+function isUnknownMessage({ detail }: Parameters<Watcher["resume"]>[0]): boolean {
+  return detail?.$case === "mirror" && detail.value.what !== completeEvent;
 }

@@ -1,0 +1,92 @@
+import { type Event, HostDetail, type JobDetail, KnownJobs, KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
+import { inParts } from "../in-parts.ts";
+import type { Seen, WatchOptions } from "../looking.ts";
+import type { Moment } from "../upstream.ts";
+import { isFinished, nothingTold, type Told, toldAfter, wasTold } from "./job-facts.ts";
+import { type JobOutput, jobOutput } from "./job-output.ts";
+
+/** What is remembered of a job. */
+export type KnownJob = {
+  readonly id: string;
+  told: Told;
+  readonly output: JobOutput;
+  /** As answered last, of a job that is not over. */
+  detail?: JobDetail | undefined;
+};
+
+/** The jobs of a session by their ids, as an event tells them or a description. */
+export type KnownJobsMemory = {
+  readonly byId: ReadonlyMap<string, KnownJob>;
+  readonly get: (id: string) => KnownJob;
+  readonly forget: (id: string) => void;
+  /** Of the channel's events. */
+  readonly resume: (event: Event) => void;
+  /** All of it, in parts of at most 512 KiB. */
+  readonly describe: (at: Moment) => readonly Seen[];
+};
+
+const describedType = "tapedeck.v1.KnownJobs";
+
+export function knownJobs(mask: WatchOptions["mask"]): KnownJobsMemory {
+  const byId = new Map<string, KnownJob>();
+
+  function get(id: string): KnownJob {
+    const known = byId.get(id);
+    if (known !== undefined) return known;
+    const job = { id, told: nothingTold, output: jobOutput(id, mask) };
+    byId.set(id, job);
+    return job;
+  }
+
+  function restore({ original }: Event, { part }: HostDetail): void {
+    if (part === 0) byId.clear();
+    const { jobs } = KnownJobs.decode(original?.bytes ?? Buffer.alloc(0));
+    for (const { job, state, told, ...output } of jobs) {
+      byId.set(job, { id: job, told: { state, times: told }, output: jobOutput(job, mask, output) });
+    }
+  }
+
+  return {
+    byId,
+    get,
+    forget: (id) => void byId.delete(id),
+    resume(event) {
+      const { kind, subject, detail, observed_at } = event;
+      if (kind === "host.described") {
+        if (detail?.$case === "host") restore(event, detail.value);
+      } else if (detail?.$case === "job" || detail?.$case === "command") {
+        const job = get(subject);
+        job.told = toldAfter(job.told, { kind: kind as never, detail });
+        if (detail.$case === "job") remember(job, detail.value);
+        if (isFinished(job.told) && observed_at !== undefined) job.output.finished(observed_at);
+      } else if (detail?.$case === "text" || detail?.$case === "mirror") get(subject).output.resume(event);
+    },
+    describe(at) {
+      const jobs = [...byId.values()].map(({ id, told, output }) =>
+        KnownJobs_Job.create({ job: id, state: told.state, told: { ...told.times }, ...output.memory() }),
+      );
+      const parts = inParts(jobs, (job) => KnownJobs_Job.encode(job).finish().length);
+      return parts.map((some, part) => ({
+        what: "frame",
+        original: { type: describedType, bytes: KnownJobs.encode({ jobs: [...some] }).finish(), redacted: 0 },
+        facts: [
+          {
+            kind: "host.described",
+            summary: `${jobs.length} job${jobs.length === 1 ? " is" : "s are"} known`,
+            detail: {
+              $case: "host",
+              value: HostDetail.create({ part, parts: parts.length, entries: jobs.length }),
+            },
+          },
+        ],
+        observedAt: at,
+      }));
+    },
+  };
+}
+
+/** Of a job that is over all is told. */
+export function remember(job: KnownJob, detail: JobDetail): void {
+  const isOver = isFinished(job.told) || wasTold(job.told, "job.lost");
+  job.detail = isOver ? undefined : { ...detail, attempt: 0, reason: "", expire_time: undefined };
+}
