@@ -17,7 +17,9 @@ import {
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import { absent, notOffered, unreadableRequest } from "./errors.ts";
 import { findBasis, findBox, findProject, findTarget, recordOf } from "./find.ts";
+import { jobStream, type VagrantStream } from "./job-stream.ts";
 import { findJob } from "./jobs.ts";
+import { logStream } from "./log-stream.ts";
 import { type Collection, type Read, read } from "./read.ts";
 import { basisRef, boxRef, projectRef, targetRef } from "./refs.ts";
 import { holding } from "./wire.ts";
@@ -25,9 +27,6 @@ import { type WriteDeps, type WriteName, writing } from "./writes.ts";
 
 /** The encoded answer of one call; a write has no head: it is about now, at the upstream. */
 export type VagrantAnswer = { readonly head?: AnswerHead; readonly bytes: Uint8Array };
-
-/** Encoded messages, and what goes before them. */
-export type VagrantStream = { readonly head: AnswerHead; readonly messages: AsyncIterable<Uint8Array> };
 
 export type Unary = (request: Uint8Array, context: CallContext) => Promise<VagrantAnswer>;
 
@@ -85,6 +84,13 @@ export function vagrantApi(deps: WriteDeps): VagrantApi {
         ),
       };
     };
+  }
+
+  function streaming<R>(
+    type: Decodes<R>,
+    open: (deps: WriteDeps, request: R, context: CallContext) => Promise<VagrantStream>,
+  ): Streaming {
+    return async (bytes, context) => open(deps, decoded(type, bytes), context);
   }
 
   function sending(method: WriteName): Unary {
@@ -162,14 +168,8 @@ export function vagrantApi(deps: WriteDeps): VagrantApi {
       convertInviteToken: noTokens,
     },
     streams: {
-      getJobStream: async (bytes) => {
-        decoded(GetJobStreamRequest, bytes);
-        throw notOffered("not yet");
-      },
-      getLogStream: async (bytes) => {
-        decoded(GetLogStreamRequest, bytes);
-        throw notOffered("not yet");
-      },
+      getJobStream: streaming(GetJobStreamRequest, jobStream),
+      getLogStream: streaming(GetLogStreamRequest, logStream),
     },
     runners: { runnerConfig: noRunners, runnerJobStream: noRunners },
   };

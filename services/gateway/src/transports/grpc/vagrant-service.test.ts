@@ -1,8 +1,16 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { GetVersionInfoResponse, Job, ListJobsResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import {
+  GetJobStreamResponse,
+  GetVersionInfoResponse,
+  Job,
+  ListJobsResponse,
+  VagrantService,
+} from "@tapedeck/proto/vagrant/vagrant";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
+import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requestOf } from "../../apis/vagrant/testing/sample.ts";
 import { type Desk, shop, vagrantDesk } from "../../apis/vagrant/testing/vagrant-desk.ts";
@@ -168,5 +176,36 @@ it.each(["RunnerConfig", "RunnerJobStream"])("%s ends at once and says what ther
   expect(await end(rpc, spoken)).toMatchObject({
     code: 12,
     details: expect.stringMatching(/has no runners of its own/),
+  });
+});
+
+describe("a stream", () => {
+  const messagesOf = (rpc: string, json: JsonObject) => {
+    const request = Buffer.from(requestOf(rpc, json));
+    return client.makeServerStreamRequest(path(rpc), requestSerialize, responseDeserialize, request, metadata(spoken));
+  };
+
+  it("of a job that nobody has ever seen is Vagrant's own error", async () => {
+    const made = messagesOf("GetJobStream", { job_id: "J9" });
+    const error = await new Promise<ServiceError>((resolve) => made.on("error", resolve).resume());
+    expect(error).toMatchObject({ code: 5, details: "job not found" });
+  });
+
+  it("of a job begins with its headers, the opening and the job as it was recorded", async () => {
+    const made = messagesOf("GetJobStream", { job_id: "J1" });
+    made.on("error", () => {});
+    const head = new Promise<Metadata>((resolve) => made.once("metadata", resolve));
+    const got: Buffer[] = [];
+    made.on("data", (message: Buffer) => got.push(message));
+    expect((await head).get("tapedeck-position")).toHaveLength(1);
+    await until(() => got.length >= 2, { message: "the state" });
+    const [open, state] = got.map((message) => GetJobStreamResponse.decode(message).event);
+    expect(open?.$case).toBe("open");
+    expect(state).toMatchObject({ $case: "state", value: { previous: 0, current: 3, job: { id: "J1" } } });
+    made.cancel();
+  });
+
+  it("of text is refused for a scope that says nothing", async () => {
+    expect(await end("GetLogStream", spoken)).toMatchObject({ code: 9, details: "invalid scope supplied" });
   });
 });
