@@ -69,6 +69,11 @@ export function isOver({ session, running, isLost, isWhole }: Course): boolean {
   return isLost || isWhole || (session !== "" && running !== session);
 }
 
+/** As isOver, and a session that has ended is not gone on with: another one runs. */
+export function isClosed(course: Course): boolean {
+  return isOver(course) && (course.running !== "" || course.isLost || course.isWhole);
+}
+
 /** One event more, of those that jobSubjects names. Pure. */
 export function courseAfter(course: Course, { event, recordedAt }: Recorded, which: WhichJob): Course {
   if (event.channel === "tapedeck") return afterSession(course, event, which);
@@ -131,7 +136,8 @@ function isComplete({ original }: Event): boolean {
 function outputOf({ original, detail }: Event): Uint8Array {
   const { bytes = new Uint8Array(), size = 0n } = original ?? {};
   if (original !== undefined && BigInt(bytes.byteLength) === size) return bytes;
-  const msg = detail?.$case === "text" ? detail.value.text : "";
+  // A line's end is not part of it.
+  const msg = detail?.$case === "text" ? detail.value.text.replace(/\n$/, "") : "";
   const event = GetJobStreamResponse_Terminal_Event.fromPartial({ event: { $case: "line", value: { msg } } });
   return GetJobStreamResponse_Terminal_Event.encode(event).finish();
 }

@@ -6,7 +6,16 @@ import type { AnswerHead, CallContext } from "../../call-context.ts";
 import { nameOf } from "../resolve-source.ts";
 import { refuseMoment, type ScopeDeps } from "../session-scope.ts";
 import { UpstreamError } from "../upstream-error.ts";
-import { type Course, courseAfter, isOver, jobSubjects, type Told, toldBy, unbegun } from "./job-stream-course.ts";
+import {
+  type Course,
+  courseAfter,
+  isClosed,
+  isOver,
+  jobSubjects,
+  type Told,
+  toldBy,
+  unbegun,
+} from "./job-stream-course.ts";
 import {
   completeMessage,
   isFinished,
@@ -118,8 +127,8 @@ async function* messagesOf(
   let isDone = first === undefined;
   if (first !== undefined) {
     for await (const recorded of log().history({ afterSeq: first.seq - 1, subjects }, now, signal)) {
-      const isKnown = course.isFinished || recorded.seq > newest;
-      isDone = isKnown && (isOver(course) || isSilent(course, recorded));
+      const isNewest = course.isFinished || recorded.seq > newest;
+      isDone = (isNewest && isClosed(course)) || isSilent(course, recorded);
       if (isDone) break;
       course = courseAfter(course, recorded, which);
       yield* tell(toldBy(recorded, which), buffered);
@@ -183,8 +192,8 @@ function quietTime({ spokeAt }: Course): number {
   return performance.now() + Math.min(graceMs, Math.max(0, left));
 }
 
-function isSilent({ session, spokeAt }: Course, { recordedAt }: Recorded): boolean {
-  return session !== "" && recordedAt.getTime() - spokeAt > longestSilenceMs;
+function isSilent({ isFinished, session, spokeAt }: Course, { recordedAt }: Recorded): boolean {
+  return isFinished && session !== "" && recordedAt.getTime() - spokeAt > longestSilenceMs;
 }
 
 const unavailable = 14;

@@ -1,9 +1,4 @@
-import {
-  type GetLogStreamRequest,
-  LogBatch,
-  LogBatch_Entry,
-  GetJobStreamResponse_Terminal_Event as TerminalEvent,
-} from "@tapedeck/proto/vagrant/vagrant";
+import { type GetLogStreamRequest, LogBatch, LogBatch_Entry } from "@tapedeck/proto/vagrant/vagrant";
 import type { Event } from "@tapedeck/shared/events/codec";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
@@ -26,8 +21,8 @@ const firstWindow = 4_096;
  * hashicorp.vagrant.LogBatch of one job: `deployment_id` is the job's id, `instance_id` Tapedeck's session, the `lines`
  * are at most 64 and 1 MiB. An entry is a line as it was printed, with colours and the machine's prefix and without its
  * line end; what was printed piece by piece is an entry for each piece. Its `timestamp` is when the piece was seen, or
- * what Vagrant told of it. Bytes that are no text have replacement characters (GetJobStream has the bytes); empty status
- * events, and steps without a text, have no entry.
+ * what Vagrant told of it. Bytes that are no text have replacement characters (GetJobStream has the bytes); an event that
+ * prints nothing has no entry.
  *
  * First the last `limit_backlog` entries (0: 50; below 0: all) that were recorded before the call, then what comes,
  * without an end, all in the order of the log. As jobs are, they are of all sessions of the source, unless the call names
@@ -134,21 +129,10 @@ async function* messagesOf(
   }
 }
 
-/** The lines of a terminal event. */
-function printed({ detail, original }: Event): readonly string[] {
-  if (detail?.$case !== "text" || detail.value.noise) return [];
-  const { text } = detail.value;
-  if (text === "" && !isLine(original?.bytes)) return [];
-  return text.replace(/\r?\n$/, "").split(/\r?\n/);
-}
-
-/** What has no text may be an empty line, or nothing that is printed. */
-function isLine(event: Uint8Array | undefined): boolean {
-  try {
-    return TerminalEvent.decode(event ?? new Uint8Array()).event?.$case === "line";
-  } catch {
-    return false;
-  }
+/** The lines of a terminal event; none where it prints nothing. */
+function printed({ detail }: Event): readonly string[] {
+  if (detail?.$case !== "text" || detail.value.text === "") return [];
+  return detail.value.text.replace(/\r?\n$/, "").split(/\r?\n/);
 }
 
 const linesField = 3;

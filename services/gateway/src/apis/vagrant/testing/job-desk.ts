@@ -1,0 +1,151 @@
+import { StateHead } from "@tapedeck/proto/tapedeck/v1/query";
+import {
+  type DeepPartial,
+  GetJobStreamResponse,
+  Job,
+  type Job_State,
+  GetJobStreamResponse_Terminal_Event as TerminalEvent,
+} from "@tapedeck/proto/vagrant/vagrant";
+import type { ScopeDeps } from "../../session-scope.ts";
+import { type Fields, shop, vagrantDesk } from "./vagrant-desk.ts";
+
+export type JobDesk = Awaited<ReturnType<typeof jobDesk>>;
+
+type Version = { readonly seq: number; readonly session: string; readonly job: string; readonly bytes: Uint8Array };
+
+/** The desk with a query that knows all jobs that were told, as it would know them from the log. */
+export async function jobDesk() {
+  const desk = await vagrantDesk();
+  const versions: Version[] = [];
+  let end = 0;
+
+  const deps: ScopeDeps = {
+    ...desk.deps,
+    query: {
+      ...desk.deps.query,
+      async readState(request) {
+        if (request.collection !== "vagrant.jobs") return desk.deps.query.readState(request);
+        const known = versions.filter(
+          ({ job, session }) => job.startsWith(request.key_prefix ?? "") && (request.session || session) === session,
+        );
+        const newest = new Map(known.map((version) => [version.job, version]));
+        return {
+          head: StateHead.fromPartial({
+            position: desk.position(end),
+            source: shop,
+            session: known.at(-1)?.session ?? "",
+          }),
+          rows: [...newest].map(([key, { bytes, seq }]) => ({ key, bytes, position: desk.position(seq) })),
+        };
+      },
+    },
+  };
+
+  return {
+    ...desk,
+    deps,
+    async tell(...events: readonly Fields[]): Promise<number> {
+      end = await desk.tell(...events);
+      for (const [index, { session = "", subject = "", original }] of events.entries()) {
+        if (original?.type !== "hashicorp.vagrant.Job") continue;
+        const bytes = original.bytes ?? Buffer.alloc(0);
+        versions.push({ seq: end - events.length + 1 + index, session, job: subject, bytes });
+      }
+      return end;
+    },
+    [Symbol.asyncDispose]: () => desk[Symbol.asyncDispose](),
+  };
+}
+
+export type JobFacts = ReturnType<typeof jobFacts>;
+
+/** A job's facts, as record keeps them, in a session. */
+export function jobFacts(id: string, session: string) {
+  let written = 0;
+  return {
+    id,
+    /** A fact with the job as it was answered. */
+    is(kind: string, answered: Job_State | Buffer, more: DeepPartial<Job> = {}): Fields {
+      const bytes = typeof answered === "number" ? jobBytes(id, answered, more) : answered;
+      const { scope } = more;
+      return {
+        kind,
+        channel: "jobs",
+        session,
+        subject: id,
+        detail: {
+          $case: "job",
+          value: { job: id, scope: scope?.$case ?? "", scope_id: scope?.value?.resource_id ?? "" },
+        },
+        original: { type: "hashicorp.vagrant.Job", bytes, size: BigInt(bytes.byteLength) },
+      };
+    },
+    /** A fact without the job: one of several that a look tells. */
+    also: (kind: string): Fields => ({
+      kind,
+      channel: "jobs",
+      session,
+      subject: id,
+      detail: { $case: "job", value: { job: id } },
+    }),
+    /** Its next terminal event. */
+    writes(event: string | Uint8Array, at = written): Fields {
+      written = at + 1;
+      const bytes = Buffer.from(typeof event === "string" ? lineBytes(event) : event);
+      const text = typeof event === "string" ? `${event}\n` : "";
+      return {
+        kind: "terminal.written",
+        channel: "jobs",
+        session,
+        subject: id,
+        observed_at: { seconds: BigInt(1_000 + at), nanos: 0 },
+        detail: {
+          $case: "text",
+          value: { text, noise: text === "", output: { job: id, index: BigInt(at) } },
+        },
+        original: {
+          type: "hashicorp.vagrant.GetJobStreamResponse.Terminal.Event",
+          bytes,
+          size: BigInt(bytes.byteLength),
+        },
+      };
+    },
+    /** A message of its stream that is kept as it came. */
+    mirrors(bytes: Uint8Array): Fields {
+      return {
+        kind: "mirror.received",
+        channel: "jobs",
+        session,
+        subject: id,
+        original: {
+          type: "hashicorp.vagrant.GetJobStreamResponse",
+          bytes: Buffer.from(bytes),
+          size: BigInt(bytes.byteLength),
+        },
+      };
+    },
+    /** Its output was read to the end. */
+    isWhole(): Fields {
+      const complete = GetJobStreamResponse.fromPartial({ event: { $case: "complete", value: {} } });
+      return this.mirrors(GetJobStreamResponse.encode(complete).finish());
+    },
+    /** Its output may go on after what is recorded. */
+    isCut: (): Fields => ({
+      kind: "session.gap",
+      channel: "tapedeck",
+      session,
+      detail: { $case: "gap", value: { channel: "jobs", output: { job: id, index: BigInt(written) } } },
+    }),
+  };
+}
+
+export function jobBytes(id: string, state: Job_State, more: DeepPartial<Job> = {}): Buffer {
+  return Buffer.from(Job.encode(Job.fromPartial({ ...more, id, state })).finish());
+}
+
+export function lineBytes(msg: string): Uint8Array {
+  return TerminalEvent.encode(TerminalEvent.fromPartial({ event: { $case: "line", value: { msg } } })).finish();
+}
+
+export const ended = (session: string): Fields => ({ kind: "session.ended", channel: "tapedeck", session });
+export const started = (session: string): Fields => ({ kind: "session.started", channel: "tapedeck", session });
