@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 
 /**
- * Names of the top-level fields in which two decoded messages of one type differ, in the order of the message; a field
- * that is not described goes by its number. A missing value and a default one are alike; lists keep their order, maps
- * have none; what is packed in an Any is compared by its bytes.
+ * Names of the top-level fields in which two decoded messages of one type differ; a field that is not described goes by
+ * its number. A missing value and a default one are alike; lists keep their order, maps have none; what is packed in an
+ * Any is compared by its bytes.
  */
 export function changedFields(before: Fields, now: Fields): readonly string[] {
   const [was, is] = [withUnknown(before), withUnknown(now)];

@@ -56,36 +56,38 @@ export function readThing(kind: ThingKind, id: string, bytes: Uint8Array): ReadT
 }
 
 function readTarget(bytes: Uint8Array): Read {
-  const { parent, subtargets, project, ...fields } = Target.decode(bytes);
+  const target = Target.decode(bytes);
+  const { resource_id, name, project, parent, subtargets, state } = target;
   // Every target that was stored before is answered as its own parent.
-  const isOwnParent = parent?.resource_id === fields.resource_id;
+  const isOwnParent = parent?.resource_id === resource_id;
   return {
     about: {
-      name: fields.name,
+      name,
       parent_id: project?.resource_id ?? "",
       parent_name: project?.name ?? "",
-      state: stateName(fields.state),
+      state: stateName(state),
     },
     fields: {
-      ...fields,
+      ...target,
       project: identified(project),
-      subtargets: subtargets.map(identified),
       parent: isOwnParent ? undefined : identified(parent),
+      subtargets: subtargets.map(identified),
     },
   };
 }
 
 function readProject(bytes: Uint8Array): Read {
-  const { basis, targets, ...fields } = Project.decode(bytes);
+  const project = Project.decode(bytes);
+  const { name, basis, targets } = project;
   return {
-    about: { name: fields.name, parent_id: basis?.resource_id ?? "", parent_name: basis?.name ?? "" },
-    fields: { ...fields, basis: identified(basis), targets: targets.map(identified) },
+    about: { name, parent_id: basis?.resource_id ?? "", parent_name: basis?.name ?? "" },
+    fields: { ...project, basis: identified(basis), targets: targets.map(identified) },
   };
 }
 
 function readBasis(bytes: Uint8Array): Read {
-  const { projects, ...fields } = Basis.decode(bytes);
-  return { about: { name: fields.name }, fields: { ...fields, projects: projects.map(identified) } };
+  const basis = Basis.decode(bytes);
+  return { about: { name: basis.name }, fields: { ...basis, projects: basis.projects.map(identified) } };
 }
 
 function readBox(bytes: Uint8Array): Read {

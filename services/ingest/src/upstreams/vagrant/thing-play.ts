@@ -15,16 +15,23 @@ export type Entry = readonly [id: string, bytes: Uint8Array];
 export type Looked = Partial<Record<ThingKind, readonly Entry[] | "same">>;
 
 type State = Exclude<keyof typeof Operation_PhysicalState, "UNRECOGNIZED">;
-type TargetLook = Partial<Omit<Parameters<typeof Target.fromPartial>[0], "state">> & { readonly state?: State };
+type TargetLook = {
+  readonly state?: State;
+  readonly name?: string;
+  readonly uuid?: string;
+  readonly project?: { readonly resource_id: string; readonly name?: string };
+  readonly parent?: { readonly resource_id: string } | undefined;
+  readonly record?: { readonly type_url: string; readonly value: Buffer };
+  readonly metadata?: { readonly metadata: Record<string, string> };
+};
 
 /** A target as a server answers it: as its own parent. */
-export function target(id: string, { state = "CREATED", ...more }: TargetLook = {}): Entry {
-  const name = more.name ?? id;
+export function target(id: string, look: TargetLook = {}): Entry {
+  const { name = id, state = "CREATED", parent = { resource_id: id }, project, ...more } = look;
   const message = Target.fromPartial({
-    ...{ resource_id: id, name, provider: "virtualbox", parent: { resource_id: id, name } },
-    project: { resource_id: "p1", name: "shop", path: "/home/dev/shop" },
-    ...more,
-    state: Operation_PhysicalState[state],
+    ...{ resource_id: id, name, provider: "virtualbox", state: Operation_PhysicalState[state], ...more },
+    ...("parent" in look && look.parent === undefined ? {} : { parent }),
+    project: { name: "shop", path: "/home/dev/shop", ...(project ?? { resource_id: "p1" }) },
   });
   return [id, Target.encode(message).finish()];
 }
@@ -134,9 +141,9 @@ export function detailsOf(record: readonly Seen[]): object[] {
 }
 
 function said(message: object): object {
-  return Object.fromEntries(
-    Object.entries(message).filter(([, value]) => value !== "" && value !== false && value?.length !== 0),
-  );
+  const isSaid = ([name, value]: [string, unknown]) =>
+    name !== "_unknownFields" && value !== "" && value !== false && !(Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(message).filter(isSaid));
 }
 
 /** Between which moments (ms) each fact happened. */
