@@ -5,39 +5,46 @@ import { recordedSha } from "../../record/original.ts";
 import { summary } from "../facts.ts";
 import type { Seen, WatchOptions } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
-import { type OutputAlignment, outputAlignment, type Step } from "./output-alignment.ts";
+import { outputAlignment, type Step } from "./output-alignment.ts";
 import { writtenFact } from "./terminal-text.ts";
 
-/** What the alignment needs to know of the job itself. */
+/**
+ * A job's output, until it is final. Live output is cut when a job completes, so it is final only when a stream that was
+ * opened after that has given all that there is. That stream's `complete` is recorded, as mirror.received: it ends the
+ * output for whoever reads the log.
+ */
+export type JobOutput = {
+  /** A state that the stream has told. `isFirst`: none before. */
+  readonly told: (stream: string, state: { readonly isFirst: boolean; readonly isFinished: boolean }) => void;
+  readonly terminal: (given: GivenEvents, at: Moment) => readonly Seen[];
+  /** `isFinal`: this was the last that was to be heard of the output. */
+  readonly complete: (
+    given: GivenEnd,
+    stage: Stage,
+    at: Moment,
+  ) => { readonly seen: readonly Seen[]; readonly isFinal: boolean };
+  /** `code`: gRPC's. */
+  readonly ended: (stream: string, code: number, stage: Stage, at: Moment) => readonly Seen[];
+  /** Its server is gone, or knows the job no more. */
+  readonly abandoned: (stage: Stage, at: Moment) => readonly Seen[];
+  readonly connected: () => void;
+  /** When the job was seen to be finished. */
+  readonly finished: (at: Moment) => void;
+  /** From a terminal.written. */
+  readonly resume: (event: Event) => void;
+  readonly memory: () => OutputMemory;
+};
+
+/** What is known of the job itself. */
 export type Stage = {
   /** Without that there is no output. */
   readonly hasStarted: boolean;
   readonly isFinished: boolean;
 };
 
-/**
- * One job's output. Live output is cut when a job completes, so it is final only when a stream that was opened after
- * that has given all that there is: its `complete` is recorded (mirror.received), and from then on nothing more is heard.
- */
-export type JobOutput = {
-  readonly isFinal: () => boolean;
-  /** A state that the stream has told. */
-  readonly told: (stream: string, isFinished: boolean) => void;
-  readonly terminal: (given: GivenEvents, at: Moment) => readonly Seen[];
-  readonly complete: (given: GivenEnd, at: Moment) => readonly Seen[];
-  /** `code`: gRPC's; `isFinished`: the job, as far as is known. */
-  readonly ended: (stream: string, code: number, stage: Stage, at: Moment) => readonly Seen[];
-  /** Its server is gone, or knows it no more. */
-  readonly abandoned: (stage: Stage, at: Moment) => readonly Seen[];
-  readonly connected: () => void;
-  /** When the job was seen to be finished. */
-  readonly finished: (at: Moment) => void;
-  readonly resume: (event: Event) => void;
-  readonly memory: () => OutputMemory;
-};
-
 export type GivenEvents = {
   readonly stream: string;
+  /** Terminal events that the stream gave before. */
   readonly before: number;
   readonly isBuffered: boolean;
   /** Encoded GetJobStreamResponse.Terminal.Event. */
@@ -51,11 +58,14 @@ export type GivenEnd = {
   readonly bytes: Uint8Array;
 };
 
-export type OutputMemory = Omit<KnownJobs_Job, "job" | "state" | "told" | "$unknown">;
+export type OutputMemory = Pick<
+  KnownJobs_Job,
+  "written" | "digests" | "digests_from" | "stream" | "offset" | "output_final"
+>;
 
 const eventType = "hashicorp.vagrant.GetJobStreamResponse.Terminal.Event";
 export const messageType = "hashicorp.vagrant.GetJobStreamResponse";
-/** `MirrorDetail.what` of the `complete` after which nothing comes. */
+/** `MirrorDetail.what` of a `complete` after which nothing comes. */
 export const completeEvent = "complete";
 /** The tap opens the stream of a job that is over once more, and once more if that failed. */
 const mostAttempts = 2;
@@ -63,9 +73,7 @@ const mostAttempts = 2;
 const [notFound, unavailable] = [5, 14];
 
 export function jobOutput(job: string, mask: WatchOptions["mask"], from?: OutputMemory): JobOutput {
-  /** Undefined: it is final. */
-  let alignment: OutputAlignment | undefined = from?.output_final ? undefined : outputAlignment(from);
-  const written = from?.written ?? 0n;
+  const alignment = outputAlignment(from);
   /** The stream that is open, and whether the job was over when it was opened; undefined: nobody knows. */
   let opening: { readonly stream: string; readonly isLate?: boolean } | undefined;
   let finishedAt: Moment | undefined;
@@ -81,7 +89,7 @@ export function jobOutput(job: string, mask: WatchOptions["mask"], from?: Output
   function seenOf(step: Step, at: Moment): Seen {
     if ("missing" in step) {
       const { from: index, next } = step.missing;
-      return gap(`${next - index} terminal events of job ${job} are missing`, index, next, at);
+      return gap(`${next - index} terminal events of job ${job} are missing`, { index, next }, at);
     }
     const { piece, ...place } = step.placed;
     const { bytes, redacted, at: observedAt } = piece;
@@ -89,25 +97,34 @@ export function jobOutput(job: string, mask: WatchOptions["mask"], from?: Output
     return { what: "frame", original, facts: [writtenFact(job, bytes, place)], observedAt };
   }
 
-  function gap(reason: string, index: number, next: number | undefined, until: Moment): Seen {
+  function gap(reason: string, { index, next }: { index: number; next?: number }, until: Moment): Seen {
     const output = { job, index: BigInt(index), ...(next !== undefined && { next_index: BigInt(next) }) };
     return { what: "gap", reason, after: heardAt, until, output };
   }
 
-  function cut(at: Moment): readonly Seen[] {
-    if (alignment === undefined || isToldCut) return [];
+  function cut({ hasStarted }: Stage, at: Moment): readonly Seen[] {
+    if (isToldCut || !hasStarted) return [];
     isToldCut = true;
-    return [gap(`the output of job ${job} may be cut`, alignment.written(), undefined, at)];
+    return [gap(`the output of job ${job} may be cut`, { index: alignment.written() }, at)];
+  }
+
+  function completed(bytes: Uint8Array, observedAt: Moment): Seen {
+    const original = { type: messageType, ...mask(messageType, bytes) };
+    const value = { what: completeEvent, status: "", task_id: "", subtask_id: "" };
+    const line = summary(`the output of job ${job} is complete`);
+    const detail = { $case: "mirror", value } as const;
+    return {
+      ...{ what: "frame", original, observedAt },
+      facts: [{ kind: "mirror.received", subject: job, summary: line, detail }],
+    };
   }
 
   return {
-    isFinal: () => alignment === undefined,
-    told(stream, isFinished) {
-      const { isLate = isFinished } = openingOf(stream);
+    told(stream, { isFirst, isFinished }) {
+      const { isLate = isFirst && isFinished } = openingOf(stream);
       opening = { stream, isLate };
     },
     terminal({ stream, before, isBuffered, events }, at) {
-      if (alignment === undefined) return [];
       openingOf(stream);
       const pieces = events.map((event) => ({ ...mask(eventType, event), at }));
       const steps = alignment.take({ stream, before, isReplay: isBuffered, pieces });
@@ -115,51 +132,36 @@ export function jobOutput(job: string, mask: WatchOptions["mask"], from?: Output
       heardAt = at;
       return seen;
     },
-    complete({ stream, before, bytes }, at) {
-      if (alignment === undefined) return [];
-      const { isLate } = openingOf(stream);
+    complete({ stream, before, bytes }, stage, at) {
+      const isFinal = openingOf(stream).isLate === true;
       const { steps, isShort } = alignment.complete(stream, before);
-      const seen = steps.map((step) => seenOf(step, at));
-      if (isLate !== true) return seen;
-      if (isShort) seen.push(...cut(at));
-      alignment = undefined;
-      const value = { what: completeEvent, status: "", task_id: "", subtask_id: "" };
-      const line = summary(`the output of job ${job} is complete`);
-      const facts = [
-        { kind: "mirror.received", subject: job, summary: line, detail: { $case: "mirror", value } },
-      ] as const;
-      seen.push({ what: "frame", original: { type: messageType, ...mask(messageType, bytes) }, facts, observedAt: at });
-      return seen;
+      const output = steps.map((step) => seenOf(step, at));
+      heardAt = at;
+      if (!isFinal) return { seen: output, isFinal };
+      return { seen: [...output, ...(isShort ? cut(stage, at) : []), completed(bytes, at)], isFinal };
     },
-    ended(stream, code, { isFinished, hasStarted }, at) {
+    ended(stream, code, stage, at) {
       if (opening?.stream === stream) opening = undefined;
-      alignment?.lose(stream);
-      if (code === 0 || !isFinished) return [];
+      alignment.lose(stream);
+      if (code === 0 || !stage.isFinished) return [];
       failures += 1;
-      const isHopeless = failures >= mostAttempts || code === notFound || code === unavailable;
-      return isHopeless && hasStarted ? cut(at) : [];
+      return failures >= mostAttempts || code === notFound || code === unavailable ? cut(stage, at) : [];
     },
-    abandoned: ({ hasStarted }, at) => (hasStarted ? cut(at) : []),
+    abandoned: cut,
     connected() {
       failures = 0;
     },
     finished(at) {
       finishedAt ??= at;
     },
-    resume({ kind, detail, original, observed_at }) {
-      if (kind === "mirror.received" && detail?.$case === "mirror" && detail.value.what === completeEvent) {
-        alignment = undefined;
-      }
+    resume({ detail, original, observed_at }) {
       if (detail?.$case !== "text" || detail.value.output === undefined || original === undefined) return;
       const { index, stream, offset } = detail.value.output;
       const sha256 = Buffer.from(recordedSha(original), "hex");
-      alignment?.recorded({ index: Number(index), stream, offset: Number(offset) }, sha256);
+      alignment.recorded({ index: Number(index), stream, offset: Number(offset) }, sha256);
       heardAt = observed_at;
     },
-    memory() {
-      const empty = { written, digests: Buffer.alloc(0), digests_from: written, stream: "", offset: 0n };
-      return { ...(alignment?.memory() ?? empty), output_final: alignment === undefined };
-    },
+    memory: () => ({ ...alignment.memory(), output_final: false }),
   };
 }
 

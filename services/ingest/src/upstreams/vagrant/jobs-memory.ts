@@ -3,13 +3,14 @@ import { inParts } from "../in-parts.ts";
 import type { Seen, WatchOptions } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
 import { isFinished, nothingTold, type Told, toldAfter, wasTold } from "./job-facts.ts";
-import { type JobOutput, jobOutput } from "./job-output.ts";
+import { completeEvent, type JobOutput, jobOutput, type OutputMemory } from "./job-output.ts";
 
 /** What is remembered of a job. */
 export type KnownJob = {
   readonly id: string;
   told: Told;
-  readonly output: JobOutput;
+  /** Undefined: it is final. */
+  output: JobOutput | undefined;
   /** As answered last, of a job that is not over. */
   detail?: JobDetail | undefined;
 };
@@ -26,6 +27,11 @@ export type KnownJobsMemory = {
 };
 
 const describedType = "tapedeck.v1.KnownJobs";
+const none = Buffer.alloc(0);
+const final: OutputMemory = {
+  ...{ written: 0n, digests: none, digests_from: 0n, stream: "", offset: 0n },
+  output_final: true,
+};
 
 export function knownJobs(mask: WatchOptions["mask"]): KnownJobsMemory {
   const byId = new Map<string, KnownJob>();
@@ -40,9 +46,10 @@ export function knownJobs(mask: WatchOptions["mask"]): KnownJobsMemory {
 
   function restore({ original }: Event, { part }: HostDetail): void {
     if (part === 0) byId.clear();
-    const { jobs } = KnownJobs.decode(original?.bytes ?? Buffer.alloc(0));
+    const { jobs } = KnownJobs.decode(original?.bytes ?? none);
     for (const { job, state, told, ...output } of jobs) {
-      byId.set(job, { id: job, told: { state, times: told }, output: jobOutput(job, mask, output) });
+      const remembered = output.output_final ? undefined : jobOutput(job, mask, output);
+      byId.set(job, { id: job, told: { state, times: told }, output: remembered });
     }
   }
 
@@ -58,12 +65,13 @@ export function knownJobs(mask: WatchOptions["mask"]): KnownJobsMemory {
         const job = get(subject);
         job.told = toldAfter(job.told, { kind: kind as never, detail });
         if (detail.$case === "job") remember(job, detail.value);
-        if (isFinished(job.told) && observed_at !== undefined) job.output.finished(observed_at);
-      } else if (detail?.$case === "text" || detail?.$case === "mirror") get(subject).output.resume(event);
+        if (isFinished(job.told) && observed_at !== undefined) job.output?.finished(observed_at);
+      } else if (detail?.$case === "text") get(subject).output?.resume(event);
+      else if (detail?.$case === "mirror" && detail.value.what === completeEvent) get(subject).output = undefined;
     },
     describe(at) {
       const jobs = [...byId.values()].map(({ id, told, output }) =>
-        KnownJobs_Job.create({ job: id, state: told.state, told: { ...told.times }, ...output.memory() }),
+        KnownJobs_Job.create({ job: id, state: told.state, told: { ...told.times }, ...(output?.memory() ?? final) }),
       );
       const parts = inParts(jobs, (job) => KnownJobs_Job.encode(job).finish().length);
       return parts.map((some, part) => ({

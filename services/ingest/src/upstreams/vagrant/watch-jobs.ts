@@ -1,14 +1,16 @@
 import type { Look, Look_One, Look_StreamEnded, Look_Streamed } from "@tapedeck/proto/tapedeck/v1/look";
 import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { assertNever } from "@tapedeck/shared/assert-never";
 import { momentKey } from "../../record/moment.ts";
 import { summary, unreadable } from "../facts.ts";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import type { Fact, Moment } from "../upstream.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
 import { isFinished, jobFacts, lostFacts, toldAfter, wasTold } from "./job-facts.ts";
-import { completeEvent, messageType, type Stage } from "./job-output.ts";
-import { type JobEntry, jobsIn, streamMessageIn } from "./job-wire.ts";
+import { completeEvent, type GivenEnd, messageType, type Stage } from "./job-output.ts";
+import { type JobEntry, jobsIn, type StreamMessage, streamMessageIn } from "./job-wire.ts";
 import { type KnownJob, knownJobs, remember } from "./jobs-memory.ts";
+import { leftBehind } from "./left-behind.ts";
 
 export type JobsWatcher = Watcher & {
   /** The id of the command's job that is running on a project (by its resource_id), as far as is known. */
@@ -20,8 +22,6 @@ const listType = "hashicorp.vagrant.ListJobsResponse";
 /** Those of events are no longer than 1,000 characters, and who resumes knows jobs by these. */
 const longestId = 200;
 const notFound = 5;
-/** A job that was queued longer ago than a server needs to be found was not queued by the command that runs it. */
-const settledSeconds = 10n;
 
 /**
  * Watches channel "jobs": job-facts.ts has what a job tells, output-alignment.ts which of its streams' output is new. Jobs
@@ -68,11 +68,11 @@ export function watchJobs(
     const [first, ...rest] = facts;
     if (first === undefined) return [];
     for (const fact of facts) job.told = toldAfter(job.told, fact);
-    if (isFinished(job.told)) job.output.finished(at);
+    if (isFinished(job.told)) job.output?.finished(at);
     return [frame([first, ...rest], at, jobType, bytes)];
   }
 
-  function answered({ id, bytes }: JobEntry, at: Moment, isStale?: (job: Job) => boolean): readonly Seen[] {
+  function answered({ id, bytes }: JobEntry, at: Moment, stale = false): readonly Seen[] {
     const before = known.byId.get(id);
     if (before !== undefined && isFinished(before.told)) return [];
     const broken = brokenJobs.get(id);
@@ -81,7 +81,7 @@ export function watchJobs(
       if (id === "" || id.length > longestId) throw new Error(`its id has ${id.length} characters`);
       const job = Job.decode(mask(jobType, bytes).bytes);
       const one = known.get(id);
-      const facts = jobFacts(job, id, one.told, { stale: isStale?.(job) ?? false });
+      const facts = jobFacts(job, id, one.told, { stale });
       const seen = tell(one, facts, at, bytes);
       // An answer that is older than what was told says nothing of what is now.
       if (one.told.state === job.state) remember(one, jobDetail(job, id));
@@ -106,18 +106,10 @@ export function watchJobs(
     const newest = isUnsure ? newestFinished() : undefined;
     if (newest !== undefined && !listed.has(newest)) return anotherSession(listed, at);
     isUnsure = false;
-    const isStale = isFirst ? leftBehind(at) : undefined;
+    const stale = isFirst ? leftBehind(entries.flatMap(readable), at) : undefined;
     isFirst = false;
     for (const id of brokenJobs.keys()) if (!listed.has(id)) brokenJobs.delete(id);
-    return [...entries.flatMap((entry) => answered(entry, at, isStale)), ...missing(listed, at)];
-  }
-
-  function leftBehind(at: Moment): (job: Job) => boolean {
-    return (job) => {
-      const { state, queue_time, assign_time, ack_time } = job;
-      const last = ack_time ?? assign_time ?? queue_time;
-      return !isFinished({ state }) && last !== undefined && at.seconds - last.seconds > settledSeconds;
-    };
+    return [...entries.flatMap((entry) => answered(entry, at, stale?.has(entry.id))), ...missing(listed, at)];
   }
 
   function newestFinished(): string | undefined {
@@ -131,25 +123,26 @@ export function watchJobs(
   function missing(listed: ReadonlySet<string>, at: Moment): readonly Seen[] {
     return [...known.byId.values()].flatMap((job) => {
       if (listed.has(job.id)) return [];
-      if (!isFinished(job.told)) return lose(job, at);
+      if (wasTold(job.told, "job.queued") && !isFinished(job.told)) return lose(job, at);
       known.forget(job.id);
-      return job.output.abandoned(stageOf(job), at);
+      return job.output?.abandoned(stageOf(job), at) ?? [];
     });
   }
 
   function lose(job: KnownJob, at: Moment): readonly Seen[] {
     if (wasTold(job.told, "job.lost")) return [];
     const facts = lostFacts(job.detail ?? unknownJob(job.id), job.told);
-    const seen = tell(job, facts, at);
+    // In this order: who is stopped between the two tells the first one twice, and loses nothing.
+    const cut = job.output?.abandoned(stageOf(job), at) ?? [];
     job.detail = undefined;
-    return [...job.output.abandoned(stageOf(job), at), ...seen];
+    return [...cut, ...tell(job, facts, at)];
   }
 
   /** `listed`: what the new server knows, too. */
   function anotherSession(listed: ReadonlySet<string>, at: Moment): readonly Seen[] {
     const seen = [...known.byId.values()].flatMap((job) => {
       const isLost = !listed.has(job.id) && !isFinished(job.told);
-      return isLost ? lose(job, at) : job.output.abandoned(stageOf(job), at);
+      return isLost ? lose(job, at) : (job.output?.abandoned(stageOf(job), at) ?? []);
     });
     return [...seen, { what: "another session" }];
   }
@@ -157,7 +150,7 @@ export function watchJobs(
   function askedFor({ id, code, bytes, message }: Look_One, at: Moment): readonly Seen[] {
     const job = known.byId.get(id);
     if (code === 0) {
-      if (id === newestFinished()) isUnsure = false;
+      if (isUnsure && id === newestFinished()) isUnsure = false;
       return answered({ id, bytes }, at);
     }
     if (job === undefined || code !== notFound) return [];
@@ -167,46 +160,51 @@ export function watchJobs(
     return isUnsure && isUnknown && id === newestFinished() ? anotherSession(new Set(), at) : [];
   }
 
-  function streamed({ job: id, bytes, stream, before }: Look_Streamed, at: Moment): readonly Seen[] {
-    if (known.byId.get(id)?.output.isFinal()) return [];
+  function streamed({ job: id, bytes, stream, before: given }: Look_Streamed, at: Moment): readonly Seen[] {
+    const before = known.byId.get(id);
+    if (before !== undefined && before.output === undefined) return [];
     try {
-      const message = streamMessageIn(bytes);
-      switch (message.what) {
-        case "open":
-          return [];
-        case "state": {
-          const seen = message.job === undefined ? [] : answered({ id, bytes: message.job }, at);
-          const job = known.get(id);
-          job.output.told(stream, isFinished(job.told));
-          return seen;
-        }
-        case "terminal": {
-          const { events, isBuffered } = message;
-          return known.get(id).output.terminal({ stream, before: Number(before), isBuffered, events }, at);
-        }
-        case "complete":
-          return known.get(id).output.complete({ stream, before: Number(before), bytes }, at);
-        case "unknown":
-          return once(mirrored(id, bytes, at), at);
-      }
+      return toldBy(id, streamMessageIn(bytes), { stream, before: Number(given), bytes }, at);
     } catch (cause) {
       return cannotRead(messageType, bytes, cause, at);
     }
   }
 
-  function mirrored(job: string, bytes: Uint8Array, at: Moment): Seen {
-    const value = { what: "", status: "", task_id: "", subtask_id: "" };
-    const line = summary(`something of job ${job} that is not known`);
-    const fact: Fact = {
-      ...{ kind: "mirror.received", subject: job, summary: line },
-      detail: { $case: "mirror", value },
-    };
-    return frame([fact], at, messageType, bytes);
+  function toldBy(id: string, message: StreamMessage, given: GivenEnd, at: Moment): readonly Seen[] {
+    switch (message.what) {
+      case "open":
+        return [];
+      case "state": {
+        const seen = message.job === undefined ? [] : answered({ id, bytes: message.job }, at);
+        const { output, told } = known.get(id);
+        output?.told(given.stream, { isFirst: message.isFirst, isFinished: isFinished(told) });
+        return seen;
+      }
+      case "terminal":
+        return known.get(id).output?.terminal({ ...given, ...message }, at) ?? [];
+      case "complete": {
+        const job = known.get(id);
+        const { seen = [], isFinal = false } = job.output?.complete(given, stageOf(job), at) ?? {};
+        if (isFinal) job.output = undefined;
+        return seen;
+      }
+      case "error":
+      case "unknown":
+        return once(mirrored(id, message.what, given.bytes, at), at);
+      default:
+        return assertNever(message);
+    }
+  }
+
+  function mirrored(job: string, what: string, bytes: Uint8Array, at: Moment): Seen {
+    const line = summary(`the stream of job ${job} told something that is not known`);
+    const detail = { $case: "mirror", value: { what, status: "", task_id: "", subtask_id: "" } } as const;
+    return frame([{ kind: "mirror.received", subject: job, summary: line, detail }], at, messageType, bytes);
   }
 
   function streamEnded({ job: id, stream, code }: Look_StreamEnded, at: Moment): readonly Seen[] {
     const job = known.byId.get(id);
-    return job?.output.ended(stream, code, stageOf(job), at) ?? [];
+    return job?.output?.ended(stream, code, stageOf(job), at) ?? [];
   }
 
   function see({ seen }: Look, at: Moment): readonly Seen[] {
@@ -235,7 +233,7 @@ export function watchJobs(
     },
     connected() {
       isUnsure = newestFinished() !== undefined;
-      for (const { output } of known.byId.values()) output.connected();
+      for (const { output } of known.byId.values()) output?.connected();
     },
     resume(event) {
       isFirst = false;
@@ -254,6 +252,14 @@ export function watchJobs(
       return undefined;
     },
   };
+}
+
+function readable({ bytes }: JobEntry): readonly Job[] {
+  try {
+    return [Job.decode(bytes)];
+  } catch {
+    return [];
+  }
 }
 
 function isUnknownMessage({ detail }: Parameters<Watcher["resume"]>[0]): boolean {
