@@ -1,6 +1,7 @@
 import { Project, Target } from "@tapedeck/proto/vagrant/vagrant";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/streams/pause";
 import type { CallContext } from "../../call-context.ts";
 import type { ScopeDeps } from "../session-scope.ts";
 import { firstOfJob } from "./job-stream-start.ts";
@@ -25,7 +26,11 @@ export type MeantJobsOptions = {
 /** So many jobs, and so many targets and projects, are remembered; of others it is found out again. */
 const mostKnown = 10_000;
 
-/** How long a target or project that was not looked at yet is taken for one that is unknown. */
+/**
+ * A target or project may be looked at only after its first job has begun to print: so long what was recorded just now
+ * waits for it, once; then it is taken for unknown, and asked for again after a while.
+ */
+const patienceMs = 2_000;
 const askAgainMs = 1_000;
 
 /**
@@ -61,13 +66,22 @@ export function meantJobs({ query, log, positions }: ScopeDeps, options: MeantJo
     if (known !== undefined || performance.now() - (unknown.get(key) ?? Number.NEGATIVE_INFINITY) < askAgainMs) {
       return known;
     }
-    // As it is now, else (a command takes away the targets that it has ended) as it was then.
-    const at = positions.written(recorded.seq);
-    const parent =
-      (await askParent(place, recorded, { minPosition: at })) ?? (await askParent(place, recorded, { at }));
+    const isNew = !unknown.has(key) && Date.now() - recorded.recordedAt.getTime() < patienceMs;
+    const end = performance.now() + (isNew ? patienceMs : 0);
+    let parent = await findParent(place, recorded);
+    while (parent === undefined && performance.now() < end && !context.signal.aborted) {
+      await pause(100, context.signal);
+      parent = await findParent(place, recorded);
+    }
     if (parent === undefined) remember(unknown, key, performance.now());
     else remember(parents, key, parent);
     return parent;
+  }
+
+  /** As it is now, else (a command takes away the targets that it has ended) as it was then. */
+  async function findParent(place: Place, recorded: Recorded): Promise<Place | undefined> {
+    const at = positions.written(recorded.seq);
+    return (await askParent(place, recorded, { minPosition: at })) ?? askParent(place, recorded, { at });
   }
 
   async function askParent({ kind, id }: Place, { event }: Recorded, when: Partial<CallContext>) {
