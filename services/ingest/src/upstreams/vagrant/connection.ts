@@ -33,6 +33,8 @@ export type Connection = {
   readonly over: Promise<string>;
   /** Never rejects. An answer of UNAVAILABLE is the end of the connection. */
   readonly call: (path: string, request: Uint8Array, timeoutMs: number) => Promise<Reply>;
+  /** As `call`, but waits for the answer also of a server that has said goodbye. UNAVAILABLE if it can't come. */
+  readonly control: Connection["call"];
   /** A stream may have more to give when the connection is over already. */
   readonly open: (path: string, request: Uint8Array) => ClientReadableStream<Buffer>;
   /** Ends the streams that are still open. */
@@ -124,6 +126,11 @@ function connect(client: Client, left: AbortSignal): Omit<Connection, "info" | "
       const reply = await callUnary(client, path, request, { timeoutMs, signal });
       if (reply.code === status.UNAVAILABLE) finish(`UNAVAILABLE: ${reply.message}`);
       return reply;
+    },
+    control: async (path, request, timeoutMs) => {
+      const reply = await callUnary(client, path, request, { timeoutMs, signal: closing.signal });
+      if (!closing.signal.aborted || reply.code !== status.CANCELLED) return reply;
+      return failed(status.UNAVAILABLE, "the connection ended before the answer came");
     },
     open: (path, request) => {
       const stream = client.makeServerStreamRequest(path, same, same, Buffer.from(request), protocol());

@@ -26,8 +26,8 @@ export type JobFollower = {
 const finishedAtOnce = 8;
 /** After streams of one job that were lost one right after the other. */
 const lostMs = { first: 100, longest: 5_000 };
-/** The first replay of all output after the end, and one more if that failed. */
-const mostReplays = 2;
+/** A stream of a finished job that gave not all is opened once more, no more often. */
+const mostFailures = 2;
 
 /**
  * Follows each job from when it is seen until all that it says is told. The server drops live output that it could not
@@ -58,44 +58,42 @@ export function followJobs({ connection, known, emit, onComplete }: JobFollowing
 
   async function followOne(id: string): Promise<void> {
     const afterLoss = backoff(lostMs.first, lostMs.longest);
-    const wasFinished = known.get(id)?.isFinished ?? false;
-    let isComplete = false;
-    for (let replays = 0, losses = 0; !signal.aborted; ) {
-      const isReplay = isComplete;
-      const completed = await openOnce(id);
-      if (signal.aborted) return;
-      if (isReplay && (completed || ++replays === mostReplays)) return known.setTold(id);
-      if (completed) {
-        isComplete = true;
-        if (!wasFinished) onComplete();
-      } else if (!isReplay) {
-        const job = known.get(id);
-        if (job === undefined) return;
-        if (job.isFinished && ++replays === mostReplays) return known.setTold(id);
-        if (losses++ > 0) await pause(afterLoss.next(), signal);
+    for (let completes = 0, failures = 0, losses = 0; !signal.aborted; ) {
+      const { isComplete, isReplay } = await openOnce(id);
+      const job = known.get(id);
+      if (isComplete && (isReplay || completes++ > 0)) return known.setTold(id);
+      if (signal.aborted || job === undefined) return;
+      if (isComplete) {
+        onComplete();
+      } else if (job.isFinished) {
+        if (++failures === mostFailures) return known.setTold(id);
+      } else if (losses++ > 0) {
+        await pause(afterLoss.next(), signal);
       }
     }
   }
 
-  /** Resolves when all that came has been told: whether the job is complete. */
-  async function openOnce(job: string): Promise<boolean> {
+  /** Resolves when all that came has been told. `isReplay`: the job was over before. */
+  async function openOnce(job: string): Promise<{ readonly isComplete: boolean; readonly isReplay: boolean }> {
     const stream = ulid();
     const opened = connection.open(path, requestSerialize({ job_id: job }));
     let before = 0n;
     let isComplete = false;
+    let isReplay: boolean | undefined;
     opened.on("data", (bytes: Buffer) => {
       emit({ $case: "streamed", value: { job, bytes, stream, before } });
       const told = readMessage(bytes);
       before += BigInt(told.events);
       isComplete ||= told.isComplete;
-      if (told.job !== undefined) known.see(told.job);
+      const said = told.job && known.see(told.job);
+      isReplay ??= said?.isFinished;
     });
     const taken = new Promise((resolve) => opened.on("end", resolve));
     const ended = new Promise<{ code: number; details: string }>((resolve) => opened.on("status", resolve));
     const { code, details } = await ended;
     await taken;
     emit({ $case: "stream_ended", value: { job, stream, code, message: details } });
-    return isComplete;
+    return { isComplete, isReplay: isReplay ?? false };
   }
 
   return {

@@ -22,7 +22,7 @@ const hurry = { forMs: 10_000, pauseMs: 20 };
 const awayMs = { first: 200, longest: 5_000 };
 const strangerMs = { first: 1_000, longest: 30_000 };
 /** A connection that lives this long was a good one: after it we are quick again. */
-const steadyMs = 5_000;
+const steadyMs = 1_000;
 /** For what streams still have to give when the server has said goodbye, or is gone: it takes no longer itself. */
 const drainMs = 2_000;
 /** What ingest has the patience for. */
@@ -100,19 +100,24 @@ function run(options: TapOptions): RunningTap {
     current = { connection, jobs, queued };
     connection.signal.addEventListener("abort", jobs.ring);
     const follower = followJobs({ connection, known, emit: look("jobs"), onComplete: jobs.ring });
-    const jobsLooked = Promise.withResolvers<string | undefined>();
+    const jobsLooked = Promise.withResolvers<void>();
+    let jobsFailure: string | undefined;
     const polling = pollJobs({
       ...{ connection, known, emit: look("jobs"), timeoutMs, bell: jobs, queued },
       onLook({ changed, failure }) {
         if (changed) follower.follow();
-        jobsLooked.resolve(failure);
+        jobsFailure = failure;
+        jobsLooked.resolve();
       },
     });
-    things = lookAtThings({ connection, known, emit: look("things"), timeoutMs, jobsLooked: jobsLooked.promise });
+    things = lookAtThings({
+      ...{ connection, known, emit: look("things"), timeoutMs },
+      ...{ jobsLooked: jobsLooked.promise, jobsFailure: () => jobsFailure },
+    });
 
     const reason = await connection.over;
     current = undefined;
-    jobsLooked.resolve(reason);
+    jobsLooked.resolve();
     await Promise.all([polling, things.done]);
     things = undefined;
     const drained = new AbortController();
@@ -127,7 +132,7 @@ function run(options: TapOptions): RunningTap {
       return { call, code: status.UNAVAILABLE, message: "no connection to Vagrant", response: Buffer.alloc(0) };
     }
     const { connection, jobs, queued } = current;
-    const answer = await connection.call(method, request, controlMs);
+    const answer = await connection.control(method, request, controlMs);
     if (method === VagrantService.queueJob.path && answer.code === status.OK) note(queued, answer.response);
     jobs.ring();
     if (/Target|Project|Basis|Box/.test(method)) things?.lookNow();

@@ -21,8 +21,8 @@ export type TappedJobs = {
   readonly get: (id: string) => TappedJob | undefined;
   /** An answer of _ListJobs: others than these are forgotten. Nothing is learned of what can't be read. */
   readonly seeAll: (list: Uint8Array) => void;
-  /** A hashicorp.vagrant.Job. */
-  readonly see: (bytes: Uint8Array) => void;
+  /** A hashicorp.vagrant.Job; gives what it says. */
+  readonly see: (bytes: Uint8Array) => TappedJob | undefined;
   /** When one that was known was last seen to have ended, as performance.now() tells it. */
   readonly endedAt: () => number;
   /** Whether all that the job will ever write has been told. */
@@ -60,10 +60,10 @@ export function tappedJobs(onNews: (news: JobNews) => void): TappedJobs {
     },
     see(bytes) {
       const job = readJob(bytes);
-      if (job === undefined) return;
-      const before = jobs.get(job.id);
+      const before = jobs.get(job?.id ?? "");
       // What was asked before it was over may be answered after.
-      if (!before?.isFinished) learn(job, before);
+      if (job !== undefined && !before?.isFinished) learn(job, before);
+      return job;
     },
     endedAt: () => endedAt,
     isTold: (id) => told.has(id),

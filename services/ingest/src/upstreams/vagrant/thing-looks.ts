@@ -15,8 +15,10 @@ export type ThingLooking = {
   readonly emit: (seen: Seen) => void;
   /** For each answer. */
   readonly timeoutMs: number;
-  /** Resolves after the first look at the jobs, with why it failed if it did: jobs tell which runners there are. */
-  readonly jobsLooked: Promise<string | undefined>;
+  /** Resolves after the first look at the jobs: they tell which runners there are. */
+  readonly jobsLooked: Promise<void>;
+  /** Why the last look at the jobs failed. */
+  readonly jobsFailure: () => string | undefined;
 };
 
 export type ThingLooks = {
@@ -46,7 +48,14 @@ type Looked =
  * Looks at the things of each kind again and again, one call after the other, until the connection is over. Kinds don't
  * wait for each other, but for the first look, which has all of them.
  */
-export function lookAtThings({ connection, known, emit, timeoutMs, jobsLooked }: ThingLooking): ThingLooks {
+export function lookAtThings({
+  connection,
+  known,
+  emit,
+  timeoutMs,
+  jobsLooked,
+  jobsFailure,
+}: ThingLooking): ThingLooks {
   const { signal } = connection;
   /** Until every kind was looked at. */
   let first: Map<string, Looked> | undefined = new Map();
@@ -113,8 +122,9 @@ export function lookAtThings({ connection, known, emit, timeoutMs, jobsLooked }:
   }
 
   async function namedRunners(): Promise<readonly string[]> {
-    const failure = await jobsLooked;
+    await jobsLooked;
     const jobs = known.all();
+    const failure = jobsFailure();
     if (failure !== undefined && jobs.length === 0) throw new Unanswered(status.UNAVAILABLE, failure);
     return [...new Set(jobs.flatMap(({ runner }) => runner ?? []))].slice(-mostRunners);
   }
