@@ -368,7 +368,7 @@ export type VagrantJobRow = {
   /** Null also of a job that was canceled before it had begun. */
   readonly completed_at: string | null;
   readonly expires_at: string | null;
-  /** Null while it is not over; "unknown" where it was lost, or its session ended before it. */
+  /** Null while it is not over; "unknown" where it was lost, has no result, or its session ended before it. */
   readonly outcome: OutcomeText | null;
   /** Commands only: as told; 0 of one that failed says nothing and is null. */
   readonly exit_code: number | null;

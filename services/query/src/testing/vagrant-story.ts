@@ -1,4 +1,4 @@
-import { type CommandDetail, type JobDetail, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { type CommandDetail, type JobDetail, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { Things } from "@tapedeck/proto/tapedeck/v1/look";
 import {
   Basis,
@@ -59,6 +59,9 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       },
     ];
   };
+  /** The end of a command of which nothing was answered: it can't go on without its job. */
+  const withJob = (job: Job, how: Fields): Fact[] =>
+    job.ack_time === undefined ? [] : ofCommand("command.finished", job, {}, { ...how, inferred: true });
   const looked = (changed: DeepPartial<Job> & { readonly id: string }, facts: (job: Job) => Fact[], when: When) => {
     const job = Job.fromPartial({ ...known(changed.id), ...changed });
     jobs.set(job.id, job);
@@ -120,27 +123,22 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       const complete_time = timestamp(startedAt + (when.at ?? 0));
       const error = { code: 2, message: "no runner could set it up" };
       const over = { outcome: Outcome.OUTCOME_FAILED, error: { code: "2", message: error.message } };
-      const facts = (job: Job) => [ofJob("job.failed", job, {}, over)];
+      const facts = (job: Job) => [ofJob("job.failed", job, {}, over), ...withJob(job, over)];
       looked({ id, state: Job_State.ERROR, complete_time, error }, facts, when);
     },
     canceled(id: string, when: When = {}) {
       const cancel_time = timestamp(startedAt + (when.at ?? 0));
       const error = { code: 1, message: "canceled" };
       const over = { outcome: Outcome.OUTCOME_CANCELED, error: { code: "1", message: "canceled" } };
-      const facts = (job: Job) => [ofJob("job.canceled", job, { reason: "requested" }, over)];
+      const facts = (job: Job) => [ofJob("job.canceled", job, { reason: "requested" }, over), ...withJob(job, over)];
       looked({ id, state: Job_State.ERROR, cancel_time, error }, facts, when);
     },
-    /** Not listed any more: all that is known of it is its id. */
+    /** Not listed any more, and nobody answers anything. */
     lost(id: string, when: When = {}) {
+      const job = known(id);
       jobs.delete(id);
-      const fact = {
-        kind: "job.lost",
-        subject: id,
-        operation: { kind: "job", subject: id },
-        detail: { $case: "job" as const, value: { job: id } },
-        outcome: Outcome.OUTCOME_UNKNOWN,
-      };
-      frame("jobs", undefined, [fact], when);
+      const over = { outcome: Outcome.OUTCOME_UNKNOWN, time_source: TimeSource.TIME_SOURCE_OBSERVED };
+      frame("jobs", undefined, [ofJob("job.lost", job, {}, over), ...withJob(job, over)], when);
     },
     text: (id: string, line: string, index = 0n) =>
       tell({

@@ -1,3 +1,4 @@
+import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
 import { type Story, story } from "../../testing/story.ts";
@@ -82,7 +83,7 @@ const cases: {
     expected: [{ kind: "job", outcome: "canceled", started_at: null, duration_ms: null, error_code: "1" }],
   },
   {
-    title: "a command is over with its job, also where it has no result",
+    title: "a command that goes with its job ends as that one does",
     given: (server) => {
       for (const job of [one, two]) server.queued(job, "up");
       server.started(one, { at: 0 });
@@ -108,9 +109,20 @@ const cases: {
     },
     expected: [
       { kind: "job", subject: one, outcome: "unknown", duration_ms: null, ended_at: null, end_position: 4 },
-      { kind: "command", instance: one, outcome: "unknown", duration_ms: null, ended_at: null, end_position: 4 },
-      { kind: "job", subject: two, outcome: "unknown", started_at: null, duration_ms: null, end_position: 6 },
+      { kind: "command", instance: one, outcome: "unknown", duration_ms: null, ended_at: null, end_position: 5 },
+      { kind: "job", subject: two, outcome: "unknown", started_at: null, duration_ms: null, end_position: 7 },
     ],
+  },
+  {
+    title: "a command of which nobody says how it ended, but when, has a duration",
+    given: (server, { tell }) => {
+      server.queued(one, "up");
+      server.started(one, { at: 0 });
+      const outcome = Outcome.OUTCOME_UNKNOWN;
+      const operation = { kind: "command", subject: "up", instance: one };
+      tell({ session: "S", channel: "jobs", kind: "command.finished", subject: one, outcome, operation }, 100);
+    },
+    expected: [{ kind: "job" }, { kind: "command", outcome: "unknown", duration_ms: 100 }],
   },
   {
     title: "what is over is not lost any more",

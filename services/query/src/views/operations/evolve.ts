@@ -2,13 +2,13 @@ import type { CommandDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { millisecondsBetween, momentOf } from "../../db/moment.ts";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
-import { key, longText, text } from "../../db/text.ts";
+import { longText, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
-import { endsJob, endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
+import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
 /**
  * Pairs starts and ends. `known` holds the newest operation of every pairing in the batch and those that run in the
- * sessions and jobs that end in it; what comes back are the rows that are new or have changed.
+ * sessions that end in it; what comes back are the rows that are new or have changed.
  */
 export function evolve(known: readonly OperationRow[], batch: readonly Recorded[]): OperationRow[] {
   const newest = new Map<string, OperationRow>();
@@ -54,22 +54,11 @@ export function evolve(known: readonly OperationRow[], batch: readonly Recorded[
           if (before === undefined) put(abandoned(unbegun(step.pairing, recorded), recorded));
           else if (before.outcome === null) put(abandoned(before, recorded));
       }
-    }
-    for (const row of runningUntil(recorded, running)) {
-      put(step?.does === "end" ? ended(row, recorded, step.outcome) : abandoned(row, recorded));
+    } else if (endsSession(recorded.event)) {
+      for (const row of running.values()) if (row.session === recorded.event.session) put(abandoned(row, recorded));
     }
   }
   return [...changed.values()];
-}
-
-/** What is over with this event, which is not its own: with its session, or a command with its job. */
-function runningUntil({ event }: Recorded, running: ReadonlyMap<string, OperationRow>): readonly OperationRow[] {
-  if (!endsSession(event) && !endsJob(event)) return [];
-  const job = key(event.subject);
-  return [...running.values()].filter(
-    ({ session, kind, instance }) =>
-      session === event.session && (endsSession(event) || (kind === "command" && instance === job)),
-  );
 }
 
 function unbegun(pairing: Pairing, { event, seq }: Recorded): OperationRow {

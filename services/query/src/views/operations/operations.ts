@@ -3,10 +3,9 @@ import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import type { OperationRow } from "../../db/schema.ts";
 import { type Table, upsert } from "../../db/table.ts";
-import { key } from "../../db/text.ts";
 import type { View } from "../view.ts";
 import { evolve } from "./evolve.ts";
-import { endsJob, endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
+import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
 const table: Table<OperationRow> = {
   name: "operations",
@@ -74,15 +73,8 @@ async function newest(tx: Tx, batch: readonly Recorded[]): Promise<readonly Oper
   return rows;
 }
 
-/** Of the sessions and jobs that end in the batch. */
 async function running(tx: Tx, batch: readonly Recorded[]): Promise<readonly OperationRow[]> {
-  const sessions = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
-  const jobs = batch.filter(({ event }) => endsJob(event)).map(({ event }) => event);
-  if (sessions.length === 0 && jobs.length === 0) return [];
-  const { rows } = await sql<OperationRow>`
-    select * from operations where outcome is null and (session = any(${sessions}::text[])
-      or session = any(${jobs.map(({ session }) => session)}::text[]) and kind = 'command'
-        and instance = any(${jobs.map(({ subject }) => key(subject))}::text[]))
-  `.execute(tx);
-  return rows;
+  const ended = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
+  if (ended.length === 0) return [];
+  return tx.selectFrom("operations").selectAll().where("session", "in", ended).where("outcome", "is", null).execute();
 }

@@ -1,4 +1,4 @@
-import { type Event, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Event, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
@@ -34,8 +34,9 @@ export function stepOf({ event }: Recorded): Step | undefined {
       // A job may have succeeded though its command failed: the kind is what the upstream says, not how it was.
       return { pairing, does: "end", outcome: noun === "job" ? outcomeOf(event) : verb };
     case "exited":
-    case "finished":
       return { pairing, does: "end", outcome: outcomeOf(event) };
+    case "finished":
+      return wasLost(event) ? { pairing, does: "lost" } : { pairing, does: "end", outcome: outcomeOf(event) };
     case "lost":
       return { pairing, does: "lost" };
     case "cached":
@@ -63,12 +64,12 @@ export function pairingKey({ session, runner, loop, kind, subject, instance, inj
   return JSON.stringify([session, runner, loop, kind, subject, instance, injected]);
 }
 
+/** Of a command: it went with its job, which was lost; when is as little known as how. */
+function wasLost({ outcome, time_source }: Event): boolean {
+  return outcome === Outcome.OUTCOME_UNKNOWN && time_source !== TimeSource.TIME_SOURCE_UPSTREAM;
+}
+
 /** All that runs in the session is over. */
 export function endsSession({ kind }: Event): boolean {
   return kind === "session.ended" || kind === "session.lost";
-}
-
-/** The job's command is over, also where nobody tells of it: a job that was canceled or lost has no result. */
-export function endsJob({ kind }: Event): boolean {
-  return kind === "job.succeeded" || kind === "job.failed" || kind === "job.canceled" || kind === "job.lost";
 }

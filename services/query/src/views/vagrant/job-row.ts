@@ -5,8 +5,10 @@ import { momentOf } from "../../db/moment.ts";
 import type { VagrantJobRow } from "../../db/schema.ts";
 import { key, longText, text } from "../../db/text.ts";
 import { exitCodeOf } from "../operations/evolve.ts";
-import { endsJob, outcomeOf } from "../operations/pairing.ts";
+import { outcomeOf } from "../operations/pairing.ts";
 import { messageOf } from "../states/message-of.ts";
+
+const ends = new Set(["job.succeeded", "job.failed", "job.canceled", "job.lost"]);
 
 /** The job's row after one event about it (see isOfJob), in the order of the log. Total, as the folds are. */
 export function evolve(row: VagrantJobRow | undefined, { event, seq }: Recorded): VagrantJobRow {
@@ -87,6 +89,6 @@ function answered(event: Event): Partial<VagrantJobRow> {
 function ended(event: Event): Partial<VagrantJobRow> {
   const { kind, detail, error } = event;
   if (kind === "command.finished" && detail?.$case === "command") return { exit_code: exitCodeOf(detail.value) };
-  if (!endsJob(event)) return {};
+  if (!ends.has(kind)) return {};
   return { outcome: outcomeOf(event), error_code: text(error?.code ?? ""), error: longText(error?.message ?? "") };
 }

@@ -77,8 +77,8 @@ export const vagrantJobs: View = {
         const after = evolve(before, recorded);
         put(after);
         const { source, job, message } = after;
-        // One look may tell several facts of a job.
-        if (message !== null && (!before?.message || !message.equals(before.message))) {
+        // The very same where the event has no answer of its own.
+        if (message !== null && message !== before?.message) {
           added.push({ session, source, job, position: recorded.seq, message });
         }
       }

@@ -167,15 +167,6 @@ describe("a command's life, in one batch and event by event", () => {
   });
 });
 
-it("one look that tells several facts of a job is one version of it", async () => {
-  const found = await told((server) => {
-    server.queued(ulid(1), "up", { at: 10 });
-    server.queued(ulid(1), "up", { at: 10 });
-  });
-  expect(found.vagrant_job_versions).toHaveLength(1);
-  expect(found.vagrant_jobs).toMatchObject([{ first_position: 1, last_position: 2 }]);
-});
-
 it("a job that was canceled before it began, one that was lost, and one that its session left behind", async () => {
   const found = await told((server) => {
     for (const number of [1, 2, 3]) server.queued(ulid(number), "up");
@@ -187,8 +178,21 @@ it("a job that was canceled before it began, one that was lost, and one that its
   });
   expect(found.vagrant_jobs).toMatchObject([
     { state: "ERROR", outcome: "canceled", completed_at: null, cancel_requested_at: "2026-11-20T09:00:01.000000Z" },
-    { state: "RUNNING", outcome: "unknown", command: "up", args: ["--provision", "web1"] },
+    { state: "RUNNING", outcome: "unknown", exit_code: null },
     { state: "RUNNING", outcome: "unknown" },
+  ]);
+});
+
+it("of a job of which nothing but its id is known any more, what was known stays", async () => {
+  const found = await told((server, { tell }) => {
+    server.queued(ulid(1), "up", { at: 10 });
+    const fact = { kind: "job.lost", subject: ulid(1), detail: { $case: "job" as const, value: { job: ulid(1) } } };
+    tell({ session: "S", channel: "jobs", ...fact });
+  });
+  const args = ["--provision", "web1"];
+  const queued_at = "2026-11-20T09:00:00.010000Z";
+  expect(found.vagrant_jobs).toMatchObject([
+    { command: "up", args, scope: "project", runner: "R1", state: "QUEUED", queued_at, outcome: "unknown" },
   ]);
 });
 
