@@ -4,19 +4,23 @@ import { pause } from "@tapedeck/shared/streams/pause";
 /** A TCP socket that waits for connections on this machine's loopback. */
 export type ListeningSocket = {
   readonly inode: string;
-  /** As one dials it: "127.0.0.1:40000", "[::1]:40000". */
+  /** As one dials it: "127.0.0.1:40000". */
   readonly address: string;
 };
 
+const socketList = "/proc/net/tcp";
+
 /** True where the system says who listens where (Linux, with its /proc). */
 export function canSeeSockets(): boolean {
-  return readText("/proc/net/tcp") !== undefined && socketsOf(process.pid) !== undefined;
+  return readText(socketList) !== undefined && socketsOf(process.pid) !== undefined;
 }
 
 /** Tells addresses, each once, at which somebody has begun to listen, until the signal. */
 export type Look = (tell: (address: string) => void, signal: AbortSignal) => void;
 
 const lookMs = 15;
+/** The kernel takes milliseconds to list sockets where its tables are large: a command is not to pay for being watched. */
+const restPerLook = 10;
 
 /** Those at which a process, or one that it has started, comes to listen. To be called before there is that process. */
 export function watchSockets(): (pid: number) => Look {
@@ -24,18 +28,19 @@ export function watchSockets(): (pid: number) => Look {
   const isNew = ({ inode }: ListeningSocket) => !known.has(inode);
   return (pid) => async (tell, signal) => {
     while (!signal.aborted) {
+      const began = performance.now();
       // The processes are looked through only when there is something new, as there are hundreds of them.
       const added = listeningSockets().filter(isNew);
       if (added.length > 0) for (const { address } of heldBy(pid, added)) tell(address);
       for (const { inode } of added) known.add(inode);
-      await pause(lookMs, signal);
+      await pause(Math.max(lookMs, (performance.now() - began) * restPerLook), signal);
     }
   };
 }
 
-/** All in our network namespace; what listens in another can't be reached from here. */
+/** Those of IPv4 in our network namespace; what listens in another can't be reached from here. */
 export function listeningSockets(): readonly ListeningSocket[] {
-  return ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) => readListening(readText(file) ?? ""));
+  return readListening(readText(socketList) ?? "");
 }
 
 /** Those that a process holds, or one that it has started, or one that such a one has started … */
@@ -44,25 +49,16 @@ export function heldBy(pid: number, sockets: readonly ListeningSocket[]): readon
   return sockets.filter(({ inode }) => held.has(inode));
 }
 
-/** The lines of /proc/net/tcp and tcp6 that are in state LISTEN and on loopback. */
+/** The lines of /proc/net/tcp that are in state LISTEN and on loopback. */
 export function readListening(text: string): readonly ListeningSocket[] {
   return text.split("\n").flatMap((line) => {
     const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/);
     const [ip = "", port = ""] = local.split(":");
-    const host = loopbackHost(ip);
-    if (state !== "0A" || inode === undefined || host === undefined) return [];
-    return [{ inode, address: `${host}:${Number.parseInt(port, 16)}` }];
+    // A number in the machine's byte order, which is little-endian on all of ours.
+    const bytes = Buffer.from(ip, "hex").reverse();
+    if (state !== "0A" || inode === undefined || bytes.length !== 4 || bytes[0] !== 127) return [];
+    return [{ inode, address: `${bytes.join(".")}:${Number.parseInt(port, 16)}` }];
   });
-}
-
-const v4InV6 = /^0{16}FFFF0000(?=.{8}$)/;
-const v6Loopback = `${"0".repeat(24)}01000000`;
-
-/** The kernel writes addresses as numbers in the machine's own byte order, which is little-endian on all of ours. */
-function loopbackHost(ip: string): string | undefined {
-  if (ip === v6Loopback) return "[::1]";
-  const bytes = Buffer.from(ip.replace(v4InV6, ""), "hex").reverse();
-  return bytes.length === 4 && bytes[0] === 127 ? bytes.join(".") : undefined;
 }
 
 function processTree(root: number): readonly number[] {

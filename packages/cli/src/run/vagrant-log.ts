@@ -9,11 +9,11 @@ export type LogFilterOptions = {
 };
 
 const logLine = /^\d{4}-\d{2}-\d{2}T[\d:.]+\S* \[(TRACE|DEBUG|INFO|WARN|ERROR)\]/;
-/** Values of several lines stand below the line that they belong to. */
-const belowLogLine = /^ {2}(?:\| |\S+=$)/;
+/** Values of several lines stand below the line that they belong to, and below them what else it has, or two spaces. */
+const belowLogLine = /^ {2}(?:$|\| |\S+=$| \S+=)/;
 /** Not yet whole. A prompt is none, and must not wait for its end. */
 const partOfLogLine = /^\d{1,4}(?:$|(?<=\d{4})-)/;
-const partOfBelow = /^ (?:$| (?:$|\||\S+$))/;
+const partOfBelow = /^ (?:$| (?:$|\||\S+$| (?:\S*$|\S+=)))/;
 const serverAddress = /\baddr=(127\.0\.0\.1:\d+)/;
 const lineFeed = 10;
 
@@ -24,7 +24,7 @@ export function logFilter({ shown, onAddress }: LogFilterOptions): Transform {
   let isHidden = false;
 
   function isForUser(bytes: Buffer): boolean {
-    const line = bytes.toString("latin1").trimEnd();
+    const line = bytes.toString("latin1").replace(/\r?\n$/, "");
     const [, level] = logLine.exec(line) ?? [];
     if (level === undefined) {
       isHidden &&= belowLogLine.test(line);

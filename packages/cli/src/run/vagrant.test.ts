@@ -56,7 +56,7 @@ const told = (text: string): Told[] =>
     .split("\n")
     .map((line) => JSON.parse(line) as Told);
 
-/** All that was seen of the jobs: their last states, and the most that one opening of a stream gave of their output. */
+/** All that was seen of the jobs, in the order of queueing: their last states, and the most that one opening of a stream gave of their output. */
 function jobsIn(items: readonly Item[]) {
   const jobs = new Map<
     string,
@@ -81,12 +81,14 @@ function jobsIn(items: readonly Item[]) {
       texts: texts.length > known.texts.length ? texts : known.texts,
     });
   }
-  return [...jobs.values()];
+  return [...jobs].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, job]) => job);
 }
 
-function expectedTexts(kind: "succeeding" | "failing"): readonly string[] {
-  const steps = runSteps(loadRecording(sample), kind);
-  return steps.flatMap((step) => (step.kind === "write" ? step.events.map(textOf) : []));
+/** What each of the two jobs prints. */
+function expectedTexts(kind: "succeeding" | "failing"): readonly (readonly string[])[] {
+  const writes = runSteps(loadRecording(sample), kind).flatMap((step) => (step.kind === "write" ? [step] : []));
+  const byJob = Map.groupBy(writes, ({ job }) => job);
+  return [...byJob.values()].map((ofJob) => ofJob.flatMap(({ events }) => events.map(textOf)));
 }
 
 const usual = "==> web: a deprecated setting\ndone";
@@ -117,7 +119,7 @@ describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) 
       ["up", Job_State.SUCCESS],
     ]);
     expect(jobs[1]?.succeeded).toBe(kind === "succeeding");
-    expect(jobs[1]?.texts).toEqual(expectedTexts(kind));
+    expect(jobs.map(({ texts }) => texts)).toEqual(expectedTexts(kind));
 
     const [hello] = recorder.hellos;
     expect(hello).toMatchObject({ developer: "dana", project: name, upstream: "vagrant", redact: "on" });
@@ -140,7 +142,7 @@ describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) 
     const cli = startCli(["run", "--find", find, "--upstream", "vagrant", "--", ...command], { cwd, env });
     expect(await cli.ended).toBe(7);
     expect(cli.stderr()).toBe(usual);
-    expect(jobsIn(recorder.items)[1]?.texts).toEqual(expectedTexts("failing"));
+    expect(jobsIn(recorder.items).map(({ texts }) => texts)).toEqual(expectedTexts("failing"));
     expect(recorder.items.at(-1)?.what).toMatchObject({ $case: "closed", value: { process_ended: false } });
   });
 

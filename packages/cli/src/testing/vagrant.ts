@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * Stands in for the program `vagrant-go` in tests: a server in its own process, on a port that the system chooses, with
- * one run of a project as soon as somebody looks at the jobs, and gone 100 ms after that. It tells on stdout what it was
+ * one run of a project as soon as somebody looks at the jobs, and gone about 100 ms after that. It tells on stdout what it was
  * started with, and logs as Vagrant does.
  *
  *   STAND_IN_RUN   `succeeding` (it ends with code 0), `failing` (1), `none`: it ends at once without a server (4),
@@ -40,7 +40,7 @@ await new Promise((resolve) => plugin.bindAsync("127.0.0.1:0", ServerCredentials
 
 const fake = await startFakeVagrant();
 log("INFO", `starting built-in server for local operations: addr=${fake.address}`);
-log("INFO", "many things:\n  things=\n  | one\n  | two\n");
+log("INFO", "many things:\n  things=\n  | one\n  | two\n  ");
 log("WARN", "no plugins");
 process.stderr.write("==> web: a deprecated setting\n");
 
@@ -58,5 +58,8 @@ await fake
   .playAsNow(runSteps(recording, kind === "failing" ? "failing" : "succeeding"), newNames(fake, recording))
   .run({ speed: "max" });
 await pause(100);
+// More where this machine is busy with other tests: both jobs' streams are read, and read again when they were complete.
+const isHeard = () => fake.calls("GetJobStream").made >= 4 && fake.streams() === 0;
+await until(isHeard, { message: "all to be heard", deadlineMs: 2_000 }).catch(() => {});
 process.stderr.write("done");
 process.exit(kind === "failing" ? 1 : 0);
