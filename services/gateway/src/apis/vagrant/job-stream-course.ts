@@ -1,4 +1,4 @@
-import { GetJobStreamResponse, GetJobStreamResponse_Terminal_Event } from "@tapedeck/proto/vagrant/vagrant";
+import { GetJobStreamResponse_Terminal_Event } from "@tapedeck/proto/vagrant/vagrant";
 import type { Event } from "@tapedeck/shared/events/codec";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
@@ -123,13 +123,9 @@ function endsWith({ kind, original }: Event, before: boolean): boolean {
   return ends.has(kind) || (bytes.byteLength > 0 ? isFinished(jobVersion(bytes).state) : before);
 }
 
-/** The server's word that a job's output is over, where record keeps it. */
-function isComplete({ original }: Event): boolean {
-  try {
-    return GetJobStreamResponse.decode(original?.bytes ?? new Uint8Array()).event?.$case === "complete";
-  } catch {
-    return false;
-  }
+/** Record keeps the server's `complete` to a reading of the whole output of a job that was finished before. */
+function isComplete({ detail }: Event): boolean {
+  return detail?.$case === "mirror" && detail.value.what === "complete";
 }
 
 /** The event as it came; of one that is too large for the log what was kept of its text. */

@@ -9,11 +9,13 @@ export type JobVersion = {
   readonly state: Job_State;
   /** Somebody asked for its end, or its time was up. */
   readonly canceling: boolean;
+  /** Without that it has no output. */
+  readonly hasStarted: boolean;
 };
 
 export function jobVersion(bytes: Uint8Array): JobVersion {
-  const { state, cancel_time } = Job.decode(bytes);
-  return { bytes, state, canceling: cancel_time !== undefined };
+  const { state, cancel_time, ack_time } = Job.decode(bytes);
+  return { bytes, state, canceling: cancel_time !== undefined, hasStarted: ack_time !== undefined };
 }
 
 export function isFinished(state: Job_State): boolean {

@@ -5,7 +5,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CallContext } from "../../call-context.ts";
-import { jobStream } from "./job-stream.ts";
+import { type JobStreamOptions, jobStream } from "./job-stream.ts";
 import { ended, type JobDesk, jobBytes, jobDesk, jobFacts, lineBytes, started } from "./testing/job-desk.ts";
 import type { Fields } from "./testing/vagrant-desk.ts";
 
@@ -48,8 +48,8 @@ function short(bytes: Uint8Array): string {
   }
 }
 
-async function open(more: Partial<CallContext> = {}, job_id = id) {
-  const { head, messages } = await jobStream(on.deps, { job_id }, on.context(more));
+async function open(more: Partial<CallContext> = {}, job_id = id, options: JobStreamOptions = {}) {
+  const { head, messages } = await jobStream(on.deps, { job_id }, on.context(more), options);
   const got: string[] = [];
   const bytes: Uint8Array[] = [];
   const read = async () => {
@@ -82,6 +82,7 @@ type Story = {
   readonly told: readonly string[];
   readonly end?: string;
   readonly session?: string;
+  readonly graceMs?: number;
 };
 
 /** gRPC's UNAVAILABLE. */
@@ -194,9 +195,16 @@ const stories: readonly Story[] = [
     told: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "buffered three", "complete"],
   },
   {
-    title: "the end without any word of it",
+    title: "the end at once of a job that was never started",
+    past: () => [a().is("job.queued", QUEUED)],
+    later: () => [a().is("job.canceled", ERROR, { ack_time: undefined, cancel_time: { seconds: 1n } })],
+    told: ["open", "UNKNOWN>QUEUED", "QUEUED>ERROR canceling", "complete"],
+  },
+  {
+    title: "the end after a while without any word of it",
     past: () => [...ran(), a().is("job.succeeded", SUCCESS)],
     later: () => [a().writes("three", 2)],
+    graceMs: 1_000,
     told: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "live three", "complete"],
   },
   {
@@ -265,9 +273,9 @@ const stories: readonly Story[] = [
 ];
 
 describe("a stream tells", () => {
-  it.each(stories)("$title", async ({ past, later, told, session, end = "OK" }) => {
+  it.each(stories)("$title", async ({ past, later, told, session, graceMs, end = "OK" }) => {
     await on.tell(...(past?.() ?? []));
-    const stream = await open(session === undefined ? {} : { session });
+    const stream = await open(session === undefined ? {} : { session }, id, graceMs === undefined ? {} : { graceMs });
     const before = told.filter((one) => !one.startsWith("live")).length;
     await until(() => flat(stream.got).length >= Math.min(2, before), { message: "the stream's beginning" });
     for (const fields of later?.() ?? []) await on.tell(fields);

@@ -31,8 +31,10 @@ import { batches, type Following, withPauses } from "./output-batches.ts";
 /** Encoded messages, and what goes before them. */
 export type VagrantStream = { readonly head: AnswerHead; readonly messages: AsyncIterable<Uint8Array> };
 
-/** A job that is finished says no more once it was silent for so long; see jobStream. */
-const graceMs = 2_000;
+export type JobStreamOptions = {
+  /** A job that is finished says no more once it was silent for so long, whatever the record lacks; see jobStream. */
+  readonly graceMs?: number;
+};
 
 /** In the record a job that is finished says no more after so long a silence, measured by the log's own times. */
 const longestSilenceMs = 600_000;
@@ -55,8 +57,9 @@ const patienceMs = 2_000;
  *
  * When the output of a finished job is over: live output is cut when a job completes, and what is missing is recorded
  * after it was finished. It is over when the record has the server's `complete` to the second reading of the output
- * (mirror.received), when the session is over, or when it is recorded that the second reading failed (a gap). Failing all
- * that, when nothing of it was recorded for 2 s; whoever asks later gets what came after that, too.
+ * (mirror.received), when the session is over, when it is recorded that the second reading failed (a gap), and at once
+ * for a job that was never started. Failing all that, when nothing of it was recorded for 30 s; whoever asks later gets
+ * what came after that, too.
  *
  * A job that was not finished when its server was gone ends the stream with UNAVAILABLE, as does a server that is gone.
  * Asked again, it goes on where a later session has found the job again.
@@ -67,6 +70,7 @@ export async function jobStream(
   deps: ScopeDeps,
   { job_id }: GetJobStreamRequest,
   context: CallContext,
+  { graceMs = 30_000 }: JobStreamOptions = {},
 ): Promise<VagrantStream> {
   refuseMoment(context, "a job's stream begins with the job and has no `at`: GetJob tells how it was at a moment");
   if (context.after !== undefined) {
@@ -75,7 +79,7 @@ export async function jobStream(
     });
   }
   const found = await findNow(deps, job_id, context);
-  return { head: found.head, messages: messagesOf(deps, found, job_id, context) };
+  return { head: found.head, messages: messagesOf(deps, found, { job: job_id, graceMs }, context) };
 }
 
 /** Knows all that is recorded by now, and waits a moment for a job that the caller may just have queued. */
@@ -96,7 +100,7 @@ async function findNow({ query, positions }: ScopeDeps, id: string, context: Cal
 async function* messagesOf(
   { log, positions }: ScopeDeps,
   found: FoundJob,
-  job: string,
+  { job, graceMs }: { readonly job: string; readonly graceMs: number },
   { session, signal }: CallContext,
 ): AsyncGenerator<Uint8Array, void> {
   const source = nameOf(found.source);
@@ -145,19 +149,19 @@ async function* messagesOf(
     const live = batches((events) => terminalMessage(events, false));
     const follow: Following = (options) => log().follow({ afterSeq: now, subjects }, options);
     let seen = now;
-    let quietAt = quietTime(course);
+    let quietAt = quietTime(course, graceMs);
     const quietIn = () => (course.isFinished ? Math.max(quietAt - performance.now(), leastWaitMs) : undefined);
     for await (const recorded of withPauses(follow, signal, quietIn)) {
       if (recorded === undefined) {
         yield* live.rest();
-        const isQuiet = course.isFinished && (course.isCut || performance.now() >= quietAt);
-        if (isQuiet && !(await hasMore(seen))) return;
+        const nothingComes = course.isCut || !version.hasStarted || performance.now() >= quietAt;
+        if (course.isFinished && nothingComes && !(await hasMore(seen))) return;
         continue;
       }
       seen = recorded.seq;
       const { spokeAt } = course;
       course = courseAfter(course, recorded, which);
-      if (course.spokeAt !== spokeAt) quietAt = quietTime(course);
+      if (course.spokeAt !== spokeAt) quietAt = quietTime(course, graceMs);
       const told = toldBy(recorded, which);
       if (told?.what !== "version") yield* tell(told, live);
       else {
@@ -187,7 +191,7 @@ type Batches = ReturnType<typeof batches>;
 const leastWaitMs = 20;
 
 /** By performance.now(): the grace begins with the last event of the job, whenever this reader came to it. */
-function quietTime({ spokeAt }: Course): number {
+function quietTime({ spokeAt }: Course, graceMs: number): number {
   const left = spokeAt + graceMs - Date.now();
   return performance.now() + Math.min(graceMs, Math.max(0, left));
 }

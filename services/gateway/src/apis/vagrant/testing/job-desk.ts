@@ -3,7 +3,7 @@ import {
   type DeepPartial,
   GetJobStreamResponse,
   Job,
-  type Job_State,
+  Job_State,
   GetJobStreamResponse_Terminal_Event as TerminalEvent,
 } from "@tapedeck/proto/vagrant/vagrant";
 import type { ScopeDeps } from "../../session-scope.ts";
@@ -111,12 +111,13 @@ export function jobFacts(id: string, session: string) {
       };
     },
     /** A message of its stream that is kept as it came. */
-    mirrors(bytes: Uint8Array): Fields {
+    mirrors(bytes: Uint8Array, what = "unknown"): Fields {
       return {
         kind: "mirror.received",
         channel: "jobs",
         session,
         subject: id,
+        detail: { $case: "mirror", value: { what } },
         original: {
           type: "hashicorp.vagrant.GetJobStreamResponse",
           bytes: Buffer.from(bytes),
@@ -127,7 +128,7 @@ export function jobFacts(id: string, session: string) {
     /** Its output was read to the end. */
     isWhole(): Fields {
       const complete = GetJobStreamResponse.fromPartial({ event: { $case: "complete", value: {} } });
-      return this.mirrors(GetJobStreamResponse.encode(complete).finish());
+      return this.mirrors(GetJobStreamResponse.encode(complete).finish(), "complete");
     },
     /** Its output may go on after what is recorded. */
     isCut: (): Fields => ({
@@ -139,8 +140,11 @@ export function jobFacts(id: string, session: string) {
   };
 }
 
+/** It has been started, unless `more` says that it was not. */
 export function jobBytes(id: string, state: Job_State, more: DeepPartial<Job> = {}): Buffer {
-  return Buffer.from(Job.encode(Job.fromPartial({ ...more, id, state })).finish());
+  const hasStarted = state !== Job_State.QUEUED && state !== Job_State.WAITING;
+  const started = hasStarted ? { ack_time: { seconds: 900n, nanos: 0 } } : {};
+  return Buffer.from(Job.encode(Job.fromPartial({ ...started, ...more, id, state })).finish());
 }
 
 export function lineBytes(msg: string): Uint8Array {
