@@ -36,9 +36,9 @@ export async function dangerOf(
     }
     case "validateJob": {
       const { job } = asVagrantReads("ValidateJobRequest", ValidateJobRequest, request);
-      // A job that Vagrant does not know does no harm, but that only Vagrant can say.
-      if (job === undefined || job.id === "" || !isNobody(job.target_runner)) return undefined;
-      return "to validate a job that exists without a target_runner crashes Vagrant: name the runner (target_runner)";
+      // A job that Vagrant does not know does no harm, but of an id that it may have given only Vagrant can say that.
+      if (job === undefined || !ulid.test(job.id) || !isNobody(job.target_runner)) return undefined;
+      return "validating a job that exists without a target_runner crashes Vagrant: name the runner (target_runner)";
     }
     case "upsertTarget": {
       const { target } = asVagrantReads("UpsertTargetRequest", UpsertTargetRequest, request);
@@ -60,6 +60,9 @@ export async function dangerOf(
       return undefined;
   }
 }
+
+/** All ids of jobs are. */
+const ulid = /^[0-9A-HJKMNP-TV-Z]{26}$/i;
 
 /** So many jobs PruneOldJobs leaves. */
 const keptByPruning = 50;

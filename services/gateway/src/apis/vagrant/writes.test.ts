@@ -6,6 +6,7 @@ import { requestOf, sampleCalls } from "./testing/sample.ts";
 import { type Desk, vagrantDesk } from "./testing/vagrant-desk.ts";
 
 const session = "01A";
+const id = "01M7WSXR6NFM73VJ0F879K4ZNP";
 const runner = { id: { id: "R1" } };
 const up = { command: { command: "up" }, target_runner: runner };
 const target = { resource_id: "T1", name: "web1" };
@@ -67,8 +68,8 @@ describe("what would end a server or spoil its data is refused, and nothing is s
     ["a parent", "UpsertTarget", { target: { ...target, parent: { resource_id: "T0" } } }, /leave `parent` away/],
     ["a parent of a new target", "UpsertTarget", { target: { name: "web1", parent: { resource_id: "T0" } } }, /parent/],
     ["a parent by name", "UpsertTarget", { target: { ...target, parent: { name: "web0" } } }, /parent/],
-    ["a job that exists and no runner", "ValidateJob", { job: { id: "J1", command: {} } }, /without a target_runner/],
-    ["a job that exists and an empty runner", "ValidateJob", { job: { id: "J1", target_runner: {} } }, /target_runner/],
+    ["a job that exists and no runner", "ValidateJob", { job: { id, command: {} } }, /without a target_runner/],
+    ["a job that exists and an empty runner", "ValidateJob", { job: { id, target_runner: {} } }, /target_runner/],
   ])("%s: %s", (_, rpc, request, why) => refuses(rpc, request, why));
 
   it("also where the wire has it in two parts, which Vagrant takes together", async () => {
@@ -111,7 +112,8 @@ describe("what is harmless goes to the upstream as it came", () => {
     ["QueueJob", { job: { noop: {}, target_runner: runner } }],
     ["QueueJob", {}],
     ["CancelJob", { job_id: "J1" }],
-    ["ValidateJob", { job: { id: "J1", target_runner: runner } }],
+    ["ValidateJob", { job: { id, target_runner: runner } }],
+    ["ValidateJob", { job: { id: "of no server", command: {} } }],
     ["ValidateJob", { job: { command: {} } }],
     ["ValidateJob", {}],
     ["UpsertBasis", { basis: { name: "" } }],
