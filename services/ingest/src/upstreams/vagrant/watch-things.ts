@@ -159,7 +159,7 @@ export function watchThings(
   }
 
   function failed({ code, message: text }: Look_Failed): void {
-    const named = memories.filter(({ kind }) => text.startsWith(kind) || text.startsWith(pluralOf(kind)));
+    const named = memories.filter(({ kind }) => text.startsWith(`${kind}:`));
     const kinds = named.length === 0 ? memories : named;
     const what = named.length === 0 ? "things" : named.map(({ kind }) => pluralOf(kind)).join(", ");
     outage(message(`the ${what} could not be looked at: ${text || `code ${code}`}`), kinds);
