@@ -50,13 +50,9 @@ export function commandDetail({ job, command, args, scope_name }: JobDetail): Co
 }
 
 /** "QUEUED"; empty for what came after this description of the API. */
-export function nameOfState(state: number): string {
+function nameOfState(state: number): string {
   const found = Object.entries(Job_State).find(([, number]) => number === state)?.[0] ?? "";
   return found === "UNRECOGNIZED" ? "" : found;
-}
-
-export function stateNamed(text: string): number {
-  return Object.entries(Job_State).find(([known]) => known === text)?.[1] ?? Job_State.UNKNOWN;
 }
 
 export type Ending = Pick<Fact, "outcome" | "error">;

@@ -4,7 +4,7 @@ import { decodeTime } from "ulid";
 import { compareMoments, momentOfMs } from "../../record/moment.ts";
 import { canceled, failed, failure, momentFrom, name, summary } from "../facts.ts";
 import type { Fact, Moment } from "../upstream.ts";
-import { commandDetail, commandEnding, type Ending, errorOf, jobDetail, stateNamed } from "./job-detail.ts";
+import { commandDetail, commandEnding, type Ending, errorOf, jobDetail } from "./job-detail.ts";
 
 /** What has been told of a job. */
 export type Told = {
@@ -20,6 +20,12 @@ export function isFinished({ state }: Pick<Told, "state">): boolean {
   return state === Job_State.SUCCESS || state === Job_State.ERROR;
 }
 
+/** Nothing of it is left to tell. A recorder can have been stopped between the end of a job and that of its command. */
+export function isOver(told: Told): boolean {
+  const isEnded = isFinished(told) || wasTold(told, "job.lost");
+  return isEnded && (!wasTold(told, "command.started") || wasTold(told, "command.finished"));
+}
+
 export function wasTold({ times }: Told, kind: Fact["kind"] | "stale"): boolean {
   return (times[kind] ?? 0) > 0;
 }
@@ -27,12 +33,20 @@ export function wasTold({ times }: Told, kind: Fact["kind"] | "stale"): boolean 
 /** After one more fact, which was told now or is read back from the log. */
 export function toldAfter({ state, times }: Told, { kind, detail }: Pick<Fact, "kind" | "detail">): Told {
   const more = { ...times, [kind]: (times[kind] ?? 0) + 1 };
-  if (detail?.$case !== "job") return { state, times: more };
-  const { state: named, stale } = detail.value;
-  // Nobody answered it, so its state is the one before.
-  const isAnswered = kind !== "job.lost";
-  return { state: isAnswered ? stateNamed(named) : state, times: stale ? { ...more, stale: 1 } : more };
+  const isStale = detail?.$case === "job" && detail.value.stale;
+  // Not what the job says of itself: of the facts that one answer tells some may be in the log and the others not yet.
+  return { state: stateAfter[kind] ?? state, times: isStale ? { ...more, stale: 1 } : more };
 }
+
+const stateAfter: Partial<Record<Fact["kind"], number>> = {
+  "job.queued": Job_State.QUEUED,
+  "job.assigned": Job_State.WAITING,
+  "job.requeued": Job_State.QUEUED,
+  "job.started": Job_State.RUNNING,
+  "job.succeeded": Job_State.SUCCESS,
+  "job.failed": Job_State.ERROR,
+  "job.canceled": Job_State.ERROR,
+};
 
 /**
  * What a job, as it was answered, tells that has not been told, in the order in which it happened; nothing where it is
@@ -40,8 +54,9 @@ export function toldAfter({ state, times }: Told, { kind, detail }: Pick<Fact, "
  * save that of a second assignment and what follows it nothing is left to see.
  */
 export function jobFacts(job: Job, id: string, told: Told, { stale = false } = {}): readonly Fact[] {
-  if (isFinished(told) || progress(job.state) < progress(told.state)) return [];
+  if (progress(job.state) < progress(told.state)) return [];
   const about: About = { job, told, detail: { ...jobDetail(job, id), stale: stale || wasTold(told, "stale") } };
+  if (isFinished(told)) return end(about).filter(({ kind }) => kind === "command.finished");
   const start = startFacts(about);
   const cancel = cancelFacts(about);
   return [
@@ -55,7 +70,7 @@ export function jobFacts(job: Job, id: string, told: Told, { stale = false } = {
 export function lostFacts(detail: JobDetail, told: Told): readonly Fact[] {
   const unknown = { outcome: Outcome.OUTCOME_UNKNOWN };
   const lost = jobFact("job.lost", detail, "was lost: the server knows it no more", unknown);
-  return [lost, ...commandEnd(detail, told, unknown, { inferred: true })];
+  return [...(wasTold(told, "job.lost") ? [] : [lost]), ...commandEnd(detail, told, unknown, { inferred: true })];
 }
 
 type About = { readonly job: Job; readonly told: Told; readonly detail: JobDetail };
@@ -96,11 +111,13 @@ function queueFacts({ job, told, detail }: About): readonly Fact[] {
 }
 
 function startFacts({ job, told, detail }: About): readonly Fact[] {
-  const isStarted = job.ack_time !== undefined || job.state === Job_State.RUNNING;
-  if (!isStarted || wasTold(told, "job.started")) return [];
-  const facts = [jobFact("job.started", detail, "started", timed(job.ack_time))];
-  if (detail.operation !== "command") return facts;
-  return [...facts, commandFact("command.started", detail, "started", timed(job.ack_time))];
+  if (job.ack_time === undefined && job.state !== Job_State.RUNNING) return [];
+  const time = timed(job.ack_time);
+  const isCommandTold = detail.operation !== "command" || wasTold(told, "command.started");
+  return [
+    ...(wasTold(told, "job.started") ? [] : [jobFact("job.started", detail, "started", time)]),
+    ...(isCommandTold ? [] : [commandFact("command.started", detail, "started", time)]),
+  ];
 }
 
 function cancelFacts({ job, told, detail }: About): readonly Fact[] {
@@ -165,9 +182,8 @@ type CommandEnd = Pick<Fact, "occurredAt" | "inferred"> & { readonly job?: Job }
 
 /** `inferred`: nothing is said of the command itself, but it can't go on without its job. */
 function commandEnd(detail: JobDetail, told: Told, ending: Ending, { job, ...more }: CommandEnd): readonly Fact[] {
-  const hasStarted =
-    wasTold(told, "command.started") || (job?.ack_time !== undefined && detail.operation === "command");
-  if (!hasStarted || wasTold(told, "command.finished")) return [];
+  const hasStarted = wasTold(told, "command.started") || job?.ack_time !== undefined;
+  if (!hasStarted || detail.operation !== "command" || wasTold(told, "command.finished")) return [];
   const run = job?.result?.run;
   const isInferred = more.inferred === true || run === undefined;
   const value = {

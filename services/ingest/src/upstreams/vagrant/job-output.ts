@@ -28,7 +28,7 @@ export type JobOutput = {
   /** Its server is gone, or knows the job no more. */
   readonly abandoned: (stage: Stage, at: Moment) => readonly Seen[];
   readonly connected: () => void;
-  /** When the job was seen to be finished. */
+  /** When the job was seen to be finished, or later. */
   readonly finished: (at: Moment) => void;
   /** From a terminal.written. */
   readonly resume: (event: Event) => void;
@@ -63,6 +63,8 @@ export type OutputMemory = Pick<
   "written" | "digests" | "digests_from" | "stream" | "offset" | "output_final"
 >;
 
+export type OutputOptions = Pick<WatchOptions, "mask"> & { readonly windowSize: number };
+
 const eventType = "hashicorp.vagrant.GetJobStreamResponse.Terminal.Event";
 export const messageType = "hashicorp.vagrant.GetJobStreamResponse";
 /** `MirrorDetail.what` of a `complete` after which nothing comes. */
@@ -72,8 +74,8 @@ const mostAttempts = 2;
 /** The server does not know the job; the connection is gone, and most often the server with it. */
 const [notFound, unavailable] = [5, 14];
 
-export function jobOutput(job: string, mask: WatchOptions["mask"], from?: OutputMemory): JobOutput {
-  const alignment = outputAlignment(from);
+export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from?: OutputMemory): JobOutput {
+  const alignment = outputAlignment(from, windowSize);
   /** The stream that is open, and whether the job was over when it was opened; undefined: nobody knows. */
   let opening: { readonly stream: string; readonly isLate?: boolean } | undefined;
   let finishedAt: Moment | undefined;

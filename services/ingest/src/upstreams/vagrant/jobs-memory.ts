@@ -1,9 +1,9 @@
 import { type Event, HostDetail, type JobDetail, KnownJobs, KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
 import { inParts } from "../in-parts.ts";
-import type { Seen, WatchOptions } from "../looking.ts";
+import type { Seen } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
-import { isFinished, nothingTold, type Told, toldAfter, wasTold } from "./job-facts.ts";
-import { completeEvent, type JobOutput, jobOutput, type OutputMemory } from "./job-output.ts";
+import { isFinished, isOver, nothingTold, type Told, toldAfter } from "./job-facts.ts";
+import { completeEvent, type JobOutput, jobOutput, type OutputMemory, type OutputOptions } from "./job-output.ts";
 
 /** What is remembered of a job. */
 export type KnownJob = {
@@ -33,22 +33,23 @@ const final: OutputMemory = {
   output_final: true,
 };
 
-export function knownJobs(mask: WatchOptions["mask"]): KnownJobsMemory {
+export function knownJobs(options: OutputOptions): KnownJobsMemory {
   const byId = new Map<string, KnownJob>();
 
   function get(id: string): KnownJob {
     const known = byId.get(id);
     if (known !== undefined) return known;
-    const job = { id, told: nothingTold, output: jobOutput(id, mask) };
+    const job = { id, told: nothingTold, output: jobOutput(id, options) };
     byId.set(id, job);
     return job;
   }
 
-  function restore({ original }: Event, { part }: HostDetail): void {
+  function restore({ original, observed_at }: Event, { part }: HostDetail): void {
     if (part === 0) byId.clear();
     const { jobs } = KnownJobs.decode(original?.bytes ?? none);
     for (const { job, state, told, ...output } of jobs) {
-      const remembered = output.output_final ? undefined : jobOutput(job, mask, output);
+      const remembered = output.output_final ? undefined : jobOutput(job, options, output);
+      if (isFinished({ state }) && observed_at !== undefined) remembered?.finished(observed_at);
       byId.set(job, { id: job, told: { state, times: told }, output: remembered });
     }
   }
@@ -93,8 +94,6 @@ export function knownJobs(mask: WatchOptions["mask"]): KnownJobsMemory {
   };
 }
 
-/** Of a job that is over all is told. */
 export function remember(job: KnownJob, detail: JobDetail): void {
-  const isOver = isFinished(job.told) || wasTold(job.told, "job.lost");
-  job.detail = isOver ? undefined : { ...detail, attempt: 0, reason: "", expire_time: undefined };
+  job.detail = isOver(job.told) ? undefined : { ...detail, attempt: 0, reason: "", expire_time: undefined };
 }

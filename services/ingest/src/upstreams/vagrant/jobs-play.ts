@@ -12,7 +12,7 @@ import { ulid } from "ulid";
 import { momentOfMs } from "../../record/moment.ts";
 import type { Seen } from "../looking.ts";
 import type { Fact } from "../upstream.ts";
-import { type JobsWatcher, watchJobs } from "./watch-jobs.ts";
+import { type JobsOptions, type JobsWatcher, watchJobs } from "./watch-jobs.ts";
 
 // Jobs and looks for tests, and what a watcher says of them in short.
 
@@ -77,13 +77,8 @@ export type StreamPlay = {
 export const unmasked = (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
 
 /** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
-export function play({
-  describeEvery,
-  watcher = watchJobs({ mask: unmasked, settings: {} }, { ...(describeEvery !== undefined && { describeEvery }) }),
-}: {
-  readonly describeEvery?: number;
-  readonly watcher?: JobsWatcher;
-} = {}): Play {
+export function play(options: JobsOptions = {}): Play {
+  const watcher = watchJobs({ mask: unmasked, settings: {} }, options);
   const record: Seen[] = [];
   const look: Play["look"] = (at, what) => {
     // As it came over the wire.

@@ -24,7 +24,7 @@ export type OutputMemory = Pick<KnownJobs_Job, "written" | "digests" | "digests_
 /**
  * Where the events of a job's streams stand in its output, which only their position tells.
  *
- * A server keeps the events since the last multiple of `windowSize`, and a stream begins with those (the replay); what
+ * A server keeps the events since the last multiple of 5,248, and a stream begins with those (the replay); what
  * follows continues it. So each stream stands at a multiple of that, as a whole: at the one before what is recorded, as
  * long as nothing contradicts; else at the next, and what is between is missing. It is contradicted by an event that
  * differs from the one that is recorded at its place, and by a replay that is shorter than what is recorded. Until that
@@ -69,15 +69,15 @@ type Opening = {
   held: { readonly offset: number; readonly piece: Piece }[];
 };
 
-export function outputAlignment(from?: OutputMemory): OutputAlignment {
-  const digests = digestWindow(from);
+export function outputAlignment(from?: OutputMemory, size = windowSize): OutputAlignment {
+  const digests = digestWindow(from, size);
   let last = { stream: from?.stream ?? "", offset: Number(from?.offset ?? 0n) };
   let opening: Opening | undefined;
 
   function openingOf(stream: string): Opening {
     if (opening?.stream === stream) return opening;
     const written = digests.end();
-    opening = { stream, base: written - (written % windowSize), held: [] };
+    opening = { stream, base: written - (written % size), held: [] };
     // It gave the last one, before whoever remembered that was replaced.
     if (stream === last.stream) opening.start = written - 1 - last.offset;
     return opening;
@@ -96,7 +96,7 @@ export function outputAlignment(from?: OutputMemory): OutputAlignment {
 
   /** The window has moved on: what was held stands in the next one. */
   function moveOn(opened: Opening): readonly Step[] {
-    const start = opened.base + windowSize;
+    const start = opened.base + size;
     const { held } = opened;
     opened.start = start;
     opened.held = [];
@@ -154,7 +154,7 @@ function digestOf(bytes: Uint8Array): Buffer {
 }
 
 /** Digests of what is recorded in the window that is being filled, as far back as nothing is missing. */
-function digestWindow(from: Pick<OutputMemory, "written" | "digests"> | undefined) {
+function digestWindow(from: Pick<OutputMemory, "written" | "digests"> | undefined, windowed: number) {
   let end = Number(from?.written ?? 0n);
   let bytes: Buffer = Buffer.from(from?.digests ?? []);
   let start = end - Math.floor(bytes.length / digestSize);
@@ -165,7 +165,7 @@ function digestWindow(from: Pick<OutputMemory, "written" | "digests"> | undefine
   }
 
   function grown(size: number): Buffer {
-    const larger = Buffer.alloc(Math.min(Math.max(size * 2, 16 * digestSize), windowSize * digestSize));
+    const larger = Buffer.alloc(Math.min(Math.max(size * 2, 16 * digestSize), windowed * digestSize));
     bytes.copy(larger);
     return larger;
   }
@@ -183,7 +183,7 @@ function digestWindow(from: Pick<OutputMemory, "written" | "digests"> | undefine
       if (at + digestSize > bytes.length) bytes = grown(at + digestSize);
       digest.copy(bytes, at);
       end += 1;
-      if (end % windowSize === 0) clear();
+      if (end % windowed === 0) clear();
     },
     /** False also where it is not known what stands there. */
     differs(index: number, event: Uint8Array): boolean {

@@ -6,15 +6,23 @@ import { summary, unreadable } from "../facts.ts";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import type { Fact, Moment } from "../upstream.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
-import { isFinished, jobFacts, lostFacts, toldAfter, wasTold } from "./job-facts.ts";
+import { isFinished, isOver, jobFacts, lostFacts, toldAfter, wasTold } from "./job-facts.ts";
 import { completeEvent, type GivenEnd, messageType, type Stage } from "./job-output.ts";
 import { type JobEntry, jobsIn, type StreamMessage, streamMessageIn } from "./job-wire.ts";
 import { type KnownJob, knownJobs, remember } from "./jobs-memory.ts";
 import { leftBehind } from "./left-behind.ts";
+import { windowSize as serverWindow } from "./output-alignment.ts";
 
 export type JobsWatcher = Watcher & {
   /** The id of the command's job that is running on a project (by its resource_id), as far as is known. */
   readonly runningCommand: (project: string) => string | undefined;
+};
+
+export type JobsOptions = {
+  /** Events of the channel after which all that is known is told anew. */
+  readonly describeEvery?: number;
+  /** Of a server that keeps another number of terminal events. */
+  readonly windowSize?: number;
 };
 
 const jobType = "hashicorp.vagrant.Job";
@@ -30,9 +38,9 @@ const notFound = 5;
  */
 export function watchJobs(
   { mask }: WatchOptions,
-  { describeEvery = 10_000 }: { readonly describeEvery?: number } = {},
+  { describeEvery = 10_000, windowSize = serverWindow }: JobsOptions = {},
 ): JobsWatcher {
-  const known = knownJobs(mask);
+  const known = knownJobs({ mask, windowSize });
   let eventsSince = 0;
   /** Nothing was seen before: of this session, by anybody. */
   let isFirst = true;
@@ -74,7 +82,7 @@ export function watchJobs(
 
   function answered({ id, bytes }: JobEntry, at: Moment, stale = false): readonly Seen[] {
     const before = known.byId.get(id);
-    if (before !== undefined && isFinished(before.told)) return [];
+    if (before !== undefined && isFinished(before.told) && isOver(before.told)) return [];
     const broken = brokenJobs.get(id);
     if (broken?.equals(bytes)) return [];
     try {
@@ -130,8 +138,8 @@ export function watchJobs(
   }
 
   function lose(job: KnownJob, at: Moment): readonly Seen[] {
-    if (wasTold(job.told, "job.lost")) return [];
     const facts = lostFacts(job.detail ?? unknownJob(job.id), job.told);
+    if (facts.length === 0) return [];
     // In this order: who is stopped between the two tells the first one twice, and loses nothing.
     const cut = job.output?.abandoned(stageOf(job), at) ?? [];
     job.detail = undefined;
