@@ -1,3 +1,6 @@
+import { status } from "@grpc/grpc-js";
+import { pause } from "@tapedeck/shared/streams/pause";
+
 /** Ends a pause early. */
 export type Bell = {
   /** Ends the pause that there is, or else the next one before it begins. */
@@ -27,4 +30,13 @@ export function bell(): Bell {
       isRung = false;
     },
   };
+}
+
+/** Between a call that failed with this code and the next one. A server that hangs is not asked more often for a bell. */
+export function restAfter(
+  code: number,
+  ms: number,
+  { bell, signal }: { readonly bell: Bell; readonly signal: AbortSignal },
+): Promise<void> {
+  return code === status.DEADLINE_EXCEEDED ? pause(ms, signal) : bell.pause(ms);
 }

@@ -101,6 +101,7 @@ function connect(client: Client, left: AbortSignal): Omit<Connection, "info" | "
   }
 
   function close(): void {
+    if (closing.signal.aborted) return;
     closing.abort();
     client.close();
   }
@@ -128,9 +129,10 @@ function connect(client: Client, left: AbortSignal): Omit<Connection, "info" | "
       return reply;
     },
     control: async (path, request, timeoutMs) => {
+      const unanswered = failed(status.UNAVAILABLE, "the connection ended before the answer came");
+      if (closing.signal.aborted) return unanswered;
       const reply = await callUnary(client, path, request, { timeoutMs, signal: closing.signal });
-      if (!closing.signal.aborted || reply.code !== status.CANCELLED) return reply;
-      return failed(status.UNAVAILABLE, "the connection ended before the answer came");
+      return closing.signal.aborted && reply.code === status.CANCELLED ? unanswered : reply;
     },
     open: (path, request) => {
       const stream = client.makeServerStreamRequest(path, same, same, Buffer.from(request), protocol());

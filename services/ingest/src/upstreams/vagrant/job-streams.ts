@@ -60,12 +60,11 @@ export function followJobs({ connection, known, emit, onComplete }: JobFollowing
     const afterLoss = backoff(lostMs.first, lostMs.longest);
     for (let completes = 0, failures = 0, losses = 0; !signal.aborted; ) {
       const { isComplete, isReplay } = await openOnce(id);
-      const job = known.get(id);
       if (isComplete && (isReplay || completes++ > 0)) return known.setTold(id);
-      if (signal.aborted || job === undefined) return;
+      if (signal.aborted) return;
       if (isComplete) {
         onComplete();
-      } else if (job.isFinished) {
+      } else if (known.get(id)?.isFinished ?? true) {
         if (++failures === mostFailures) return known.setTold(id);
       } else if (losses++ > 0) {
         await pause(afterLoss.next(), signal);

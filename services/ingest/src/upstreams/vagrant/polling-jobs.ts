@@ -2,7 +2,7 @@ import { status } from "@grpc/grpc-js";
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { backoff } from "@tapedeck/shared/streams/pause";
-import type { Bell } from "./bell.ts";
+import { type Bell, restAfter } from "./bell.ts";
 import type { Connection } from "./connection.ts";
 import type { TappedJobs } from "./tapped-jobs.ts";
 
@@ -65,7 +65,7 @@ export async function pollJobs(options: JobPolling): Promise<void> {
       emit({ $case: "failed", value: { code, message } });
       if (code === status.NOT_FOUND) await askForEach(options);
       onLook({ changed: true, failure: message });
-      await bell.pause(afterFailure.next());
+      await restAfter(code, afterFailure.next(), { bell, signal });
       continue;
     }
     afterFailure.reset();

@@ -48,6 +48,7 @@ export function listen(address: string, settings: NonNullable<TapOptions["settin
   };
 }
 
-function summary({ bytes, before }: Look_Streamed) {
-  return { event: GetJobStreamResponse.decode(bytes).event?.$case, before };
+/** "terminal 64": a message, and how many terminal events came before it. */
+function summary({ bytes, before }: Look_Streamed): string {
+  return `${GetJobStreamResponse.decode(bytes).event?.$case} ${before}`;
 }

@@ -3,7 +3,7 @@ import { status } from "@grpc/grpc-js";
 import type { Thing } from "@tapedeck/proto/tapedeck/v1/look";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { backoff } from "@tapedeck/shared/streams/pause";
-import { bell } from "./bell.ts";
+import { bell, restAfter } from "./bell.ts";
 import type { Connection } from "./connection.ts";
 import type { Seen } from "./polling-jobs.ts";
 import type { JobNews, TappedJobs } from "./tapped-jobs.ts";
@@ -34,11 +34,14 @@ const targetMs = { command: 1_000, else: 15_000 };
 const otherMs = 30_000;
 /** A runner says once what it is, and stays known for ever. */
 const runnerMs = 300_000;
-/** A command saves and clears up when its job is over. */
-const afterCommandMs = 1_000;
+/** A command saves and clears up when its job is over, and one that has a server of its own is gone within 100 ms. */
+const afterCommandMs = [50, 1_000];
 const failedMs = { first: 1_000, longest: 30_000 };
 /** Of those that jobs name, the newest: each command brings one of its own. */
 const mostRunners = 200;
+
+/** What commands and control calls change. */
+const changing = ["target", "project", "basis", "box"];
 
 type Looked =
   | { readonly things: readonly Thing[]; readonly failed?: never }
@@ -59,8 +62,9 @@ export function lookAtThings({
   const { signal } = connection;
   /** Until every kind was looked at. */
   let first: Map<string, Looked> | undefined = new Map();
+  let commandEndedAt = Number.NEGATIVE_INFINITY;
   const lastDigests = new Map<string, string>();
-  const loops = new Map(thingCalls.map((calls) => [calls.kind, { calls, bell: bell(), againAt: 0 }]));
+  const loops = new Map(thingCalls.map((calls) => [calls.kind, { calls, bell: bell() }]));
   type Loop = NonNullable<ReturnType<(typeof loops)["get"]>>;
   const leave = () => ring([...loops.keys()]);
   signal.addEventListener("abort", leave);
@@ -78,18 +82,20 @@ export function lookAtThings({
       tell(loop.calls.kind, looked);
       const took = performance.now() - asked;
       if (looked.failed) {
-        await loop.bell.pause(afterFailure.next());
+        await restAfter(looked.failed.code, afterFailure.next(), { bell: loop.bell, signal });
         continue;
       }
       afterFailure.reset();
-      await loop.bell.pause(Math.max(took, pace(loop)));
+      await loop.bell.pause(Math.max(took, pace(loop.calls.kind)));
     }
   }
 
-  function pace({ calls: { kind }, againAt }: Loop): number {
-    const left = againAt - performance.now();
-    const usual = kind === "target" ? targetPace() : kind === "runner" ? runnerMs : otherMs;
-    return left > 0 ? Math.min(usual, left) : usual;
+  function pace(kind: string): number {
+    if (kind === "runner") return runnerMs;
+    const usual = kind === "target" ? targetPace() : otherMs;
+    const since = performance.now() - commandEndedAt;
+    const next = afterCommandMs.find((ms) => ms > since);
+    return next === undefined ? usual : Math.min(usual, next - since);
   }
 
   function targetPace(): number {
@@ -161,13 +167,10 @@ export function lookAtThings({
       ring(["target"]);
       if (before === undefined && job.runner !== undefined) ring(["runner"]);
       if (job.command === undefined || !job.isFinished || before === undefined) return;
-      for (const kind of ["target", "project", "basis", "box"]) {
-        const loop = loops.get(kind);
-        if (loop !== undefined) loop.againAt = performance.now() + afterCommandMs;
-        loop?.bell.ring();
-      }
+      commandEndedAt = performance.now();
+      ring(changing);
     },
-    lookNow: () => ring(["target", "project", "basis", "box"]),
+    lookNow: () => ring(changing),
     done: Promise.all([...loops.values()].map(run)).then(() => signal.removeEventListener("abort", leave)),
   };
 }
