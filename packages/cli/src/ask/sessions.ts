@@ -47,10 +47,10 @@ function lasted({ startedAt, endedAt }: Session): string {
 }
 
 function about({ labels, gaps }: Session): string {
-  const { branch, commit, dirty } = labels;
+  const { branch, commit, dirty, command = "" } = labels;
   const code = [branch, commit?.slice(0, 8)].filter((part) => part !== undefined).join("@");
   const known = new Set(["branch", "commit", "dirty", "host", "user", "command"]);
   const others = Object.entries(labels).flatMap(([name, value]) => (known.has(name) ? [] : [`${name}=${value}`]));
   const gap = gaps === 0 ? [] : [`${gaps} ${gaps === 1 ? "gap" : "gaps"}`];
-  return [`${code}${dirty === "true" ? "+" : ""}`, ...others, ...gap].filter((part) => part !== "").join(" ");
+  return [command, `${code}${dirty === "true" ? "+" : ""}`, ...others, ...gap].filter((part) => part !== "").join(" ");
 }
