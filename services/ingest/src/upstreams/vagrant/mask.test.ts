@@ -175,13 +175,14 @@ describe("a thing", () => {
       unfinalized: hash(
         [symbol("password"), string(other)],
         [string("user"), string("bob")],
+        [string(`uses TOKEN=${third} here`), string("bob")],
         [string("inner"), packed(hash([string("apiKey"), string(third)], [symbol("list"), packed(hash())]))],
       ),
     });
     const before = Project.fromPartial({ configuration: configuration("hunter2", "hünter", "k3y") });
     const { redacted, message } = masked("hashicorp.vagrant.Project", Project, before);
     expect(message).toEqual(Project.fromPartial({ configuration: configuration("*******", "*******", "***") }));
-    expect(redacted).toBe(3);
+    expect(redacted).toBe(4);
   });
 
   it("keeps what is packed in a type that is not described, or that it is not", () => {

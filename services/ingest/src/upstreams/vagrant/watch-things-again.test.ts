@@ -6,6 +6,7 @@ import type { Seen } from "../looking.ts";
 import {
   basis,
   box,
+  type Entry,
   everyKind,
   framesOf,
   intervalsOf,
@@ -24,6 +25,8 @@ function resumed(record: readonly Seen[], describeAfter = 1_000): ThingPlay {
   desk.watcher.connected();
   return desk;
 }
+
+const broken: Entry = ["w1", Buffer.from("\n\xff", "latin1")];
 
 function descriptions(record: readonly Seen[]) {
   return framesOf(record).flatMap(({ facts: [{ kind, detail, notBefore }], original }) => {
@@ -93,6 +96,14 @@ describe("a description", () => {
       [1_000, 4_000],
     ]);
   });
+
+  it("counts what could not be read when it was made", () => {
+    const desk = playThings({ describeAfter: 2 });
+    expect(desk.look(1_000, { target: [broken] })).toBe("described | unreadable");
+    expect(desk.look(2_000, { target: [broken, target("w2")] })).toBe("target.added w2 | described");
+    const later = resumed(framesOf(desk.record).slice(0, 2), 2);
+    expect(later.look(2_000, { target: [broken, target("w2")] })).toBe("gap | target.added w2 | described");
+  });
 });
 
 describe("a recorder that was killed", () => {
@@ -121,7 +132,7 @@ describe("a recorder that was killed", () => {
 
   it("tells what can't be read once, also if it was so at first", () => {
     const desk = playThings();
-    const look = { target: [["w1", Buffer.from("\n\xff", "latin1")] as const] };
+    const look = { target: [broken] };
     expect(desk.look(1_000, look)).toBe("described | unreadable");
     expect(resumed(desk.record.slice(0, 1)).look(1_000, look)).toBe("gap | unreadable");
     expect(resumed(desk.record).look(1_000, look)).toBe("gap");

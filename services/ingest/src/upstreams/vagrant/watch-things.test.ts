@@ -14,6 +14,7 @@ import {
   type Looked,
   playThings,
   project,
+  readBack,
   runner,
   target,
 } from "./thing-play.ts";
@@ -218,6 +219,21 @@ describe("a target", () => {
       ["db", ""],
       ["z", "x"],
     ]);
+  });
+
+  it("replaces none that was replaced before, also when that one is called otherwise now", () => {
+    const desk = playThings();
+    desk.look(1_000, { target: [target("1", { name: "web" })] });
+    desk.look(2_000, { target: [target("2", { name: "web" })] });
+    const renamed = target("2", { name: "old" });
+    desk.look(3_000, { target: [renamed] });
+    const later = playThings();
+    for (const event of readBack(desk.record)) later.watcher.resume(event);
+    for (const { look, record } of [desk, later]) {
+      look(4_000, { target: [renamed, target("3", { name: "web" })] });
+      expect(detailsOf(record).at(-1)).toMatchObject({ id: "3", name: "web" });
+      expect(detailsOf(record).at(-1)).not.toHaveProperty("replaces");
+    }
   });
 
   it("names the command that runs on its project when it is seen, as its project does", () => {
