@@ -181,7 +181,7 @@ describe("a time in which nobody looked", () => {
     expect(desk.look(7_000, { target: [] })).toBe("gap");
     expect(desk.look(8_000, { ...everyKind, runner: [runner("r1")] })).toBe("gap | runner.added r1");
     expect(gaps(desk.record)).toEqual([
-      ["the boxes could not be looked at: box: deadline exceeded", 2_000, 5_000],
+      ["the boxes could not be looked at: deadline exceeded", 2_000, 5_000],
       ["the things could not be looked at: code 4", 5_000, 7_000],
       ["the things could not be looked at: code 4", 1_000, 8_000],
     ]);

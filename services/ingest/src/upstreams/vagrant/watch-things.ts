@@ -120,7 +120,7 @@ export function watchThings(
     return seen;
   }
 
-  function outage(reason: string, kinds: readonly Memory[] = memories): void {
+  function outage(reason: string, kinds: readonly Memory[]): void {
     for (const memory of kinds) if (memory.things !== undefined) memory.gap ??= reason;
   }
 
@@ -159,10 +159,9 @@ export function watchThings(
   }
 
   function failed({ code, message: text }: Look_Failed): void {
-    const named = memories.filter(({ kind }) => text.startsWith(`${kind}:`));
-    const kinds = named.length === 0 ? memories : named;
-    const what = named.length === 0 ? "things" : named.map(({ kind }) => pluralOf(kind)).join(", ");
-    outage(message(`the ${what} could not be looked at: ${text || `code ${code}`}`), kinds);
+    const named = memories.find(({ kind }) => text.startsWith(`${kind}:`));
+    const [what, why] = named ? [pluralOf(named.kind), text.slice(named.kind.length + 1).trim()] : ["things", text];
+    outage(message(`the ${what} could not be looked at: ${why || `code ${code}`}`), named ? [named] : memories);
   }
 
   function describe(at: Moment): readonly Frame[] {
@@ -212,7 +211,7 @@ export function watchThings(
     },
     connected() {
       for (const memory of memories) memory.isListed = false;
-      outage("nobody looked at the server's things");
+      outage("nobody looked at the server's things", memories);
     },
     resume(event) {
       const description = describedThings(event);
