@@ -273,9 +273,9 @@ const stories: readonly Story[] = [
 ];
 
 describe("a stream tells", () => {
-  it.each(stories)("$title", async ({ past, later, told, session, graceMs, end = "OK" }) => {
+  it.each(stories)("$title", async ({ past, later, told, session, graceMs = hour, end = "OK" }) => {
     await on.tell(...(past?.() ?? []));
-    const stream = await open(session === undefined ? {} : { session }, id, graceMs === undefined ? {} : { graceMs });
+    const stream = await open(session === undefined ? {} : { session }, id, { graceMs });
     const before = told.filter((one) => !one.startsWith("live")).length;
     await until(() => flat(stream.got).length >= Math.min(2, before), { message: "the stream's beginning" });
     for (const fields of later?.() ?? []) await on.tell(fields);
@@ -311,6 +311,18 @@ describe("a job's beginning is found", () => {
     expect(await end).toBe(gone);
     expect(flat(got)).toEqual(["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"]);
   });
+});
+
+it("is told from its beginning, though a wrong clock points into the middle of it", async () => {
+  await on.tell(...ran(), a().is("job.lost", RUNNING));
+  const { log } = on.deps;
+  const misled = { ...on.deps, log: () => ({ ...log(), firstSince: async () => 4 }) };
+  const { messages } = await jobStream(misled, { job_id: id }, on.context());
+  const got: string[] = [];
+  await expect(async () => {
+    for await (const message of messages) got.push(short(message));
+  }).rejects.toMatchObject({ code: 14 });
+  expect(flat(got)).toEqual(["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"]);
 });
 
 describe("a call is refused", () => {
