@@ -19,7 +19,7 @@ import { type JobsOptions, type JobsWatcher, watchJobs } from "./watch-jobs.ts";
 export type JobLook = {
   readonly state: Exclude<keyof typeof Job_State, "UNRECOGNIZED">;
   /** A command's name; absent: an init job. */
-  readonly command?: string;
+  readonly command?: string | undefined;
   readonly project?: string;
   /** Ms since 1970. */
   readonly queued?: number | undefined;
@@ -60,7 +60,8 @@ export type Play = {
   readonly list: (at: number, ...jobs: readonly Job[]) => string;
   /** Asked for by its id; a number: refused with that code. */
   readonly one: (at: number, id: string, answer: Job | number, message?: string) => string;
-  readonly stream: (id: string, name?: string) => StreamPlay;
+  /** `before`: terminal events that it gave before it is shown. */
+  readonly stream: (id: string, name?: string, before?: number) => StreamPlay;
 };
 
 /** One opening of a job's stream. */
@@ -100,10 +101,10 @@ export function play(options: JobsOptions = {}): Play {
           : { ...none, bytes: Buffer.from(Job.encode(answer).finish()) };
       return look(at, { $case: "one", value });
     },
-    stream(id, name = ulid()) {
-      let before = 0;
-      const bytes: StreamPlay["bytes"] = (at, given) => {
-        const value = { job: id, bytes: Buffer.from(given), stream: name, before: BigInt(before) };
+    stream(id, name = ulid(), given = 0) {
+      let before = given;
+      const bytes: StreamPlay["bytes"] = (at, message) => {
+        const value = { job: id, bytes: Buffer.from(message), stream: name, before: BigInt(before) };
         return look(at, { $case: "streamed", value });
       };
       const says: StreamPlay["says"] = (at, event) => bytes(at, GetJobStreamResponse.encode({ event }).finish());
