@@ -1,12 +1,11 @@
-import { readFileSync } from "node:fs";
-import { BinaryReader } from "@bufbuild/protobuf/wire";
-import { GetJobStreamResponse, Job_State, job_StateToJSON } from "@tapedeck/proto/vagrant/vagrant";
+import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CallContext } from "../../call-context.ts";
 import { type JobStreamOptions, jobStream } from "./job-stream.ts";
 import { ended, type JobDesk, jobBytes, jobDesk, jobFacts, lineBytes, started } from "./testing/job-desk.ts";
+import { openJob, short } from "./testing/open-job.ts";
 import type { Fields } from "./testing/vagrant-desk.ts";
 
 let on: JobDesk;
@@ -31,39 +30,8 @@ const result = { run: { run_result: true } };
 const a = () => jobFacts(id, "01A");
 const b = () => jobFacts(id, "01B");
 
-/** What a message says: "open", "UNKNOWN>RUNNING", "buffered one two", "live three", "complete". */
-function short(bytes: Uint8Array): string {
-  const { event } = GetJobStreamResponse.decode(bytes);
-  switch (event?.$case) {
-    case "state": {
-      const { previous, current, canceling } = event.value;
-      return `${job_StateToJSON(previous)}>${job_StateToJSON(current)}${canceling ? " canceling" : ""}`;
-    }
-    case "terminal": {
-      const texts = event.value.events.map(({ event: one }) => (one?.$case === "line" ? one.value.msg : "?"));
-      return `${event.value.buffered ? "buffered" : "live"} ${texts.join(" ")}`;
-    }
-    default:
-      return event?.$case ?? `unknown ${Buffer.from(bytes).toString("hex")}`;
-  }
-}
-
-async function open(more: Partial<CallContext> = {}, job_id = id, options: JobStreamOptions = {}) {
-  const { head, messages } = await jobStream(on.deps, { job_id }, on.context(more), options);
-  const got: string[] = [];
-  const bytes: Uint8Array[] = [];
-  const read = async () => {
-    for await (const message of messages) {
-      bytes.push(message);
-      got.push(short(message));
-    }
-  };
-  const end = read().then(
-    () => "OK",
-    (error: { code?: unknown }) => String(error.code ?? error),
-  );
-  return { head, got, bytes, end };
-}
+const open = (context: Partial<CallContext> = {}, job = id, options: JobStreamOptions = {}) =>
+  openJob(on, job, context, options);
 
 /** Lines of output and what they are in, without the batches that they came in. */
 function flat(messages: readonly string[]): string[] {
@@ -376,7 +344,7 @@ describe("messages", () => {
     await end;
     const events = odd.map((event) => Buffer.concat([Buffer.from([0x0a, event.length]), event]));
     const terminal = Buffer.concat([...events, Buffer.from("1001", "hex")]);
-    expect(Buffer.from(bytes.at(-1) ?? []).toString("hex")).toBe(
+    expect(bytes.at(-1)?.toString("hex")).toBe(
       Buffer.concat([Buffer.from([0x1a, terminal.length]), terminal]).toString("hex"),
     );
   });
@@ -401,72 +369,11 @@ describe("messages", () => {
     await on.tell({ ...fields, original: { ...fields.original, bytes, size: BigInt(bytes.length) } }, a().isWhole());
     const { bytes: got, end } = await open();
     await end;
-    const [, state, complete] = got.map((message) => Buffer.from(message).toString("hex"));
+    const [, state, complete] = got.map((message) => message.toString("hex"));
     expect(state).toContain(bytes.toString("hex"));
     expect(complete).toBe("2a0512037a01ff");
   });
 });
-
-/** What a real server sent on its streams, by their names. */
-const sample = new Map<string, Buffer[]>();
-for (const { stream, wire } of sampleMessages()) sample.set(stream, [...(sample.get(stream) ?? []), wire]);
-
-describe("a real server's stream comes back byte for byte:", () => {
-  it.each([...sample])("%s", async (_, messages) => {
-    const job = GetJobStreamResponse.decode(messages[1] ?? Buffer.alloc(0)).event;
-    const id = job?.$case === "state" ? (job.value.job?.id ?? "") : "";
-    const facts = jobFacts(id, "01A");
-    const steps = messages.slice(1).map((message): { readonly isPast: boolean; readonly events: readonly Fields[] } => {
-      const { event } = GetJobStreamResponse.decode(message);
-      if (event?.$case === "complete") return { isPast: false, events: [facts.isWhole()] };
-      if (event?.$case === "terminal") {
-        const events = inside(inside([message], 3), 1).map((one) => facts.writes(one));
-        return { isPast: event.value.buffered, events };
-      }
-      if (event?.$case !== "state") throw new Error("an unknown message");
-      const isPast = event.value.previous === Job_State.UNKNOWN;
-      const kind = isPast ? "job.queued" : "job.assigned";
-      return { isPast, events: inside(inside([message], 2), 3).map((one) => facts.is(kind, one)) };
-    });
-    await on.tell(...steps.filter(({ isPast }) => isPast).flatMap(({ events }) => events));
-    const { bytes, end } = await open({}, id);
-    const coming = steps.filter(({ isPast }) => !isPast);
-    for (const [index, { events }] of coming.entries()) {
-      await until(() => bytes.length === messages.length - coming.length + index, { message: "what was told so far" });
-      await on.tell(...events);
-    }
-    expect(await end).toBe("OK");
-    expect(bytes.map((message) => Buffer.from(message).toString("hex"))).toEqual(
-      messages.map((message) => message.toString("hex")),
-    );
-  });
-});
-
-function sampleMessages() {
-  const lines = (name: string) =>
-    readFileSync(new URL(`../../../../../test/fixtures/vagrant/samples/${name}`, import.meta.url), "utf8")
-      .split("\n")
-      .filter(Boolean)
-      .map((one) => JSON.parse(one));
-  const wires = new Map(lines("up.wire.jsonl").map(({ n, b64 }) => [n, Buffer.from(b64, "base64")]));
-  return lines("up.jsonl")
-    .filter(({ rpc, kind }) => rpc === "GetJobStream" && kind === "stream-message")
-    .map(({ n, stream }: { n: number; stream: string }) => ({ stream, wire: wires.get(n) ?? Buffer.alloc(0) }));
-}
-
-/** All there is of a field that holds messages. */
-function inside(messages: readonly Buffer[], wanted: number): Buffer[] {
-  return messages.flatMap((message) => {
-    const reader = new BinaryReader(message);
-    const found: Buffer[] = [];
-    while (reader.pos < reader.len) {
-      const [field, type] = reader.tag();
-      if (field === wanted) found.push(Buffer.from(reader.bytes()));
-      else reader.skip(type, field);
-    }
-    return found;
-  });
-}
 
 it("reads no more than it is asked for", async () => {
   const job = a();
