@@ -160,9 +160,12 @@ describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) 
     });
   });
 
-  it("says that nothing was recorded where there was no server", async () => {
+  it("says that nothing was recorded where there was no server, also inside of what records something else", async () => {
     const { cwd, env, left } = project("none");
-    const cli = startCli(["run", "--find", find, "--", "vagrant", "up"], { cwd, env });
+    const cli = startCli(["run", "--find", find, "--", "vagrant", "up"], {
+      cwd,
+      env: { ...env, TAPEDECK_RUN: "skaffold" },
+    });
     expect(await cli.ended).toBe(4);
     expect(cli.stderr()).toBe(
       "tapedeck: this command is not recorded: no Vagrant server was seen: only the one of vagrant-go is recorded\n",

@@ -41,6 +41,16 @@ describe("the demo", { timeout: 120_000 }, () => {
     const host = ask("state", "-s", "node-1/host");
     expect([await host.ended, host.stderr()]).toEqual([0, ""]);
     expect(host.stdout()).toContain("rkt 1.30.0+git171c416f, /var/lib/rkt-");
+    const machines = await until(
+      async () => {
+        const shown = ask("state", "-s", "dana/shop");
+        expect([await shown.ended, shown.stderr()]).toEqual([0, ""]);
+        return ["web2 ", "up "].every((start) => shown.stdout().includes(`\n${start}`)) ? shown.stdout() : undefined;
+      },
+      { message: "machines" },
+    );
+    expect(machines).toMatch(/^up +(queued|assigned|running|succeeded) /m);
+    expect(up.cli.stdout()).toContain("state -s dana/shop");
     // Skaffold's own API is about Skaffold's sources alone: the host is none of its choices.
     const ambiguous = await fetch(`${up.env.TAPEDECK_URL}/v1/state`);
     const { message } = (await ambiguous.json()) as { message: string };

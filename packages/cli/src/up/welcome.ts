@@ -68,21 +68,28 @@ function toTry(options: Welcome): string[] {
   return [
     bold("Try, in another terminal:"),
     command(`${program.here} tail`, "what happens, as it happens"),
-    ...(desk !== undefined || sources.length === 0 ? skaffoldToTry(options, desk) : []),
-    ...state(machines, "machines of a Vagrant project, commands"),
+    ...state(desk, "what is built and deployed now"),
+    ...state(machines, "machines and commands of a Vagrant project"),
     ...state(host, "the pods and images of a rkt host"),
-    ...(machines !== undefined && desk === undefined ? vagrantToTry(options, machines) : []),
-    ...(host !== undefined && desk === undefined && machines === undefined ? rktToTry(options, host) : []),
+    ...moreToTry(options, { desk, machines, host }),
   ];
+}
+
+type FirstSources = Readonly<Record<"desk" | "machines" | "host", WelcomeSource | undefined>>;
+
+/** Of one upstream: more would be too much to read. */
+function moreToTry(options: Welcome, { desk, machines, host }: FirstSources): string[] {
+  if (desk !== undefined) return skaffoldToTry(options, desk);
+  if (machines !== undefined) return vagrantToTry(options, machines);
+  return host === undefined ? skaffoldToTry(options, undefined) : rktToTry(options, host);
 }
 
 function skaffoldToTry({ addresses, program: { here }, analystUrl }: Welcome, desk: WelcomeSource | undefined) {
   // The log may hold more sources than are configured now.
   const source = desk === undefined ? "" : `?source=${desk.id}`;
-  const option = desk === undefined ? "" : ` -s ${desk.id}`;
   const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
   return [
-    command(`${here} state${option}`, "what is built and deployed now"),
+    ...(desk === undefined ? [command(`${here} state`, "what is built and deployed now")] : []),
     command(`${here} stats builds`, "how long builds take"),
     command(`curl -N 'http://${addresses.http}/v1/events${source}'`, "Skaffold's own API, for any number of readers"),
     analystUrl === undefined
@@ -128,6 +135,7 @@ function next({ mode, sources, program, waiting }: Welcome): string[] {
     ...commandsToRecord(program.anywhere),
     bold("or"),
     command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "beside a skaffold dev --rpc-port 50051"),
+    command("npm start -- --vagrant 127.0.0.1:9701", "a Vagrant server that outlives a command"),
     command("npm start -- --rkt 127.0.0.1:15441", "a host's rkt api-service"),
     ...spills,
   ];
