@@ -69,7 +69,7 @@ function toTry(options: Welcome): string[] {
     bold("Try, in another terminal:"),
     command(`${program.here} tail`, "what happens, as it happens"),
     ...state(desk, "what is built and deployed now"),
-    ...state(machines, "machines and commands of a Vagrant project"),
+    ...state(machines, "a Vagrant project's machines"),
     ...state(host, "the pods and images of a rkt host"),
     ...moreToTry(options, { desk, machines, host }),
   ];
@@ -109,11 +109,15 @@ function rktToTry({ addresses, program: { here }, analystUrl }: Welcome, { id }:
 }
 
 function vagrantToTry({ addresses, program: { here }, analystUrl }: Welcome, { id }: WelcomeSource) {
-  const sql = "select subject, outcome, duration_ms from tapedeck.operations where kind = $$command$$";
-  const call = `-H 'tapedeck-source: ${id}' -H 'client-api-protocol: 1,1' \\\n    ${addresses.grpc} hashicorp.vagrant.Vagrant/_ListJobs`;
+  const sql = "select command, outcome, duration_ms from tapedeck.command_times";
+  const metadata = `-H 'tapedeck-source: ${id}' -H 'client-api-protocol: 1,1'`;
+  const call = `${addresses.grpc} hashicorp.vagrant.Vagrant/_ListJobs`;
   return [
     command(`${here} tail -s ${id} -k terminal.written`, "what its commands print"),
-    command(`grpcurl -plaintext ${call}`, "Vagrant's own API, with jobs of all its runs"),
+    command(
+      `grpcurl -plaintext \\\n    ${metadata} \\\n    ${call}`,
+      "Vagrant's own API, with the jobs of all commands",
+    ),
     ...(analystUrl === undefined ? [] : [inSql(analystUrl, sql)]),
   ];
 }
