@@ -113,6 +113,12 @@ it.each(["%", "01KABC_", "'", "\\", "\0", "\u{10FFFF}"])("knows no job whose id 
   expect((await jobs({ key_prefix })).jobs).toEqual([]);
 });
 
+it("says where a job was last told", async () => {
+  const found = await ask.readState({ source: vagrantShop, collection: "vagrant.jobs", key_prefix: ulid(2) });
+  // Before the end of its command and that of the session.
+  expect(found.positions).toEqual([after(ended - 2)]);
+});
+
 it("gives none where there is no session", async () => {
   expect(await jobs({ source: empty.source })).toMatchObject({ session: "", session_ended: false, jobs: [] });
   expect(await jobs({ at: after(beforeSessions) })).toMatchObject({ session: "", jobs: [] });

@@ -25,8 +25,8 @@ export async function* readJobs(
     and position <= ${seq} and job >= ${prefix} and job < ${`${prefix}\u{10FFFF}`}`;
   const page = (from: RawBuilder<unknown>) =>
     readConsistently(database(), async (tx) => {
-      const { rows } = await sql<{ readonly job: string; readonly message: Buffer }>`
-        select distinct on (job) job, message from vagrant_job_versions where ${wanted} and job ${from}
+      const { rows } = await sql<{ readonly job: string; readonly message: Buffer; readonly position: number }>`
+        select distinct on (job) job, message, position from vagrant_job_versions where ${wanted} and job ${from}
         order by job, position desc limit ${pageSize}`.execute(tx);
       return rows;
     });
@@ -39,7 +39,7 @@ export async function* readJobs(
   });
   let rows = await page(sql`>= ${oldest}`);
   while (rows.length > 0) {
-    yield* rows.map(({ job, message }) => ({ key: job, bytes: message }));
+    yield* rows.map(({ job, message, position }) => ({ key: job, bytes: message, seq: position }));
     rows = rows.length < pageSize ? [] : await page(sql`> ${rows.at(-1)?.job}`);
   }
 }

@@ -22,24 +22,35 @@ export async function* readState(
   const collection = collectionOf(deps, request.collection);
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
-  const { position, source, session, ended, read } = await readConsistently(deps.database(), async (tx, checkpoint) => {
-    if (checkpoint === undefined) throw notProjected();
-    const { epoch } = checkpoint;
-    const seq = at ?? checkpoint.position;
-    const source = await sourceOf(tx, request, collection.upstream);
-    assertBegun(source.first_position, seq, epoch, source.source);
-    const session = await sessionOf(tx, request.session, source, seq);
-    if (session !== undefined) assertBegun(session.start_position, seq, epoch, `session ${session.session}`);
-    const { key_prefix } = request;
-    const read = await collection.open(tx, { source, session, named: request.session !== "", seq, key_prefix });
-    return { position: formatPosition({ epoch, seq }), source, session, ended: await hadEnded(tx, session, at), read };
-  });
+  const { position, epoch, source, session, ended, read } = await readConsistently(
+    deps.database(),
+    async (tx, checkpoint) => {
+      if (checkpoint === undefined) throw notProjected();
+      const { epoch } = checkpoint;
+      const seq = at ?? checkpoint.position;
+      const source = await sourceOf(tx, request, collection.upstream);
+      assertBegun(source.first_position, seq, epoch, source.source);
+      const session = await sessionOf(tx, request.session, source, seq);
+      if (session !== undefined) assertBegun(session.start_position, seq, epoch, `session ${session.session}`);
+      const { key_prefix } = request;
+      const read = await collection.open(tx, { source, session, named: request.session !== "", seq, key_prefix });
+      return {
+        position: formatPosition({ epoch, seq }),
+        epoch,
+        source,
+        session,
+        ended: await hadEnded(tx, session, at),
+        read,
+      };
+    },
+  );
 
   const items = await read(signal);
   const head = { position, source: source.source, session: session?.session ?? "", session_ended: ended };
   yield { body: { $case: "head", value: head } };
-  for await (const { key, bytes } of items) {
-    yield { body: { $case: "row", value: { position, key, bytes: Buffer.from(bytes) } } };
+  for await (const { key, bytes, seq } of items) {
+    const told = seq === undefined ? position : formatPosition({ epoch, seq });
+    yield { body: { $case: "row", value: { position: told, key, bytes: Buffer.from(bytes) } } };
   }
 }
 

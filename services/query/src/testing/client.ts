@@ -54,15 +54,18 @@ export function queryClient(
       const full = ReadStateRequest.fromPartial({ workspace, collection: "skaffold.v1", ...request });
       let head: StateHead | undefined;
       const rows: Buffer[] = [];
+      const positions: string[] = [];
       try {
         for await (const { body } of client.readState(full, metadata)) {
           if (body?.$case === "head") head = body.value;
-          else if (body?.$case === "row") rows.push(body.value.bytes);
+          if (body?.$case !== "row") continue;
+          rows.push(body.value.bytes);
+          positions.push(body.value.position);
         }
       } catch (error) {
         throw fromServiceError(error);
       }
-      return { head, rows };
+      return { head, rows, positions };
     },
     [Symbol.dispose]: () => client.close(),
   };

@@ -24,7 +24,8 @@ export type FoldOf<State> = {
 /** What the upstream itself answered about its state: `channel` names the API, `state` is its message. */
 export type Answer = { readonly channel: string; readonly state: Uint8Array };
 
-export type Item = { readonly key: string; readonly bytes: Uint8Array };
+/** `seq`: of the event that it was last told by, where that is known. */
+export type Item = { readonly key: string; readonly bytes: Uint8Array; readonly seq?: number };
 
 export type Fold = FoldOf<unknown>;
 export type Folds = Readonly<Record<UpstreamName, Fold>>;
