@@ -1,5 +1,5 @@
 import { status } from "@grpc/grpc-js";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { backoff, pause } from "@tapedeck/shared/streams/pause";
 
 /** Ends a pause early. */
 export type Bell = {
@@ -32,11 +32,18 @@ export function bell(): Bell {
   };
 }
 
-/** Between a call that failed with this code and the next one. A server that hangs is not asked more often for a bell. */
-export function restAfter(
-  code: number,
-  ms: number,
-  { bell, signal }: { readonly bell: Bell; readonly signal: AbortSignal },
-): Promise<void> {
-  return code === status.DEADLINE_EXCEEDED ? pause(ms, signal) : bell.pause(ms);
+/** After an error. A call that we gave up goes on inside the server: they must not become many. */
+const failedMs = { first: 250, longest: 30_000 };
+
+/** Longer and longer pauses between calls that fail. A server that hangs is not asked more often because of a bell. */
+export function failurePauses(bell: Bell, signal: AbortSignal) {
+  const next = backoff(failedMs.first, failedMs.longest);
+  return {
+    after: (code: number): Promise<void> => {
+      const ms = next.next();
+      return code === status.DEADLINE_EXCEEDED ? pause(ms, signal) : bell.pause(ms);
+    },
+    /** One was good. */
+    reset: next.reset,
+  };
 }

@@ -1,8 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
-import { backoff } from "@tapedeck/shared/streams/pause";
-import { type Bell, restAfter } from "./bell.ts";
+import { type Bell, failurePauses } from "./bell.ts";
 import type { Connection } from "./connection.ts";
 import type { TappedJobs } from "./tapped-jobs.ts";
 
@@ -35,14 +34,12 @@ const idleMs = 2_000;
 /** The list comes again, for a recorder that has not got what was the same since. */
 const wholeEveryMs = 10_000;
 const mostAsked = 50;
-/** After an error. A call that we gave up goes on inside the server: they must not become many. */
-const failedMs = { first: 250, longest: 30_000 };
 
 /** Lists the jobs again and again, one call after the other, until the connection is over. */
 export async function pollJobs(options: JobPolling): Promise<void> {
   const { connection, known, emit, timeoutMs, bell, queued, onLook } = options;
   const { signal } = connection;
-  const afterFailure = backoff(failedMs.first, failedMs.longest);
+  const failures = failurePauses(bell, signal);
   const started = performance.now();
   let tookBefore = 0;
   let last: { readonly bytes: Buffer; readonly at: number } | undefined;
@@ -65,10 +62,10 @@ export async function pollJobs(options: JobPolling): Promise<void> {
       emit({ $case: "failed", value: { code, message } });
       if (code === status.NOT_FOUND) await askForEach(options);
       onLook({ changed: true, failure: message });
-      await restAfter(code, afterFailure.next(), { bell, signal });
+      await failures.after(code);
       continue;
     }
-    afterFailure.reset();
+    failures.reset();
     queued.clear();
     const isSame = last?.bytes.equals(response) ?? false;
     if (last === undefined || !isSame || answered - last.at >= wholeEveryMs) {

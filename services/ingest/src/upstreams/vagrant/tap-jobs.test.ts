@@ -98,7 +98,8 @@ describe("lists of jobs", () => {
 describe("a list that fails", () => {
   it("because a row is missing: what is known is asked for, and streams go on", async () => {
     await using it = await tappedShop();
-    const [old, newest, running] = [it.shop.run(), it.shop.run(), it.shop.run()];
+    const running = it.shop.run();
+    const [old = "", newest = ""] = [it.shop.run(), it.shop.run()].toSorted();
     for (const id of [old, newest]) it.jobs.complete(id, commandResult({ run_result: true }));
     await when(
       "all streams",

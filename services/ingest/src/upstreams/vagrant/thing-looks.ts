@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { status } from "@grpc/grpc-js";
 import type { Thing } from "@tapedeck/proto/tapedeck/v1/look";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import { backoff } from "@tapedeck/shared/streams/pause";
-import { bell, restAfter } from "./bell.ts";
+import { bell, failurePauses } from "./bell.ts";
 import type { Connection } from "./connection.ts";
 import type { Seen } from "./polling-jobs.ts";
 import type { JobNews, TappedJobs } from "./tapped-jobs.ts";
@@ -36,7 +35,6 @@ const otherMs = 30_000;
 const runnerMs = 300_000;
 /** A command saves and clears up when its job is over, and one that has a server of its own is gone within 100 ms. */
 const afterCommandMs = [50, 1_000];
-const failedMs = { first: 1_000, longest: 30_000 };
 /** Of those that jobs name, the newest: each command brings one of its own. */
 const mostRunners = 200;
 
@@ -62,6 +60,10 @@ export function lookAtThings({
   const { signal } = connection;
   /** Until every kind was looked at. */
   let first: Map<string, Looked> | undefined = new Map();
+  let areJobsKnown = false;
+  void jobsLooked.then(() => {
+    areJobsKnown = true;
+  });
   let commandEndedAt = Number.NEGATIVE_INFINITY;
   const lastDigests = new Map<string, string>();
   const loops = new Map(thingCalls.map((calls) => [calls.kind, { calls, bell: bell() }]));
@@ -74,7 +76,7 @@ export function lookAtThings({
   }
 
   async function run(loop: Loop): Promise<void> {
-    const afterFailure = backoff(failedMs.first, failedMs.longest);
+    const failures = failurePauses(loop.bell, signal);
     while (!signal.aborted) {
       const asked = performance.now();
       const looked = await lookAt(loop.calls);
@@ -82,10 +84,10 @@ export function lookAtThings({
       tell(loop.calls.kind, looked);
       const took = performance.now() - asked;
       if (looked.failed) {
-        await restAfter(looked.failed.code, afterFailure.next(), { bell: loop.bell, signal });
+        await failures.after(looked.failed.code);
         continue;
       }
-      afterFailure.reset();
+      failures.reset();
       await loop.bell.pause(Math.max(took, pace(loop.calls.kind)));
     }
   }
@@ -164,6 +166,8 @@ export function lookAtThings({
 
   return {
     jobNews({ job, before }) {
+      // What the first list tells is no change.
+      if (!areJobsKnown) return;
       ring(["target"]);
       if (before === undefined && job.runner !== undefined) ring(["runner"]);
       if (job.command === undefined || !job.isFinished || before === undefined) return;
