@@ -1,7 +1,6 @@
 import { type GetJobStreamRequest, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Recorded } from "@tapedeck/shared/log/log";
-import { pause } from "@tapedeck/shared/streams/pause";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import { nameOf } from "../resolve-source.ts";
 import { refuseMoment, type ScopeDeps } from "../session-scope.ts";
@@ -24,7 +23,7 @@ import {
   stateMessage,
   terminalMessage,
 } from "./job-stream-messages.ts";
-import { firstOfJob, ulidTime } from "./job-stream-start.ts";
+import { firstOfJob } from "./job-stream-start.ts";
 import { type FoundJob, findJob } from "./jobs.ts";
 import { batches, type Following, withPauses } from "./output-batches.ts";
 
@@ -38,10 +37,6 @@ export type JobStreamOptions = {
 
 /** In the record a job that is finished says no more after so long a silence, measured by the log's own times. */
 const longestSilenceMs = 600_000;
-
-/** How long a job that was queued just now may need to get into the record. */
-const youngMs = 10_000;
-const patienceMs = 2_000;
 
 /**
  * What GetJobStream tells of a job of any session, or of the one that the call names, as often as it is asked; each
@@ -78,23 +73,10 @@ export async function jobStream(
       field: "after",
     });
   }
-  const found = await findNow(deps, job_id, context);
+  // All that is recorded by now.
+  const minPosition = deps.positions.written(await deps.positions.lastSeq());
+  const found = await findJob(deps, job_id, { ...context, minPosition });
   return { head: found.head, messages: messagesOf(deps, found, { job: job_id, graceMs }, context) };
-}
-
-/** Knows all that is recorded by now, and waits a moment for a job that the caller may just have queued. */
-async function findNow({ query, positions }: ScopeDeps, id: string, context: CallContext): Promise<FoundJob> {
-  const isYoung = Math.abs(Date.now() - (ulidTime(id) ?? 0)) < youngMs;
-  const end = performance.now() + (isYoung ? patienceMs : 0);
-  for (;;) {
-    const minPosition = positions.written(await positions.lastSeq());
-    try {
-      return await findJob({ query }, id, { ...context, minPosition });
-    } catch (error) {
-      if (!(error instanceof UpstreamError) || performance.now() >= end || context.signal.aborted) throw error;
-      await pause(50, context.signal);
-    }
-  }
 }
 
 async function* messagesOf(

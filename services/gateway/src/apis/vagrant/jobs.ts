@@ -1,7 +1,9 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/query";
+import { pause } from "@tapedeck/shared/streams/pause";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { jobNotFound } from "./errors.ts";
+import { ulidTime } from "./job-stream-start.ts";
 import { read } from "./read.ts";
 
 export type FoundJob = {
@@ -13,9 +15,14 @@ export type FoundJob = {
   readonly position: string;
 };
 
+/** How long a job that was queued just now may need to get into the record. */
+const youngMs = 10_000;
+const patienceMs = 2_000;
+
 /**
  * The newest version of a job (at the call's moment, where it names one): of any session of the source, as a job's id is
- * its own everywhere, unless the call names a session.
+ * its own everywhere, unless the call names a session. One that may just have been queued
+ * is waited for a moment: its caller has the id from QueueJob, and the record has it when it was looked at.
  * @throws UpstreamError NOT_FOUND, as Vagrant says it
  * @throws TapedeckError those of resolveSource and of query
  */
@@ -24,9 +31,14 @@ export async function findJob(
   id: string,
   context: CallContext,
 ): Promise<FoundJob> {
-  const { source, head, rows } = await read(deps, "jobs", context, id);
-  // No job has the id "", and every id begins with it.
-  const row = rows.find(({ key }) => key === id && id !== "");
-  if (row === undefined) throw jobNotFound();
-  return { source, head, bytes: row.bytes, position: row.position ?? head.position };
+  const isYoung = context.at === undefined && Math.abs(Date.now() - (ulidTime(id) ?? 0)) < youngMs;
+  const end = performance.now() + (isYoung ? patienceMs : 0);
+  for (;;) {
+    const { source, head, rows } = await read(deps, "jobs", context, id);
+    // No job has the id "", and every id begins with it.
+    const row = rows.find(({ key }) => key === id && id !== "");
+    if (row !== undefined) return { source, head, bytes: row.bytes, position: row.position ?? head.position };
+    if (performance.now() >= end || context.signal.aborted) throw jobNotFound();
+    await pause(50, context.signal);
+  }
 }
