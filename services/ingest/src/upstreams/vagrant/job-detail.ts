@@ -28,11 +28,11 @@ export function jobDetail(job: Job, id: string): JobDetail {
   };
 }
 
-/** What is known of a job of which nothing but its id is known. */
-export function unknownJob(id: string): JobDetail {
+/** Of a job that nobody has answered yet. */
+export function unknownJob(id: string, state: number): JobDetail {
   return {
     ...{ job: name(id), operation: "", command: "", args: [], scope: "", scope_id: "", scope_name: "", runner: "" },
-    ...{ state: "", attempt: 0, reason: "", stale: false },
+    ...{ state: nameOfState(state), attempt: 0, reason: "", stale: false },
   };
 }
 

@@ -66,8 +66,9 @@ export function jobFacts(job: Job, id: string, told: Told, { stale = false } = {
   ];
 }
 
-/** The server does not know it any more, though it was not finished. `detail`: as answered last. */
-export function lostFacts(detail: JobDetail, told: Told): readonly Fact[] {
+/** The server does not know it any more, though it was not finished. `answered`: as it was last. */
+export function lostFacts(answered: JobDetail, told: Told): readonly Fact[] {
+  const detail = { ...answered, stale: wasTold(told, "stale") };
   const unknown = { outcome: Outcome.OUTCOME_UNKNOWN };
   const lost = jobFact("job.lost", detail, "was lost: the server knows it no more", unknown);
   return [...(wasTold(told, "job.lost") ? [] : [lost]), ...commandEnd(detail, told, unknown, { inferred: true })];

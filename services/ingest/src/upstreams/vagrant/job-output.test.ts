@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
 import { ulid } from "ulid";
 import { describe, expect, it } from "vitest";
+import { msOfMoment } from "../../record/moment.ts";
 import { eventsOf, job, line, lines, type Play, play } from "./jobs-play.ts";
 
 const running = job("j", { state: "RUNNING", command: "up", assigned: 1_000, acked: 1_000 });
@@ -109,6 +110,9 @@ describe("output", () => {
     const second = live(desk);
     expect(second.prints(1_003, equal(3), true)).toBe("");
     expect(second.prints(1_004, lines(9, 10), true)).toBe("gap 7-10 | 10-13");
+    // Each was seen when it came: a recorder that is stopped now is shown all looks from the last one that is recorded.
+    const seen = desk.record.slice(-4).map((one) => (one.what === "frame" ? msOfMoment(one.observedAt) : 0));
+    expect(seen).toEqual([1_003, 1_003, 1_003, 1_004]);
     second.ends(1_005, 14);
     const third = live(desk);
     expect(third.prints(1_006, equal(2), true)).toBe("");

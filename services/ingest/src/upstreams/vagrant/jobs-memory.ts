@@ -44,8 +44,7 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
     return job;
   }
 
-  function restore({ original, observed_at }: Event, { part }: HostDetail): void {
-    if (part === 0) byId.clear();
+  function restore({ original, observed_at }: Event): void {
     const { jobs } = KnownJobs.decode(original?.bytes ?? none);
     for (const { job, state, told, ...output } of jobs) {
       const remembered = output.output_final ? undefined : jobOutput(job, options, output);
@@ -60,9 +59,8 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
     forget: (id) => void byId.delete(id),
     resume(event) {
       const { kind, subject, detail, observed_at } = event;
-      if (kind === "host.described") {
-        if (detail?.$case === "host") restore(event, detail.value);
-      } else if (detail?.$case === "job" || detail?.$case === "command") {
+      if (kind === "host.described") restore(event);
+      else if (detail?.$case === "job" || detail?.$case === "command") {
         const job = get(subject);
         job.told = toldAfter(job.told, { kind: kind as never, detail });
         if (detail.$case === "job") remember(job, detail.value);

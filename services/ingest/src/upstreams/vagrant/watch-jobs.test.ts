@@ -55,6 +55,20 @@ describe("a list of jobs", () => {
     expect(frame).not.toHaveProperty("original");
   });
 
+  it("tells a lost job as it was answered last, not as an older answer has it", () => {
+    const desk = play({ describeEvery: 3 });
+    desk.list(1_000, job("a", { state: "WAITING", command: "up", assigned: 900 }));
+    desk.list(2_000, job("a", { state: "QUEUED", command: "halt" }));
+    expect(desk.list(3_000)).toBe("lost | described");
+    expect(factsOf(desk.record)[2]?.detail?.value).toMatchObject({ state: "WAITING", command: "up" });
+    // Who knows it from a description alone knows its state.
+    const other = play({ describeEvery: 2 });
+    other.list(1_000, job("a", { state: "WAITING", assigned: 900 }));
+    const after = resumed({ ...other, record: other.record.slice(-1) });
+    expect(after.list(2_000)).toBe("lost");
+    expect(factsOf(after.record)[0]?.detail?.value).toMatchObject({ state: "WAITING", operation: "" });
+  });
+
   it("without a finished one tells nothing: servers forget them, and so does who watches", () => {
     const desk = play({ describeEvery: 1 });
     desk.list(1_000, job("a", success));
@@ -108,6 +122,10 @@ describe("a list of jobs", () => {
     const desk = play();
     desk.list(100_000, job("z", running));
     const lost = { ...running, state: "ERROR", canceled: 120_000, error: { code: 1 } } as const;
+    const gone = resumed(desk);
+    gone.list(111_000, job("z", running));
+    gone.list(112_000);
+    expect(factsOf(gone.record)[0]).toMatchObject({ kind: "job.lost", detail: { value: { stale: true } } });
     const after = resumed(desk);
     after.list(121_000, job("z", lost), job("y", running));
     expect(

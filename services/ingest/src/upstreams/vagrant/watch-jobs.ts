@@ -138,7 +138,7 @@ export function watchJobs(
   }
 
   function lose(job: KnownJob, at: Moment): readonly Seen[] {
-    const facts = lostFacts(job.detail ?? unknownJob(job.id), job.told);
+    const facts = lostFacts(job.detail ?? unknownJob(job.id, job.told.state), job.told);
     if (facts.length === 0) return [];
     // In this order: who is stopped between the two tells the first one twice, and loses nothing.
     const cut = job.output?.abandoned(stageOf(job), at) ?? [];
