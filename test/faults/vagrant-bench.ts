@@ -1,0 +1,90 @@
+import { type FakeVagrant, startFakeVagrant } from "@tapedeck/ingest/upstreams/vagrant/fake";
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { type VagrantClient, vagrantClient } from "../vagrant-client.ts";
+import { metric } from "./ingest-bench.ts";
+import { openTestLog, spillFolder } from "./processes.ts";
+import { sourceEvents } from "./recorded-events.ts";
+import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
+
+/** A fake Vagrant server that is recorded as that developer's. */
+export type VagrantHost = {
+  readonly name: string;
+  readonly source: SourceName;
+  readonly fake: FakeVagrant;
+  readonly events: () => Promise<readonly Recorded[]>;
+};
+
+/** Fake servers, and all of Tapedeck on them as it runs on one machine: three processes that may be killed. */
+export type VagrantBench = AsyncDisposable & {
+  readonly nats: TestNats;
+  readonly log: LogReader;
+  readonly ingest: ServiceProcess;
+  readonly query: ServiceProcess;
+  readonly gateway: ServiceProcess;
+  readonly hosts: readonly VagrantHost[];
+  /** Of the gateway; its address stays. With several hosts a call has to name its source. */
+  readonly client: VagrantClient;
+  /** All that the tap has seen is in the log. */
+  readonly recorded: () => Promise<void>;
+};
+
+export async function vagrantBench(names: readonly string[]): Promise<VagrantBench> {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startTestNats({ syncAlways: true }));
+  const database = stack.use(await freshDatabase());
+  const log = stack.use(await openTestLog(nats.url));
+  const hosts = await Promise.all(
+    names.map(async (name) => {
+      const fake = stack.use(await startFakeVagrant());
+      const source = sourceName({ workspace: "default", developer: name, project: "shop", upstream: "vagrant" });
+      return { name, source, fake, events: sourceEvents(log.reader, source) };
+    }),
+  );
+  const sources = hosts.map(({ name, fake }) => ({
+    ...{ upstream: "vagrant", developer: name, project: "shop" },
+    ...{ address: fake.address, redact: "off" },
+  }));
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_POSTGRES_URL: database.url,
+    TAPEDECK_SERVICES_KEY: "test-key",
+    TAPEDECK_SOURCES: JSON.stringify(sources),
+    TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
+  };
+  const [ingest, query] = await Promise.all([startServiceProcess("ingest", env), startServiceProcess("query", env)]);
+  stack.use(ingest);
+  stack.use(query);
+  const behind = {
+    TAPEDECK_QUERY_ADDRESS: query.addresses.grpc ?? "",
+    TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
+  };
+  const gateway = stack.use(await startServiceProcess("gateway", { ...env, ...behind }));
+  const client = stack.use(vagrantClient(gateway.addresses.grpc ?? ""));
+  await Promise.all(hosts.map(described));
+  const owned = stack.move();
+  return {
+    ...{ nats, log: log.reader, ingest, query, gateway, hosts, client },
+    async recorded() {
+      const isEmpty = async () => (await metric(ingest, "tapedeck_ingest_spill_items")) === 0;
+      await until(isEmpty, { message: "all that was seen to be in the log" });
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** The head of a call that means this host. */
+export function at({ source }: VagrantHost): Readonly<Record<string, string>> {
+  return { "tapedeck-source": source };
+}
+
+/** What is there when the session begins has been told: what comes from now on is news. */
+async function described({ name, fake, events }: VagrantHost): Promise<void> {
+  const isDescribed = async () =>
+    (await events()).some(({ event }) => event.kind === "host.described" && event.channel === "things");
+  await until(isDescribed, { message: `${name} to be described` });
+  await until(() => fake.calls("_ListJobs").made > 0, { message: `a first look at the jobs of ${name}` });
+}

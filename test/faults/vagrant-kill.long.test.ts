@@ -1,0 +1,15 @@
+import { test } from "vitest";
+import { seeded } from "./seeded.ts";
+import { type Fault, faults, vagrantKillsLeaveNoTrace } from "./vagrant-kills.ts";
+
+const rounds = 12;
+
+test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])(
+  "faults at any place of Vagrant's samples (%i)",
+  async (run) => {
+    const random = seeded(`vagrant faults ${run}`);
+    const some = Array.from({ length: rounds }, () => faults[random.below(faults.length)] as Fault);
+    await vagrantKillsLeaveNoTrace({ faults: some });
+  },
+  300_000,
+);
