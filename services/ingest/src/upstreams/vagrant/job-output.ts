@@ -167,7 +167,7 @@ export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from
   };
 }
 
-/** The stream's id is a ULID: it tells when it was opened, by the same clock. */
+/** The stream's id is a ULID: it tells when it was opened, by the same clock. In the same millisecond it may be older. */
 function isOpenedAfter(stream: string, moment: Moment | undefined): boolean {
   if (moment === undefined) return false;
   try {

@@ -1,4 +1,5 @@
 import { type Event, HostDetail, type JobDetail, KnownJobs, KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
+import { isKind } from "@tapedeck/shared/events/kinds";
 import { inParts } from "../in-parts.ts";
 import type { Seen } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
@@ -62,7 +63,7 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
       if (kind === "host.described") restore(event);
       else if (detail?.$case === "job" || detail?.$case === "command") {
         const job = get(subject);
-        job.told = toldAfter(job.told, { kind: kind as never, detail });
+        if (isKind(kind)) job.told = toldAfter(job.told, { kind, detail });
         if (detail.$case === "job") remember(job, detail.value);
         if (isFinished(job.told) && observed_at !== undefined) job.output?.finished(observed_at);
       } else if (detail?.$case === "text") get(subject).output?.resume(event);
@@ -92,6 +93,7 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
   };
 }
 
+/** Of a job that is not over; what only one fact says is left out. */
 export function remember(job: KnownJob, detail: JobDetail): void {
   job.detail = isOver(job.told) ? undefined : { ...detail, attempt: 0, reason: "", expire_time: undefined };
 }

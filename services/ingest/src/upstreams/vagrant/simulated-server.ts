@@ -27,6 +27,8 @@ export type SimulatedServer = {
   readonly list: () => void;
   /** The connection is lost, and made anew. */
   readonly reconnect: () => void;
+  /** As long as no job is over, so that who looks at it can't know: it goes on with its jobs, and without their output. */
+  readonly restart: () => void;
   /** All jobs come to their ends, and all streams to theirs. */
   readonly drain: () => void;
   readonly ids: () => readonly string[];
@@ -56,6 +58,8 @@ type Simulated = {
   stream?: Stream | undefined;
   isComplete: boolean;
   isTold: boolean;
+  /** The server has no output of it, and gets none any more. */
+  isSilent: boolean;
 };
 
 /** `textOf`: of the job's n-th terminal event. */
@@ -81,7 +85,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
     const time = momentOfMs(now + 3);
     const error = { code: 1, message: "canceled", details: [] };
     if (typeof step === "object") {
-      if (state !== Job_State.RUNNING) return;
+      if (state !== Job_State.RUNNING || of.isSilent) return;
       for (let n = 0; n < step.print; n++) of.output.push(line(textOf(of.output.length)));
     } else if (step === "assign" && state === Job_State.QUEUED) {
       change(of, { state: Job_State.WAITING, assign_time: assign_time ?? time });
@@ -104,6 +108,8 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
 
   function pull(of: Simulated, most: number): void {
     if (of.isTold) return;
+    // Not in the millisecond of the look before: who begins there can't tell which was first.
+    if (of.stream === undefined) now += 1;
     of.stream ??= { name: ulid(now), before: 0, replay: 0 };
     const { stream } = of;
     const canceling = of.job.cancel_time !== undefined;
@@ -123,6 +129,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
 
   function printMore(of: Simulated, stream: Stream, most: number): boolean {
     const { output } = of;
+    if (of.isSilent) return false;
     const window = output.length - (output.length % windowSize);
     if (stream.at === undefined) {
       if (of.job.ack_time === undefined) return false;
@@ -160,6 +167,17 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
     show({ $case: "all", value });
   }
 
+  function reconnect(): void {
+    for (const of of jobs.values()) {
+      end(of, 14);
+      // All that is over is read again.
+      of.isTold = false;
+      of.isComplete = isOver(of);
+    }
+    show("connected");
+    list();
+  }
+
   return {
     looks,
     printed: (id) => jobs.get(id)?.output ?? [],
@@ -168,7 +186,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
       now += 5;
       const id = ulid(now);
       const queued = job(id, { state: "QUEUED", command: "up", queued: now });
-      jobs.set(id, { job: queued, output: [], isComplete: false, isTold: false });
+      jobs.set(id, { job: queued, output: [], isComplete: false, isTold: false, isSilent: false });
     },
     step(id, step) {
       const of = some(id);
@@ -183,15 +201,11 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
       if (of) end(of, 13);
     },
     list,
-    reconnect() {
-      for (const of of jobs.values()) {
-        end(of, 14);
-        // All that is over is read again.
-        of.isTold = false;
-        of.isComplete = isOver(of);
-      }
-      show("connected");
-      list();
+    reconnect,
+    restart() {
+      if ([...jobs.values()].some(isOver)) return;
+      for (const of of jobs.values()) of.isSilent ||= of.job.state === Job_State.RUNNING;
+      reconnect();
     },
     drain() {
       for (const of of jobs.values()) if (!isOver(of)) take(of, "give up");

@@ -9,13 +9,14 @@ import { type Shown, type SimulatedServer, type Step, simulateServer } from "./s
 import { type JobsOptions, watchJobs } from "./watch-jobs.ts";
 
 type Action =
-  | { readonly what: "queue" | "list" | "reconnect" }
+  | { readonly what: "queue" | "list" | "reconnect" | "restart" }
   | { readonly what: "lose"; readonly job: number }
   | { readonly what: "step"; readonly job: number; readonly step: Step }
   | { readonly what: "pull"; readonly job: number; readonly most: number; readonly times: number };
 
 const jobNumber = fc.nat(2);
 const print = (most: number) => fc.record({ print: fc.integer({ min: 1, max: most }) });
+const restart: fc.Arbitrary<Action> = fc.record({ what: fc.constant("restart" as const) });
 const actionOf = (mostPrinted: number): fc.Arbitrary<Action> =>
   fc.oneof(
     { weight: 2, arbitrary: fc.record({ what: fc.constantFrom("queue" as const, "list" as const) }) },
@@ -168,7 +169,7 @@ describe("a watcher of jobs", () => {
     ({ windowSize, mostPrinted }) => {
       fc.assert(
         fc.property(
-          fc.array(actionOf(mostPrinted), { maxLength: 40 }),
+          fc.array(fc.oneof({ weight: 30, arbitrary: actionOf(mostPrinted) }, restart), { maxLength: 40 }),
           kills,
           fc.constantFrom(5, 1_000),
           (actions, stops, describeEvery) => {

@@ -205,6 +205,8 @@ describe("what can't be read", () => {
     expect(desk.list(5_000, job("j", running), job("k", running))).toBe("queued assigned1 started up>");
     expect(desk.list(5_000, job("", running), job("k", running), job("j", running))).toBe("unreadable");
     expect(desk.stream("k").bytes(6_000, broken)).toBe("unreadable");
+    // Of a job that was told to be unreadable nothing else is told.
+    expect(desk.stream("").prints(6_000, lines(0, 2))).toBe("");
     expect(
       desk.record.flatMap((seen) =>
         seen.what === "frame" && seen.facts[0].kind === "upstream.unreadable" ? seen.original?.type : [],
