@@ -179,7 +179,7 @@ describe("things are looked at", () => {
     const after = [3_700, 3_750, 4_700];
     expect(it.times(paths.target).map(Math.round)).toEqual([0, 100, 200, 1_200, 2_200, 3_200, ...after, 19_700]);
     for (const kind of ["project", "basis", "box"] as const)
-      expect(it.times(paths[kind]).map(Math.round)).toEqual([0, ...after]);
+      expect(it.times(paths[kind]).map(Math.round)).toEqual([0, 100, ...after]);
     expect(it.times(service.getRunner.path).map(Math.round)).toEqual([100]);
   });
 

@@ -82,6 +82,9 @@ describe("the first look at things", () => {
     hold();
     await when("it", () => tapped.things().length > 0);
     expect(idsOf(tapped, "runner")).toEqual([[it.shop.runner]]);
+    const looks = tapped.looks("jobs").length;
+    await when("more looks at jobs", () => tapped.looks("jobs").length > looks + 2);
+    for (const rpc of ["ListTargets", "GetRunner"]) expect(it.fake.calls(rpc).made).toBe(1);
   });
 
   it("has what can be looked at where a kind can't", async () => {

@@ -6,6 +6,7 @@ import {
   type ServerUnaryCall,
   type ServerWritableStream,
   type sendUnaryData,
+  status,
 } from "@grpc/grpc-js";
 import {
   CancelJobRequest,
@@ -147,9 +148,21 @@ describe("a connection", () => {
   });
 
   it("is refused, once, by what is not Vagrant", async () => {
-    const address = await serve(new Server());
-    await using tapped = listen(address);
-    await when("the refusal", () => tapped.all("closed").length === 1);
+    const server = new Server();
+    let calls = 0;
+    const { getVersionInfo } = VagrantService;
+    server.addService(
+      { getVersionInfo },
+      {
+        getVersionInfo: (_: unknown, reply: sendUnaryData<GetVersionInfoResponse>) => {
+          calls++;
+          reply({ code: status.UNIMPLEMENTED, details: "unknown service" });
+        },
+      },
+    );
+    await using tapped = listen(await serve(server));
+    await when("another attempt", () => calls === 2);
+    expect(tapped.all("closed")).toHaveLength(1);
     expect(tapped.all("closed")[0]?.reason).toMatch(/^no server of Vagrant: UNIMPLEMENTED/);
     expect(tapped.all("identified")).toEqual([]);
   });

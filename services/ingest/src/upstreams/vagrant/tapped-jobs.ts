@@ -23,7 +23,7 @@ export type TappedJobs = {
   readonly seeAll: (list: Uint8Array) => void;
   /** A hashicorp.vagrant.Job; gives what it says. */
   readonly see: (bytes: Uint8Array) => TappedJob | undefined;
-  /** When one that was known was last seen to have ended, as performance.now() tells it. */
+  /** When one was last seen to have ended, as performance.now() tells it. */
   readonly endedAt: () => number;
   /** Whether all that the job will ever write has been told. */
   readonly isTold: (id: string) => boolean;
@@ -34,11 +34,13 @@ export function tappedJobs(onNews: (news: JobNews) => void): TappedJobs {
   let jobs = new Map<string, TappedJob>();
   let told = new Set<string>();
   let endedAt = Number.NEGATIVE_INFINITY;
+  let isFirst = true;
 
   function learn(job: TappedJob, before: TappedJob | undefined): void {
     jobs.set(job.id, job);
     if (before?.state === job.state) return;
-    if (before !== undefined && job.isFinished) endedAt = performance.now();
+    // Nobody knows when those of the first list did.
+    if (job.isFinished && !isFirst) endedAt = performance.now();
     onNews({ job, before });
   }
 
@@ -56,6 +58,7 @@ export function tappedJobs(onNews: (news: JobNews) => void): TappedJobs {
         const job = known?.isFinished ? known : readJob(bytes);
         if (job !== undefined) learn(job, known);
       }
+      isFirst = false;
       told = new Set([...told].filter((id) => jobs.has(id)));
     },
     see(bytes) {

@@ -34,11 +34,11 @@ const otherMs = 30_000;
 /** A runner says once what it is, and stays known for ever. */
 const runnerMs = 300_000;
 /** A command saves and clears up when its job is over, and one that has a server of its own is gone within 100 ms. */
-const afterCommandMs = [50, 1_000];
+const afterJobMs = [50, 1_000];
 /** Of those that jobs name, the newest: each command brings one of its own. */
 const mostRunners = 200;
 
-/** What commands and control calls change. */
+/** What jobs and control calls change. */
 const changing = ["target", "project", "basis", "box"];
 
 type Looked =
@@ -64,7 +64,6 @@ export function lookAtThings({
   void jobsLooked.then(() => {
     areJobsKnown = true;
   });
-  let commandEndedAt = Number.NEGATIVE_INFINITY;
   const lastDigests = new Map<string, string>();
   const loops = new Map(thingCalls.map((calls) => [calls.kind, { calls, bell: bell() }]));
   type Loop = NonNullable<ReturnType<(typeof loops)["get"]>>;
@@ -95,8 +94,8 @@ export function lookAtThings({
   function pace(kind: string): number {
     if (kind === "runner") return runnerMs;
     const usual = kind === "target" ? targetPace() : otherMs;
-    const since = performance.now() - commandEndedAt;
-    const next = afterCommandMs.find((ms) => ms > since);
+    const since = performance.now() - known.endedAt();
+    const next = afterJobMs.find((ms) => ms > since);
     return next === undefined ? usual : Math.min(usual, next - since);
   }
 
@@ -168,11 +167,10 @@ export function lookAtThings({
     jobNews({ job, before }) {
       // What the first list tells is no change.
       if (!areJobsKnown) return;
-      ring(["target"]);
-      if (before === undefined && job.runner !== undefined) ring(["runner"]);
-      if (job.command === undefined || !job.isFinished || before === undefined) return;
-      commandEndedAt = performance.now();
-      ring(changing);
+      const isNew = before === undefined;
+      // Its project was made, or saved, right before it.
+      ring(isNew || job.isFinished ? changing : ["target"]);
+      if (isNew && job.runner !== undefined) ring(["runner"]);
     },
     lookNow: () => ring(changing),
     done: Promise.all([...loops.values()].map(run)).then(() => signal.removeEventListener("abort", leave)),
