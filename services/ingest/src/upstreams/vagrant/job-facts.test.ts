@@ -264,23 +264,23 @@ describe("a job", () => {
   it("is told in a line for people", () => {
     const lines = (life: Life) => factsOf(live(life).record).map(({ summary }) => summary);
     expect(lines([[{ ...success, result: { run: { run_result: true } } }, ""]])).toEqual([
-      `job ${id} (up) was queued`,
-      `job ${id} (up) was given to a runner`,
-      `job ${id} (up) started`,
+      `up (job ${id}) was queued`,
+      `up (job ${id}) was given to a runner`,
+      `up (job ${id}) started`,
       "up started",
-      `job ${id} (up) succeeded`,
+      `up (job ${id}) succeeded`,
       "up succeeded",
     ]);
     expect(lines([[{ ...success, canceled: 5_000, result: { run: {} } }, ""]]).slice(-3)).toEqual([
-      `job ${id} (up) is to be canceled`,
-      `job ${id} (up) is over: up was canceled`,
+      `up (job ${id}) is to be canceled`,
+      `up (job ${id}) is over: up was canceled`,
       "up was canceled",
     ]);
     const expired = { ...queued, state: "ERROR", expires: 4_000, canceled: 4_000, error: canceledError } as const;
-    expect(lines([[expired, ""]]).at(-1)).toBe(`job ${id} (up) was canceled: no runner took it in time`);
+    expect(lines([[expired, ""]]).at(-1)).toBe(`up (job ${id}) was canceled: no runner took it in time`);
     const error = { code: 9, message: "no basis\nat all" };
     expect(lines([[{ ...running, state: "ERROR", error }, ""]]).slice(-2)).toEqual([
-      `job ${id} (up) failed: no basis`,
+      `up (job ${id}) failed: no basis`,
       "up failed: no basis",
     ]);
   });

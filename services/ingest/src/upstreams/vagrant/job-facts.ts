@@ -236,8 +236,10 @@ function commandFact(
   };
 }
 
-function jobName({ job, command }: JobDetail): string {
-  return command === "" ? `job ${job}` : `job ${job} (${command})`;
+/** "up (job 01M7WSXR6NFM73VJ0F879K4ZNP)", "init (job …)": a line that is cut at a terminal's edge still says what it does. */
+function jobName({ job, command, operation }: JobDetail): string {
+  const does = command || operation;
+  return does === "" ? `job ${job}` : `${does} (job ${job})`;
 }
 
 function timed(time: Event["occurred_at"]): Pick<Fact, "occurredAt"> {

@@ -65,15 +65,15 @@ describe("a recorded run of vagrant up", () => {
     expect(gaps).toEqual([]);
     expect(facts.flatMap(({ kind, summary }) => (kind === "terminal.written" ? [] : [summary]))).toMatchInlineSnapshot(`
       [
-        "job 01M7WSXR06H66N9X9VS1NTGZ87 was queued",
-        "job 01M7WSXR06H66N9X9VS1NTGZ87 was given to a runner",
-        "job 01M7WSXR06H66N9X9VS1NTGZ87 started",
-        "job 01M7WSXR06H66N9X9VS1NTGZ87 succeeded",
-        "job 01M7WSXR6NFM73VJ0F879K4ZNP (up) was queued",
-        "job 01M7WSXR6NFM73VJ0F879K4ZNP (up) was given to a runner",
-        "job 01M7WSXR6NFM73VJ0F879K4ZNP (up) started",
+        "init (job 01M7WSXR06H66N9X9VS1NTGZ87) was queued",
+        "init (job 01M7WSXR06H66N9X9VS1NTGZ87) was given to a runner",
+        "init (job 01M7WSXR06H66N9X9VS1NTGZ87) started",
+        "init (job 01M7WSXR06H66N9X9VS1NTGZ87) succeeded",
+        "up (job 01M7WSXR6NFM73VJ0F879K4ZNP) was queued",
+        "up (job 01M7WSXR6NFM73VJ0F879K4ZNP) was given to a runner",
+        "up (job 01M7WSXR6NFM73VJ0F879K4ZNP) started",
         "up started",
-        "job 01M7WSXR6NFM73VJ0F879K4ZNP (up) is over: up failed",
+        "up (job 01M7WSXR6NFM73VJ0F879K4ZNP) is over: up failed",
         "up failed: The SSH command responded with a non-zero exit status. (shortened)",
         "the output of job 01M7WSXR6NFM73VJ0F879K4ZNP is complete",
       ]

@@ -49,7 +49,7 @@ describe("a list of jobs", () => {
     expect(desk.list(3_000, job("c", success))).toBe("");
     const [lost, command] = factsOf(desk.record).slice(-3);
     expect(lost).toMatchObject({ subject: "a", outcome: 4, detail: { value: { state: "RUNNING", command: "up" } } });
-    expect(lost?.summary).toBe("job a (up) was lost: the server knows it no more");
+    expect(lost?.summary).toBe("up (job a) was lost: the server knows it no more");
     expect(command).toMatchObject({ kind: "command.finished", outcome: 4, inferred: true });
     const frame = desk.record.find((seen) => seen.what === "frame" && seen.facts[0] === lost);
     expect(frame).not.toHaveProperty("original");
