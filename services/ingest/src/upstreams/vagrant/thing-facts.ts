@@ -35,11 +35,11 @@ export function removedFact({ detail }: ReadThing, circumstances: Circumstances)
   return thingFact("removed", "was removed", { ...detail, scrubbed }, circumstances);
 }
 
-/** A machine that is powered off is told as destroyed. */
+/** What Vagrant tells of a machine that runs is CREATED, of one that is powered off DESTROYED. */
 const inWords: Readonly<Record<string, string>> = {
   UNKNOWN: "is in an unknown state",
   PENDING: "is pending",
-  CREATED: "is created",
+  CREATED: "is running",
   DESTROYED: "is destroyed or powered off",
   HALTED: "is halted",
   NOT_CREATED: "is not created",

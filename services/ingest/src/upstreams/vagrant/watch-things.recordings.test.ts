@@ -55,10 +55,10 @@ describe("a `vagrant up` on a real server", () => {
       "box hashicorp/bionic64 1.0.282 (virtualbox) was added",
       "web1 is not created",
       "web1 is destroyed or powered off",
-      "web1 is created",
+      "web1 is running",
       "web2 is not created",
       "web2 is destroyed or powered off",
-      "web2 is created",
+      "web2 is running",
     ]);
     const changes = detailsOf(record).filter((detail) => "last_state" in detail);
     expect(changes).toMatchObject([

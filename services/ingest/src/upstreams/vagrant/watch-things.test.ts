@@ -154,7 +154,7 @@ describe("a target", () => {
     ["DESTROYED", "w1 is destroyed or powered off"],
     ["HALTED", "w1 is halted"],
     ["NOT_CREATED", "w1 is not created"],
-    ["CREATED", "w1 is created"],
+    ["CREATED", "w1 is running"],
   ] as const)("tells its state %s and the one before", (state, summary) => {
     const before = state === "PENDING" ? "CREATED" : "PENDING";
     const desk = playThings();
