@@ -12,7 +12,7 @@ export const eraseCommand = () =>
   new Command("erase")
     .summary("remove a session from log and tables, for good")
     .description(
-      `Removes a session from log and tables, for good: a secret got into it, say. A mark (session.erased) stays. Works on
+      `Removes a session from log and tables, for good: a secret got into it, say. A mark (session.erased) stays. Works on \
 the Tapedeck of this machine, while it runs.`,
     )
     .requiredOption("--session <ulid>", "which one (see `tapedeck sessions`)")

@@ -15,7 +15,7 @@ export const importCommand = () =>
   new Command("import")
     .summary("record what `skaffold --event-log-file` wrote")
     .description(
-      `Records what \`skaffold --event-log-file\` wrote, or what a saved stream of its HTTP API holds, of any version. The v2
+      `Records what \`skaffold --event-log-file\` wrote, or what a saved stream of its HTTP API holds, of any version. The v2 \
 file beside it (FILE.v2) is read too. What is recorded already is not recorded twice.`,
     )
     .argument("<file...>", "what to read")

@@ -7,7 +7,7 @@ export const rebuildCommand = () =>
   new Command("rebuild")
     .summary("make the tables anew from the log")
     .description(
-      `Makes all tables anew from the log, beside the live ones, which go on answering until they are replaced. Works on the
+      `Makes all tables anew from the log, beside the live ones, which go on answering until they are replaced. Works on the \
 Tapedeck of this machine, while it runs.`,
     )
     .addOption(dataOption())

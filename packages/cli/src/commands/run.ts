@@ -17,8 +17,8 @@ export const runCommand = () =>
   new Command("run")
     .summary("run a command and record the Skaffold or Vagrant in it")
     .description(
-      `Runs a command and records the Skaffold or Vagrant in it, for as long as it lives. The command keeps the terminal,
-its signals and its exit code. What Tapedeck does not take now waits on the disk until Tapedeck
+      `Runs a command and records the Skaffold or Vagrant in it, for as long as it lives. The command keeps the terminal, \
+its signals and its exit code. What Tapedeck does not take now waits on the disk until Tapedeck \
 runs again (\`tapedeck up\`; the demo takes nothing). With TAPEDECK_OFF=1 the command runs as it is.`,
     )
     .argument("<command...>", "what to run")

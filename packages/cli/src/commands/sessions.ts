@@ -12,7 +12,9 @@ export type SessionsOptions = {
 export const sessionsCommand = () =>
   new Command("sessions")
     .summary("list the recorded sessions, newest first")
-    .description("Lists the recorded sessions, newest first: lifetimes of Skaffold processes, data directories of rkt.")
+    .description(
+      "Lists the recorded sessions, newest first: lifetimes of Skaffold processes and of Vagrant servers, data directories of rkt.",
+    )
     .addOption(sourceOption())
     .option("--label <name=value>", "only those with this label; may be repeated", collectLabel)
     .option("--limit <n>", "at most so many", wholeNumber, 20)

@@ -21,8 +21,8 @@ export const tailCommand = () =>
   new Command("tail")
     .summary("show events as they happen")
     .description(
-      `Shows events as they happen, one per line, and goes on by itself when the connection was lost. What is printed, and what
-another channel tells too are left out, unless --all or --kind asks for them.`,
+      `Shows events as they happen, one per line, and goes on by itself when the connection was lost. What is printed, and \
+what another channel tells too, is left out, unless --all or --kind asks for them.`,
     )
     .option("-s, --source <source>", "only these (developer/project); may be repeated", collectList)
     .option("--developer <name>", "only these", collectList)
