@@ -8,6 +8,7 @@ import {
   ValidateJobRequest,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { asGoTakes } from "./as-go-takes.ts";
 import { unreadableRequest } from "./errors.ts";
 import type { WriteName } from "./writes.ts";
 
@@ -101,7 +102,7 @@ function isNobody(runner: Ref_Runner | undefined): boolean {
   return target === undefined || (target.$case === "id" && target.value.id === "");
 }
 
-/** As Go reads it: parts of one field that come apart on the wire are one, which generated code takes for a choice. */
+/** As Go reads it, down to what it leaves aside; see asGoTakes. Of a map it is known only whether it has entries. */
 function asVagrantReads<T>(
   name: string,
   { decode }: { readonly decode: (bytes: Uint8Array) => T },
@@ -109,7 +110,8 @@ function asVagrantReads<T>(
 ): T {
   const desc = messageType(`hashicorp.vagrant.${name}`);
   try {
-    return decode(toBinary(desc, fromBinary(desc, request)));
+    // By way of a library that merges, as Go's does, the parts of a field that come apart on the wire.
+    return decode(toBinary(desc, fromBinary(desc, asGoTakes(desc, request))));
   } catch {
     throw unreadableRequest();
   }
