@@ -152,3 +152,23 @@ it("gives the newest 10,000, however many there are", async () => {
   });
   expect(few.rows).toHaveLength(1_000);
 });
+
+it("gives the newest that are 64 MiB together", async () => {
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const old = Buffer.alloc(4 * 1024 * 1024, "old");
+  const bytes = Buffer.from(Job.encode(Job.fromPartial({ id: "x".repeat(3 * 1024 * 1024) })).finish());
+  await sql`
+    insert into vagrant_job_versions (session, source, job, position, message)
+    select '01C', ${other.source}, 'large' || lpad(n::text, 2, '0'), -100000 - n, ${bytes}::bytea
+    from generate_series(1, 24) as n`.execute(database.db);
+  // Earlier versions count for nothing.
+  await sql`
+    insert into vagrant_job_versions (session, source, job, position, message)
+    select '01C', ${other.source}, 'large' || lpad(n::text, 2, '0'), -200000 - n, ${old}::bytea
+    from generate_series(1, 24) as n`.execute(database.db);
+  const large = { source: other.source, collection: "vagrant.jobs", key_prefix: "large" };
+  const { rows, positions: told } = await ask.readState(large);
+  expect(rows.map(({ length }) => length)).toEqual(Array.from({ length: 21 }, () => bytes.length));
+  expect(told).toEqual(Array.from({ length: 21 }, (_, index) => on.at(-100_004 - index)));
+  expect((await ask.readState({ ...large, key_prefix: "large01" })).rows).toHaveLength(1);
+});

@@ -7,12 +7,14 @@ import type { ApiDeps } from "./deps.ts";
 
 /** As many as a Vagrant server itself remembers. */
 const mostJobs = 10_000;
+/** Of all messages together: who asks puts them into one. */
+const mostBytes = 64 * 1024 * 1024;
 /** Read at once: one is some kilobytes, seldom tens of them. */
 const pageSize = 200;
 
 /**
- * Jobs of a source (of a session, where one is named) as they stood, the newest 10,000, in the order of their ids. Page
- * by page: what is recorded by a position never changes, so it need not be read at one moment; an erased session's jobs
+ * Jobs of a source (of a session, where one is named) as they stood, the newest 10,000 and of those the newest whose
+ * messages are 64 MiB together, in the order of their ids. Page by page: what is recorded by a position never changes, so it need not be read at one moment; an erased session's jobs
  * may be missing from some page on.
  */
 export async function* readJobs(
@@ -33,10 +35,14 @@ export async function* readJobs(
 
   const oldest = await readConsistently(database(), async (tx) => {
     const { rows } = await sql<{ readonly job: string }>`
-      select distinct job from vagrant_job_versions where ${wanted}
-      order by job desc limit 1 offset ${mostJobs - 1}`.execute(tx);
-    return rows[0]?.job ?? "";
+      select job from (
+        select job, sum(size) over (order by job desc) as bytes from (
+          select distinct on (job) job, octet_length(message) as size from vagrant_job_versions where ${wanted}
+          order by job desc, position desc limit ${mostJobs}) as newest) as added_up
+      where bytes <= ${mostBytes} order by job limit 1`.execute(tx);
+    return rows[0]?.job;
   });
+  if (oldest === undefined) return;
   let rows = await page(sql`>= ${oldest}`);
   while (rows.length > 0) {
     yield* rows.map(({ job, message, position }) => ({ key: job, bytes: message, seq: position }));
