@@ -1,43 +1,5 @@
-import { line } from "@tapedeck/ingest/upstreams/vagrant/fake-client";
-import { commandResult, setUpShop } from "@tapedeck/ingest/upstreams/vagrant/fake-shop";
-import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
-import { startVagrantDeck } from "./vagrant-deck.ts";
-import { largestBatch, outputOf } from "./vagrant-output.ts";
+import { test } from "vitest";
+import { muchOutputIsWhole } from "./vagrant-much-output.ts";
 
-const count = 100_000;
-/** The server keeps no more than 5,248 for a reader that is slower. */
-const step = 2_000;
-
-test("a job with 100,000 pieces of output is recorded whole and served whole, in order", async () => {
-  await using on = await startVagrantDeck();
-  const { fake } = on;
-  const job = setUpShop(fake).run();
-  await on.reaches(job, Job_State.RUNNING);
-  await until(() => fake.streams() > 0, { message: "the tap to follow the job" });
-  const live = on.client.job(job);
-  const isRead = () => fake.fullStreams() === 0;
-  for (let from = 0; from < count; from += step) {
-    await until(isRead, { message: `what was written before ${from} to be read` });
-    fake.jobs.write(
-      job,
-      Array.from({ length: step }, (_, index) => line(String(from + index))),
-    );
-  }
-  await until(isRead, { message: "all to be read" });
-  fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.reaches(job, Job_State.SUCCESS);
-  await on.wrote(job, count);
-  const late = on.client.job(job);
-  for (const reader of [live, late]) {
-    expect(await reader.end).toMatchObject({ code: 0 });
-    expect(largestBatch(reader.messages)).toBeLessThanOrEqual(64);
-    const numbers = outputOf(reader.messages).map(({ event }) =>
-      event?.$case === "line" ? Number(event.value.msg) : -1,
-    );
-    expect(numbers).toHaveLength(count);
-    expect(numbers.findIndex((number, index) => number !== index)).toBe(-1);
-  }
-  expect((await on.told("tapedeck")).filter(({ kind }) => kind === "session.gap")).toEqual([]);
-});
+test("a job with 20,000 pieces of output is recorded whole and served whole, in order", () =>
+  muchOutputIsWhole(20_000));

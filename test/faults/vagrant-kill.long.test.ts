@@ -1,6 +1,8 @@
 import { test } from "vitest";
 import { seeded } from "./seeded.ts";
-import { type Fault, faults, vagrantKillsLeaveNoTrace } from "./vagrant-kills.ts";
+import { outputIsPlaced } from "./vagrant-flow.ts";
+import { vagrantKillsLeaveNoTrace } from "./vagrant-kills.ts";
+import { type Fault, faults } from "./vagrant-strike.ts";
 
 const rounds = 12;
 
@@ -10,6 +12,16 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])(
     const random = seeded(`vagrant faults ${run}`);
     const some = Array.from({ length: rounds }, () => faults[random.below(faults.length)] as Fault);
     await vagrantKillsLeaveNoTrace({ faults: some });
+  },
+  300_000,
+);
+
+test.each([1, 2, 3, 4, 5])(
+  "faults while a job of Vagrant's writes and writes (%i)",
+  async (run) => {
+    const random = seeded(`vagrant flow faults ${run}`);
+    const some = Array.from({ length: rounds }, () => faults[random.below(faults.length)] as Fault);
+    await outputIsPlaced({ faults: some, lines: 30_000 });
   },
   300_000,
 );

@@ -1,3 +1,4 @@
+import { status } from "@grpc/grpc-js";
 import { commandResult, setUpShop } from "@tapedeck/ingest/upstreams/vagrant/fake-shop";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job_State, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
@@ -5,6 +6,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { kindsOf, lines, startVagrantDeck, type VagrantDeck } from "../vagrant-deck.ts";
 import { outputOf, toldBy } from "../vagrant-output.ts";
+import { operations } from "../vagrant-tables.ts";
 import { holes, sessionsOf } from "./recorded-events.ts";
 
 /** So many events the server keeps: then it begins anew. */
@@ -179,7 +181,12 @@ test("a server that is started anew is another session; a finished job of the on
   on.fake.jobs.write(left, lines("z", 7));
   await on.wrote(left, 7);
   const before = await on.client.ask("_ListJobs");
+  const following = on.client.job(left);
+  await until(() => outputOf(following.messages).length === 7, { message: "a reader to have read so far" });
   await on.fake.restart();
+  // As the server itself had cut it.
+  expect(await following.end).toMatchObject({ code: status.UNAVAILABLE });
+  expect(outputOf(following.messages)).toHaveLength(7);
   await until(async () => sessionsOf(await on.deck.events()).length === 2, { message: "another session" });
   const [one, other] = sessionsOf(await on.deck.events());
   await until(async () => stalesIn(await on.told("jobs"), other).length === 2, { message: "what was left behind" });
@@ -189,14 +196,49 @@ test("a server that is started anew is another session; a finished job of the on
   const now = ListJobsResponse.decode((await on.client.ask("_ListJobs")).bytes).jobs;
   expect(now.map(({ id }) => id)).toEqual(ListJobsResponse.decode(before.bytes).jobs.map(({ id }) => id));
   expect(await readWhole(on, job)).toEqual(["a0-a29"]);
+  const again = on.client.job(left);
+  await until(() => outputOf(again.messages).length === 7, { message: "a reader that comes back" });
   // What they had written is gone from the server, and may have been more.
   on.fake.jobs.loseHeartbeat(left);
   on.fake.jobs.cancel(waiting);
   await on.reaches(left, Job_State.ERROR);
   await on.reaches(waiting, Job_State.ERROR);
+  expect(await again.end).toMatchObject({ code: 0 });
+  expect(toldBy(again.messages).flatMap((one) => (one.is === "state" ? [one.step] : []))).toEqual([
+    "UNKNOWN>RUNNING",
+    "RUNNING>ERROR",
+  ]);
   expect(await readWhole(on, left)).toEqual(["z0-z6"]);
   expect((await outputGaps(on)).filter((gap) => gap.job === left).length).toBeGreaterThan(0);
   expect(holes(await on.deck.events())).toEqual([]);
+});
+
+test("a server that is started anew without its jobs has lost them: whoever follows one is told", async () => {
+  await using run = await running(5);
+  const { on, job, shop } = run;
+  on.fake.jobs.complete(job, commandResult({ run_result: true }));
+  await on.tells("command.finished", job);
+  const lost = shop.run();
+  await on.reaches(lost, Job_State.RUNNING);
+  on.fake.jobs.write(lost, lines("z", 7));
+  await on.wrote(lost, 7);
+  const following = on.client.job(lost);
+  await until(() => outputOf(following.messages).length === 7, { message: "a reader to have read so far" });
+  await on.fake.goAway();
+  on.fake.database.jobs.clear();
+  await on.fake.restart();
+  await on.tells("job.lost", lost);
+  await on.tells("command.finished", lost);
+  expect(kindsOf(await on.told("jobs"), lost)).toEqual([
+    ...["job.queued", "job.assigned", "job.started", "command.started", "job.lost", "command.finished"],
+  ]);
+  expect(await following.end).toMatchObject({ code: status.UNAVAILABLE });
+  expect(outputOf(following.messages)).toHaveLength(7);
+  expect((await on.reaches(lost, Job_State.RUNNING)).id).toBe(lost);
+  expect(await readWhole(on, job)).toEqual(["a0-a4"]);
+  await until(async () => sessionsOf(await on.deck.events()).length === 2, { message: "another session" });
+  const [ended] = (await operations(on.deck.database)).slice(-1);
+  expect(ended).toMatchObject({ kind: "command", outcome: "unknown" });
 });
 
 test("jobs of a server that can't list them any more are asked for one by one", async () => {
