@@ -2,6 +2,7 @@ import type { Source } from "@tapedeck/proto/tapedeck/v1/query";
 import { pause } from "@tapedeck/shared/streams/pause";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
+import { resolveSource } from "../resolve-source.ts";
 import { jobNotFound } from "./errors.ts";
 import { ulidTime } from "./job-stream-start.ts";
 import { read } from "./read.ts";
@@ -31,12 +32,16 @@ export async function findJob(
   id: string,
   context: CallContext,
 ): Promise<FoundJob> {
+  // No job has the id "", and every id begins with it: query would give all jobs.
+  if (id === "") {
+    await resolveSource(deps.query, context, "vagrant");
+    throw jobNotFound();
+  }
   const isYoung = context.at === undefined && Math.abs(Date.now() - (ulidTime(id) ?? 0)) < youngMs;
   const end = performance.now() + (isYoung ? patienceMs : 0);
   for (;;) {
     const { source, head, rows } = await read(deps, "jobs", context, id);
-    // No job has the id "", and every id begins with it.
-    const row = rows.find(({ key }) => key === id && id !== "");
+    const row = rows.find(({ key }) => key === id);
     if (row !== undefined) return { source, head, bytes: row.bytes, position: row.position ?? head.position };
     if (performance.now() >= end || context.signal.aborted) throw jobNotFound();
     await pause(50, context.signal);

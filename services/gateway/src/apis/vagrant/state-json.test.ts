@@ -80,3 +80,13 @@ it("of a version alone", () => {
   const bytes = GetVersionInfoResponse.encode({ info: { version: "2.4.3" } }).finish();
   expect(vagrantState([[bytes]])).toMatchObject({ version: { version: "2.4.3" } });
 });
+
+it("tells what it can't read as it came", () => {
+  // resource_id as a number, which is an unknown field to Vagrant.
+  const odd = Buffer.concat([Target.encode(Target.fromPartial({ resource_id: "T1" })).finish(), Buffer.of(0x08, 0x7f)]);
+  const job = Buffer.concat([Job.encode(Job.fromPartial({ id: "J1" })).finish(), Buffer.of(0x08, 0x7f)]);
+  expect(vagrantState([[], [odd], [], [], [], [], [job]])).toMatchObject({
+    targets: [{ "@type": "hashicorp.vagrant.Target", value: odd.toString("base64") }],
+    jobs: [{ "@type": "hashicorp.vagrant.Job", value: job.toString("base64") }],
+  });
+});

@@ -6,7 +6,9 @@ import {
   type ReflectMessage,
   reflect,
 } from "@bufbuild/protobuf/reflect";
+import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
+import { numberIn } from "./wire.ts";
 
 /** Messages that are tens of KB and that nobody reads in a state: they can be had through Vagrant's API. */
 const leftOut: ReadonlySet<string> = new Set([
@@ -18,11 +20,14 @@ const leftOut: ReadonlySet<string> = new Set([
 /** So many jobs that are over are told, from the newest back. */
 const finishedJobs = 20;
 
-const over: ReadonlySet<JsonValue | undefined> = new Set(["SUCCESS", "ERROR"]);
+/** Of hashicorp.vagrant.Job. */
+const stateField = 100;
+const over: ReadonlySet<number> = new Set([Job_State.SUCCESS, Job_State.ERROR]);
 
 /**
  * State of a Vagrant server as JSON, with the names of the .proto files; what is zero is left out. `version` null: not
- * told yet. Any: `@type` and its fields, or `value` in base64 where the type is not known. Each list in Vagrant's order.
+ * told yet. Any: `@type` and its fields, or `value` in base64 where the type is not known; so are messages that are not
+ * what they should be. Each list in Vagrant's order.
  */
 export function vagrantState(collections: readonly (readonly Uint8Array[])[]): object {
   const [[version] = [], targets = [], projects = [], bases = [], boxes = [], runners = [], jobs = []] = collections;
@@ -34,13 +39,13 @@ export function vagrantState(collections: readonly (readonly Uint8Array[])[]): o
     bases: list("Basis", bases),
     boxes: list("Box", boxes),
     runners: list("Runner", runners),
-    jobs: worthTelling(list("Job", jobs)),
+    jobs: list("Job", worthTelling(jobs)),
   };
 }
 
 /** Those that are not over, and the newest of the others. */
-function worthTelling(jobs: readonly JsonObject[]): readonly JsonObject[] {
-  const finished = jobs.filter(({ state }) => over.has(state));
+function worthTelling(jobs: readonly Uint8Array[]): readonly Uint8Array[] {
+  const finished = jobs.filter((job) => over.has(numberIn(job, stateField)));
   const old = new Set(finished.slice(0, Math.max(0, finished.length - finishedJobs)));
   return jobs.filter((job) => !old.has(job));
 }
@@ -48,7 +53,11 @@ function worthTelling(jobs: readonly JsonObject[]): readonly JsonObject[] {
 /** `type`: of the package hashicorp.vagrant. */
 function toStateJson(type: string, bytes: Uint8Array): JsonObject {
   const desc = messageType(`hashicorp.vagrant.${type}`);
-  return fieldsOf(reflect(desc, fromBinary(desc, bytes)));
+  try {
+    return fieldsOf(reflect(desc, fromBinary(desc, bytes)));
+  } catch {
+    return { "@type": desc.typeName, value: Buffer.from(bytes).toString("base64") };
+  }
 }
 
 function fieldsOf(message: ReflectMessage): JsonObject {

@@ -190,6 +190,12 @@ describe("what a call is about", () => {
     expect(on.asked.at(-1)).toMatchObject({ collection: "vagrant.jobs", key_prefix: "J1" });
   });
 
+  it("a job without an id is not asked for: every id begins with it", async () => {
+    on.asked.length = 0;
+    await expect(on.call("GetJob", {})).rejects.toMatchObject({ code: 5, message: "job not found" });
+    expect(on.asked).toEqual([]);
+  });
+
   it("the position and session of an answer go with it", async () => {
     on.session("01A", { ended: true });
     const { head } = await on.api.unary.listJobs(new Uint8Array(), on.context());

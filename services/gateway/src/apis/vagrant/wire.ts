@@ -7,6 +7,18 @@ export function holding(field: number, messages: readonly Uint8Array[]): Uint8Ar
   return writer.finish();
 }
 
+/** The number or enum in a field of a message that query has read before; 0 when it is not set. */
+export function numberIn(message: Uint8Array, wanted: number): number {
+  const reader = new BinaryReader(message);
+  let found = 0;
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (field === wanted && type === WireType.Varint) found = reader.int32();
+    else reader.skip(type, field);
+  }
+  return found;
+}
+
 /** Fields of a Job from here on are the server's own. */
 const firstServerField = 100;
 
