@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { bell } from "./bell.ts";
 import type { Reply } from "./connection.ts";
 import { upJob } from "./fake-shop.ts";
-import { pollJobs } from "./polling-jobs.ts";
+import { pollJobs, type Seen } from "./polling-jobs.ts";
 import { tappedJobs } from "./tapped-jobs.ts";
 import { lookAtThings } from "./thing-looks.ts";
 
@@ -143,9 +143,10 @@ describe("things are looked at", () => {
 
   function looking(answer: Answer = () => ok()) {
     const server = asking(answer);
+    const seen: Seen[] = [];
     const known = tappedJobs((news) => looks.jobNews(news));
     const looks = lookAtThings({
-      ...{ connection: server.connection, known, emit: () => {}, timeoutMs: 10_000 },
+      ...{ connection: server.connection, known, emit: (one: Seen) => void seen.push(one), timeoutMs: 10_000 },
       ...{ jobsLooked: Promise.resolve(), jobsFailure: () => undefined },
     });
     const see = (id: string, state: Job_State) => known.seeAll(list(job(id, state)).response);
@@ -154,7 +155,9 @@ describe("things are looked at", () => {
       await vi.advanceTimersByTimeAsync(60_000);
       await looks.done;
     };
-    return { ...server, ...looks, see, leave };
+    const sames = (kind: string) =>
+      seen.flatMap((one) => (one.$case === "things" ? one.value.kinds.filter((of) => of.kind === kind) : []));
+    return { ...server, ...looks, see, leave, sames: (kind: string) => sames(kind).map(({ same }) => same) };
   }
 
   it("rarely while no command runs", async () => {
@@ -164,6 +167,18 @@ describe("things are looked at", () => {
     expect(runs(it.pauses(paths.target))).toEqual([[15_000, 4]]);
     for (const kind of ["project", "basis", "box"] as const)
       expect(runs(it.pauses(paths[kind]))).toEqual([[30_000, 2]]);
+  });
+
+  it("and told whole again after ten seconds, the same or not", async () => {
+    const it = looking();
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect(it.sames("target")).toEqual([false, false, false]);
+    it.see("A", RUNNING);
+    await vi.advanceTimersByTimeAsync(11_500);
+    await it.leave();
+    const [told, ...again] = it.sames("target").slice(3);
+    expect(told).toBe(true);
+    expect(again.filter((same) => !same)).toHaveLength(1);
   });
 
   it("at each change of a job, every second while a command runs, and after it", async () => {

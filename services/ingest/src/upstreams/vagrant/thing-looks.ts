@@ -35,6 +35,8 @@ const otherMs = 30_000;
 const runnerMs = 300_000;
 /** A command saves and clears up when its job is over, and one that has a server of its own is gone within 100 ms. */
 const afterJobMs = [50, 1_000];
+/** Then they come whole again, for a recorder that has not got what they are the same as. */
+const wholeEveryMs = 10_000;
 /** Of those that jobs name, the newest: each command brings one of its own. */
 const mostRunners = 200;
 
@@ -64,7 +66,8 @@ export function lookAtThings({
   void jobsLooked.then(() => {
     areJobsKnown = true;
   });
-  const lastDigests = new Map<string, string>();
+  /** What was told last, whole. */
+  const lastWhole = new Map<string, { readonly digest: string; readonly at: number }>();
   const loops = new Map(thingCalls.map((calls) => [calls.kind, { calls, bell: bell() }]));
   type Loop = NonNullable<ReturnType<(typeof loops)["get"]>>;
   const leave = () => ring([...loops.keys()]);
@@ -156,8 +159,10 @@ export function lookAtThings({
     const kinds = looks.flatMap(([kind, { things }]) => {
       if (things === undefined) return [];
       const digest = digestOf(things);
-      const same = lastDigests.get(kind) === digest;
-      lastDigests.set(kind, digest);
+      const last = lastWhole.get(kind);
+      const now = performance.now();
+      const same = last?.digest === digest && now - last.at < wholeEveryMs;
+      if (!same) lastWhole.set(kind, { digest, at: now });
       return [{ kind, same, entries: same ? [] : [...things] }];
     });
     if (kinds.length > 0) emit({ $case: "things", value: { kinds } });

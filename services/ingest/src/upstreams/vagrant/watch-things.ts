@@ -104,7 +104,8 @@ export function watchThings(
 
   function whole(memory: Memory, entries: readonly Thing[], at: Moment): readonly Frame[] {
     const listed = new Map(entries.map((entry) => [entry.id, entry]));
-    const gone = [...(memory.things ?? [])].filter(([id]) => !listed.has(id));
+    // The loss of a runner can't be seen: one that is not looked at any more, as no job of late names it, is forgotten.
+    const gone = memory.kind === "runner" ? [] : [...(memory.things ?? [])].filter(([id]) => !listed.has(id));
     const seen = gone.map(([id, known]) => remove(memory, id, known, at));
     const things = new Map<string, Known>();
     const broken = new Set<string>();
