@@ -64,12 +64,15 @@ export function vagrantClient(address: string): VagrantClient {
     const call = client.makeServerStreamRequest(`${service}/${rpc}`, asIs, asIs, Buffer.from(request), metadata);
     const messages: Buffer[] = [];
     let isOver = false;
-    const end = new Promise<{ readonly code: number; readonly details: string }>((resolve) =>
-      call.on("status", ({ code, details }) => {
-        isOver = true;
-        resolve({ code, details });
-      }),
+    const ended = new Promise<{ readonly code: number; readonly details: string }>((resolve) =>
+      call.on("status", ({ code, details }) => resolve({ code, details })),
     );
+    // The status can overtake messages that wait to be taken.
+    const taken = new Promise((resolve) => call.on("end", resolve));
+    const end = Promise.all([ended, taken]).then(([{ code, details }]) => {
+      isOver = true;
+      return { code, details };
+    });
     call.on("error", () => {}).on("data", (message: Buffer) => messages.push(message));
     return { messages, end, isOver: () => isOver, cancel: () => call.cancel() };
   }
