@@ -52,6 +52,8 @@ export type Course = {
   readonly isCut: boolean;
   /** When the last event of the job was recorded, in milliseconds since 1970. */
   readonly spokeAt: number;
+  /** When something of the job was seen last, or its session was found again: by the recorder's clock. */
+  readonly seenAt: number;
 };
 
 export const unbegun: Course = {
@@ -62,6 +64,7 @@ export const unbegun: Course = {
   isWhole: false,
   isCut: false,
   spokeAt: 0,
+  seenAt: 0,
 };
 
 /** Nothing more will be recorded of the job, at least not by the server that ran it. */
@@ -74,12 +77,24 @@ export function isClosed(course: Course): boolean {
   return isOver(course) && (course.running !== "" || course.isLost || course.isWhole);
 }
 
+/** In the record a job that is finished says no more after so long a silence. */
+const longestSilenceMs = 600_000;
+
+/**
+ * That by its last event nothing of the job had been seen for long. When it was recorded does not count: what waited
+ * for the log comes late.
+ */
+export function isSilent({ isFinished, session, seenAt }: Course, last: Recorded): boolean {
+  return isFinished && session !== "" && seenTime(last) - seenAt > longestSilenceMs;
+}
+
 /** One event more, of those that jobSubjects names. Pure. */
-export function courseAfter(course: Course, { event, recordedAt }: Recorded, which: WhichJob): Course {
-  if (event.channel === "tapedeck") return afterSession(course, event, which);
+export function courseAfter(course: Course, recorded: Recorded, which: WhichJob): Course {
+  const { event, recordedAt } = recorded;
+  if (event.channel === "tapedeck") return afterSession(course, recorded, which);
   const before = { ...course, running: event.session };
   if (!isOfJob(event, which)) return before;
-  const after = { ...before, spokeAt: recordedAt.getTime() };
+  const after = { ...before, spokeAt: recordedAt.getTime(), seenAt: seenTime(recorded) };
   if (event.kind === "terminal.written") return { ...after, isCut: false };
   if (!event.kind.startsWith("job.")) return { ...after, isWhole: course.isFinished && isComplete(event) };
   const isLost = event.kind === "job.lost";
@@ -93,11 +108,12 @@ export function courseAfter(course: Course, { event, recordedAt }: Recorded, whi
   };
 }
 
-function afterSession(course: Course, { kind, session, detail }: Event, { job }: WhichJob): Course {
+function afterSession(course: Course, recorded: Recorded, { job }: WhichJob): Course {
+  const { kind, session, detail } = recorded.event;
   switch (kind) {
     case "session.started":
     case "upstream.restored":
-      return session === "" ? course : { ...course, running: session };
+      return session === "" ? course : { ...course, running: session, seenAt: seenTime(recorded) };
     case "session.ended":
     case "session.lost":
       return session === course.running ? { ...course, running: "" } : course;
@@ -109,6 +125,12 @@ function afterSession(course: Course, { kind, session, detail }: Event, { job }:
     default:
       return course;
   }
+}
+
+/** In milliseconds since 1970. */
+function seenTime({ event: { observed_at }, recordedAt }: Recorded): number {
+  if (observed_at === undefined) return recordedAt.getTime();
+  return Number(observed_at.seconds) * 1_000 + observed_at.nanos / 1e6;
 }
 
 function isOfJob({ channel, subject, session }: Event, which: WhichJob): boolean {

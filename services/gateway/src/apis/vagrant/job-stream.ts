@@ -1,6 +1,5 @@
 import { type GetJobStreamRequest, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import type { Recorded } from "@tapedeck/shared/log/log";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import { nameOf } from "../resolve-source.ts";
 import { refuseMoment, type ScopeDeps } from "../session-scope.ts";
@@ -10,6 +9,7 @@ import {
   courseAfter,
   isClosed,
   isOver,
+  isSilent,
   jobSubjects,
   type Told,
   toldBy,
@@ -34,9 +34,6 @@ export type JobStreamOptions = {
   /** A job that is finished says no more once it was silent for so long, whatever the record lacks; see jobStream. */
   readonly graceMs?: number;
 };
-
-/** In the record a job that is finished says no more after so long a silence, measured by the log's own times. */
-const longestSilenceMs = 600_000;
 
 /**
  * What GetJobStream tells of a job of any session, or of the one that the call names, as often as it is asked; each
@@ -114,9 +111,10 @@ async function* messagesOf(
   if (first !== undefined) {
     for await (const recorded of log().history({ afterSeq: first.seq - 1, subjects }, now, signal)) {
       const isNewest = course.isFinished || recorded.seq > newest;
-      isDone = (isNewest && isClosed(course)) || isSilent(course, recorded);
+      const next = courseAfter(course, recorded, which);
+      isDone = (isNewest && isClosed(course)) || isSilent(next, recorded);
       if (isDone) break;
-      course = courseAfter(course, recorded, which);
+      course = next;
       yield* tell(toldBy(recorded, which), buffered);
     }
   }
@@ -176,10 +174,6 @@ const leastWaitMs = 20;
 function quietTime({ spokeAt }: Course, graceMs: number): number {
   const left = spokeAt + graceMs - Date.now();
   return performance.now() + Math.min(graceMs, Math.max(0, left));
-}
-
-function isSilent({ isFinished, session, spokeAt }: Course, { recordedAt }: Recorded): boolean {
-  return isFinished && session !== "" && recordedAt.getTime() - spokeAt > longestSilenceMs;
 }
 
 const unavailable = 14;
