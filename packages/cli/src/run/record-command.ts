@@ -27,6 +27,8 @@ export type RecordCommand = {
   readonly labels: Promise<Labels>;
   /** The command is the upstream's process itself, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
+  /** The upstream's process is gone when the command has ended and the connection with it. */
+  readonly endsInside?: boolean | undefined;
   readonly exited: Promise<Exit>;
   /** One line for people, while the command has the terminal. */
   readonly warn: (line: string) => void;
@@ -118,7 +120,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
 }
 
 /** Hands items to the spill, and knows whether a connection is open. */
-function openConnections(spill: Spill, { isUpstream }: RecordCommand) {
+function openConnections(spill: Spill, { isUpstream, endsInside = false }: RecordCommand) {
   let open = 0;
   let held: TapItem | undefined;
   let idle = Promise.withResolvers<void>();
@@ -136,8 +138,8 @@ function openConnections(spill: Spill, { isUpstream }: RecordCommand) {
       spill.append(item);
       return;
     }
-    // The end of the upstream's own process is told with its exit code, which comes a moment later.
-    if (isUpstream) held = item;
+    // The end of the upstream's process is told with the command's end, which comes later, and with its exit code.
+    if (isUpstream || endsInside) held = item;
     else spill.append(item);
     if (--open === 0) idle.resolve();
   }
@@ -154,7 +156,11 @@ function openConnections(spill: Spill, { isUpstream }: RecordCommand) {
     },
     processEnded: ({ code }: Exit): void => {
       if (held?.what?.$case !== "closed") return;
-      const value = { ...held.what.value, process_ended: true, ...(code !== null && { exit_code: code }) };
+      const value = {
+        ...held.what.value,
+        process_ended: true,
+        ...(isUpstream && code !== null && { exit_code: code }),
+      };
       held = { ...held, what: { $case: "closed", value } };
     },
   };

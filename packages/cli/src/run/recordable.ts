@@ -26,6 +26,11 @@ export type Recordable = {
   readonly upstream: RecordedUpstream;
   /** The command is the upstream's own program, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
+  /**
+   * The upstream's process is one that the command starts, so it is gone when the command has ended and its connection with
+   * it: its tap can't tell.
+   */
+  readonly endsInside?: boolean;
   readonly command: readonly string[];
   /** Beside what the command inherits. */
   readonly env: Env;

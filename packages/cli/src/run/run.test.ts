@@ -198,6 +198,10 @@ describe("tapedeck run", () => {
     const cli = startCli(["run", "--", "no-such-command"], { cwd, env });
     expect(await cli.ended).toBe(127);
     expect(cli.stderr()).toBe("tapedeck: no-such-command: there is no such command\n");
+
+    const other = startCli(["run", "--", "./skaffold.yaml"], { cwd, env });
+    expect(await other.ended).toBe(126);
+    expect(other.stderr()).toBe("tapedeck: ./skaffold.yaml can't be run: it is not executable for this user\n");
   });
 });
 

@@ -75,7 +75,7 @@ async function record(
       return undefined;
     }
     const { recordCommand } = await loading;
-    const { upstream, settings, isUpstream } = recordable;
+    const { upstream, settings, isUpstream, endsInside } = recordable;
     return await recordCommand({
       upstream,
       address,
@@ -83,12 +83,14 @@ async function record(
       to: options.to,
       spillHome: spillHome(env, options.spill),
       identity: {
-        developer: options.developer ?? loginName(),
-        project: options.project ?? recordable.project(),
+        // Variables of a CI that are not set come as empty ones.
+        developer: options.developer || loginName(),
+        project: options.project || recordable.project(),
         redact: options.redact,
       },
       labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...recordable.labels, ...options.label })),
       isUpstream,
+      endsInside,
       exited,
       warn,
     });
@@ -147,8 +149,12 @@ async function start(command: readonly string[], env: NodeJS.ProcessEnv, stderr?
   try {
     return await startCommand(command, env, stderr);
   } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    warn(missing ? `${command[0]}: there is no such command` : `${command[0]} can't be run: ${sentenceOf(error)}`);
+    const [program = ""] = command;
+    const { code } = error as NodeJS.ErrnoException;
+    // A folder on the PATH that may not be looked into makes EACCES of any name that is nowhere.
+    const missing = code === "ENOENT" || (code === "EACCES" && !program.includes("/") && onPath(program) === undefined);
+    const why = code === "EACCES" ? "it is not executable for this user" : sentenceOf(error);
+    warn(missing ? `${program}: there is no such command` : `${program} can't be run: ${why}`);
     // As a shell says it.
     process.exit(missing ? 127 : 126);
   }

@@ -38,6 +38,7 @@ function project(kind: Kind, to: Pick<TestRecorder, "address"> = { address: nobo
     TAPEDECK_SPILL: spill,
     TAPEDECK_TO: to.address,
     TAPEDECK_DEVELOPER: "dana",
+    TAPEDECK_PROJECT: "",
     STAND_IN_RUN: kind,
   };
   return { cwd, env, name: folder.slice(root.length + 1), left: () => readdirSync(spill) };
@@ -143,7 +144,11 @@ describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) 
     expect(await cli.ended).toBe(7);
     expect(cli.stderr()).toBe(usual);
     expect(jobsIn(recorder.items).map(({ texts }) => texts)).toEqual(expectedTexts("failing"));
-    expect(recorder.items.at(-1)?.what).toMatchObject({ $case: "closed", value: { process_ended: false } });
+    // It is gone, and the 7 is not its exit code.
+    expect(recorder.items.at(-1)?.what).toMatchObject({
+      $case: "closed",
+      value: { process_ended: true, exit_code: undefined },
+    });
   });
 
   it("passes signals on, and ends as the command did", async () => {

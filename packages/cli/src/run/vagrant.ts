@@ -30,6 +30,7 @@ export const vagrant: RecordableCommand = {
     const recordable = {
       upstream: "vagrant",
       isUpstream,
+      endsInside: true,
       command,
       project: () => vagrantProject(folder, env),
       labels: isUpstream ? { command: `vagrant ${subcommand}` } : {},
