@@ -31,11 +31,11 @@ export function upstreamConnected({ connection, address }: Link, tap: string): F
 
 /** The connection turned out to be one to the session's process. */
 export function upstreamRestored({ connection, address }: Link): Fact {
-  return upstream("upstream.restored", `${address} is the same process as before`, { connection, address });
+  return upstream("upstream.restored", `${address} is taken for the same process as before`, { connection, address });
 }
 
 export function upstreamLost({ connection, address }: Link, reason: string, inferred = false): Fact {
-  return { ...upstream("upstream.lost", `connection lost: ${reason}`, { connection, address, reason }), inferred };
+  return { ...upstream("upstream.lost", `disconnected: ${reason}`, { connection, address, reason }), inferred };
 }
 
 export function channelLost(
@@ -124,11 +124,11 @@ export function sessionGap(
   { dropped = {}, output }: { readonly dropped?: Readonly<Record<string, bigint>>; readonly output?: GapOutput } = {},
 ): Fact {
   const told = brief(reason);
-  const what = output === undefined ? channel : `what job ${output.job} printed`;
   return {
     kind: "session.gap",
     subject: channel,
-    summary: `something of ${what} may be missing: ${told}`,
+    // What is missing of a job's output names the job.
+    summary: output === undefined ? `something of ${channel} may be missing: ${told}` : told,
     detail: { $case: "gap", value: { channel, reason: told, dropped: { ...dropped }, output } },
   };
 }
