@@ -160,7 +160,8 @@ function outputOf({ original, detail }: Event): Uint8Array {
   return GetJobStreamResponse_Terminal_Event.encode(event).finish();
 }
 
-function indexOf({ detail }: Event): number | undefined {
+/** Of a terminal event: its place in its job's output, where it says it. */
+export function indexOf({ detail }: Event): number | undefined {
   const output = detail?.$case === "text" ? detail.value.output : undefined;
   return output && Number(output.index);
 }

@@ -116,7 +116,8 @@ function placeIn(recorded: Recorded | undefined): Place | undefined {
     : undefined;
 }
 
-function remember<V>(known: Map<string, V>, key: string, value: V): void {
+/** Of the newest things that were asked for. */
+export function remember<V>(known: Map<string, V>, key: string, value: V): void {
   known.set(key, value);
   const [oldest] = known.keys();
   if (known.size > mostKnown && oldest !== undefined) known.delete(oldest);

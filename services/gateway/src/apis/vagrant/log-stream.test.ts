@@ -168,6 +168,19 @@ describe("the backlog", () => {
   });
 });
 
+it("is told once, though the server was recorded in two sessions", async () => {
+  const project = about("project", "P1");
+  await on.tell(...prints("J1", project, ["one", "two"]), ...prints("J1", project, ["one", "two", "three"], "01B"));
+  const streams = [await open("project", "P1"), await open("project", "P1", -1), await open("project", "P1", 2)];
+  await on.tell(...prints("J1", project, ["one", "two", "three", "four"], "01C"));
+  for (const { lines } of streams) await until(() => lines().at(-1) === "four", { message: "what is new" });
+  expect(streams.map(({ lines }) => lines())).toEqual([
+    ["one", "two", "three", "four"],
+    ["one", "two", "three", "four"],
+    ["two", "three", "four"],
+  ]);
+});
+
 describe("what comes", () => {
   it("is told as it comes, a message for each job, and ends with a session that the call names", async () => {
     const project = about("project", "P1");

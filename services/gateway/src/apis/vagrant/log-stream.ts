@@ -6,7 +6,8 @@ import type { CallContext } from "../../call-context.ts";
 import { eventsIn, type ScopeDeps, type SessionScope, sessionScope } from "../session-scope.ts";
 import { UpstreamError } from "../upstream-error.ts";
 import type { VagrantStream } from "./job-stream.ts";
-import { type MeantJobs, meantJobs, type Place } from "./log-stream-jobs.ts";
+import { indexOf } from "./job-stream-course.ts";
+import { type MeantJobs, meantJobs, type Place, remember } from "./log-stream-jobs.ts";
 import { batches, withPauses } from "./output-batches.ts";
 import { holding } from "./wire.ts";
 
@@ -23,6 +24,8 @@ const firstWindow = 4_096;
  * line end; what was printed piece by piece is an entry for each piece. Its `timestamp` is when the piece was seen, or
  * what Vagrant told of it. Bytes that are no text have replacement characters (GetJobStream has the bytes); an event that
  * prints nothing has no entry.
+ *
+ * What the log has twice (a server that was recorded in two sessions) is told once, as far as it is read.
  *
  * First the last `limit_backlog` entries (0: 50; below 0: all) that were recorded before the call, then what comes,
  * without an end, all in the order of the log. As jobs are, they are of all sessions of the source, unless the call names
@@ -83,6 +86,7 @@ async function* messagesOf(
   const end = only?.ended === true ? Math.min(lastSeq, positions.own(only.end_position)) : lastSeq;
   const { add, rest } = logBatches();
 
+  let isNew = newOutput();
   const start = await backlogStart();
   let { skip } = start;
   for await (const recorded of recordedAfter(start.afterSeq)) {
@@ -113,6 +117,7 @@ async function* messagesOf(
   }
 
   async function* recordedAfter(seq: number): AsyncGenerator<Recorded, void> {
+    isNew = newOutput();
     if (end <= seq) return;
     for await (const recorded of log().history({ afterSeq: seq, subjects }, end, signal)) {
       if (only === undefined || recorded.event.session === only.session) yield recorded;
@@ -125,8 +130,22 @@ async function* messagesOf(
       return [];
     }
     const lines = printed(recorded.event);
-    return lines.length > 0 && (await jobs.has(recorded)) ? lines : [];
+    return lines.length > 0 && (await jobs.has(recorded)) && isNew(recorded) ? lines : [];
   }
+}
+
+/** Tells of the events of a log, in its order, whether another session has told the same before. */
+function newOutput(): (recorded: Recorded) => boolean {
+  const told = new Map<string, { readonly session: string; readonly next: number }>();
+  return ({ event }) => {
+    const { subject: job, session } = event;
+    const index = indexOf(event);
+    if (index === undefined) return true;
+    const before = told.get(job);
+    if (before !== undefined && before.session !== session && index < before.next) return false;
+    remember(told, job, { session, next: index + 1 });
+    return true;
+  };
 }
 
 /** The lines of a terminal event; none where it prints nothing. */
