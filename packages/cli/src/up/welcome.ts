@@ -48,15 +48,14 @@ function places({ addresses, storeDir, sources, mode }: Welcome): string[] {
     ...endpoints.map(([name, address]) => row(name, address)),
     row("Postgres", addresses.postgres ?? "-"),
     row("data", relative(process.cwd(), storeDir) || storeDir),
-    ...(mode === "demo" || sources.length > 1
-      ? [
-          row(
-            "sources",
-            sources.map(({ name, address }) => (mode === "demo" ? name : `${name} (${address})`)).join(", "),
-          ),
-        ]
-      : []),
+    ...sourceRows(mode, sources),
   ];
+}
+
+function sourceRows(mode: Welcome["mode"], sources: Welcome["sources"]): string[] {
+  if (mode === "demo") return [row("sources", sources.map(({ name }) => name).join(", "))];
+  if (sources.length < 2) return [];
+  return sources.map(({ name, address }, at) => row(at === 0 ? "sources" : "", `${name} (${address})`));
 }
 
 function toTry(options: Welcome): string[] {
@@ -153,16 +152,17 @@ function commandsToRecord(program: string): string[] {
 }
 
 function row(name: string, value: string): string {
-  return `  ${styleText("dim", name.padEnd(17))}${value}`;
+  return `  ${styleText("dim", name.padEnd(15))}  ${value}`;
 }
 
 const column = 42;
+const columns = 80;
 
-/** The remark beside the command, or below it where the command is long. */
+/** The remark beside the command, or below it where one of them is long. */
 function command(text: string, remark: string): string {
   const shown = `  ${styleText("cyan", text)}`;
   const width = text.length + 2;
-  return width < column
+  return width < column && column + remark.length <= columns
     ? `${shown}${" ".repeat(column - width)}${styleText("dim", remark)}`
     : `${shown}\n${" ".repeat(4)}${styleText("dim", remark)}`;
 }
