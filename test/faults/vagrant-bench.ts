@@ -1,4 +1,10 @@
+import { credentials } from "@grpc/grpc-js";
+import { grpcLink, linkOptions } from "@tapedeck/ingest/tap/link";
+import { pushItems } from "@tapedeck/ingest/tap/push";
+import { openSpill, type Spill } from "@tapedeck/ingest/tap/spill";
 import { type FakeVagrant, startFakeVagrant } from "@tapedeck/ingest/upstreams/vagrant/fake";
+import { vagrant } from "@tapedeck/ingest/upstreams/vagrant/vagrant";
+import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
@@ -32,7 +38,15 @@ export type VagrantBench = AsyncDisposable & {
   readonly recorded: () => Promise<void>;
 };
 
-export async function vagrantBench(names: readonly string[]): Promise<VagrantBench> {
+export type BenchOptions = {
+  /** The taps live beside of ingest and push to it, as with `tapedeck run`: they outlive it. */
+  readonly tapsBeside?: boolean;
+};
+
+export async function vagrantBench(
+  names: readonly string[],
+  { tapsBeside = false }: BenchOptions = {},
+): Promise<VagrantBench> {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats({ syncAlways: true }));
   const database = stack.use(await freshDatabase());
@@ -52,7 +66,7 @@ export async function vagrantBench(names: readonly string[]): Promise<VagrantBen
     TAPEDECK_NATS_URL: nats.url,
     TAPEDECK_POSTGRES_URL: database.url,
     TAPEDECK_SERVICES_KEY: "test-key",
-    TAPEDECK_SOURCES: JSON.stringify(sources),
+    TAPEDECK_SOURCES: JSON.stringify(tapsBeside ? [] : sources),
     TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
   };
   const [ingest, query] = await Promise.all([startServiceProcess("ingest", env), startServiceProcess("query", env)]);
@@ -64,16 +78,43 @@ export async function vagrantBench(names: readonly string[]): Promise<VagrantBen
   };
   const gateway = stack.use(await startServiceProcess("gateway", { ...env, ...behind }));
   const client = stack.use(vagrantClient(gateway.addresses.grpc ?? ""));
+  const taps = tapsBeside ? await Promise.all(hosts.map((host) => tapBeside(host, gateway.addresses.grpc ?? ""))) : [];
+  for (const tap of taps) stack.use(tap);
   await Promise.all(hosts.map(described));
   const owned = stack.move();
   return {
     ...{ nats, log: log.reader, ingest, query, gateway, hosts, client },
     async recorded() {
-      const isEmpty = async () => (await metric(ingest, "tapedeck_ingest_spill_items")) === 0;
+      const isEmpty = async () =>
+        tapsBeside ? taps.every(isPushed) : (await metric(ingest, "tapedeck_ingest_spill_items")) === 0;
       await until(isEmpty, { message: "all that was seen to be in the log" });
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** Looks at the host from this process, and pushes what it sees to the gateway, whoever is away. */
+async function tapBeside({ name, fake }: VagrantHost, to: string) {
+  await using stack = new AsyncDisposableStack();
+  const over = new AbortController();
+  const hello = { developer: name, project: "shop", upstream: "vagrant", tap: fake.newId(), labels: {}, redact: "off" };
+  const spill = stack.use(await openSpill({ dir: await spillFolder(), hello }));
+  const link = stack.adopt(new RecorderClient(to, credentials.createInsecure(), linkOptions), (each) => each.close());
+  const { address } = fake;
+  const tap = vagrant.tap.run({ address, settings: {}, emit: (item) => spill.append(item), signal: over.signal });
+  const log = { info: () => {}, warn: () => {} };
+  const push = pushItems({ link: grpcLink(link), spill, control: tap.control, signal: over.signal, log });
+  stack.defer(async () => {
+    over.abort();
+    await Promise.all([tap.done, push.done]);
+  });
+  const owned = stack.move();
+  return { spill, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+function isPushed({ spill }: { readonly spill: Spill }): boolean {
+  const { committed, nextIndex } = spill.state();
+  return committed === nextIndex - 1n;
 }
 
 /** The head of a call that means this host. */

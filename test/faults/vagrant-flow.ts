@@ -6,16 +6,18 @@ import { expect } from "vitest";
 import { outputOf } from "../vagrant-output.ts";
 import { holes, sessionsOf } from "./recorded-events.ts";
 import { seeded } from "./seeded.ts";
-import { at, type VagrantHost, vagrantBench } from "./vagrant-bench.ts";
+import { at, type BenchOptions, type VagrantHost, vagrantBench } from "./vagrant-bench.ts";
 import { type Fault, strike } from "./vagrant-strike.ts";
+
+export type FlowOptions = BenchOptions & { readonly faults: readonly Fault[]; readonly lines: number };
 
 /**
  * A job writes lines "0", "1" … without a pause, whatever is killed or away meanwhile. Of each line is known where it
  * must stand: all that is recorded stands there, once, and what is missing is a gap that says so.
  */
-export async function outputIsPlaced({ faults, lines }: { readonly faults: readonly Fault[]; readonly lines: number }) {
+export async function outputIsPlaced({ faults, lines, ...options }: FlowOptions): Promise<void> {
   const random = seeded("vagrant flow");
-  await using bench = await vagrantBench(["flow"]);
+  await using bench = await vagrantBench(["flow"], options);
   const [host] = bench.hosts;
   if (host === undefined) throw new Error("no host");
   const { fake } = host;

@@ -11,17 +11,17 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])(
   async (run) => {
     const random = seeded(`vagrant faults ${run}`);
     const some = Array.from({ length: rounds }, () => faults[random.below(faults.length)] as Fault);
-    await vagrantKillsLeaveNoTrace({ faults: some });
+    await vagrantKillsLeaveNoTrace({ faults: some, tapsBeside: run % 2 === 0 });
   },
   300_000,
 );
 
-test.each([1, 2, 3, 4, 5])(
+test.each([1, 2, 3, 4, 5, 6])(
   "faults while a job of Vagrant's writes and writes (%i)",
   async (run) => {
     const random = seeded(`vagrant flow faults ${run}`);
     const some = Array.from({ length: rounds }, () => faults[random.below(faults.length)] as Fault);
-    await outputIsPlaced({ faults: some, lines: 30_000 });
+    await outputIsPlaced({ faults: some, lines: 30_000, tapsBeside: run % 2 === 0 });
   },
   300_000,
 );

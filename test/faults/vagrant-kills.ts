@@ -8,7 +8,7 @@ import { expectLastingFacts, jobsIn } from "../vagrant-facts.ts";
 import { toldBy } from "../vagrant-output.ts";
 import { holes } from "./recorded-events.ts";
 import { seeded } from "./seeded.ts";
-import { at, type VagrantBench, type VagrantHost, vagrantBench } from "./vagrant-bench.ts";
+import { at, type BenchOptions, type VagrantBench, type VagrantHost, vagrantBench } from "./vagrant-bench.ts";
 import { type Fault, strike, turn } from "./vagrant-strike.ts";
 
 const samples = join(import.meta.dirname, "..", "fixtures", "vagrant", "samples");
@@ -21,11 +21,13 @@ type Playing = {
   readonly places: readonly number[];
 };
 
+export type KillsOptions = BenchOptions & { readonly faults: readonly Fault[] };
+
 /** Plays the samples with these faults in between, and holds what is recorded and served to what was done. */
-export async function vagrantKillsLeaveNoTrace({ faults }: { readonly faults: readonly Fault[] }): Promise<void> {
+export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOptions): Promise<void> {
   const random = seeded("vagrant kills");
   const names = ["up", "up-shipped-cli"];
-  await using bench = await vagrantBench(names);
+  await using bench = await vagrantBench(names, options);
   const playings = bench.hosts.map((host): Playing => {
     const recording = loadRecording(join(samples, `${host.name}.jsonl`));
     const playback = host.fake.playSample(recording);
