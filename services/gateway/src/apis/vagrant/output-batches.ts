@@ -55,9 +55,15 @@ export async function* withPauses(
     for (;;) {
       nothingMore = Promise.withResolvers();
       const next = events.next();
-      for (let waiting = nothingMore.promise; ; waiting = pausing(again(), over)) {
-        if ((await Promise.race([next, waiting])) !== "nothing" || over.aborted) break;
-        yield undefined;
+      const came = new AbortController();
+      try {
+        const unneeded = AbortSignal.any([over, came.signal]);
+        for (let waiting = nothingMore.promise; ; waiting = pausing(again(), unneeded)) {
+          if ((await Promise.race([next, waiting])) !== "nothing" || over.aborted) break;
+          yield undefined;
+        }
+      } finally {
+        came.abort();
       }
       const { done, value } = await next;
       if (done === true) return;
