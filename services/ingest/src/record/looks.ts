@@ -41,6 +41,7 @@ export type Looks = {
 };
 
 type Told = Exclude<Seen, { what: "another session" }>;
+type Gap = Extract<Seen, { what: "gap" }>;
 
 type Open = {
   readonly session: string;
@@ -83,12 +84,16 @@ export function openLooks(options: LooksOptions): Looks {
     return occurredAt !== undefined && isText(seen.facts) && msBetween(occurredAt, momentNow()) >= textTtl * 1_000;
   }
 
+  /** Gaps are events of Tapedeck's own, which no watcher remembers. */
+  function publishGap(channel: string, { reason, output, until, after }: Gap, session: string): number {
+    const fact = sessionGap(channel, reason, output === undefined ? {} : { output });
+    const { detail } = fact;
+    if (detail?.$case === "gap" && book.history.hasToldGap(session, detail.value, until)) return book.writer.appended;
+    return book.publish([book.own(session, fact, until, after)]);
+  }
+
   function publish(channel: string, seen: Told, session: string): number {
-    if (seen.what === "gap") {
-      const { reason, output, until, after } = seen;
-      const fact = sessionGap(channel, reason, output === undefined ? {} : { output });
-      return book.publish([book.own(session, fact, until, after)]);
-    }
+    if (seen.what === "gap") return publishGap(channel, seen, session);
     const { original, facts, observedAt } = seen;
     const bytes = original?.bytes ?? Buffer.alloc(0);
     if (bytes.byteLength > frameBytes) onFrame(channel, "oversize");

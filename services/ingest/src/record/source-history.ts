@@ -1,4 +1,4 @@
-import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Event, GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { LastOfSource, LogReader, LogWriter } from "@tapedeck/shared/log/log";
 import { channelFilter, sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -64,6 +64,8 @@ export type SourceHistory = {
   interrupted(connection: string): KnownConnection | undefined;
   /** Gaps that are recorded, by channel and time. */
   hasGap(channel: string, at: Moment): boolean;
+  /** The session has told it: what is missing of a job's output goes by its place there, all else by the look that told it. */
+  hasToldGap(session: string, gap: ToldGap, at: Moment): boolean;
   readonly calls: readonly KnownCall[];
   /** Text of it may have expired: no text does before a source.checkpoint, or the first message, has said so. */
   readonly expires: boolean;
@@ -73,6 +75,8 @@ export type SourceHistory = {
   observe(event: Event, seq: number): void;
 };
 
+export type ToldGap = Pick<GapDetail, "channel" | "reason" | "output">;
+
 export function sourceHistory(): SourceHistory {
   const sessions = new Map<string, KnownSession>();
   let current: KnownSession | undefined;
@@ -81,6 +85,7 @@ export function sourceHistory(): SourceHistory {
   const over = new Set<string>();
   const interrupted = new Map<string, KnownConnection>();
   const gaps = new Set<string>();
+  const toldGaps = new Set<string>();
   const calls = new Map<string, KnownCall>();
   let expires = false;
   let lastAt: Moment | undefined;
@@ -162,6 +167,7 @@ export function sourceHistory(): SourceHistory {
     },
     interrupted: (id) => interrupted.get(id),
     hasGap: (channel, at) => gaps.has(`${channel}@${momentKey(at)}`),
+    hasToldGap: (session, gap, at) => toldGaps.has(gapKey(session, gap, at)),
     get calls() {
       return [...calls.values()];
     },
@@ -178,7 +184,10 @@ export function sourceHistory(): SourceHistory {
       if (event.kind.startsWith("session.")) observeSession(event, seq);
       else if (event.kind.startsWith("upstream.")) observeUpstream(event, seq);
       if (event.kind === "source.checkpoint") expires = true;
-      if (event.detail?.$case === "gap") gaps.add(`${event.detail.value.channel}@${momentKey(event.observed_at)}`);
+      if (event.detail?.$case === "gap") {
+        gaps.add(`${event.detail.value.channel}@${momentKey(event.observed_at)}`);
+        toldGaps.add(gapKey(event.session, event.detail.value, event.observed_at));
+      }
       if (event.detail?.$case === "control") {
         const { call, forwarded_method: method, forwarded_request: request } = event.detail.value;
         if (event.kind === "control.requested") calls.set(call, { call, method, request, seq });
@@ -186,6 +195,11 @@ export function sourceHistory(): SourceHistory {
       }
     },
   };
+}
+
+function gapKey(session: string, { channel, reason, output }: ToldGap, at: Moment | undefined): string {
+  const place = output && [output.job, String(output.index), String(output.next_index ?? "")];
+  return JSON.stringify([session, channel, ...(place ?? [momentKey(at), reason])]);
 }
 
 /** What recording needs of the log's reading half. */
