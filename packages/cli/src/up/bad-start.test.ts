@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, describe, expect, it } from "vitest";
 import { startCli } from "../testing/cli.ts";
 
@@ -125,6 +126,16 @@ endpoints:
     const { said } = await failedUp([flag, "50051"]);
     expect(said).toContain(`It is not HOST:PORT, such as ${example}.`);
   });
+});
+
+it("says no more than that it stops when Ctrl-C comes before all runs", async () => {
+  const cwd = mkdtempSync(join(root, "folder-"));
+  const env = { TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts };
+  await using cli = startCli(["up", "--no-demo"], { cwd, env });
+  const areServicesStarting = () => existsSync(join(cwd, ".tapedeck", "log", "gateway.log"));
+  await until(areServicesStarting, { message: "the services to be started", deadlineMs: 60_000 });
+  cli.child.kill("SIGINT");
+  expect([await cli.ended, cli.stdout(), cli.stderr()]).toEqual([0, "\nstopping …\n", ""]);
 });
 
 const anyServicePorts = Object.fromEntries(

@@ -84,6 +84,7 @@ export async function up(options: UpOptions): Promise<void> {
   for (const service of started) if (service.status === "rejected") throw service.reason;
   // Before ingest leaves, so that it hears how the demo's processes end.
   if (demo) stack.use(demo);
+  if (stop.aborted) return;
 
   const gateway = running.find(({ name }) => name === "gateway")?.addresses() ?? {};
   const http = gateway.http ?? "";
