@@ -205,3 +205,32 @@ test("a look that comes before its connection said whose it is, is refused", asy
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
   await expect(tap.look(1, "C1", "pods", "a")).rejects.toThrow("a look at pods came before identified");
 });
+
+test("a look that is long to read leaves others their turn", async () => {
+  const long: Looking = {
+    channels: ["pods"],
+    mask: (_, bytes) => ({ bytes, redacted: 0 }),
+    watch: () => ({
+      resume() {},
+      connected() {},
+      *look(_, __, at) {
+        for (let n = 0; n < 3; n++) {
+          const start = performance.now();
+          while (performance.now() - start < 10);
+          yield { what: "frame", facts: [{ kind: "pod.changed", summary: String(n) }], observedAt: at };
+        }
+      },
+    }),
+  };
+  await using tap = lookingTap(fakeLog(well), { source, reading: { ...plainReading(), channels: [], looking: long } });
+  await tap.dial(0, "C1", "h1");
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    turning = setImmediate(count);
+  };
+  let turning = setImmediate(count);
+  await tap.look(10, "C1", "pods", "");
+  clearImmediate(turning);
+  expect(turns).toBeGreaterThanOrEqual(3);
+});

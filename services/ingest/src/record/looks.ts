@@ -6,6 +6,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import type { Looking, Seen, Watcher } from "../upstreams/looking.ts";
 import type { Moment } from "../upstreams/upstream.ts";
 import type { Book } from "./book.ts";
+import { breather } from "./breather.ts";
 import type { Redact } from "./channel-recording.ts";
 import type { Commits } from "./commits.ts";
 import { assemble, type Connection, type FramePiece } from "./connection.ts";
@@ -45,7 +46,7 @@ type Gap = Extract<Seen, { what: "gap" }>;
 
 type Open = {
   readonly session: string;
-  readonly watcher: Watcher;
+  readonly watcher: Watcher<Iterable<Seen>>;
   readonly mask: Looking["mask"];
   /** When the last recorded event of a channel was seen: what the tap pushes again from before it is known. */
   readonly seenUntil: Map<string, Moment | undefined>;
@@ -125,6 +126,7 @@ export function openLooks(options: LooksOptions): Looks {
     // From here on all is new, also where the tap's clock is set back.
     seenUntil.delete(channel);
     let messages = 0;
+    const breathe = breather();
     for (const seen of seenBy({ watcher, mask }, channel, bytes, at)) {
       if (seen.what === "another session") {
         anotherSession(connection, at);
@@ -133,6 +135,7 @@ export function openLooks(options: LooksOptions): Looks {
       if (isForgotten(connection, seen)) onFrame(channel, "repeated");
       else messages = publish(channel, seen, session.id);
       await book.writer.room();
+      await breathe();
     }
     return messages;
   }
@@ -163,19 +166,19 @@ function later(one: Moment | undefined, other: Moment | undefined): Moment | und
 }
 
 /** Watchers are total; should one fail after all, the look is unreadable and recording goes on. */
-function seenBy(
+function* seenBy(
   { watcher, mask }: Pick<Open, "watcher" | "mask">,
   channel: string,
   bytes: Uint8Array,
   at: Moment,
-): readonly Seen[] {
+): Generator<Seen, void> {
   try {
-    return watcher.look(channel, Look.decode(bytes), at);
+    yield* watcher.look(channel, Look.decode(bytes), at);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const summary = `${bytes.byteLength} bytes that can't be read: ${reason}`;
     const original = { type: lookType, ...mask(lookType, bytes) };
-    return [{ what: "frame", original, facts: [{ kind: "upstream.unreadable", summary }], observedAt: at }];
+    yield { what: "frame", original, facts: [{ kind: "upstream.unreadable", summary }], observedAt: at };
   }
 }
 

@@ -11,7 +11,7 @@ export type Looking = {
   /** Masks the secrets of one entry (a pod, an image, lines), in place and with the same length. */
   readonly mask: WatchOptions["mask"];
   /** One for each session that a recorder takes part in. */
-  readonly watch: (options: WatchOptions) => Watcher;
+  readonly watch: (options: WatchOptions) => Watcher<Iterable<Seen>>;
 };
 
 export type WatchOptions = {
@@ -32,12 +32,15 @@ export type WatchOptions = {
  * `resume` gets, channel by channel, the last description that is complete and every event after it. What it only
  * suspects (a pod that one look missed) is not in the log and is found again by the looks that come.
  */
-export type Watcher = {
+export type Watcher<Told extends Iterable<Seen> = readonly Seen[]> = {
   readonly resume: (event: Event) => void;
   /** A new connection, or a recorder's start: from the last good look to the next one nobody looked. */
   readonly connected: () => void;
-  /** What this look, seen at that moment, tells: nothing, most often. */
-  readonly look: (channel: string, look: Look, at: Moment) => readonly Seen[];
+  /**
+   * What this look, seen at that moment, tells: nothing, most often. May be concluded while it is read (a list has
+   * thousands of jobs), so it has to be read to its end before the next look.
+   */
+  readonly look: (channel: string, look: Look, at: Moment) => Told;
 };
 
 export type Seen =

@@ -83,7 +83,7 @@ export function play(options: JobsOptions = {}): Play {
   const record: Seen[] = [];
   const look: Play["look"] = (at, what) => {
     // As it came over the wire.
-    const seen = watcher.look("jobs", Look.decode(Look.encode({ seen: what }).finish()), momentOfMs(at));
+    const seen = [...watcher.look("jobs", Look.decode(Look.encode({ seen: what }).finish()), momentOfMs(at))];
     record.push(...seen);
     return shortly(seen);
   };

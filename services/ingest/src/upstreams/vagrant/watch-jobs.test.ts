@@ -345,7 +345,8 @@ describe("bytes of all kinds", () => {
         const changed = Buffer.from(bytes);
         changed[at] = byte;
         const value = { job: "j", bytes: changed, stream: "s", before: BigInt(at) };
-        expect(() => watcher.look("jobs", { seen: { $case: "streamed", value } }, momentOfMs(at))).not.toThrow();
+        const look = { seen: { $case: "streamed", value } } as const;
+        expect(() => [...watcher.look("jobs", look, momentOfMs(at))]).not.toThrow();
       }
     }
   });
@@ -362,6 +363,20 @@ describe("bytes of all kinds", () => {
     const detail = { value: { scope_name: "****" } };
     expect(seen).toMatchObject({ original: { redacted: "hashicorp.vagrant.Job".length }, facts: [{ detail }] });
     expect(seen?.what === "frame" && Job.decode(seen.original?.bytes ?? list).scope?.value.name).toBe("****");
+  });
+
+  it("are not masked before somebody wants to know what they tell", () => {
+    let masked = 0;
+    const mask = (_: string, bytes: Uint8Array) => {
+      masked += 1;
+      return { bytes, redacted: 0 };
+    };
+    const watcher = watchJobs({ mask, settings: {} });
+    const jobs = ["j1", "j2", "j3"].map((id) => job(id, { state: "QUEUED" }));
+    const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
+    const told = watcher.look("jobs", { seen: { $case: "all", value } }, momentOfMs(1));
+    const before = Array.from(told, () => masked);
+    expect(before).toEqual([1, 2, 3]);
   });
 });
 

@@ -13,7 +13,7 @@ import { type KnownJob, knownJobs, remember } from "./jobs-memory.ts";
 import { leftBehind } from "./left-behind.ts";
 import { windowSize as serverWindow } from "./output-alignment.ts";
 
-export type JobsWatcher = Watcher & {
+export type JobsWatcher = Watcher<Iterable<Seen>> & {
   /** The id of the command's job that is running on a project (by its resource_id), as far as is known. */
   readonly runningCommand: (project: string) => string | undefined;
 };
@@ -24,6 +24,8 @@ export type JobsOptions = {
   /** Of a server that keeps another number of terminal events. */
   readonly windowSize?: number;
 };
+
+type Original = Extract<Seen, { what: "frame" }>["original"];
 
 const jobType = "hashicorp.vagrant.Job";
 const listType = "hashicorp.vagrant.ListJobsResponse";
@@ -52,8 +54,7 @@ export function watchJobs(
   /** What was told last of a look that would be told again: when, and how much of it. */
   let retold = { at: "", count: 0 };
 
-  function frame(facts: readonly [Fact, ...Fact[]], at: Moment, type?: string, bytes?: Uint8Array): Seen {
-    const original = type !== undefined && bytes !== undefined ? { type, ...mask(type, bytes) } : undefined;
+  function frame(facts: readonly [Fact, ...Fact[]], at: Moment, original?: Original): Seen {
     return { what: "frame", ...(original && { original }), facts, observedAt: at };
   }
 
@@ -65,19 +66,19 @@ export function watchJobs(
   }
 
   function cannotRead(type: string, bytes: Uint8Array, cause: unknown, at: Moment): readonly Seen[] {
-    return once(frame([unreadable(bytes, cause)], at, type, bytes), at);
+    return once(frame([unreadable(bytes, cause)], at, { type, ...mask(type, bytes) }), at);
   }
 
   function stageOf({ told }: KnownJob): Stage {
     return { hasStarted: wasTold(told, "job.started"), isFinished: isFinished(told) };
   }
 
-  function tell(job: KnownJob, facts: readonly Fact[], at: Moment, bytes?: Uint8Array): readonly Seen[] {
+  function tell(job: KnownJob, facts: readonly Fact[], at: Moment, original?: Original): readonly Seen[] {
     const [first, ...rest] = facts;
     if (first === undefined) return [];
     for (const fact of facts) job.told = toldAfter(job.told, fact);
     if (isFinished(job.told)) job.output?.finished(at);
-    return [frame([first, ...rest], at, jobType, bytes)];
+    return [frame([first, ...rest], at, original)];
   }
 
   function answered({ id, bytes }: JobEntry, at: Moment, stale = false): readonly Seen[] {
@@ -87,10 +88,11 @@ export function watchJobs(
     if (broken?.equals(bytes)) return [];
     try {
       if (id === "" || id.length > longestId) throw new Error(`its id has ${id.length} characters`);
-      const job = Job.decode(mask(jobType, bytes).bytes);
+      const original = { type: jobType, ...mask(jobType, bytes) };
+      const job = Job.decode(original.bytes);
       const one = known.get(id);
       const facts = jobFacts(job, id, one.told, { stale });
-      const seen = tell(one, facts, at, bytes);
+      const seen = tell(one, facts, at, original);
       // An answer that is older than what was told says nothing of what is now.
       if (one.told.state === job.state) remember(one, jobDetail(job, id));
       brokenJobs.delete(id);
@@ -101,23 +103,25 @@ export function watchJobs(
     }
   }
 
-  function list(bytes: Uint8Array, at: Moment): readonly Seen[] {
+  /** One job after the other: to read and mask a thousand large ones takes many seconds. */
+  function* list(bytes: Uint8Array, at: Moment): Generator<Seen, void> {
     let entries: readonly JobEntry[];
     try {
       entries = jobsIn(bytes);
     } catch (cause) {
-      if (brokenList?.equals(bytes)) return [];
+      if (brokenList?.equals(bytes)) return;
       brokenList = Buffer.from(bytes);
-      return cannotRead(listType, bytes, cause, at);
+      return yield* cannotRead(listType, bytes, cause, at);
     }
     const listed = new Set(entries.map(({ id }) => id));
     const newest = isUnsure ? newestFinished() : undefined;
-    if (newest !== undefined && !listed.has(newest)) return anotherSession(listed, at);
+    if (newest !== undefined && !listed.has(newest)) return yield* anotherSession(listed, at);
     isUnsure = false;
     const stale = isFirst ? leftBehind(entries.flatMap(readable), at) : undefined;
     isFirst = false;
     for (const id of brokenJobs.keys()) if (!listed.has(id)) brokenJobs.delete(id);
-    return [...entries.flatMap((entry) => answered(entry, at, stale?.has(entry.id))), ...missing(listed, at)];
+    for (const entry of entries) yield* answered(entry, at, stale?.has(entry.id));
+    yield* missing(listed, at);
   }
 
   function newestFinished(): string | undefined {
@@ -208,7 +212,8 @@ export function watchJobs(
   function mirrored(job: string, what: string, bytes: Uint8Array, at: Moment): Seen {
     const line = summary(`the stream of job ${job} told something that is not known`);
     const detail = { $case: "mirror", value: { what, status: "", task_id: "", subtask_id: "" } } as const;
-    return frame([{ kind: "mirror.received", subject: job, summary: line, detail }], at, messageType, bytes);
+    const original = { type: messageType, ...mask(messageType, bytes) };
+    return frame([{ kind: "mirror.received", subject: job, summary: line, detail }], at, original);
   }
 
   function streamEnded({ job: id, stream, code }: Look_StreamEnded, at: Moment): readonly Seen[] {
@@ -216,7 +221,7 @@ export function watchJobs(
     return job?.output?.ended(stream, code, stageOf(job), at) ?? [];
   }
 
-  function see({ seen }: Look, at: Moment): readonly Seen[] {
+  function see({ seen }: Look, at: Moment): Iterable<Seen> {
     switch (seen?.$case) {
       case "all":
         return list(seen.value, at);
@@ -233,12 +238,15 @@ export function watchJobs(
   }
 
   return {
-    look(_, look, at) {
-      const seen = see(look, at);
-      for (const one of seen) if (one.what === "frame") eventsSince += one.facts.length;
-      if (eventsSince < describeEvery || seen.at(-1)?.what === "another session") return seen;
+    *look(_, look, at) {
+      for (const one of see(look, at)) {
+        if (one.what === "frame") eventsSince += one.facts.length;
+        yield one;
+        if (one.what === "another session") return;
+      }
+      if (eventsSince < describeEvery) return;
       eventsSince = 0;
-      return [...seen, ...known.describe(at)];
+      yield* known.describe(at);
     },
     connected() {
       isUnsure = newestFinished() !== undefined;

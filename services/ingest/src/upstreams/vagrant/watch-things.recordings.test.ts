@@ -22,13 +22,14 @@ function lookingAt(fake: FakeVagrant): () => readonly Seen[] {
   return () => {
     ms += 1_000;
     const jobs = call("_ListJobs", Buffer.alloc(0));
-    watcher.look("jobs", { seen: { $case: "all", value: jobs } }, momentOfMs(ms));
+    // They tell what they tell while one reads it.
+    Array.from(watcher.look("jobs", { seen: { $case: "all", value: jobs } }, momentOfMs(ms)));
     const kinds = thingCalls.map(({ kind, list, get, thingOf }) => {
       const ids = list ? list.ids(call(list.path, Buffer.alloc(0))) : [runner];
       const entries = ids.map((id) => ({ id, bytes: thingOf(call(get.path, get.request(id))) ?? Buffer.alloc(0) }));
       return { kind, same: false, entries };
     });
-    return watcher.look("things", { seen: { $case: "things", value: { kinds } } }, momentOfMs(ms));
+    return [...watcher.look("things", { seen: { $case: "things", value: { kinds } } }, momentOfMs(ms))];
   };
 }
 
