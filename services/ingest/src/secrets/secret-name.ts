@@ -57,3 +57,8 @@ function wordsOf(name: string): string[] {
     .split(/[^a-z0-9]+|(?<=[a-z])(?=\d+(?:[^a-z0-9]|$))/)
     .filter(Boolean);
 }
+
+/** A value that can't be a secret, whatever its name, or is hidden already. */
+export function isTrivial(value: string): boolean {
+  return /^(?:true|false|null|none|yes|no|on|off|\*+|)$/i.test(value);
+}

@@ -2,17 +2,18 @@ import { createFileRegistry, type DescMessage, fromBinary, toBinary } from "@buf
 import { FieldDescriptorProto_Type, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import { maskText, secretsIn } from "../../secrets/mask-text.ts";
-import { isSecretName } from "../../secrets/secret-name.ts";
+import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
+import { maskText } from "../../secrets/mask-text.ts";
+import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
 
 /**
  * Masks the secrets in an encoded message of rkt's API, in place and with the same number of bytes: in all its texts, in
  * the values of annotations whose keys say so, and in the JSON of manifests (the environment of an app). `redacted`
  * counts them. Bytes that are no such message are masked as if all of them were text.
  */
-export function mask(name: string, bytes: Uint8Array): { readonly bytes: Uint8Array; readonly redacted: number } {
+export function mask(name: string, bytes: Uint8Array): Masked {
   const type = types.getMessage(name);
-  if (type === undefined) return maskRaw(bytes);
+  if (type === undefined) return maskBytes(bytes);
   let redacted = 0;
   let key = "";
   const mapped = mapStringFields(type, bytes, (text, path) => {
@@ -25,21 +26,7 @@ export function mask(name: string, bytes: Uint8Array): { readonly bytes: Uint8Ar
     redacted += masked.secrets;
     return masked.text;
   });
-  return mapped.malformed ? maskRaw(bytes) : { bytes: mapped.bytes, redacted };
-}
-
-/** What can't be a secret, or is hidden already. */
-function isTrivial(value: string): boolean {
-  return /^(?:true|false|null|none|yes|no|on|off|\*+|)$/i.test(value);
-}
-
-function maskRaw(bytes: Uint8Array): { readonly bytes: Uint8Array; readonly redacted: number } {
-  // One character per byte.
-  const secrets = secretsIn(Buffer.from(bytes).toString("latin1"));
-  if (secrets.length === 0) return { bytes, redacted: 0 };
-  const copy = Uint8Array.from(bytes);
-  for (const { start, end } of secrets) copy.fill(0x2a, start, end);
-  return { bytes: copy, redacted: secrets.length };
+  return mapped.malformed ? maskBytes(bytes) : { bytes: mapped.bytes, redacted };
 }
 
 /** rkt's messages as described, but with manifests (JSON in fields of type bytes) as text: the same on the wire. */

@@ -2,11 +2,10 @@ import { createFileRegistry, type DescMessage, fromBinary, toBinary } from "@buf
 import { type DescriptorProto, FieldDescriptorProto_Type, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
-import { maskText, secretsIn } from "../../secrets/mask-text.ts";
-import { isSecretName } from "../../secrets/secret-name.ts";
+import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
+import { maskText } from "../../secrets/mask-text.ts";
+import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
 import { maskPacked } from "./mask-packed.ts";
-
-type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /**
  * Masks the secrets in an encoded message of Vagrant's API, in place and with the same number of bytes: in all its texts
@@ -16,7 +15,7 @@ type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
  */
 export function mask(name: string, bytes: Uint8Array): Masked {
   const type = types.getMessage(name);
-  return (type && maskMessage(type, bytes)) ?? maskRaw(bytes);
+  return (type && maskMessage(type, bytes)) ?? maskBytes(bytes);
 }
 
 /** Real trees have less than ten levels. */
@@ -56,20 +55,6 @@ function valuesNamed(text: string, path: string): Named {
   if (field === "args") return /^--?[^=]+$/.test(text) && isSecretName(text.replace(/^-+/, "")) ? [path] : [];
   if ((field !== "key" && field !== "name") || !isSecretName(text)) return [];
   return [`${parent}value`, `${parent}string`, `${parent}value.string_value`];
-}
-
-/** What can't be a secret, or is hidden already. */
-function isTrivial(value: string): boolean {
-  return /^(?:true|false|null|none|yes|no|on|off|\*+|)$/i.test(value);
-}
-
-function maskRaw(bytes: Uint8Array): Masked {
-  // One character per byte.
-  const secrets = secretsIn(Buffer.from(bytes).toString("latin1"));
-  if (secrets.length === 0) return { bytes, redacted: 0 };
-  const copy = Uint8Array.from(bytes);
-  for (const { start, end } of secrets) copy.fill(0x2a, start, end);
-  return { bytes: copy, redacted: secrets.length };
 }
 
 /** Vagrant's messages as described, but with bytes that are text as text: the same on the wire. */
