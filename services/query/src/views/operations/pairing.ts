@@ -24,7 +24,7 @@ export function stepOf({ event }: Recorded): Step | undefined {
   const operation = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
   const { kind, subject, runner, loop, instance = "" } = operation;
   const { session, injected } = event;
-  const pairing = { session, runner, loop, kind, subject: key(subject), instance: key(instance), injected };
+  const pairing = { session, runner, loop, kind: key(kind), subject: key(subject), instance: key(instance), injected };
   switch (verb) {
     case "started":
       return { pairing, does: "start" };
