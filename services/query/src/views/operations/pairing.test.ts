@@ -8,7 +8,11 @@ it("has nothing that Postgres refuses: a NUL would stop the projection of all so
     ...{ session: "01A", kind: "job.started", subject: odd },
     operation: { kind: odd, subject: odd, instance: odd },
   });
-  const { kind = "", subject = "", instance = "" } = stepOf({ event, seq: 1, recordedAt: new Date(0) })?.pairing ?? {};
+  const {
+    kind = "",
+    subject = "",
+    instance = "",
+  } = stepOf({ event, seq: 1, subject: "", recordedAt: new Date(0) })?.pairing ?? {};
   for (const value of [kind, subject, instance]) {
     expect(value).toMatch(/^a\uFFFDx/);
     expect(value.length).toBeLessThanOrEqual(500);
