@@ -76,6 +76,28 @@ describe("output", () => {
     expect(late(desk).prints(3_003, lines(0, 25), true)).toBe("");
   });
 
+  it("is not whole by a stream that began before the job was over, though a list has told that before it", () => {
+    const desk = begun();
+    const first = desk.stream("j", ulid(1_500));
+    expect(desk.list(2_000, done)).toBe(ended);
+    expect(first.state(2_001, running)).toBe("");
+    expect(first.prints(2_002, lines(0, 2))).toBe("0-1");
+    first.state(2_003, done);
+    expect(first.complete(2_004)).toBe("");
+    const again = late(desk);
+    expect(again.prints(3_001, lines(0, 5), true)).toBe("2-4");
+    expect(again.complete(3_002)).toBe("whole");
+  });
+
+  it("of a job that was not seen to start may be cut when the server does not know the job any more", () => {
+    const desk = play();
+    desk.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 1_000 }));
+    const stream = desk.stream("j");
+    stream.prints(1_001, lines(0, 2));
+    stream.ends(1_002, 14);
+    expect(desk.list(2_000)).toBe("gap 2-? | lost");
+  });
+
   it.each([
     ["nothing new, nothing was printed", 0, 0, "", "whole"],
     ["nothing new", 100, 100, "", "whole"],

@@ -14,7 +14,7 @@ import { writtenFact } from "./terminal-text.ts";
  * output for whoever reads the log.
  */
 export type JobOutput = {
-  /** A state that the stream has told. `isFirst`: none before. */
+  /** A state that the stream has told. `isFirst`: none before. `isFinished`: as it says itself. */
   readonly told: (stream: string, state: { readonly isFirst: boolean; readonly isFinished: boolean }) => void;
   readonly terminal: (given: GivenEvents, at: Moment) => readonly Seen[];
   /** `isFinal`: this was the last that was to be heard of the output. */
@@ -105,7 +105,8 @@ export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from
   }
 
   function cut({ hasStarted }: Stage, at: Moment): readonly Seen[] {
-    if (isToldCut || !hasStarted) return [];
+    // A job can write before anybody is told that it has started.
+    if (isToldCut || (!hasStarted && alignment.written() === 0)) return [];
     isToldCut = true;
     return [gap(`the output of job ${job} may be cut`, { index: alignment.written() }, at)];
   }

@@ -1,4 +1,5 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { isFinished as isOver } from "./job-facts.ts";
 import { fieldsOf } from "./message-fields.ts";
 
 /** A job of a list; the bytes are a view of the list's own, encoded as the server encoded them. */
@@ -12,8 +13,13 @@ export function jobsIn(list: Uint8Array): readonly JobEntry[] {
 /** What a GetJobStreamResponse says; what it holds is as the server encoded it. */
 export type StreamMessage =
   | { readonly what: "open" | "complete" | "error" | "unknown" }
-  /** `isFirst`: the stream has told none before. */
-  | { readonly what: "state"; readonly job: Buffer | undefined; readonly isFirst: boolean }
+  /** `isFirst`: the stream has told none before. `isFinished`: the job was over when it told this one. */
+  | {
+      readonly what: "state";
+      readonly job: Buffer | undefined;
+      readonly isFirst: boolean;
+      readonly isFinished: boolean;
+    }
   | { readonly what: "terminal"; readonly events: readonly Buffer[]; readonly isBuffered: boolean };
 
 /** Throws for bytes that are no message. */
@@ -21,7 +27,10 @@ export function streamMessageIn(response: Uint8Array): StreamMessage {
   const terminal = messageIn(response, 3);
   if (terminal) return { what: "terminal", events: fieldsOf(terminal, 1), isBuffered: numberIn(terminal, 2) !== 0 };
   const state = messageIn(response, 2);
-  if (state) return { what: "state", job: messageIn(state, 3), isFirst: numberIn(state, 1) === 0 };
+  if (state) {
+    const [isFirst, isFinished] = [numberIn(state, 1) === 0, isOver({ state: numberIn(state, 2) })];
+    return { what: "state", job: messageIn(state, 3), isFirst, isFinished };
+  }
   const rest = [[1, "open"] as const, [5, "complete"] as const, [4, "error"] as const];
   return { what: rest.find(([field]) => messageIn(response, field))?.[1] ?? "unknown" };
 }

@@ -189,8 +189,8 @@ export function watchJobs(
         return [];
       case "state": {
         const seen = message.job === undefined ? [] : answered({ id, bytes: message.job }, at);
-        const { output, told } = known.get(id);
-        output?.told(given.stream, { isFirst: message.isFirst, isFinished: isFinished(told) });
+        // What the stream itself says: others may have told already that the job is over, and what this one gives is cut then.
+        known.get(id).output?.told(given.stream, message);
         return seen;
       }
       case "terminal":
