@@ -22,8 +22,8 @@ const patienceMs = 2_000;
 
 /**
  * The newest version of a job (at the call's moment, where it names one): of any session of the source, as a job's id is
- * its own everywhere, unless the call names a session. One that may just have been queued
- * is waited for a moment: its caller has the id from QueueJob, and the record has it when it was looked at.
+ * its own everywhere, unless the call names a session. One that may just have been queued is
+ * waited for a moment: its caller has the id from QueueJob, and the record has it when it was looked at.
  * @throws UpstreamError NOT_FOUND, as Vagrant says it
  * @throws TapedeckError those of resolveSource and of query
  */
