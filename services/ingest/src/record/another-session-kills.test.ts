@@ -91,7 +91,7 @@ test("the same is told, once, and in the sessions that it belongs to, wherever t
     "1: session.ended",
     "2: session.started",
   ]);
-  for (let publishes = 1; publishes < 12; publishes++) {
+  for (let publishes = 1; publishes < 24; publishes++) {
     expect(await recorded(publishes), `after ${publishes}`).toEqual(whole);
   }
 });
