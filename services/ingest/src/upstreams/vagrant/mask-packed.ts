@@ -1,6 +1,12 @@
-import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
-import type { Any } from "@bufbuild/protobuf/wkt";
-import { StringValueSchema } from "@bufbuild/protobuf/wkt";
+import { create, createFileRegistry, type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
+import {
+  type Any,
+  AnySchema,
+  FieldDescriptorProto_Label,
+  FieldDescriptorProto_Type,
+  FileDescriptorProtoSchema,
+  StringValueSchema,
+} from "@bufbuild/protobuf/wkt";
 import { registry } from "@tapedeck/shared/descriptors/registry";
 
 /** A message that is packed in another, and what it is called there: the key of an entry of a Ruby hash; else empty. */
@@ -11,7 +17,7 @@ type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /**
  * Masks what is packed in the Anys of an encoded message, by `maskOne`, which keeps lengths. What is of a type that the
- * proto workspace does not describe stays as it is: most of Ruby's own (Args.Array, Args.Symbol, Config.RawRubyValue …).
+ * proto workspace does not describe stays as it is: most of Ruby's own (Args.Symbol, Config.RawRubyValue …), but for lists.
  */
 export function maskPacked(type: DescMessage, bytes: Uint8Array, maskOne: MaskPacked): Masked {
   if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(urlPrefix)) return { bytes, redacted: 0 };
@@ -33,8 +39,24 @@ const urlPrefix = "type.googleapis.com/";
 
 function typeOf({ typeUrl }: Any): DescMessage | undefined {
   const name = typeUrl.slice(urlPrefix.length);
-  return name === StringValueSchema.typeName ? StringValueSchema : registry.getMessage(name);
+  return name === StringValueSchema.typeName
+    ? StringValueSchema
+    : (lists.getMessage(name) ?? registry.getMessage(name));
 }
+
+/** A Ruby array, which no message of the service holds but in an Any: what a Vagrantfile has much of is in one. */
+const list = {
+  ...{ name: "list", number: 1, label: FieldDescriptorProto_Label.REPEATED },
+  ...{ type: FieldDescriptorProto_Type.MESSAGE, typeName: `.${AnySchema.typeName}` },
+};
+const lists = createFileRegistry(
+  create(FileDescriptorProtoSchema, {
+    ...{ name: "lists.proto", package: "hashicorp.vagrant.sdk", syntax: "proto3" },
+    dependency: [AnySchema.file.proto.name],
+    messageType: [{ name: "Args", nestedType: [{ name: "Array", field: [list] }] }],
+  }),
+  (path) => registry.getFile(path),
+);
 
 /** Undefined for bytes that are no such message. */
 function decoded(type: DescMessage, bytes: Uint8Array): Message | undefined {

@@ -1,5 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { StringValueSchema } from "@bufbuild/protobuf/wkt";
+import { Any } from "@tapedeck/proto/google/protobuf/any";
 import { LocalizedMessage } from "@tapedeck/proto/google/rpc/error_details";
 import { Args_Hash } from "@tapedeck/proto/vagrant/sdk/sdk";
 import {
@@ -31,6 +33,18 @@ const symbol = (value: string) => ({
 const hash = (...entries: readonly (readonly [key: ReturnType<typeof any>, value: ReturnType<typeof any>])[]) =>
   Args_Hash.fromPartial({ entries: entries.map(([key, value]) => ({ key, value })) });
 const packed = (value: Args_Hash) => any("hashicorp.vagrant.sdk.Args.Hash", Args_Hash.encode(value).finish());
+
+/** A Ruby array: `repeated google.protobuf.Any list = 1`. */
+const array = (...list: readonly ReturnType<typeof any>[]) =>
+  any(
+    "hashicorp.vagrant.sdk.Args.Array",
+    Buffer.concat(
+      list.map((one) => {
+        const bytes = Any.encode(Any.fromPartial(one)).finish();
+        return new BinaryWriter().uint32(10).bytes(bytes).finish();
+      }),
+    ),
+  );
 
 type Codec<T> = {
   readonly encode: (message: T) => { finish: () => Uint8Array };
@@ -185,9 +199,28 @@ describe("a thing", () => {
     expect(redacted).toBe(4);
   });
 
+  it("has none in the lists of its Vagrantfile, which its provisioners are", () => {
+    const provisioners = (one: string, other: string) => ({
+      configuration: {
+        finalized: hash([
+          symbol("provisioners"),
+          array(string(`export TOKEN=${one}`), array(packed(hash([symbol("db_password"), string(other)])))),
+        ]),
+      },
+    });
+    const { redacted, message } = masked(
+      "hashicorp.vagrant.Project",
+      Project,
+      Project.fromPartial(provisioners("k3y", "hunter2")),
+    );
+    expect(message).toEqual(Project.fromPartial(provisioners("***", "*******")));
+    expect(redacted).toBe(2);
+  });
+
   it("keeps what is packed in a type that is not described, or that it is not", () => {
     const unfinalized = hash(
       [string("a"), any("hashicorp.vagrant.sdk.Args.Array", Buffer.from("\n\x11PASSWORD=hunter22"))],
+      [string("c"), any("hashicorp.vagrant.sdk.Args.Range", Buffer.from("\n\x11PASSWORD=hunter22"))],
       [string("b"), any("google.protobuf.StringValue", Buffer.from("PASSWORD=x"))],
       [string("password"), any("hashicorp.vagrant.sdk.Args.Null", Buffer.alloc(0))],
     );
