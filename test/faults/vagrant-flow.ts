@@ -38,11 +38,11 @@ export async function outputIsPlaced({ faults, lines, ...options }: FlowOptions)
   for (const [round, fault] of faults.entries()) {
     do await writeOn();
     while (total < (places[round] ?? 0));
-    // What is written when nobody is there fits in what the server keeps (5,248 lines), or it does not. Twice as much
-    // would look like half of it, so not all is left to chance.
+    // What is written when nobody is there fits in what is left of the server's 5,248 lines, or it does not. A second
+    // beginning could not be told from the first, so not all is left to chance.
     const isMuch = random.below(3) === 0;
     if (isMuch) await settled();
-    await strike(fault, bench, () => write(isMuch ? 5_200 : 1 + random.below(2_000)));
+    await strike(fault, bench, () => write(isMuch ? 4_800 : 1 + random.below(2_000)));
   }
   while (total < lines) await writeOn();
   fake.jobs.complete(job, commandResult({ run_result: true }));

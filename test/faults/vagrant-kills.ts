@@ -4,7 +4,7 @@ import { loadRecording, type Recording } from "@tapedeck/ingest/upstreams/vagran
 import { pause } from "@tapedeck/shared/streams/pause";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { expectLastingFacts, jobsIn } from "../vagrant-facts.ts";
+import { expectLastingFacts, isInDoubt, jobsIn } from "../vagrant-facts.ts";
 import { toldBy } from "../vagrant-output.ts";
 import { holes } from "./recorded-events.ts";
 import { seeded } from "./seeded.ts";
@@ -130,7 +130,12 @@ function readAgainAndAgain({ client }: VagrantBench, { host, recording }: Playin
         const given = outputOf(messages);
         expect(given, host.name).toEqual(expected.slice(0, given.length));
       }
-      expect(outputOf(openings.at(-1) ?? []), host.name).toEqual(expected);
+      // A reader is not kept waiting for output that may never come.
+      const isCut = isInDoubt(
+        (await host.events()).map(({ event }) => event),
+        up.id,
+      );
+      if (!isCut) expect(outputOf(openings.at(-1) ?? []), host.name).toEqual(expected);
       const late = client.job(up.id, at(host));
       expect(await late.end).toMatchObject({ code: 0 });
       expect(outputOf(late.messages), host.name).toEqual(expected);
