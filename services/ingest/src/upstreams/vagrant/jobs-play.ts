@@ -127,6 +127,14 @@ export function play(options: JobsOptions = {}): Play {
   };
 }
 
+/** The same, known from the log alone; a recorder begins with a connection. */
+export function resumed(before: Play, options: JobsOptions = {}): Play {
+  const after = play(options);
+  for (const event of eventsOf(before.record)) after.watcher.resume(event);
+  after.watcher.connected();
+  return after;
+}
+
 export function line(msg: string): TerminalEvent {
   return TerminalEvent.fromPartial({ event: { $case: "line", value: { msg } } });
 }

@@ -2,20 +2,12 @@ import { KnownJobs } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse, Job, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { describe, expect, it } from "vitest";
 import { momentOfMs } from "../../record/moment.ts";
-import { eventsOf, factsOf, type JobLook, job, lines, type Play, play, shortly } from "./jobs-play.ts";
+import { eventsOf, factsOf, type JobLook, job, lines, type Play, play, resumed, shortly } from "./jobs-play.ts";
 import { watchJobs } from "./watch-jobs.ts";
 
 const running = { state: "RUNNING", command: "up", assigned: 1_000, acked: 1_000 } as const;
 const success = { ...running, state: "SUCCESS", completed: 2_000, result: { run: { run_result: true } } } as const;
 const notFound = 5;
-
-/** The same, known from the log alone; a recorder begins with a connection. */
-function resumed(before: Play, options: Parameters<typeof play>[0] = {}): Play {
-  const after = play(options);
-  for (const event of eventsOf(before.record)) after.watcher.resume(event);
-  after.watcher.connected();
-  return after;
-}
 
 describe("a list of jobs", () => {
   it("tells each job as the server encoded it", () => {
@@ -131,62 +123,6 @@ describe("a list of jobs", () => {
     expect(
       factsOf(after.record).map(({ subject, detail }) => [subject, detail?.$case === "job" && detail.value.stale]),
     ).toEqual([["z", true], ["z", false], ...Array(3).fill(["y", false]), ["y", false]]);
-  });
-});
-
-describe("another server", () => {
-  const before = () => {
-    const desk = play();
-    desk.list(1_000, job("01A", success), job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }));
-    return desk;
-  };
-
-  it("is one that does not list the newest job that was over", () => {
-    const desk = before();
-    desk.watcher.connected();
-    expect(desk.list(2_000, job("01A", success), job("01D", { state: "QUEUED" }))).toBe(
-      "gap 0-? | gap 0-? | gap 0-? | lost (up=UNKNOWN) | another session",
-    );
-  });
-
-  it("is none without a new connection, or with that job", () => {
-    const desk = before();
-    expect(desk.list(2_000, job("01C", running), job("01D", { state: "QUEUED" }))).toBe("gap 0-? | gap 0-?");
-    const other = before();
-    other.watcher.connected();
-    expect(other.list(2_000, job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }))).toBe(
-      "gap 0-?",
-    );
-    expect(other.list(3_000, job("01C", running), job("01D", { state: "QUEUED" }))).toBe("gap 0-?");
-  });
-
-  it("is known by who was resumed from the log, too", () => {
-    const after = resumed(before());
-    expect(after.look(2_000, { $case: "same", value: true })).toBe("");
-    expect(after.list(2_000)).toBe("gap 0-? | gap 0-? | gap 0-? | lost (up=UNKNOWN) | lost | another session");
-  });
-
-  it("says that it does not know that job, where it has no list", () => {
-    const desk = before();
-    expect(desk.one(2_000, "01B", notFound)).toBe("");
-    desk.watcher.connected();
-    expect(desk.one(2_000, "01A", notFound)).toBe("");
-    expect(desk.one(2_000, "01B", notFound, "failed to locate job (record not found)")).toBe("");
-    expect(desk.one(2_000, "01B", notFound)).toMatch(/lost \| another session$/);
-  });
-
-  it("is the same where that job is answered", () => {
-    const desk = before();
-    desk.watcher.connected();
-    expect(desk.one(2_000, "01B", job("01B", success))).toBe("");
-    expect(desk.list(3_000, job("01C", running))).not.toMatch(/another/);
-  });
-
-  it("can't be told where nothing was over", () => {
-    const desk = play();
-    desk.list(1_000, job("a", { state: "QUEUED" }));
-    desk.watcher.connected();
-    expect(desk.list(2_000, job("b", { state: "QUEUED" }))).toBe("queued | lost");
   });
 });
 

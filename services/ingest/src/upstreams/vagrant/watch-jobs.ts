@@ -2,7 +2,7 @@ import type { Look, Look_One, Look_StreamEnded, Look_Streamed } from "@tapedeck/
 import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { assertNever } from "@tapedeck/shared/assert-never";
 import { momentKey } from "../../record/moment.ts";
-import { summary, unreadable } from "../facts.ts";
+import { message as errorText, summary, unreadable } from "../facts.ts";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import type { Fact, Moment } from "../upstream.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
@@ -48,6 +48,9 @@ export function watchJobs(
   let isFirst = true;
   /** It may be another server since the last look. */
   let isUnsure = false;
+  let listedAt: Moment | undefined;
+  /** Why there was no list since then: jobs that came meanwhile are not known. */
+  let unlisted: string | undefined;
   let brokenList: Buffer | undefined;
   /** By job, as answered last: it could not be read. */
   const brokenJobs = new Map<string, Buffer>();
@@ -117,6 +120,7 @@ export function watchJobs(
     const newest = isUnsure ? newestFinished() : undefined;
     if (newest !== undefined && !listed.has(newest)) return yield* anotherSession(listed, at);
     isUnsure = false;
+    wasListed(at);
     const stale = isFirst ? leftBehind(entries.flatMap(readable), at) : undefined;
     isFirst = false;
     for (const id of brokenJobs.keys()) if (!listed.has(id)) brokenJobs.delete(id);
@@ -150,13 +154,24 @@ export function watchJobs(
     return [...cut, ...tell(job, facts, at)];
   }
 
+  /** Whatever came while there was no list stays listed, as long as the server is the same. */
+  function wasListed(at: Moment): void {
+    listedAt = at;
+    unlisted = undefined;
+  }
+
+  function unlistedUntil(at: Moment): readonly Seen[] {
+    if (unlisted === undefined) return [];
+    return [{ what: "gap", reason: `the jobs could not be listed: ${unlisted}`, after: listedAt, until: at }];
+  }
+
   /** `listed`: what the new server knows, too. */
   function anotherSession(listed: ReadonlySet<string>, at: Moment): readonly Seen[] {
     const seen = [...known.byId.values()].flatMap((job) => {
       const isLost = !listed.has(job.id) && !isFinished(job.told);
       return isLost ? lose(job, at) : (job.output?.abandoned(stageOf(job), at) ?? []);
     });
-    return [...seen, { what: "another session" }];
+    return [...unlistedUntil(at), ...seen, { what: "another session" }];
   }
 
   function askedFor({ id, code, bytes, message }: Look_One, at: Moment): readonly Seen[] {
@@ -231,8 +246,14 @@ export function watchJobs(
         return streamed(seen.value, at);
       case "stream_ended":
         return streamEnded(seen.value, at);
+      case "same":
+        if (!isUnsure) wasListed(at);
+        return [];
+      case "failed":
+        // Before it is known whether this is the same server, that says nothing of the one that was looked at.
+        if (!isUnsure) unlisted ??= errorText(seen.value.message) || `code ${seen.value.code}`;
+        return [];
       default:
-        // The same list again tells nothing; one that failed will be told by the next one, as jobs stay listed.
         return [];
     }
   }
