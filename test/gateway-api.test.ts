@@ -64,6 +64,7 @@ describe("the shapes of what is listed", () => {
       id: expect.any(String),
       kind: "build",
       subject: "api",
+      instance: "",
       source: "acme/alice/shop/skaffold",
       session: "01A1",
       runner: 1,
