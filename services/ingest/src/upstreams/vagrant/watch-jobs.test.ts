@@ -127,6 +127,13 @@ describe("a list of jobs", () => {
 });
 
 describe("what can't be read", () => {
+  it("is told once of each of many jobs without an id", () => {
+    const desk = play();
+    const jobs = [job("", { state: "QUEUED" }), job("", running)];
+    expect(desk.list(1_000, ...jobs)).toBe("unreadable | unreadable");
+    expect(desk.list(2_000, ...jobs)).toBe("");
+  });
+
   it("is told once: a list, a job, a message of a stream", () => {
     const desk = play();
     const broken = Buffer.from([0xff]);

@@ -2,6 +2,7 @@ import type { Look, Look_One, Look_StreamEnded, Look_Streamed } from "@tapedeck/
 import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { assertNever } from "@tapedeck/shared/assert-never";
 import { momentKey } from "../../record/moment.ts";
+import { shaOf } from "../../record/original.ts";
 import { message as errorText, summary, unreadable } from "../facts.ts";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import type { Fact, Moment } from "../upstream.ts";
@@ -52,7 +53,7 @@ export function watchJobs(
   /** Why there was no list since then: jobs that came meanwhile are not known. */
   let unlisted: string | undefined;
   let brokenList: Buffer | undefined;
-  /** By job, as answered last: it could not be read. */
+  /** By job, or by digest where no job can be known by such an id; as answered last: it could not be read. */
   const brokenJobs = new Map<string, Buffer>();
   /** What was told last of a look that would be told again: when, and how much of it. */
   let retold = { at: "", count: 0 };
@@ -87,10 +88,11 @@ export function watchJobs(
   function answered({ id, bytes }: JobEntry, at: Moment, stale = false): readonly Seen[] {
     const before = known.byId.get(id);
     if (before !== undefined && isFinished(before.told) && isOver(before.told)) return [];
-    const broken = brokenJobs.get(id);
+    const key = brokenKey({ id, bytes });
+    const broken = brokenJobs.get(key);
     if (broken?.equals(bytes)) return [];
     try {
-      if (id === "" || id.length > longestId) throw new Error(`its id has ${id.length} characters`);
+      if (!isKnowable(id)) throw new Error(`its id has ${id.length} characters`);
       const original = { type: jobType, ...mask(jobType, bytes) };
       const job = Job.decode(original.bytes);
       const one = known.get(id);
@@ -98,10 +100,10 @@ export function watchJobs(
       const seen = tell(one, facts, at, original);
       // An answer that is older than what was told says nothing of what is now.
       if (one.told.state === job.state) remember(one, jobDetail(job, id));
-      brokenJobs.delete(id);
+      brokenJobs.delete(key);
       return seen;
     } catch (cause) {
-      brokenJobs.set(id, Buffer.from(bytes));
+      brokenJobs.set(key, Buffer.from(bytes));
       return cannotRead(jobType, bytes, cause, at);
     }
   }
@@ -123,7 +125,8 @@ export function watchJobs(
     wasListed(at);
     const stale = isFirst ? leftBehind(entries.flatMap(readable), at) : undefined;
     isFirst = false;
-    for (const id of brokenJobs.keys()) if (!listed.has(id)) brokenJobs.delete(id);
+    const keys = new Set(entries.map(brokenKey));
+    for (const key of brokenJobs.keys()) if (!keys.has(key)) brokenJobs.delete(key);
     for (const entry of entries) yield* answered(entry, at, stale?.has(entry.id));
     yield* missing(listed, at);
   }
@@ -189,8 +192,7 @@ export function watchJobs(
 
   function streamed({ job: id, bytes, stream, before: given }: Look_Streamed, at: Moment): readonly Seen[] {
     const before = known.byId.get(id);
-    const isOfNobody = id === "" || id.length > longestId;
-    if (isOfNobody || (before !== undefined && before.output === undefined)) return [];
+    if (!isKnowable(id) || (before !== undefined && before.output === undefined)) return [];
     try {
       return toldBy(id, streamMessageIn(bytes), { stream, before: Number(given), bytes }, at);
     } catch (cause) {
@@ -290,6 +292,14 @@ export function watchJobs(
       return undefined;
     },
   };
+}
+
+function isKnowable(id: string): boolean {
+  return id !== "" && id.length <= longestId;
+}
+
+function brokenKey({ id, bytes }: JobEntry): string {
+  return isKnowable(id) ? id : shaOf(bytes);
 }
 
 function readable({ bytes }: JobEntry): readonly Job[] {
