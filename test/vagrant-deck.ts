@@ -20,8 +20,8 @@ export type VagrantDeck = AsyncDisposable & {
   /** Those of now. */
   readonly deck: Stack;
   readonly client: VagrantClient;
-  /** Ends all services, and starts them anew on what they left. */
-  readonly restart: () => Promise<void>;
+  /** Ends all services, and starts them anew on what they left; `meanwhile` happens in between. */
+  readonly restart: (meanwhile?: () => Promise<void>) => Promise<void>;
   /** Events of a channel, in order. */
   readonly told: (channel: "jobs" | "things" | "tapedeck") => Promise<readonly Event[]>;
   /** Waits for an event of this kind, about this. */
@@ -68,8 +68,9 @@ export async function startVagrantDeck(
     get client() {
       return services.client;
     },
-    async restart() {
+    async restart(meanwhile) {
       await services.over[Symbol.asyncDispose]();
+      await meanwhile?.();
       services = await start();
     },
     told: async (channel) => (await events()).filter((event) => event.channel === channel),

@@ -213,6 +213,33 @@ test("a server that is started anew is another session; a finished job of the on
   expect(holes(await on.deck.events())).toEqual([]);
 });
 
+test("a server that is started anew while nobody records it is another session", async () => {
+  await using run = await running(5);
+  const { on, job, shop } = run;
+  on.fake.jobs.complete(job, commandResult({ run_result: true }));
+  await on.tells("command.finished", job);
+  const left = shop.run();
+  await on.tells("command.started", left);
+  let after = "";
+  await on.restart(async () => {
+    await on.fake.restart();
+    after = shop.run();
+    on.fake.jobs.complete(after, commandResult({ run_result: true }));
+  });
+  await on.tells("command.finished", after);
+  const events = (await on.deck.events()).map(({ event }) => event);
+  const [one, other] = sessionsOf(await on.deck.events());
+  const sessionsWith = (id: string, kind: string) =>
+    events.flatMap((event) => (event.subject === id && event.kind === kind ? [event.session] : []));
+  expect(sessionsWith(job, "job.succeeded")).toEqual([one]);
+  expect(sessionsWith(left, "job.started")).toEqual([one, other]);
+  expect(sessionsWith(left, "job.lost")).toEqual([]);
+  expect(sessionsWith(after, "job.succeeded")).toEqual([other]);
+  expect(holes(await on.deck.events())).toEqual([]);
+  expect(await readWhole(on, job)).toEqual(["a0-a4"]);
+  expect(await readWhole(on, after)).toEqual([]);
+});
+
 test("a server that is started anew without its jobs has lost them: whoever follows one is told", async () => {
   await using run = await running(5);
   const { on, job, shop } = run;
