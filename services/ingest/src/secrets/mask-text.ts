@@ -7,6 +7,17 @@ import { merged, type Span } from "./span.ts";
  * What is masked already is no secret, so masking twice changes nothing. Time is linear in the length of the text.
  */
 export function maskText(text: string): { readonly text: string; readonly secrets: number } {
+  const once = maskOnce(text);
+  // What one rule has masked may have been where another took a value to end: `PASSWORD://:)@`.
+  let masked = once;
+  for (let again = 0; masked.secrets > 0 && again < mostTimes; again += 1) masked = maskOnce(masked.text);
+  return { text: masked.text, secrets: once.secrets };
+}
+
+/** More than once is rare, more than twice was never seen. */
+const mostTimes = 8;
+
+function maskOnce(text: string): { readonly text: string; readonly secrets: number } {
   const spans = secretsIn(text);
   if (spans.length === 0) return { text, secrets: 0 };
   const pieces: string[] = [];
