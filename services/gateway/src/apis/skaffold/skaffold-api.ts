@@ -4,11 +4,10 @@ import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
-import type { Refusal } from "../../metrics.ts";
 import type { Positions } from "../../positions.ts";
-import type { QueryClient } from "../../query-client.ts";
+import { type ControlDeps, controlCall } from "../control.ts";
 import { nameOf, resolveSession, resolveSource } from "../resolve-source.ts";
-import { eventsIn, refuseMoment, type SessionScope, sessionScope } from "../session-scope.ts";
+import { eventsIn, type SessionScope, sessionScope } from "../session-scope.ts";
 import { UpstreamError } from "../upstream-error.ts";
 import { answerText, dangerOf, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
@@ -26,14 +25,11 @@ export type SkaffoldApi = {
   control(method: ControlMethod, request: Uint8Array, context: CallContext): Promise<Uint8Array>;
 };
 
-export type SkaffoldApiDeps = {
-  readonly query: QueryClient;
+export type SkaffoldApiDeps = ControlDeps & {
   /** @throws TapedeckError not_ready */
   readonly log: () => LogReader;
   readonly control: ControlClient;
   readonly positions: Positions;
-  /** Told of the control calls that were refused here, and never reached the upstream. */
-  readonly refused: (refusal: Refusal) => void;
 };
 
 /** Skaffold's two APIs, answered from the record. Knows no transport. */
@@ -104,30 +100,11 @@ export function skaffoldApi({ query, log, control, positions, refused }: Skaffol
       return { head: scope.head, frames: framesOf(scope, method, context.signal) };
     },
 
-    async control(method, request, context) {
-      let source: Source | undefined;
-      try {
-        refuseMoment(context, "a call acts now: leave `at` away");
-        source = await resolveSource(query, context, "skaffold");
-        await refuseEnded(source, context);
-        return await call(method, request, context, source);
-      } catch (error) {
-        if (error instanceof TapedeckError) {
-          const { who, workspace } = context;
-          refused({ who, workspace, source: source?.source ?? context.source ?? "", method: method.path, error });
-        }
-        throw error;
-      }
-    },
+    control: (method, request, context) =>
+      controlCall({ query, refused }, { upstream: "skaffold", method: method.path }, context, (source) =>
+        call(method, request, context, source),
+      ),
   };
-
-  /** A call that names a session means that process, and no later one. */
-  async function refuseEnded(source: Source, { workspace, session }: CallContext): Promise<void> {
-    if (session === undefined) return;
-    const named = await resolveSession(query, workspace, source, session);
-    if (named?.ended !== true) return;
-    throw new TapedeckError("upstream_away", `session ${session} of ${source.source} has ended: nothing can be called`);
-  }
 }
 
 /**

@@ -4,9 +4,9 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
-import type { Refusal } from "../../metrics.ts";
-import { nameOf, resolveSession, resolveSource } from "../resolve-source.ts";
-import { refuseMoment, type ScopeDeps } from "../session-scope.ts";
+import { type ControlDeps, controlCall } from "../control.ts";
+import { nameOf } from "../resolve-source.ts";
+import type { ScopeDeps } from "../session-scope.ts";
 import { UpstreamError } from "../upstream-error.ts";
 import { dangerOf } from "./danger.ts";
 import { unreadableRequest } from "./errors.ts";
@@ -26,11 +26,7 @@ export type WriteName =
   | "upsertBox"
   | "deleteBox";
 
-export type WriteDeps = ScopeDeps & {
-  readonly control: ControlClient;
-  /** Told of the calls that were refused here, and never reached the upstream. */
-  readonly refused: (refusal: Refusal) => void;
-};
+export type WriteDeps = ScopeDeps & ControlDeps & { readonly control: ControlClient };
 
 /** The upstream's answer to request bytes, as it gave it. */
 export type Write = (method: WriteName, request: Uint8Array, context: CallContext) => Promise<Uint8Array>;
@@ -77,29 +73,9 @@ export function writing({ query, log, control, positions, refused }: WriteDeps):
     return false;
   }
 
-  /** A call that names a session means that server, and no later one. */
-  async function refuseEnded(source: Source, { workspace, session }: CallContext): Promise<void> {
-    if (session === undefined) return;
-    const named = await resolveSession(query, workspace, source, session);
-    if (named?.ended !== true) return;
-    throw new TapedeckError("upstream_away", `session ${session} of ${source.source} has ended: nothing can be called`);
-  }
-
-  return async (method, request, context) => {
-    let source: Source | undefined;
-    try {
-      refuseMoment(context, "a call acts now: leave `at` away");
-      source = await resolveSource(query, context, "vagrant");
-      await refuseEnded(source, context);
-      return await call(method, request, context, source);
-    } catch (error) {
-      if (error instanceof TapedeckError) {
-        const { who, workspace } = context;
-        const { path } = VagrantService[method];
-        refused({ who, workspace, source: source?.source ?? context.source ?? "", method: path, error });
-      }
-      throw error;
-    }
+  return (method, request, context) => {
+    const what = { upstream: "vagrant", method: VagrantService[method].path } as const;
+    return controlCall({ query, refused }, what, context, (source) => call(method, request, context, source));
   };
 }
 
