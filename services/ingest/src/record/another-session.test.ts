@@ -87,3 +87,27 @@ function wordsOf(told: readonly Event[], of: Event | undefined): string[] {
     session === of?.session && channel === "pods" ? [summary] : [],
   );
 }
+
+test("a watcher is told whether its recorder was replaced, while the tap looked on, or nobody looked", async () => {
+  const told: string[] = [];
+  const listening: Looking = {
+    ...lives,
+    watch(options) {
+      const watcher = lives.watch(options);
+      const restarted = () => void told.push("restarted");
+      return { ...watcher, connected: () => void told.push("connected"), restarted };
+    },
+  };
+  const log = fakeLog(() => ({ lands: "now", answers: true }));
+  await using tap = lookingTap(log, { source, reading: { ...reading, looking: listening } });
+  await tap.dial(1_000, "C1", "h1");
+  await tap.look(1_010, "C1", "pods", "1:a");
+  await tap.settled();
+  await tap.crash();
+  await tap.look(1_020, "C1", "pods", "1:b");
+  await tap.lost(1_030, "C1");
+  await tap.dial(1_040, "C2", "h1");
+  await tap.look(1_050, "C2", "pods", "1:c");
+  await tap.settled();
+  expect(told).toEqual(["connected", "restarted", "connected"]);
+});

@@ -56,7 +56,8 @@ export function openLooks(options: LooksOptions): Looks {
   const { book, items, reader, source, looking, settings, signal, frameBytes, textTtl, onFrame, anotherSession } =
     options;
   let open: Open | undefined;
-  let isNew = false;
+  /** To be told to the watcher before it sees the next look. */
+  let begins: { readonly nobodyLooked: boolean } | undefined;
 
   async function watcherOf(session: KnownSession, redact: Redact): Promise<Open> {
     if (open?.session === session.id) return open;
@@ -72,8 +73,7 @@ export function openLooks(options: LooksOptions): Looks {
       }
     }
     signal.throwIfAborted();
-    // What the recorder before this one suspected, or held back, is not known.
-    isNew = true;
+    begins ??= { nobodyLooked: false };
     open = { session: session.id, watcher, mask, seenUntil };
     return open;
   }
@@ -114,8 +114,9 @@ export function openLooks(options: LooksOptions): Looks {
     const { session } = book.history;
     if (session === undefined) return 0;
     const { watcher, mask, seenUntil } = await watcherOf(session, redact);
-    if (isNew) watcher.connected();
-    isNew = false;
+    if (begins?.nobodyLooked === false && watcher.restarted !== undefined) watcher.restarted();
+    else if (begins !== undefined) watcher.connected();
+    begins = undefined;
     const until = seenUntil.get(channel);
     // The tap may have pushed it before.
     const again = connection.resumedSeq !== undefined;
@@ -142,7 +143,7 @@ export function openLooks(options: LooksOptions): Looks {
 
   return {
     connected() {
-      isNew = true;
+      begins = { nobodyLooked: true };
     },
     has: (channel) => looking.channels.includes(channel),
     async take(connection, { channel, bytes, more }, at, index, redact) {

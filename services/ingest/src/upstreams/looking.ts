@@ -34,8 +34,13 @@ export type WatchOptions = {
  */
 export type Watcher<Told extends Iterable<Seen> = readonly Seen[]> = {
   readonly resume: (event: Event) => void;
-  /** A new connection, or a recorder's start: from the last good look to the next one nobody looked. */
+  /** A new connection: from the last good look to the next one nobody looked. */
   readonly connected: () => void;
+  /**
+   * A recorder's start, while its tap went on looking: what the recorder before it suspected, or held back, is not known.
+   * Absent where that is no less than a new connection.
+   */
+  readonly restarted?: () => void;
   /**
    * What this look, seen at that moment, tells: nothing, most often. May be concluded while it is read (a list has
    * thousands of jobs), so it has to be read to its end before the next look.

@@ -17,6 +17,8 @@ export const looking: Looking = {
         jobs.connected();
         things.connected();
       },
+      // Of things a look tells all; that the server may be another one by now is seen by the jobs.
+      restarted: () => jobs.connected(),
       look: (channel, look, at) => watcherOf(channel).look(channel, look, at),
     };
   },
