@@ -1,12 +1,6 @@
-import {
-  Client,
-  type ClientReadableStream,
-  connectivityState,
-  credentials,
-  type ServiceError,
-  status,
-} from "@grpc/grpc-js";
+import { Client, type ClientReadableStream, connectivityState, credentials, status } from "@grpc/grpc-js";
 import { GetInfoRequest, GetInfoResponse, PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { callUnary, failed, type Reply, same } from "../unary-call.ts";
 
 export type DialOptions = {
   readonly address: string;
@@ -35,8 +29,6 @@ export type Connection = {
   readonly call: (path: string, request: Uint8Array, timeoutMs: number) => Promise<Reply>;
   readonly open: (path: string, request: Uint8Array) => ClientReadableStream<Buffer>;
 };
-
-export type Reply = { readonly code: number; readonly message: string; readonly response: Buffer };
 
 const clientOptions = {
   // A host of 5,000 pods answers 2.5 MB, and rkt knows no limit.
@@ -123,37 +115,4 @@ function connect(client: Client, left: AbortSignal): Pick<Connection, "signal" |
       return stream;
     },
   };
-}
-
-type CallOptions = { readonly timeoutMs: number; readonly signal: AbortSignal };
-
-function callUnary(
-  client: Client,
-  path: string,
-  request: Uint8Array,
-  { timeoutMs, signal }: CallOptions,
-): Promise<Reply> {
-  return new Promise((resolve) => {
-    const done = (error: ServiceError | null, response?: Buffer) => {
-      signal.removeEventListener("abort", cancel);
-      // Our own deadline: the library's text would name sockets.
-      if (error?.code === status.DEADLINE_EXCEEDED) resolve(failed(error.code, `no answer within ${timeoutMs} ms`));
-      else if (error !== null) resolve(failed(error.code, error.details));
-      else resolve({ code: status.OK, message: "", response: response ?? Buffer.alloc(0) });
-    };
-    const deadline = Date.now() + timeoutMs;
-    const call = client.makeUnaryRequest(path, same, same, Buffer.from(request), { deadline }, done);
-    const cancel = () => call.cancel();
-    signal.addEventListener("abort", cancel);
-    if (signal.aborted) cancel();
-  });
-}
-
-/** Messages stay bytes: what rkt said is kept untouched. */
-function same(bytes: Buffer): Buffer {
-  return bytes;
-}
-
-function failed(code: number, message: string): Reply {
-  return { code, message, response: Buffer.alloc(0) };
 }

@@ -1,7 +1,8 @@
 import { type Image, ListImagesResponse, ListPodsResponse, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Connection, Reply } from "./connection.ts";
+import type { Reply } from "../unary-call.ts";
+import type { Connection } from "./connection.ts";
 import { runningPod } from "./fake-host.ts";
 import { imageDoubts, podDoubts } from "./list-doubts.ts";
 import { isSameList, poll, polledImages, polledPods, type Seen } from "./polling.ts";

@@ -1,13 +1,6 @@
-import {
-  Client,
-  type ClientReadableStream,
-  connectivityState,
-  credentials,
-  Metadata,
-  type ServiceError,
-  status,
-} from "@grpc/grpc-js";
+import { Client, type ClientReadableStream, connectivityState, credentials, Metadata, status } from "@grpc/grpc-js";
 import { GetVersionInfoResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import { callUnary, failed, type Reply, same } from "../unary-call.ts";
 
 export type DialOptions = {
   readonly address: string;
@@ -41,8 +34,6 @@ export type Connection = {
   readonly close: () => void;
 };
 
-export type Reply = { readonly code: number; readonly message: string; readonly response: Buffer };
-
 const clientOptions = {
   // A list has all jobs with their results: tens of KB for each that set a project up.
   "grpc.max_receive_message_length": 64 * 1024 * 1024,
@@ -62,7 +53,11 @@ const clientOptions = {
 /** One attempt to connect. `nothing`: nobody answers, or the signal has aborted. */
 export async function dial({ address, timeoutMs, signal }: DialOptions): Promise<Dialled> {
   const client = new Client(address, credentials.createInsecure(), clientOptions);
-  const { code, message, response } = await callUnary(client, getVersionInfo, nothing, { timeoutMs, signal });
+  const { code, message, response } = await callUnary(client, getVersionInfo, nothing, {
+    timeoutMs,
+    signal,
+    metadata: protocol(),
+  });
   const version = code === status.OK ? versionOf(response) : undefined;
   if (version !== undefined && !signal.aborted) {
     return { there: "vagrant", connection: { ...connect(client, signal), info: response, version } };
@@ -124,14 +119,14 @@ function connect(client: Client, left: AbortSignal): Omit<Connection, "info" | "
     over: over.promise,
     call: async (path, request, timeoutMs) => {
       if (signal.aborted) return failed(status.CANCELLED, "the connection is over");
-      const reply = await callUnary(client, path, request, { timeoutMs, signal });
+      const reply = await callUnary(client, path, request, { timeoutMs, signal, metadata: protocol() });
       if (reply.code === status.UNAVAILABLE) finish(`UNAVAILABLE: ${reply.message}`);
       return reply;
     },
     control: async (path, request, timeoutMs) => {
       const unanswered = failed(status.UNAVAILABLE, "the connection ended before the answer came");
       if (closing.signal.aborted) return unanswered;
-      const reply = await callUnary(client, path, request, { timeoutMs, signal: closing.signal });
+      const reply = await callUnary(client, path, request, { timeoutMs, signal: closing.signal, metadata: protocol() });
       return closing.signal.aborted && reply.code === status.CANCELLED ? unanswered : reply;
     },
     open: (path, request) => {
@@ -147,42 +142,9 @@ function connect(client: Client, left: AbortSignal): Omit<Connection, "info" | "
   };
 }
 
-type CallOptions = { readonly timeoutMs: number; readonly signal: AbortSignal };
-
-function callUnary(
-  client: Client,
-  path: string,
-  request: Uint8Array,
-  { timeoutMs, signal }: CallOptions,
-): Promise<Reply> {
-  return new Promise((resolve) => {
-    const done = (error: ServiceError | null, response?: Buffer) => {
-      signal.removeEventListener("abort", cancel);
-      // Our own deadline: the library's text would name sockets.
-      if (error?.code === status.DEADLINE_EXCEEDED) resolve(failed(error.code, `no answer within ${timeoutMs} ms`));
-      else if (error !== null) resolve(failed(error.code, error.details));
-      else resolve({ code: status.OK, message: "", response: response ?? nothing });
-    };
-    const deadline = Date.now() + timeoutMs;
-    const call = client.makeUnaryRequest(path, same, same, Buffer.from(request), protocol(), { deadline }, done);
-    const cancel = () => call.cancel();
-    signal.addEventListener("abort", cancel);
-    if (signal.aborted) cancel();
-  });
-}
-
 /** What every method but GetVersionInfo needs beside its request: the versions of the API that we speak. */
 function protocol(): Metadata {
   const metadata = new Metadata();
   metadata.set("client-api-protocol", "1,1");
   return metadata;
-}
-
-/** Messages stay bytes: what Vagrant said is kept untouched. */
-function same(bytes: Buffer): Buffer {
-  return bytes;
-}
-
-function failed(code: number, message: string): Reply {
-  return { code, message, response: nothing };
 }

@@ -1,8 +1,8 @@
 import { type Job, Job_State, ListJobsResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Reply } from "../unary-call.ts";
 import { bell } from "./bell.ts";
-import type { Reply } from "./connection.ts";
 import { upJob } from "./fake-shop.ts";
 import { pollJobs, type Seen } from "./polling-jobs.ts";
 import { tappedJobs } from "./tapped-jobs.ts";
@@ -155,9 +155,9 @@ describe("things are looked at", () => {
       await vi.advanceTimersByTimeAsync(60_000);
       await looks.done;
     };
-    const sames = (kind: string) =>
+    const looksAt = (kind: string) =>
       seen.flatMap((one) => (one.$case === "things" ? one.value.kinds.filter((of) => of.kind === kind) : []));
-    return { ...server, ...looks, see, leave, sames: (kind: string) => sames(kind).map(({ same }) => same) };
+    return { ...server, ...looks, see, leave, sames: (kind: string) => looksAt(kind).map(({ same }) => same) };
   }
 
   it("rarely while no command runs", async () => {
