@@ -5,11 +5,8 @@ import { namePart } from "@tapedeck/shared/source";
  * What a call means beside its message (DESIGN 7): who asks, and which source, session and time. On gRPC from
  * metadata, on HTTP from query parameters or headers.
  */
-export type CallContext = {
-  /** From the token; nothing crosses it. */
-  readonly workspace: string;
-  /** For control records and logs: peer address or token name. */
-  readonly who: string;
+export type CallContext = Caller & {
+  /** Aborts when the call is over: the client is gone, or all is answered. */
   readonly signal: AbortSignal;
   readonly source?: string;
   readonly session?: string;
@@ -18,8 +15,24 @@ export type CallContext = {
   readonly minPosition?: string;
 };
 
+/** What a token lets its bearer do (DESIGN 9): read; call what changes the upstream, too; push; manage tokens. */
+export type Role = "viewer" | "controller" | "recorder" | "admin";
+
 /** Who calls: from the connection and, where there is authentication, the token. */
-export type Caller = Pick<CallContext, "workspace" | "who">;
+export type Caller = {
+  /** From the token; nothing crosses it. */
+  readonly workspace: string;
+  /** For control records and logs: peer address or token name. */
+  readonly who: string;
+  /** Id of the token; undefined without authentication. */
+  readonly token?: string;
+  /** Undefined without authentication: everything is allowed then. */
+  readonly roles?: ReadonlySet<Role>;
+  /** Whose work a recorder's token records; undefined: whom the tap names. */
+  readonly developer?: string;
+  /** Aborts, with a TapedeckError as its reason, when the token expires or is revoked. */
+  readonly revoked?: AbortSignal;
+};
 
 /** Goes with an answer: response metadata on gRPC, headers on HTTP. */
 export type AnswerHead = {

@@ -1,11 +1,13 @@
 import { type ChannelCredentials, Client, credentials, Metadata } from "@grpc/grpc-js";
+import type {
+  ListOperationsResponse,
+  ListSessionsResponse,
+  ListSourcesResponse,
+} from "@tapedeck/proto/tapedeck/v1/lists";
 import {
   type BuildStatsRequest,
   type BuildStatsResponse,
-  type ListOperationsResponse,
   type ListRequest,
-  type ListSessionsResponse,
-  type ListSourcesResponse,
   type PositionResponse,
   QueryService,
   type ReadStateRequest,

@@ -1,4 +1,4 @@
-import type { Source } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../call-context.ts";

@@ -1,4 +1,4 @@
-import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart, parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../call-context.ts";

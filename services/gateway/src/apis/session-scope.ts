@@ -1,4 +1,4 @@
-import type { Session } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { FollowOptions, LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";

@@ -1,4 +1,5 @@
-import type { ListRequest, ListSessionsResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import type { ListSessionsResponse } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import { timestampOf } from "../db/moment.ts";

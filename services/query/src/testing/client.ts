@@ -1,12 +1,14 @@
 import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
+import type {
+  ListOperationsResponse,
+  ListSessionsResponse,
+  ListSourcesResponse,
+} from "@tapedeck/proto/tapedeck/v1/lists";
 import {
   BuildStatsRequest,
   type BuildStatsResponse,
   type DeepPartial,
-  type ListOperationsResponse,
   ListRequest,
-  type ListSessionsResponse,
-  type ListSourcesResponse,
   PositionRequest,
   type PositionResponse,
   QueryClient,

@@ -1,4 +1,4 @@
-import type { Source } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";

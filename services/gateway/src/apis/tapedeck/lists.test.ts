@@ -1,4 +1,4 @@
-import { Operation } from "@tapedeck/proto/tapedeck/v1/query";
+import { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import { expect, it } from "vitest";
 import { listsApi } from "./lists.ts";
 

@@ -1,6 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
-import type { BuildStats, ListRequest, Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { BuildStats, ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";

@@ -5,7 +5,8 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
-import { type SubscriptionMessage, subscribe } from "./subscribe.ts";
+import type { SubscriptionMessage } from "./messages.ts";
+import { subscribe } from "./subscribe.ts";
 
 const sourceOf = (developer: string) =>
   sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" });

@@ -1,15 +1,7 @@
-import { eventToJson } from "@tapedeck/shared/events/json";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
-import { formatPosition } from "@tapedeck/shared/log/position";
-
-/** What a subscriber gets, on every transport. `json` is the rendered message without an id, made once per event. */
-export type SubscriptionMessage = {
-  readonly type: "event" | "caught_up" | "bookmark" | "complete" | "state";
-  readonly position: string;
-  readonly json: string;
-};
+import { eventMessage, markMessage, type SubscriptionMessage } from "./messages.ts";
 
 export type Subscription = {
   readonly workspace: string;
@@ -35,9 +27,9 @@ export async function* subscribe(
   const from = { afterSeq, subjects: toSubjects(filter, workspace) };
   if (untilSeq !== undefined) {
     for await (const recorded of log.history(from, untilSeq, signal)) {
-      if (matches(filter, recorded.event)) yield rendered(log.epoch, recorded, original);
+      if (matches(filter, recorded.event)) yield eventMessage(log.epoch, recorded, { original });
     }
-    if (!signal.aborted) yield mark("complete", log.epoch, untilSeq);
+    if (!signal.aborted) yield markMessage("complete", log.epoch, untilSeq);
     return;
   }
 
@@ -45,11 +37,11 @@ export async function* subscribe(
   const isBookmarkDue = (seq: number) => seq > told.seq && Date.now() - told.at >= bookmarkMs;
   for await (const step of steps(log, from, isBookmarkDue, signal)) {
     if (step.type === "event" && matches(filter, step.recorded.event)) {
-      yield rendered(log.epoch, step.recorded, original);
+      yield eventMessage(log.epoch, step.recorded, { original });
     } else if (step.type === "caught_up") {
-      yield mark("caught_up", log.epoch, step.seq);
+      yield markMessage("caught_up", log.epoch, step.seq);
     } else if (isBookmarkDue(step.seq)) {
-      yield mark("bookmark", log.epoch, step.seq);
+      yield markMessage("bookmark", log.epoch, step.seq);
     } else continue;
     told = { seq: step.seq, at: Date.now() };
   }
@@ -108,26 +100,4 @@ async function* steps(
   } finally {
     left.abort();
   }
-}
-
-function mark(type: "caught_up" | "bookmark" | "complete", epoch: string, seq: number): SubscriptionMessage {
-  const position = formatPosition({ epoch, seq });
-  return { type, position, json: `{"type":"${type}","position":"${position}"}` };
-}
-
-// Live events are shared by all subscribers, so each is rendered once, whoever asks first.
-const renderings = new WeakMap<Recorded, SubscriptionMessage>();
-
-function rendered(epoch: string, recorded: Recorded, original: boolean): SubscriptionMessage {
-  const known = original ? undefined : renderings.get(recorded);
-  if (known !== undefined) return known;
-  const event = eventToJson(recorded, epoch, { original });
-  const position = formatPosition({ epoch, seq: recorded.seq });
-  const message: SubscriptionMessage = {
-    type: "event",
-    position,
-    json: `{"type":"event","position":"${position}","event":${JSON.stringify(event)}}`,
-  };
-  if (!original) renderings.set(recorded, message);
-  return message;
 }

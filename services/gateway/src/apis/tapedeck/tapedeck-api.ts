@@ -6,8 +6,9 @@ import type { Positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import { type Lists, listsApi, type Page } from "./lists.ts";
+import { type SubscriptionMessage, stateMessage } from "./messages.ts";
 import { type StateAnswer, stateApi } from "./state.ts";
-import { type SubscriptionMessage, subscribe } from "./subscribe.ts";
+import { subscribe } from "./subscribe.ts";
 
 /** What a client asks for when it subscribes, on any transport. */
 export type SubscribeRequest = {
@@ -53,9 +54,8 @@ export function tapedeckApi({ query, log, positions }: TapedeckApiDeps): Tapedec
       throw new TapedeckError("invalid_argument", message, { field: "after" });
     }
     const place = after === "now" ? { minPosition: positions.written(await positions.lastSeq()) } : { at: after };
-    const { source, position, state } = await readState({ ...context, ...placeOf(filter), ...place });
-    const json = `{"type":"state","position":"${position}","source":"${source}","state":${JSON.stringify(state)}}`;
-    return { afterSeq: positions.own(position), message: { type: "state" as const, position, json } };
+    const answer = await readState({ ...context, ...placeOf(filter), ...place });
+    return { afterSeq: positions.own(answer.position), message: stateMessage(answer) };
   }
 
   return {

@@ -1,4 +1,4 @@
-import type { Source } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { pause } from "@tapedeck/shared/streams/pause";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";

@@ -1,4 +1,4 @@
-import type { Source } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { QueryClient, ReadState } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";

@@ -1,4 +1,4 @@
-import type { Source } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { GetVersionInfoResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { eventSubject } from "@tapedeck/shared/log/subjects";

@@ -1,7 +1,7 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { filterOf, filterParameters, listParameters, numberOf, type Parameters } from "../../apis/tapedeck/lists.ts";
-import type { SubscriptionMessage } from "../../apis/tapedeck/subscribe.ts";
+import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import { UpstreamError } from "../../apis/upstream-error.ts";
 import type { CallContext } from "../../call-context.ts";

@@ -1,4 +1,4 @@
-import type { SubscriptionMessage } from "../../apis/tapedeck/subscribe.ts";
+import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
 
 /**
  * Server-sent events: `id` is the position, so that EventSource resumes by itself; events have no `event:` line (so

@@ -4,7 +4,7 @@ import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import type { SubscriptionMessage } from "../../apis/tapedeck/subscribe.ts";
+import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
 import type { SubscribeRequest } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { CallContext } from "../../call-context.ts";
 import { liveness } from "../liveness.ts";

@@ -1,6 +1,7 @@
 import type { DeepPartial, Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Event as EventMessage } from "@tapedeck/proto/tapedeck/v1/event";
-import { type ReadStateRequest, Session, Source, StateHead } from "@tapedeck/proto/tapedeck/v1/query";
+import { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import { type ReadStateRequest, StateHead } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sourceName } from "@tapedeck/shared/source";
