@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig(({ mode }) => {
@@ -9,6 +10,8 @@ export default defineConfig(({ mode }) => {
       exclude: ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**", ...(long ? [] : ["**/*.long.test.ts"])],
       setupFiles: ["packages/shared/src/testing/property-tests.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
+      // Tests wait for other processes most of the time: on two cores two files at once take little more than half as long.
+      maxWorkers: Math.max(2, availableParallelism() - 1),
       // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
       testTimeout: long ? 600_000 : 60_000,
       hookTimeout: 60_000,
