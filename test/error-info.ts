@@ -5,7 +5,11 @@ import type { Answer } from "./skaffold-client.ts";
 
 const infoType = "type.googleapis.com/google.rpc.ErrorInfo";
 
-type Info = { readonly reason: string; readonly domain: string; readonly metadata: Readonly<Record<string, string>> };
+export type Info = {
+  readonly reason: string;
+  readonly domain: string;
+  readonly metadata: Readonly<Record<string, string>>;
+};
 type Any = Info & { readonly "@type": string };
 
 /** The google.rpc.ErrorInfo of a gRPC refusal. */

@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { type Due, wrongWith } from "./history.ts";
+import type { Message } from "./transport.ts";
+
+const due: readonly Due[] = [1, 3, 4, 7].map((seq) => ({ seq, id: `e${seq}` }));
+
+const event = (seq: number, id = `e${seq}`): Message => ({
+  type: "event",
+  position: `abc-${seq}`,
+  event: { id, kind: "build.started", source: "acme/alice/shop/skaffold" },
+});
+const mark = (seq: number): Message => ({ type: "bookmark", position: `abc-${seq}` });
+
+describe("the history checker", () => {
+  it("takes what was due, in order, once each, with marks between", () => {
+    expect(wrongWith([event(1), mark(2), event(3), event(4), mark(6), mark(6), event(7), mark(9)], due)).toEqual([]);
+  });
+
+  it.each([
+    ["one is missing", [event(1), event(4), event(7)], "e3 at 3 is missing"],
+    ["one came twice", [event(1), event(3), event(3), event(4), event(7)], "e3 at abc-3 came twice"],
+    ["two are in the wrong order", [event(1), event(4), event(3), event(7)], "e3 at abc-3 came after e4 at abc-4"],
+    [
+      "one is not for this reader",
+      [event(1), event(2), event(3), event(4), event(7)],
+      "e2 at abc-2 is not for this reader",
+    ],
+    [
+      "a bookmark ran ahead",
+      [event(1), mark(3), event(3), event(4), event(7)],
+      "e3 at abc-3 came after bookmark at abc-3",
+    ],
+    ["a mark goes back", [event(1), event(3), mark(2), event(4), event(7)], "bookmark at abc-2 is behind e3 at abc-3"],
+    ["a position is another's", [event(1), event(3), event(5, "e4"), event(7)], "e4 at abc-5 stands at 4"],
+  ])("sees that %s", (_, received, expected) => {
+    expect(wrongWith(received, due)).toContain(expected);
+  });
+});

@@ -1,0 +1,35 @@
+import { parsePosition } from "@tapedeck/shared/log/position";
+import type { Message } from "./transport.ts";
+
+/** An event that a reader has to get. */
+export type Due = { readonly seq: number; readonly id: string };
+
+/**
+ * What is wrong with what one reader received over all its connections, in the order in which it came: nothing, if it
+ * got what was due, in order, once each, and nothing else, and no mark (bookmark, caught_up …) promised an event that
+ * came only later.
+ */
+export function wrongWith(received: readonly Message[], due: readonly Due[]): string[] {
+  const wrong: string[] = [];
+  const seen = new Set<string>();
+  const wanted = new Map(due.map(({ id, seq }) => [id, seq]));
+  let told = 0;
+  let by = "the start";
+  for (const { type, position, event } of received) {
+    const seq = parsePosition(position)?.seq ?? Number.NaN;
+    const what = event === undefined ? `${type} at ${position}` : `${event.id} at ${position}`;
+    if (event === undefined) {
+      if (!(seq >= told)) wrong.push(`${what} is behind ${by}`);
+    } else {
+      if (seen.has(event.id)) wrong.push(`${what} came twice`);
+      else if (!(seq > told)) wrong.push(`${what} came after ${by}`);
+      if (!wanted.has(event.id)) wrong.push(`${what} is not for this reader`);
+      else if (wanted.get(event.id) !== seq) wrong.push(`${what} stands at ${wanted.get(event.id)}`);
+      seen.add(event.id);
+    }
+    told = Math.max(told, seq || 0);
+    by = what;
+  }
+  for (const { id, seq } of due) if (!seen.has(id)) wrong.push(`${id} at ${seq} is missing`);
+  return wrong;
+}

@@ -1,0 +1,211 @@
+import { readConfig } from "@tapedeck/gateway/config";
+import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { story } from "@tapedeck/query/testing/story";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { sourceName } from "@tapedeck/shared/source";
+import { expect } from "vitest";
+import { seeded } from "../faults/seeded.ts";
+import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { transports } from "./all-transports.ts";
+import { type CuttingProxy, cuttingProxy } from "./cutting-proxy.ts";
+import { type Due, wrongWith } from "./history.ts";
+import { type AskedFilter, ConnectionLost, type Message, Refused } from "./transport.ts";
+
+/** Each with what it lets through, said in the test's own words. */
+const filters: readonly { readonly filter: AskedFilter; readonly wants: (event: Event) => boolean }[] = [
+  { filter: {}, wants: () => true },
+  { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
+  { filter: { kinds: ["*.failed", "log.written"] }, wants: ({ kind }) => /\.failed$|^log\.written$/.test(kind) },
+  { filter: { developers: ["bob"] }, wants: ({ source }) => source.includes("/bob/") },
+  {
+    filter: { sources: ["alice/shop"], kinds: ["build.succeeded", "deploy.*"] },
+    wants: ({ source, kind }) => source.includes("/alice/shop/") && /^(build\.succeeded|deploy\..*)$/.test(kind),
+  },
+  { filter: { subjects: ["web"] }, wants: ({ subject }) => subject === "web" },
+  { filter: { outcomes: ["failed"], developers: ["alice", "bob"] }, wants: ({ outcome }) => outcome === 2 },
+  { filter: { sessions: ["01B1"] }, wants: ({ session }) => session === "01B1" },
+];
+
+const readersOfEachFilter = 2;
+
+export type CutsResult = {
+  readonly seed: number;
+  readonly cuts: number;
+  /** By what was cut, and by the transport that was read then. */
+  readonly by: Readonly<Record<string, number>>;
+  readonly restarts: number;
+  readonly events: number;
+  readonly received: number;
+};
+
+/**
+ * Readers with filters of their own follow a log that is being written. Each connection is cut at a random place: its
+ * reader leaves in the middle, the network breaks between two bytes, or the gateway is stopped and another one started.
+ * The next one resumes after the last position, on any transport. In the end every reader has to have its history.
+ */
+export async function randomCuts(cuts: number): Promise<CutsResult> {
+  const random = seeded("random cuts of subscriptions");
+  await using stack = new AsyncDisposableStack();
+  const told = stack.use(await startToldStack());
+  const gateways = stack.use(restartable(told));
+  await gateways.start();
+  const by: Record<string, number> = {};
+  let left = cuts;
+  let restarts = 0;
+
+  const written: Due[] = [];
+  const events: Event[] = [];
+  const writing = write(
+    told,
+    () => left > 0,
+    random.below,
+    (batch, seqs) => {
+      events.push(...batch);
+      written.push(...batch.map(({ id }, index) => ({ id, seq: seqs[index] ?? 0 })));
+    },
+  );
+
+  // When nothing more is written, who waits for its cut would wait for ever.
+  const silent = new AbortController();
+  void writing.finally(() => silent.abort());
+
+  const readers = filters.flatMap((one) => Array.from({ length: readersOfEachFilter }, () => one));
+  const histories = await Promise.all(
+    readers.map(async ({ filter, wants }, index) => {
+      const received: Message[] = [];
+      await using http = await cuttingProxy(() => gateways.now().http);
+      await using grpc = await cuttingProxy(() => gateways.now().grpc);
+      let after = "start";
+      const read = async (most: number, cutAfter: number | undefined, isDone?: (message: Message) => boolean) => {
+        const transport = transports[random.below(transports.length)] ?? transports[0];
+        if (transport === undefined) throw new Error("no transport");
+        const proxy: CuttingProxy = transport.name === "gRPC" ? grpc : http;
+        proxy.cutAfter = cutAfter;
+        const leaving = new AbortController();
+        const signal = isDone === undefined ? AbortSignal.any([leaving.signal, silent.signal]) : leaving.signal;
+        let count = 0;
+        try {
+          const door = { http: http.address, grpc: grpc.address };
+          for await (const message of transport.read(door, { after, filter }, signal)) {
+            received.push(message);
+            after = message.position;
+            if (isDone?.(message)) return true;
+            if (++count >= most) break;
+          }
+        } catch (error) {
+          // The gateway may say that the log is not there yet: come again.
+          const isPassing =
+            error instanceof ConnectionLost || (error instanceof Refused && error.told.code === "not_ready");
+          if (!isPassing) throw new Error(`${transport.name}, reader ${index}`, { cause: error });
+        } finally {
+          leaving.abort();
+          proxy.cutAfter = undefined;
+        }
+        const how = `${transport.name}, ${cutAfter === undefined ? "reader left" : "network cut"}`;
+        by[how] = (by[how] ?? 0) + 1;
+        return false;
+      };
+      while (left > 0) {
+        left--;
+        const isNetwork = random.below(2) === 0;
+        await read(isNetwork ? 10_000 : 1 + random.below(40), isNetwork ? random.below(20_000) : undefined);
+        if (random.below(50) === 0 && left > 0) {
+          restarts++;
+          await gateways.restart();
+        }
+      }
+      await writing;
+      const end = written.at(-1)?.seq ?? 0;
+      const isAtEnd = ({ type, position }: Message) => type === "caught_up" && Number(position.split("-")[1]) >= end;
+      while (!(await read(Number.POSITIVE_INFINITY, undefined, isAtEnd)));
+      return {
+        received,
+        due: written.filter((_, at) => wants(events[at] as Event)),
+        name: `${index}: ${JSON.stringify(filter)}`,
+      };
+    }),
+  );
+
+  for (const { received, due, name } of histories) {
+    expect({ name, wrong: wrongWith(received, due).slice(0, 10) }).toEqual({ name, wrong: [] });
+  }
+  const received = histories.reduce((sum, history) => sum + history.received.length, 0);
+  return { seed: random.seed, cuts, by, restarts, events: events.length, received };
+}
+
+/** Three sources tell builds, deploys and text, a few events at a time, for as long as there is somebody to cut. */
+async function write(
+  told: ToldStack,
+  goesOn: () => boolean,
+  below: (bound: number) => number,
+  done: (batch: readonly Event[], seqs: readonly number[]) => void,
+): Promise<void> {
+  const tellers = ["alice/shop/01A1", "bob/shop/01B1", "bob/cart/01C1"].map((name) => {
+    const [developer = "", project = "", id = ""] = name.split("/");
+    const teller = story(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
+    const session = teller.session(id);
+    session.started();
+    session.configured();
+    session.loopStarted();
+    return { teller, session, told: 0 };
+  });
+  let ordinal = 0;
+  while (goesOn()) {
+    const one = tellers[below(tellers.length)];
+    if (one === undefined) return;
+    const { session, teller } = one;
+    // First a history to be cut in, then live.
+    const many = ordinal++ < 10 ? 100 : 6;
+    for (let count = 1 + below(many); count > 0; count--) {
+      const artifact = ["web", "api"][below(2)] ?? "web";
+      const verb = (["succeeded", "failed"] as const)[below(2)] ?? "failed";
+      [
+        () => session.build(artifact, "started"),
+        () => session.build(artifact, verb),
+        () => session.phase("deploy", verb),
+        () => session.text(`line ${"x".repeat(below(400))}`),
+      ][below(4)]?.();
+    }
+    const batch = teller.events.slice(one.told);
+    one.told = teller.events.length;
+    done(batch, await told.write(batch));
+  }
+}
+
+/** Gateways of the stack's log and query, one after the other. */
+function restartable({ deck }: ToldStack) {
+  let gateway: Gateway | undefined;
+  let addresses = { grpc: "127.0.0.1:1", http: "127.0.0.1:1" };
+  let restarting: Promise<void> | undefined;
+  const start = async () => {
+    const env = {
+      TAPEDECK_NATS_URL: deck.parts.nats.url,
+      TAPEDECK_QUERY_ADDRESS: deck.parts.query.addresses.grpc,
+      TAPEDECK_INGEST_ADDRESS: deck.parts.ingest.addresses.grpc,
+      TAPEDECK_SERVICES_KEY: "test-key",
+      TAPEDECK_WORKSPACE: "acme",
+      TAPEDECK_GATEWAY_GRPC_PORT: "0",
+      TAPEDECK_GATEWAY_HTTP_PORT: "0",
+    };
+    gateway = await startGateway(readConfig({ env }), silentLogger);
+    addresses = { grpc: gateway.addresses.grpc ?? "", http: gateway.addresses.http ?? "" };
+  };
+  return {
+    now: () => addresses,
+    start,
+    /** Of several at once, one. */
+    restart() {
+      restarting ??= (async () => {
+        await gateway?.[Symbol.asyncDispose]();
+        await start();
+        restarting = undefined;
+      })();
+      return restarting;
+    },
+    async [Symbol.asyncDispose]() {
+      await restarting;
+      await gateway?.[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { Info } from "../error-info.ts";
+
+/** One message of a subscription: the same on every transport. */
+export type Message = {
+  readonly type: "event" | "caught_up" | "bookmark" | "complete" | "state";
+  /** Where the reader is when it has this message. */
+  readonly position: string;
+  /** Of an event. */
+  readonly event?: ReceivedEvent;
+};
+
+export type ReceivedEvent = { readonly id: string; readonly kind: string; readonly source: string };
+
+/** What is asked for, as far as every transport can ask it. */
+export type Asked = {
+  readonly after?: string;
+  readonly filter?: AskedFilter;
+  readonly state?: boolean;
+};
+
+/** Fields of the one filter, plural. */
+export type AskedFilter = Readonly<
+  Partial<
+    Record<
+      "developers" | "projects" | "upstreams" | "sources" | "sessions" | "kinds" | "subjects" | "outcomes",
+      readonly string[]
+    >
+  >
+>;
+
+/** Where a gateway listens ("host:port" each), and with which token it is called. */
+export type Door = { readonly grpc: string; readonly http: string; readonly token?: string };
+
+/** A way to read a subscription, with the client that people would take for it. */
+export type Transport = {
+  readonly name: string;
+  /**
+   * Opens a subscription on a connection of its own. While nobody asks for the next message the connection is not read:
+   * what is under way waits in the kernel and then at the gateway. Ends when the server ends it.
+   * @throws Refused what the gateway said; ConnectionLost anything else, the signal included
+   */
+  read(door: Door, asked: Asked, signal: AbortSignal): AsyncGenerator<Message, void>;
+};
+
+/** The gateway's own error, by the one table. */
+export class Refused extends Error {
+  override name = "Refused";
+  readonly told: Told;
+
+  constructor(told: Told) {
+    super(`${told.code}: ${told.message}`);
+    this.told = told;
+  }
+}
+
+/** An error as a client sees it; `status`: gRPC's or HTTP's, where the transport has one. */
+export type Told = {
+  readonly code: string;
+  readonly message: string;
+  readonly status?: number;
+  readonly field?: string;
+  readonly earliest?: string;
+  readonly latest?: string;
+  readonly choices?: readonly string[];
+};
+
+export class ConnectionLost extends Error {
+  override name = "ConnectionLost";
+}
+
+/** An error body of HTTP and WebSocket, or a connection that broke in the middle of one. */
+export function refused(body: unknown, status?: number): Refused | ConnectionLost {
+  const error = (body as { error?: Told } | undefined)?.error;
+  if (error?.code === undefined) return new ConnectionLost(`an answer ${status} without an error`);
+  return new Refused({ ...error, ...(status !== undefined && { status }) });
+}
+
+/** The same from google.rpc.ErrorInfo. */
+export function refusedBy({ reason, metadata }: Info, message: string, status: number): Refused {
+  const { choices, ...texts } = metadata;
+  return new Refused({
+    ...texts,
+    code: reason,
+    message,
+    status,
+    ...(choices !== undefined && { choices: choices.split(", ") }),
+  });
+}

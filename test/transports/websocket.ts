@@ -1,0 +1,69 @@
+import type { IncomingMessage } from "node:http";
+import { WebSocket } from "ws";
+import { ConnectionLost, type Message, refused, type Transport } from "./transport.ts";
+
+type ServerMessage = Message & { readonly error?: unknown };
+
+/** Messages that may wait here before the socket is read no more. */
+const mostWaiting = 16;
+
+export const websocket: Transport = {
+  name: "WebSocket",
+  async *read({ http, token }, { after, filter, state }, signal) {
+    const socket = new WebSocket(`ws://${http}/api/v1/ws`, "tapedeck.v1.json", {
+      ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
+    });
+    const come: ServerMessage[] = [];
+    let over: Error | undefined;
+    let wake = () => {};
+    const end = (error: Error) => {
+      over ??= error;
+      wake();
+    };
+    socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", after, filter, state })));
+    socket.on("message", (data) => {
+      come.push(JSON.parse(String(data)) as ServerMessage);
+      if (come.length >= mostWaiting) socket.pause();
+      wake();
+    });
+    socket.on("unexpected-response", (_request, response) => {
+      textOf(response).then(
+        (text) => end(refused(JSON.parse(text), response.statusCode)),
+        () => end(new ConnectionLost("refused, and lost")),
+      );
+    });
+    socket.on("error", (cause) => end(new ConnectionLost("the socket broke", { cause })));
+    socket.on("close", (code) => end(new ConnectionLost(`closed with ${code}`)));
+    const leave = () => {
+      end(new ConnectionLost("left"));
+      socket.terminate();
+    };
+    signal.addEventListener("abort", leave);
+    if (signal.aborted) leave();
+    try {
+      for (;;) {
+        const message = come.shift();
+        if (message !== undefined) {
+          if ((message.type as string) === "error") throw refused(message);
+          yield message;
+        } else if (over !== undefined) {
+          throw over;
+        } else {
+          socket.resume();
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      }
+    } finally {
+      signal.removeEventListener("abort", leave);
+      socket.terminate();
+    }
+  },
+};
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of response.setEncoding("utf8")) text += chunk;
+  return text;
+}
