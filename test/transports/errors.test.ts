@@ -1,0 +1,100 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { story } from "@tapedeck/query/testing/story";
+import { sourceName } from "@tapedeck/shared/source";
+import { connect } from "nats";
+import { Client } from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { transports } from "./all-transports.ts";
+import { refusalOf } from "./reading.ts";
+import type { Asked, Door, Told, Transport } from "./transport.ts";
+
+// The error table, for subscriptions: the same code and details on every transport, in its own status.
+
+const storyOf = (developer: string) =>
+  story(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
+const alice = storyOf("alice");
+const bob = storyOf("bob");
+
+const stack = new AsyncDisposableStack();
+let on: ToldStack;
+let door: Door;
+
+beforeAll(async () => {
+  on = stack.use(await startToldStack());
+  door = { grpc: on.deck.grpc, http: on.deck.http };
+  for (const [one, id] of [
+    [bob, "01B1"],
+    [alice, "01A1"],
+  ] as const) {
+    const session = one.session(id);
+    session.started();
+    session.configured();
+    session.loopStarted();
+  }
+  await on.tell([...bob.events, ...alice.events]);
+});
+afterAll(() => stack.disposeAsync());
+
+/** A WebSocket has no status for a subscription. */
+const statusOf = ({ name }: Transport, grpc: number, http: number) =>
+  name === "WebSocket" ? {} : { status: name === "gRPC" ? grpc : http };
+
+const ofAlice = { sources: ["alice/shop"] };
+
+describe.each(transports)("over $name", (transport) => {
+  it.each<[code: string, grpc: number, http: number, asked: Asked, details: Partial<Told>]>([
+    ["position_future", 11, 416, { after: "FUTURE" }, { field: "after", latest: "LAST" }],
+    ["position_foreign", 9, 409, { after: "zzzzzz-1" }, { field: "after" }],
+    ["unknown_source", 5, 404, { state: true, filter: { sources: ["nobody/shop"] } }, {}],
+    ["unknown_session", 5, 404, { state: true, filter: { ...ofAlice, sessions: ["01ZZ"] } }, {}],
+    ["before_first", 5, 404, { state: true, after: "FIRST", filter: ofAlice }, { earliest: "ALICE" }],
+    ["ambiguous_source", 9, 409, { state: true }, { choices: ["acme/alice/shop/skaffold", "acme/bob/shop/skaffold"] }],
+    ["invalid_argument", 3, 400, { after: "yesterday" }, { field: "after" }],
+    ["invalid_argument", 3, 400, { filter: { kinds: ["Build!"] } }, { field: "filter.kinds" }],
+    ["invalid_argument", 3, 400, { filter: { sources: ["shop"] } }, { field: "filter.sources" }],
+    ["invalid_argument", 3, 400, { filter: { outcomes: ["bad"] } }, { field: "filter.outcomes" }],
+    ["invalid_argument", 3, 400, { after: "start", state: true, filter: ofAlice }, { field: "after" }],
+  ])("%s (gRPC %i, HTTP %i): %j", async (code, grpc, http, asked, details) => {
+    const places = { FUTURE: 9_999, LAST: 6, FIRST: 1, ALICE: 4 };
+    const filledIn = <T>(value: T): T =>
+      JSON.parse(
+        JSON.stringify(value).replace(/FUTURE|LAST|FIRST|ALICE/g, (name) => on.at(places[name as keyof typeof places])),
+      ) as T;
+    const told = await refusalOf(transport, door, filledIn(asked));
+    expect(told).toMatchObject({ code, ...filledIn(details), ...statusOf(transport, grpc, http) });
+    expect(told.message).toMatch(/\w+ \w+/);
+  });
+});
+
+describe("in trouble", () => {
+  it("what went wrong inside is `internal`, and says nothing of it", async () => {
+    const database = new Client(on.deck.database);
+    await database.connect();
+    await database.query("alter table tapedeck.sources rename to elsewhere");
+    for (const transport of transports) {
+      const told = await refusalOf(transport, door, { state: true, filter: ofAlice });
+      expect(told).toMatchObject({ code: "internal", message: "internal error", ...statusOf(transport, 13, 500) });
+    }
+    await database.query("alter table tapedeck.elsewhere rename to sources");
+    await database.end();
+  });
+
+  it("what is no longer kept is `out_of_range`, with the earliest that is", async () => {
+    const connection = await connect({ servers: on.deck.parts.nats.url });
+    await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 4 });
+    await connection.close();
+    for (const transport of transports) {
+      const told = await refusalOf(transport, door, { after: on.at(1) });
+      expect(told).toMatchObject({ code: "out_of_range", earliest: on.at(3), ...statusOf(transport, 11, 410) });
+    }
+  });
+
+  it("without query, state is `not_ready`", async () => {
+    await on.deck.parts.query[Symbol.asyncDispose]();
+    for (const transport of transports) {
+      const told = await refusalOf(transport, door, { state: true, filter: ofAlice });
+      expect(told).toMatchObject({ code: "not_ready", ...statusOf(transport, 14, 503) });
+    }
+  });
+});

@@ -1,0 +1,39 @@
+import { type Asked, type Door, type Message, Refused, type Told, type Transport } from "./transport.ts";
+
+/** Reads until a message is the last wanted one, which comes too, and leaves; or until the server ends it. */
+export async function readUntil(
+  transport: Transport,
+  door: Door,
+  asked: Asked,
+  isLast: (message: Message, soFar: readonly Message[]) => boolean,
+): Promise<Message[]> {
+  const leaving = new AbortController();
+  const messages: Message[] = [];
+  try {
+    for await (const message of transport.read(door, asked, leaving.signal)) {
+      messages.push(message);
+      if (isLast(message, messages)) return messages;
+    }
+    return messages;
+  } finally {
+    leaving.abort();
+  }
+}
+
+/** What the gateway refuses a subscription with. */
+export async function refusalOf(transport: Transport, door: Door, asked: Asked): Promise<Told> {
+  try {
+    const messages = await readUntil(transport, door, asked, ({ type }) => type === "caught_up");
+    throw new Error(`${transport.name} was not refused but read ${messages.length} messages`);
+  } catch (error) {
+    if (error instanceof Refused) return error.told;
+    throw error;
+  }
+}
+
+export const isCaughtUp = ({ type }: Message): boolean => type === "caught_up";
+
+export const idsOf = (messages: readonly Message[]): string[] =>
+  messages.flatMap(({ event }) => (event === undefined ? [] : [event.id]));
+
+export const typesOf = (messages: readonly Message[]): string[] => messages.map(({ type }) => type);

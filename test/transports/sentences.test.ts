@@ -1,0 +1,174 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { story } from "@tapedeck/query/testing/story";
+import { sourceName } from "@tapedeck/shared/source";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { transports } from "./all-transports.ts";
+import { idsOf, isCaughtUp, readUntil, typesOf } from "./reading.ts";
+import type { AskedFilter, Door, Message } from "./transport.ts";
+
+// What is said of subscriptions here is said of every transport.
+
+const storyOf = (workspace: string, developer: string, project: string) =>
+  story(sourceName({ workspace, developer, project, upstream: "skaffold" }));
+
+const alice = storyOf("acme", "alice", "shop");
+const bob = storyOf("acme", "bob", "cart");
+const eve = storyOf("globex", "eve", "shop");
+const sessions = { alice: alice.session("01A1"), bob: bob.session("01B1"), eve: eve.session("01E1") };
+
+const stack = new AsyncDisposableStack();
+let on: ToldStack;
+let door: Door;
+/** All of workspace acme, in the order of the log. */
+const recorded: { readonly seq: number; readonly event: Event }[] = [];
+const told = new Map([alice, bob, eve].map((one) => [one, 0]));
+
+/** Writes what the stories have told since, one after the other. */
+async function tell(): Promise<void> {
+  for (const one of [alice, bob, eve]) {
+    const fresh = one.events.slice(told.get(one));
+    told.set(one, one.events.length);
+    const seqs = await on.write(fresh);
+    if (one !== eve) recorded.push(...fresh.map((event, index) => ({ event, seq: seqs[index] ?? 0 })));
+  }
+  await on.deck.caughtUp();
+}
+
+beforeAll(async () => {
+  on = stack.use(await startToldStack());
+  door = { grpc: on.deck.grpc, http: on.deck.http };
+  for (const session of Object.values(sessions)) {
+    session.started();
+    session.configured();
+    session.loopStarted();
+    session.build("web", "started");
+    session.build("web", "failed");
+    session.build("api", "started");
+  }
+  await tell();
+  // More than a subscription passes over without a word.
+  for (let line = 0; line < 10_500; line++) sessions.bob.text(`line ${line}`);
+  await tell();
+  sessions.alice.build("api", "succeeded");
+  await tell();
+});
+afterAll(() => stack.disposeAsync());
+
+const quiet: AskedFilter = { kinds: ["session.*", "loop.*", "build.*", "deploy.*", "source.*"] };
+const ids = (wanted: (event: Event) => boolean) => recorded.flatMap(({ event }) => (wanted(event) ? [event.id] : []));
+const isQuiet = ({ kind }: Event) => kind !== "log.written";
+const seqOf = ({ position }: Message) => Number(position.split("-")[1]);
+
+describe.each(transports)("a subscription over $name", (transport) => {
+  const read = (asked: Parameters<typeof readUntil>[2], isLast = isCaughtUp as Parameters<typeof readUntil>[3]) =>
+    readUntil(transport, door, asked, isLast);
+
+  it("gives history, says once that it has caught up, then gives what happens: in order, once each", async () => {
+    const wanted = { ...quiet, developers: ["alice"] };
+    const expected = ids((event) => isQuiet(event) && event.source === alice.source);
+    let isTelling = false;
+    const messages = await read({ after: "start", filter: wanted }, (message, soFar) => {
+      if (message.type === "caught_up" && !isTelling) {
+        isTelling = true;
+        sessions.alice.build("live", "started");
+        sessions.alice.build("live", "canceled");
+        void tell();
+      }
+      return idsOf(soFar).length === expected.length + 2;
+    });
+    const now = ids((event) => isQuiet(event) && event.source === alice.source);
+    expect(idsOf(messages)).toEqual(now.slice(0, expected.length + 2));
+    expect(typesOf(messages).filter((type) => type === "caught_up")).toEqual(["caught_up"]);
+    expect(messages.findIndex(isCaughtUp)).toBeGreaterThanOrEqual(expected.length);
+    const seqs = messages.map(seqOf);
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+  });
+
+  it("resumes after any position: of an event, of one that is not for it, of a mark", async () => {
+    const expected = recorded.filter(({ event }) => isQuiet(event));
+    const places = [0, 1, expected[2]?.seq ?? 0, 5_000, expected.at(-1)?.seq ?? 0];
+    for (const seq of places) {
+      const messages = await read({ after: on.at(seq), filter: quiet });
+      const rest = expected.filter((one) => one.seq > seq).map(({ event }) => event.id);
+      expect({ seq, ids: idsOf(messages) }).toEqual({ seq, ids: rest });
+    }
+  });
+
+  it("without a word begins now: nothing of what was", async () => {
+    const [first] = await read({ filter: quiet });
+    expect(first?.type).toBe("caught_up");
+    expect(seqOf(first as Message)).toBeGreaterThanOrEqual(recorded.at(-1)?.seq ?? 0);
+  });
+
+  it("begins at a time with the first event recorded then or later", async () => {
+    const [all] = [await read({ after: "2020-01-01T00:00:00Z", filter: { ...quiet, developers: ["bob"] } })];
+    expect(idsOf(all)).toEqual(ids((event) => isQuiet(event) && event.source === bob.source));
+    expect(idsOf(await read({ after: new Date(Date.now() + 60_000).toISOString(), filter: quiet }))).toEqual([]);
+  });
+
+  it.each<[AskedFilter, (event: Event) => boolean]>([
+    [{ kinds: ["build.*"] }, ({ kind }) => kind.startsWith("build.")],
+    [{ kinds: ["*.failed", "loop.started"] }, ({ kind }) => kind.endsWith(".failed") || kind === "loop.started"],
+    [
+      { developers: ["Bob"], kinds: ["build.started"] },
+      ({ source, kind }) => source === bob.source && kind === "build.started",
+    ],
+    [{ projects: ["shop"], subjects: ["web"] }, ({ source, subject }) => source === alice.source && subject === "web"],
+    [
+      { sources: ["alice/shop"], outcomes: ["failed"] },
+      ({ source, outcome }) => source === alice.source && outcome === 2,
+    ],
+    [
+      { sources: ["acme/bob/cart/skaffold"], subjects: ["api"] },
+      ({ source, subject }) => source === bob.source && subject === "api",
+    ],
+    [
+      { sessions: ["01B1"], kinds: ["session.*"] },
+      ({ session, kind }) => session === "01B1" && kind.startsWith("session."),
+    ],
+    [{ upstreams: ["rkt"] }, () => false],
+    [{ developers: ["eve"] }, () => false],
+    [{ sources: ["globex/eve/shop/skaffold"] }, () => false],
+    [{ sessions: ["01E1"] }, () => false],
+  ])("gives what %j wants, and nothing else", async (filter, wants) => {
+    expect(idsOf(await read({ after: "start", filter }))).toEqual(ids(wants));
+  });
+
+  it("says how far the log has gone while it passes over what is not wanted", async () => {
+    const filter = { subjects: ["api"] };
+    const messages = await read({ after: "start", filter });
+    expect(idsOf(messages)).toEqual(ids(({ subject }) => subject === "api"));
+    expect(typesOf(messages)).toContain("bookmark");
+    // A bookmark is a place to go on from, as good as any.
+    const bookmark = messages.find(({ type }) => type === "bookmark");
+    const rest = await read({ after: bookmark?.position ?? "", filter });
+    const before = messages.slice(0, messages.indexOf(bookmark as Message));
+    expect([...idsOf(before), ...idsOf(rest)]).toEqual(idsOf(messages));
+  });
+
+  it("begins with the state when it is asked to, and goes on after it", async () => {
+    const messages = await read({ state: true, filter: { sources: ["alice/shop"] } });
+    expect(typesOf(messages)).toEqual(["state", "caught_up"]);
+    expect(seqOf(messages[0] as Message)).toBeGreaterThanOrEqual(recorded.at(-1)?.seq ?? 0);
+    const third = recorded.filter(({ event }) => event.source === alice.source)[2]?.seq ?? 0;
+    const then = await read({ state: true, after: on.at(third), filter: { sources: ["alice/shop"] } });
+    expect(typesOf(then)[0]).toBe("state");
+    expect(seqOf(then[0] as Message)).toBe(third);
+    expect(idsOf(then)).toEqual(
+      recorded.filter(({ event, seq }) => event.source === alice.source && seq > third).map(({ event }) => event.id),
+    );
+  });
+
+  it.each(transports)("goes on where $name has stopped", async (other) => {
+    const wanted = recorded.filter(({ event }) => isQuiet(event)).map(({ event }) => event.id);
+    const first = await readUntil(
+      other,
+      door,
+      { after: "start", filter: quiet },
+      (_, soFar) => idsOf(soFar).length === 5,
+    );
+    const rest = await read({ after: first.at(-1)?.position ?? "", filter: quiet });
+    expect([...idsOf(first), ...idsOf(rest)]).toEqual(wanted);
+  });
+});
