@@ -19,6 +19,7 @@ import { recorderServices } from "./transports/grpc/recorder-service.ts";
 import { rktServices } from "./transports/grpc/rkt-service.ts";
 import { type GrpcServer, type GrpcServices, grpcServer } from "./transports/grpc/server.ts";
 import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
+import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
 import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
 import { apiRoutes } from "./transports/http/api-routes.ts";
 import { operationsRoutes } from "./transports/http/operations-routes.ts";
@@ -85,7 +86,10 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
     if (serves("vagrant", bound)) {
       services.push(vagrantServices(vagrant, grpcCaller, { bound, watch: metrics.watch("vagrant grpc") }));
     }
-    if (bound === undefined) services.push(recorderServices(relay, grpcCaller, metrics.watch("recorder")));
+    if (bound === undefined) {
+      services.push(tapedeckServices(tapedeck, grpcCaller, metrics.watch("tapedeck grpc")));
+      services.push(recorderServices(relay, grpcCaller, metrics.watch("recorder")));
+    }
     const server = stack.use(await grpcServer(at, services));
     grpcServers.push(server);
     return server.address;

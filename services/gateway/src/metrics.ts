@@ -5,7 +5,14 @@ import { Counter, Gauge, type Registry } from "@tapedeck/shared/service/metrics"
 import { UpstreamError } from "./apis/upstream-error.ts";
 
 /** The doors by which calls come in, as metrics name them. */
-export type Door = "skaffold grpc" | "skaffold http" | "rkt grpc" | "vagrant grpc" | "recorder" | "api";
+export type Door =
+  | "skaffold grpc"
+  | "skaffold http"
+  | "rkt grpc"
+  | "vagrant grpc"
+  | "tapedeck grpc"
+  | "recorder"
+  | "api";
 
 /** What a transport tells about its calls. */
 export type CallWatch = {

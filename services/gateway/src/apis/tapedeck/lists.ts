@@ -1,12 +1,13 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import type { BuildStats, ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import type { BuildStats } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { QueryClient } from "../../query-client.ts";
+import { type ListAsked, type Lister, largestLimit, listMessages, operationKind } from "./list-request.ts";
 
 /** A list as the HTTP API gives it: newest first. */
 export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string; readonly position: string };
@@ -41,27 +42,20 @@ export const listParameters = {
   buildStats: ["group", "developer", "project", "artifact", "from", "to"],
 } as const;
 
-/** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
-const operationKinds = [
-  ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
-  ...["pod", "app", "job", "command"],
-];
-
-type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "buildStats">;
-
 /** Lists of what query knows, as JSON. Everything throws TapedeckError. */
-export function listsApi(query: Lister): Lists {
+export function listsApi(query: Lister & Pick<QueryClient, "buildStats">): Lists {
+  const lists = listMessages(query);
   return {
     async sources(workspace, parameters) {
-      const { items, next_page, position } = await query.listSources(listRequest(workspace, parameters));
+      const { items, next_page, position } = await lists.sources({ workspace }, askedBy(parameters));
       return page(items.map(sourceJson), next_page, position);
     },
     async sessions(workspace, parameters) {
-      const { items, next_page, position } = await query.listSessions(listRequest(workspace, parameters));
+      const { items, next_page, position } = await lists.sessions({ workspace }, askedBy(parameters));
       return page(items.map(sessionJson), next_page, position);
     },
     async operations(workspace, parameters) {
-      const { items, next_page, position } = await query.listOperations(listRequest(workspace, parameters));
+      const { items, next_page, position } = await lists.operations({ workspace }, askedBy(parameters));
       return page(items.map(operationJson), next_page, position);
     },
     async buildStats(workspace, parameters) {
@@ -87,7 +81,7 @@ export function filterOf(parameters: Parameters) {
 }
 
 /** A whole number from 1 to `most`; 0 when the parameter is not there. */
-export function numberOf(parameters: Parameters, name: string, most = 1_000): number {
+export function numberOf(parameters: Parameters, name: string, most = largestLimit): number {
   const text = parameters[name]?.at(-1);
   if (text === undefined) return 0;
   const number = Number(text);
@@ -95,33 +89,19 @@ export function numberOf(parameters: Parameters, name: string, most = 1_000): nu
   throw invalid(name, `${name} "${text}" is not a whole number from 1 to ${most}`);
 }
 
-function listRequest(workspace: string, { kind: kinds = [], ...parameters }: Parameters): Partial<ListRequest> {
-  for (const kind of kinds) {
-    if (operationKinds.includes(kind)) continue;
-    throw invalid("kind", `kind "${kind}" is not one of ${operationKinds.join(", ")}`);
-  }
-  const filter = filterOf(parameters);
+function askedBy({ kind: kinds = [], ...parameters }: Parameters): ListAsked {
+  const [from, to] = [timeOf(parameters, "from"), timeOf(parameters, "to")];
+  const [limit, page, at] = [numberOf(parameters, "limit"), parameters.page?.at(-1), parameters.at?.at(-1)];
   return {
-    workspace,
-    developers: [...(filter.developers ?? [])],
-    projects: [...(filter.projects ?? [])],
-    upstreams: [...(filter.upstreams ?? [])],
-    sources: (filter.sources ?? []).map((source) => inFull(workspace, source)),
-    sessions: [...(filter.sessions ?? [])],
-    kinds: [...kinds],
-    subjects: [...(filter.subjects ?? [])],
-    outcomes: [...(filter.outcomes ?? [])],
+    kinds: kinds.map((kind) => operationKind(kind, "kind")),
+    filter: filterOf(parameters),
     labels: labelsOf(parameters.label ?? []),
-    from: timeOf(parameters, "from"),
-    to: timeOf(parameters, "to"),
-    limit: numberOf(parameters, "limit"),
-    page: parameters.page?.at(-1) ?? "",
-    at: parameters.at?.at(-1)?.replace(" ", "+") ?? "",
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+    limit,
+    ...(page !== undefined && { page }),
+    ...(at !== undefined && { at: at.replace(" ", "+") }),
   };
-}
-
-function inFull(workspace: string, source: string): string {
-  return source.split("/").length === 3 ? `${workspace}/${source}` : source;
 }
 
 function timeOf(parameters: Parameters, name: "from" | "to"): Timestamp | undefined {

@@ -1,7 +1,9 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { EventsResponse, type GetStateResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { eventToJson } from "@tapedeck/shared/events/json";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";
-import type { StateAnswer } from "./state.ts";
+import { type StateRead, stateJson } from "./state.ts";
 
 /** What a subscriber gets, on every transport; each format is rendered once, whoever asks for it first. */
 export type SubscriptionMessage = {
@@ -11,6 +13,8 @@ export type SubscriptionMessage = {
   readonly recordedAt?: Date;
   /** The message of WebSocket, server-sent events and NDJSON, without an id. */
   readonly json: string;
+  /** The message of gRPC: an encoded tapedeck.v1.EventsResponse. */
+  readonly proto: Uint8Array;
 };
 
 export function markMessage(
@@ -19,12 +23,31 @@ export function markMessage(
   seq: number,
 ): SubscriptionMessage {
   const position = formatPosition({ epoch, seq });
-  return { type, position, json: `{"type":"${type}","position":"${position}"}` };
+  const json = () => `{"type":"${type}","position":"${position}"}`;
+  return message({ type, position }, json, () => ({ $case: type, value: {} }));
 }
 
-export function stateMessage({ source, position, state }: StateAnswer): SubscriptionMessage {
-  const json = `{"type":"state","position":"${position}","source":"${source}","state":${JSON.stringify(state)}}`;
-  return { type: "state", position, json };
+export function stateMessage(read: StateRead): SubscriptionMessage {
+  const { source, position, upstream, rows } = read;
+  return message(
+    { type: "state", position },
+    () => {
+      const state = JSON.stringify(stateJson(upstream, rows));
+      return `{"type":"state","position":"${position}","source":"${source}","state":${state}}`;
+    },
+    () => ({ $case: "state", value: stateProto(read) }),
+  );
+}
+
+/** State as gRPC gives it: in the upstream's own messages. */
+export function stateProto({ session = "", at = "", sessionEnded, rows, ...read }: StateRead): GetStateResponse {
+  return {
+    ...read,
+    session,
+    session_ended: sessionEnded,
+    at,
+    rows: rows.map(({ bytes, ...row }) => ({ ...row, bytes: asBuffer(bytes) })),
+  };
 }
 
 // Live events are shared by all subscribers, so each has one message.
@@ -38,18 +61,44 @@ export function eventMessage(
 ): SubscriptionMessage {
   const known = original ? undefined : messages.get(recorded);
   if (known !== undefined) return known;
-  const position = formatPosition({ epoch, seq: recorded.seq });
+  const { seq, recordedAt, event } = recorded;
+  const position = formatPosition({ epoch, seq });
+  const made = message(
+    { type: "event", position, recordedAt },
+    () => {
+      const json = JSON.stringify(eventToJson(recorded, epoch, { original }));
+      return `{"type":"event","position":"${position}","event":${json}}`;
+    },
+    () => {
+      const { seconds, nanos } = timestampFromDate(recordedAt);
+      const told = original ? event : { ...event, original: undefined };
+      return { $case: "event", value: { recorded_at: { seconds, nanos }, event: told } };
+    },
+  );
+  if (!original) messages.set(recorded, made);
+  return made;
+}
+
+function message(
+  head: Omit<SubscriptionMessage, "json" | "proto">,
+  toJson: () => string,
+  toBody: () => NonNullable<EventsResponse["body"]>,
+): SubscriptionMessage {
   let json: string | undefined;
-  const message: SubscriptionMessage = {
-    type: "event",
-    position,
-    recordedAt: recorded.recordedAt,
+  let proto: Uint8Array | undefined;
+  return {
+    ...head,
     get json() {
-      const event = () => JSON.stringify(eventToJson(recorded, epoch, { original }));
-      json ??= `{"type":"event","position":"${position}","event":${event()}}`;
+      json ??= toJson();
       return json;
     },
+    get proto() {
+      proto ??= EventsResponse.encode({ position: head.position, body: toBody() }).finish();
+      return proto;
+    },
   };
-  if (!original) messages.set(recorded, message);
-  return message;
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -8,25 +8,50 @@ import { resolveSource } from "../resolve-source.ts";
 import { stateMessageTypes } from "../skaffold/methods.ts";
 import { vagrantState } from "../vagrant/state-json.ts";
 
+/** State of a source in its upstream's own messages, as of one position. */
+export type StateRead = {
+  readonly source: string;
+  /** Undefined when the source has none (at that moment). */
+  readonly session?: string;
+  readonly sessionEnded: boolean;
+  /** The position that the rows reflect. */
+  readonly position: string;
+  /** What was asked for, where a moment was asked for. */
+  readonly at?: string;
+  readonly upstream: UpstreamName;
+  readonly rows: readonly StateRow[];
+};
+
+export type StateRow = {
+  /** "skaffold.v1", "rkt.pods" …: see query.proto. */
+  readonly collection: string;
+  readonly key: string;
+  /** Full name of the upstream's message. */
+  readonly type: string;
+  readonly bytes: Uint8Array;
+  /** Of what the row was made of, or that of the whole. */
+  readonly position: string;
+};
+
+/** The same as the HTTP API gives it. */
 export type StateAnswer = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
-  /** The position that `state` reflects. */
   readonly position: string;
-  /** What was asked for, where a moment was asked for. */
   readonly at: string | null;
   readonly upstream: string;
   /** The upstream's own JSON; Skaffold: `{"v1":…,"v2":…}`. */
   readonly state: object;
 };
 
-/** State of a source in its upstream's own words, now or at a moment. Throws TapedeckError. */
-export function stateApi(query: QueryClient): (context: CallContext) => Promise<StateAnswer> {
+/** Reads the state of a source, now or at a moment. Throws TapedeckError. */
+export function stateReader(query: QueryClient): (context: CallContext) => Promise<StateRead> {
   return async (context) => {
     const source = await resolveSource(query, context);
-    const ask = (collection: string, at: string, session: string) =>
-      query.readState({
+    const upstream = source.upstream as UpstreamName;
+    const ask = async ([collection, type]: Collection, at: string, session: string) => {
+      const { head, rows } = await query.readState({
         workspace: context.workspace,
         source: source.source,
         session,
@@ -34,26 +59,49 @@ export function stateApi(query: QueryClient): (context: CallContext) => Promise<
         min_position: context.minPosition ?? "",
         collection,
       });
-    const { collections, toJson } = statesOf[source.upstream as UpstreamName];
-    const first = await ask(collections[0], context.at ?? "", context.session ?? "");
+      return { head, rows: rows.map((row) => ({ position: head.position, ...row, collection, type })) };
+    };
+    const [one, ...others] = statesOf[upstream].collections;
+    const first = await ask(one, context.at ?? "", context.session ?? "");
     // The others as of the first one's position, so that the answer is one moment, and of its session: Vagrant's jobs
     // are those of all sessions where none is named.
-    const { position, session } = first.head;
-    const rest = await Promise.all(collections.slice(1).map((collection) => ask(collection, position, session)));
+    const { position, session, session_ended } = first.head;
+    const rest = await Promise.all(others.map((collection) => ask(collection, position, session)));
     return {
       source: source.source,
-      session: first.head.session === "" ? null : first.head.session,
-      sessionEnded: first.head.session_ended,
-      position: first.head.position,
-      at: context.at ?? null,
-      upstream: source.upstream,
-      state: toJson([first, ...rest].map(({ rows }) => rows.map(({ bytes }) => bytes))),
+      ...(session !== "" && { session }),
+      sessionEnded: session_ended,
+      position,
+      ...(context.at !== undefined && { at: context.at }),
+      upstream,
+      rows: [first, ...rest].flatMap(({ rows }) => rows),
     };
   };
 }
 
+/** What was read, as JSON. */
+export function stateAnswer({ session, at, rows, ...read }: StateRead): StateAnswer {
+  const { source, sessionEnded, position, upstream } = read;
+  return {
+    source,
+    session: session ?? null,
+    sessionEnded,
+    position,
+    at: at ?? null,
+    upstream,
+    state: stateJson(read.upstream, rows),
+  };
+}
+
+export function stateJson(upstream: UpstreamName, rows: readonly StateRow[]): object {
+  const { collections, toJson } = statesOf[upstream];
+  return toJson(collections.map(([name]) => rows.filter((row) => row.collection === name).map(({ bytes }) => bytes)));
+}
+
+type Collection = readonly [name: string, messageType: string];
+
 type StateOf = {
-  readonly collections: readonly [string, ...string[]];
+  readonly collections: readonly [Collection, ...Collection[]];
   /** From the messages of each collection. */
   readonly toJson: (collections: readonly (readonly Uint8Array[])[]) => object;
 };
@@ -61,7 +109,10 @@ type StateOf = {
 /** What query keeps of an upstream's state, and how it looks as JSON. */
 const statesOf: Record<UpstreamName, StateOf> = {
   skaffold: {
-    collections: ["skaffold.v1", "skaffold.v2"],
+    collections: [
+      ["skaffold.v1", stateMessageTypes.v1],
+      ["skaffold.v2", stateMessageTypes.v2],
+    ],
     toJson: ([[v1 = new Uint8Array()] = [], [v2 = new Uint8Array()] = []]) => ({
       v1: toGatewayJson(messageType(stateMessageTypes.v1), v1),
       v2: toGatewayJson(messageType(stateMessageTypes.v2), v2),
@@ -69,7 +120,11 @@ const statesOf: Record<UpstreamName, StateOf> = {
   },
   // As rkt's own clients know it: original field names, what is zero left out. Manifests can be had through its API.
   rkt: {
-    collections: ["rkt.info", "rkt.pods", "rkt.images"],
+    collections: [
+      ["rkt.info", "v1alpha.GetInfoResponse"],
+      ["rkt.pods", "v1alpha.Pod"],
+      ["rkt.images", "v1alpha.Image"],
+    ],
     toJson: ([[info] = [undefined], pods = [], images = []]) => ({
       info: info === undefined ? null : rktJson("v1alpha.GetInfoResponse", info).info,
       pods: pods.map((pod) => rktJson("v1alpha.Pod", pod)),
@@ -78,13 +133,13 @@ const statesOf: Record<UpstreamName, StateOf> = {
   },
   vagrant: {
     collections: [
-      "vagrant.version",
-      "vagrant.targets",
-      "vagrant.projects",
-      "vagrant.bases",
-      "vagrant.boxes",
-      "vagrant.runners",
-      "vagrant.jobs",
+      ["vagrant.version", "hashicorp.vagrant.GetVersionInfoResponse"],
+      ["vagrant.targets", "hashicorp.vagrant.Target"],
+      ["vagrant.projects", "hashicorp.vagrant.Project"],
+      ["vagrant.bases", "hashicorp.vagrant.Basis"],
+      ["vagrant.boxes", "hashicorp.vagrant.Box"],
+      ["vagrant.runners", "hashicorp.vagrant.Runner"],
+      ["vagrant.jobs", "hashicorp.vagrant.Job"],
     ],
     toJson: vagrantState,
   },

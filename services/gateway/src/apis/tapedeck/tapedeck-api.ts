@@ -5,14 +5,15 @@ import type { CallContext } from "../../call-context.ts";
 import type { Positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
+import { type ListMessages, listMessages, placed } from "./list-request.ts";
 import { type Lists, listsApi, type Page } from "./lists.ts";
 import { type SubscriptionMessage, stateMessage } from "./messages.ts";
-import { type StateAnswer, stateApi } from "./state.ts";
+import { type StateAnswer, type StateRead, stateAnswer, stateReader } from "./state.ts";
 import { subscribe } from "./subscribe.ts";
 
 /** What a client asks for when it subscribes, on any transport. */
 export type SubscribeRequest = {
-  /** `start`, `now` (the default), a position or an RFC 3339 time. */
+  /** `start`, `now` (the default, unless the call's context says other), a position or an RFC 3339 time. */
   readonly after?: string;
   /** A position or a time; inclusive. Without it a subscription has no end. */
   readonly until?: string;
@@ -30,8 +31,13 @@ export type OpenSubscription = {
 
 /** Everything throws TapedeckError (the table of DESIGN 7); what streams may throw it later, too. */
 export type TapedeckApi = {
+  /** As JSON, asked for by name. */
   readonly lists: Lists;
+  /** The same in messages. */
+  readonly listMessages: ListMessages;
   readonly state: (context: CallContext) => Promise<StateAnswer>;
+  /** The same in the upstream's own messages. */
+  readonly stateMessages: (context: CallContext) => Promise<StateRead>;
   readonly events: (request: EventsPageRequest) => Promise<Page<object>>;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
 };
@@ -45,7 +51,7 @@ export type TapedeckApiDeps = {
 
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
 export function tapedeckApi({ query, log, positions }: TapedeckApiDeps): TapedeckApi {
-  const readState = stateApi(query);
+  const readState = stateReader(query);
 
   /** The state that a subscription begins with, and the events after it: without a race, without repeats. */
   async function stateThenEvents(after: string, filter: Filter, context: CallContext) {
@@ -60,11 +66,14 @@ export function tapedeckApi({ query, log, positions }: TapedeckApiDeps): Tapedec
 
   return {
     lists: listsApi(query),
-    state: readState,
+    listMessages: listMessages(query),
+    state: async (context) => stateAnswer(await readState(context)),
+    stateMessages: readState,
     events: eventsPage(log, positions),
 
-    async subscribe({ after = "now", until, filter: asked = {}, state = false, original = false }, context) {
-      const filter = parseFilter(asked);
+    async subscribe(request, context) {
+      const { after = context.after ?? "now", until, state = false, original = false } = request;
+      const filter = placed(parseFilter(request.filter ?? {}), context);
       const { workspace, signal } = context;
       const first = state ? await stateThenEvents(after, filter, context) : undefined;
       const afterSeq = first?.afterSeq ?? (await positions.resolveAfter(after));

@@ -27,7 +27,7 @@ async function* told({ after = "" }: SubscribeRequest, { signal }: CallContext):
   mine.open++;
   try {
     for (let n = 0; n < Number(many) && !signal.aborted; n++) {
-      yield { type: "event", position: "p-1", json };
+      yield { type: "event", position: "p-1", json, proto: new Uint8Array() };
       mine.bytes.set(after, (mine.bytes.get(after) ?? 0) + json.length);
     }
     if (!signal.aborted) await once(signal, "abort");

@@ -1,0 +1,112 @@
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import type {
+  ListOperationsResponse,
+  ListSessionsResponse,
+  ListSourcesResponse,
+} from "@tapedeck/proto/tapedeck/v1/lists";
+import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { type Filter, type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
+import type { CallContext } from "../../call-context.ts";
+import type { QueryClient } from "../../query-client.ts";
+
+/** What a list is asked for, on any transport. */
+export type ListAsked = {
+  /** As `parseFilter` gives it: the same as on streams, so that it means the same. */
+  readonly filter: Omit<Filter, "kinds">;
+  /** Of operations: `operationKind` gives them. */
+  readonly kinds?: readonly string[];
+  /** Of sessions: all must match. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Sessions and operations started in [from, to). */
+  readonly from?: Timestamp;
+  readonly to?: Timestamp;
+  /** At most `largestLimit`; 0: the default, which is 100. */
+  readonly limit?: number;
+  /** A former answer's next page. */
+  readonly page?: string;
+  /** Position or time: as it stood then. */
+  readonly at?: string;
+};
+
+export const largestLimit = 1_000;
+
+/** The fields of a filter that each list has. */
+export const listFields = {
+  sources: ["developers", "projects", "upstreams", "sources"],
+  sessions: ["developers", "projects", "upstreams", "sources", "sessions"],
+  operations: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
+} as const satisfies Record<string, readonly FilterField[]>;
+
+export type ListedThings = keyof typeof listFields;
+
+/** Lists of what query knows, newest first, as it gives them. Everything throws TapedeckError. */
+export type ListMessages = {
+  readonly sources: (context: ListContext, asked: ListAsked) => Promise<ListSourcesResponse>;
+  readonly sessions: (context: ListContext, asked: ListAsked) => Promise<ListSessionsResponse>;
+  readonly operations: (context: ListContext, asked: ListAsked) => Promise<ListOperationsResponse>;
+};
+
+/** `source`, `session` and `at` count where the request does not say its own. */
+export type ListContext = Pick<CallContext, "workspace" | "source" | "session" | "at">;
+
+export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations">;
+
+export function listMessages(query: Lister): ListMessages {
+  return {
+    sources: (context, asked) => query.listSources(listRequest("sources", context, asked)),
+    sessions: (context, asked) => query.listSessions(listRequest("sessions", context, asked)),
+    operations: (context, asked) => query.listOperations(listRequest("operations", context, asked)),
+  };
+}
+
+/** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
+const operationKinds = [
+  ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
+  ...["pod", "app", "job", "command"],
+];
+
+/** @throws TapedeckError invalid_argument naming the field, when the text is no kind of operation */
+export function operationKind(kind: string, field: string): string {
+  if (operationKinds.includes(kind)) return kind;
+  throw new TapedeckError("invalid_argument", `kind "${kind}" is not one of ${operationKinds.join(", ")}`, { field });
+}
+
+function listRequest(list: ListedThings, context: ListContext, asked: ListAsked): Partial<ListRequest> {
+  const { workspace } = context;
+  const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
+  const { filter, kinds = [], labels = {}, from, to, limit = 0, page = "", at = context.at ?? "" } = asked;
+  const { sources, sessions } = placed(filter, context);
+  return {
+    workspace,
+    developers: [...(filter.developers ?? [])],
+    projects: [...(filter.projects ?? [])],
+    upstreams: [...(filter.upstreams ?? [])],
+    sources: (sources ?? []).map((source) => inFull(workspace, source)),
+    sessions: has("sessions") ? [...(sessions ?? [])] : [],
+    kinds: [...kinds],
+    subjects: [...(filter.subjects ?? [])],
+    outcomes: [...(filter.outcomes ?? [])],
+    labels: { ...labels },
+    from,
+    to,
+    limit,
+    page,
+    at,
+  };
+}
+
+/** A filter with the source and session that a call means beside its message, where it has no word about them. */
+export function placed(filter: Filter, { source, session }: Pick<CallContext, "source" | "session">): Filter {
+  const { sources, developers, projects } = filter;
+  const isOpen = (sources ?? developers ?? projects) === undefined;
+  return {
+    ...(isOpen && source !== undefined && parseFilter({ sources: [source] })),
+    ...(session !== undefined && { sessions: [session] }),
+    ...filter,
+  };
+}
+
+function inFull(workspace: string, source: string): string {
+  return source.split("/").length === 3 ? `${workspace}/${source}` : source;
+}
