@@ -1,4 +1,6 @@
+import { matches } from "@tapedeck/shared/filter/filter";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import type { LogReader } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
@@ -10,6 +12,11 @@ import { subscribe } from "./subscribe.ts";
 
 const sourceOf = (developer: string) =>
   sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" });
+
+const seqOf = (message: SubscriptionMessage | undefined) => Number(message?.position.split("-")[1]);
+const seqs = (messages: readonly SubscriptionMessage[], type?: string) =>
+  messages.filter((message) => type === undefined || message.type === type).map(seqOf);
+const told = (message: SubscriptionMessage) => `${message.type} ${seqOf(message)}`;
 
 async function desk() {
   await using stack = new AsyncDisposableStack();
@@ -24,10 +31,12 @@ async function desk() {
     bob: testWriter(log.writer, sourceOf("bob")),
     at: (seq: number) => `${log.epoch}-${seq}`,
     over,
+    reader: log.reader,
     /** What a subscriber gets, as it comes. */
-    open(filter: object, bookmarkMs: number) {
+    open(filter: object, ms: number, more: { readonly events?: number; readonly untilSeq?: number } = {}) {
       const got: SubscriptionMessage[] = [];
-      const asked = { workspace: "default", filter, afterSeq: 0, bookmarkMs };
+      const { events = 10_000, ...end } = more;
+      const asked = { workspace: "default", filter, afterSeq: 0, bookmarks: { ms, events }, ...end };
       const read = async () => {
         for await (const message of subscribe(log.reader, asked, over.signal)) got.push(message);
       };
@@ -54,6 +63,106 @@ it("bookmarks tell how far one is, though nothing of it was for one", async () =
     });
     const seqs = got.map(({ position }) => Number(position.split("-")[1]));
     expect(seqs).toEqual([...seqs].sort((a, b) => a - b));
+  }
+});
+
+it("a bookmark comes in its time, though the log has come to rest before", async () => {
+  await using on = await desk();
+  const { got } = on.open({ subjects: ["web"] }, 200);
+  await until(() => got.length === 1, { message: "caught_up" });
+  const last = await on.alice.append(3);
+  await until(() => got.length === 2, { message: "the bookmark" });
+  expect(got[1]).toMatchObject({ type: "bookmark", position: on.at(last) });
+});
+
+it("and after so many events, however fast they came", async () => {
+  await using on = await desk();
+  const web = { subject: "web" };
+  await on.alice.append(25);
+  const last = await on.alice.append(1, web); // 26
+  await on.bob.append(40);
+  await on.alice.append(1, web); // 67
+  await on.bob.append(3);
+  // What the server leaves out counts as much as what we do.
+  for (const filter of [{ subjects: ["web"] }, { subjects: ["web"], developers: ["alice"] }]) {
+    const byUs = filter.developers === undefined;
+    const expected = [
+      ...["bookmark 10", "bookmark 20", "event 26"],
+      ...(byUs ? ["bookmark 36", "bookmark 46", "bookmark 56", "bookmark 66"] : ["bookmark 66"]),
+      "event 67",
+    ];
+    const live = on.open(filter, 3_600_000, { events: 10 });
+    await until(() => live.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
+    expect(live.got.map(told)).toEqual([...expected, "caught_up 70"]);
+    const ended = on.open(filter, 3_600_000, { events: 10, untilSeq: 70 });
+    await ended.done;
+    expect(ended.got.map(told)).toEqual([...expected, "complete 70"]);
+  }
+  expect(last).toBe(26);
+  const live = on.open({ subjects: ["web"], developers: ["alice"] }, 3_600_000, { events: 10 });
+  await until(() => live.got.at(-1)?.type === "caught_up", { message: "caught_up" });
+  const heard = live.got.length;
+  await on.bob.append(10);
+  await until(() => live.got.length > heard, { message: "the bookmark" });
+  await on.alice.append(1, web);
+  await until(() => live.got.length > heard + 1, { message: "the event" });
+  expect(live.got.slice(heard).map(told)).toEqual(["bookmark 80", "event 81"]);
+});
+
+it("a bookmark is never ahead of an event that was not given, whoever reads at whatever pace", async () => {
+  await using on = await desk();
+  const writing = (async () => {
+    for (let round = 0; round < 60; round++) {
+      await on.alice.append(1 + (round % 3), round % 2 === 0 ? { subject: "web" } : {});
+      await on.bob.append(round % 7 === 0 ? 30 : 1);
+    }
+  })();
+  const readers = [{ developers: ["bob"] }, { subjects: ["web"] }, { subjects: ["nothing"] }].map((filter, nth) => {
+    const asked = { workspace: "default", filter, afterSeq: 0, bookmarks: { ms: nth, events: 4 } };
+    const got: SubscriptionMessage[] = [];
+    const read = async () => {
+      for await (const message of subscribe(on.reader, asked, on.over.signal)) {
+        got.push(message);
+        for (let turns = Math.random() * 10; turns > 1; turns--) await new Promise(setImmediate);
+      }
+    };
+    return { got, filter, done: read() };
+  });
+  await writing;
+  const { lastSeq } = await on.reader.bounds();
+  const all = await Array.fromAsync(on.reader.history({ afterSeq: 0, subjects: [] }, lastSeq, on.over.signal));
+  for (const { got, filter } of readers) {
+    await until(() => seqOf(got.at(-1)) >= lastSeq - 4, { message: "all of it" });
+    const wanted = all.filter(({ event }) => matches(filter, event)).map(({ seq }) => seq);
+    await until(() => seqs(got, "event").length === wanted.length, { message: "the last event" });
+    expect(seqs(got, "event")).toEqual(wanted);
+    const inOrder = seqs(got);
+    expect(inOrder).toEqual([...inOrder].sort((a, b) => a - b));
+    expect(seqs(got, "bookmark").length).toBeGreaterThan(0);
+  }
+  on.over.abort();
+  await Promise.all(readers.map(({ done }) => done));
+});
+
+it("who leaves, wherever, leaves the log as well", async () => {
+  await using on = await desk();
+  await on.alice.append(3);
+  let open = 0;
+  const watched = (reader: LogReader): LogReader => ({
+    ...reader,
+    async *follow(from, options) {
+      open++;
+      try {
+        yield* reader.follow(from, options);
+      } finally {
+        open--;
+      }
+    },
+  });
+  for (const filter of [{}, { subjects: ["none"] }]) {
+    const asked = { workspace: "default", filter, afterSeq: 0 };
+    for await (const _ of subscribe(watched(on.reader), asked, on.over.signal)) break;
+    await until(() => open === 0, { message: "the reader to be over" });
   }
 });
 

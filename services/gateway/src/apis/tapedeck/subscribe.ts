@@ -1,6 +1,6 @@
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
-import type { LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { eventMessage, markMessage, type SubscriptionMessage } from "./messages.ts";
 
 export type Subscription = {
@@ -11,9 +11,13 @@ export type Subscription = {
   /** Ends with `complete` after this sequence. */
   readonly untilSeq?: number;
   readonly original?: boolean;
-  /** How often a subscriber is told a position while nothing for it happens but the log goes on. Default 5,000. */
-  readonly bookmarkMs?: number;
+  /** A subscriber for whom there is nothing is told how far it is after so much time, or so many events. */
+  readonly bookmarks?: Bookmarks;
 };
+
+export type Bookmarks = { readonly ms: number; readonly events: number };
+
+const usualBookmarks: Bookmarks = { ms: 5_000, events: 10_000 };
 
 /**
  * History, then live, in order, once each; `caught_up` between the two; bookmarks where matching events are rare.
@@ -21,69 +25,95 @@ export type Subscription = {
  */
 export async function* subscribe(
   log: LogReader,
-  { workspace, filter, afterSeq, untilSeq, original = false, bookmarkMs = 5_000 }: Subscription,
+  { workspace, filter, afterSeq, untilSeq, original = false, bookmarks = usualBookmarks }: Subscription,
   signal: AbortSignal,
 ): AsyncGenerator<SubscriptionMessage, void> {
   const from = { afterSeq, subjects: toSubjects(filter, workspace) };
-  if (untilSeq !== undefined) {
-    for await (const recorded of log.history(from, untilSeq, signal)) {
-      if (matches(filter, recorded.event)) yield eventMessage(log.epoch, recorded, { original });
-    }
-    if (!signal.aborted) yield markMessage("complete", log.epoch, untilSeq);
-    return;
+  const read: Read = (over, { caughtUp, reached }) =>
+    untilSeq === undefined ? log.follow(from, { signal: over, caughtUp, reached }) : log.history(from, untilSeq, over);
+  for await (const step of steps(read, (recorded) => matches(filter, recorded.event), afterSeq, bookmarks, signal)) {
+    yield step.type === "event"
+      ? eventMessage(log.epoch, step.recorded, { original })
+      : markMessage(step.type, log.epoch, step.seq);
   }
-
-  let told = { seq: afterSeq, at: Date.now() };
-  const isBookmarkDue = (seq: number) => seq > told.seq && Date.now() - told.at >= bookmarkMs;
-  for await (const step of steps(log, from, isBookmarkDue, signal)) {
-    if (step.type === "event" && matches(filter, step.recorded.event)) {
-      yield eventMessage(log.epoch, step.recorded, { original });
-    } else if (step.type === "caught_up") {
-      yield markMessage("caught_up", log.epoch, step.seq);
-    } else if (isBookmarkDue(step.seq)) {
-      yield markMessage("bookmark", log.epoch, step.seq);
-    } else continue;
-    told = { seq: step.seq, at: Date.now() };
-  }
+  if (untilSeq !== undefined && !signal.aborted) yield markMessage("complete", log.epoch, untilSeq);
 }
 
-/** How far one has come: by an event, by joining the live tail, or because there is nothing more for now. */
+/** How far one has come: by an event, by joining the live tail, or because nothing up to there was for one. */
 type Step =
   | { readonly type: "event"; readonly seq: number; readonly recorded: Recorded }
-  | { readonly type: "caught_up" | "reached"; readonly seq: number };
+  | { readonly type: "caught_up" | "bookmark"; readonly seq: number };
 
+type Told = { readonly caughtUp: (seq: number) => void; readonly reached: (seq: number) => void };
+
+type Read = (over: AbortSignal, told: Told) => AsyncGenerator<Recorded, void>;
+
+/**
+ * One event is read ahead at most. A bookmark never passes an event that has not been given: it stands at what was
+ * passed while the next one was being read, and what comes later is given later.
+ */
 async function* steps(
-  log: LogReader,
-  from: ReadFrom,
-  isBookmarkDue: (seq: number) => boolean,
+  read: Read,
+  isWanted: (recorded: Recorded) => boolean,
+  afterSeq: number,
+  bookmarks: Bookmarks,
   signal: AbortSignal,
 ): AsyncGenerator<Step, void> {
   const left = new AbortController();
   const come: (Step | { readonly type: "end" })[] = [];
+  let given = { seq: afterSeq, at: performance.now() };
+  let passed = afterSeq;
+  let timer: NodeJS.Timeout | undefined;
+  let failure: unknown;
   let wake = () => {};
+
   const add = (step: (typeof come)[number]) => {
     come.push(step);
     wake();
   };
-  const events = log.follow(from, {
-    signal: AbortSignal.any([signal, left.signal]),
-    caughtUp: (seq) => add({ type: "caught_up", seq }),
-    reached: (seq) => {
-      if (come.length === 0 && isBookmarkDue(seq)) add({ type: "reached", seq });
-    },
-  });
-  let failure: unknown;
-  const ask = () => {
-    events.next().then(
-      ({ done, value }) => add(done === true ? { type: "end" } : { type: "event", seq: value.seq, recorded: value }),
-      (error: unknown) => {
-        failure = error;
-        add({ type: "end" });
-      },
-    );
+  const isFar = () => passed - given.seq >= bookmarks.events;
+  /** Gives a bookmark, now or when it is time, unless something else says how far it is before. */
+  const look = () => {
+    if (come.length > 0 || passed <= given.seq) return;
+    const wait = given.at + bookmarks.ms - performance.now();
+    if (wait <= 0 || isFar()) add({ type: "bookmark", seq: passed });
+    else timer ??= setTimeout(lookAgain, wait);
   };
+  const lookAgain = () => {
+    timer = undefined;
+    look();
+  };
+  const pass = (seq: number) => {
+    passed = seq;
+    look();
+  };
+
+  const events = read(AbortSignal.any([signal, left.signal]), {
+    caughtUp: (seq) => add({ type: "caught_up", seq }),
+    reached: pass,
+  });
+  const ask = async () => {
+    try {
+      for (;;) {
+        const { done, value } = await events.next();
+        if (done === true) return add({ type: "end" });
+        const { seq } = value;
+        if (isWanted(value)) {
+          passed = seq - 1;
+          if (isFar() && come.length === 0) add({ type: "bookmark", seq: passed });
+          return add({ type: "event", seq, recorded: value });
+        }
+        pass(seq);
+      }
+    } catch (error) {
+      failure = error;
+      add({ type: "end" });
+    }
+  };
+
   try {
-    for (ask(); ; ) {
+    for (void ask(); ; ) {
+      look();
       const step = come.shift();
       if (step === undefined) {
         await new Promise<void>((resolve) => {
@@ -93,11 +123,14 @@ async function* steps(
         if (failure !== undefined) throw failure;
         return;
       } else {
+        given = { seq: step.seq, at: performance.now() };
         yield step;
-        if (step.type === "event") ask();
+        if (step.type === "event") void ask();
       }
     }
   } finally {
+    clearTimeout(timer);
     left.abort();
+    events.return().catch(() => {});
   }
 }
