@@ -22,6 +22,11 @@ export function namePart(text: string): string {
   return fit === "" ? "-" : fit;
 }
 
+/** Whether it can be part of a name as it is. */
+export function isNamePart(text: string): boolean {
+  return part.test(text);
+}
+
 export function sourceName(parts: SourceParts): SourceName {
   const { workspace, developer, project, upstream } = parts;
   for (const [name, value] of Object.entries({ workspace, developer, project, upstream })) {

@@ -1,12 +1,16 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart } from "@tapedeck/shared/source";
+import type { Role } from "@tapedeck/shared/tokens/token";
 
 /**
  * What a call means beside its message (DESIGN 7): who asks, and which source, session and time. On gRPC from
  * metadata, on HTTP from query parameters or headers.
  */
 export type CallContext = Caller & {
-  /** Aborts when the call is over: the client is gone, or all is answered. */
+  /**
+   * Aborts when the call is over: the client is gone, or all is answered; or its caller is let in no more: then with the
+   * TapedeckError to tell as its reason.
+   */
   readonly signal: AbortSignal;
   readonly source?: string;
   readonly session?: string;
@@ -15,8 +19,7 @@ export type CallContext = Caller & {
   readonly minPosition?: string;
 };
 
-/** What a token lets its bearer do (DESIGN 9): read; call what changes the upstream, too; push; manage tokens. */
-export type Role = "viewer" | "controller" | "recorder" | "admin";
+export type { Role };
 
 /** Who calls: from the connection and, where there is authentication, the token. */
 export type Caller = {
@@ -33,6 +36,16 @@ export type Caller = {
   /** Aborts, with a TapedeckError as its reason, when the token expires or is revoked. */
   readonly revoked?: AbortSignal;
 };
+
+/** The call's own signal, which aborts as well when its caller's token expires or is revoked. */
+export function whileLetIn(signal: AbortSignal, { revoked }: Pick<Caller, "revoked">): AbortSignal {
+  return revoked === undefined ? signal : AbortSignal.any([signal, revoked]);
+}
+
+/** Why a caller is let in no more; undefined for a call that goes on, or ended otherwise. */
+export function revocationOf({ reason }: AbortSignal): TapedeckError | undefined {
+  return reason instanceof TapedeckError ? reason : undefined;
+}
 
 /** Goes with an answer: response metadata on gRPC, headers on HTTP. */
 export type AnswerHead = {

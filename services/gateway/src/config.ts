@@ -1,7 +1,10 @@
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
+import { refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
+import { namePart } from "@tapedeck/shared/source";
 import { z } from "zod";
 import { splitAddress } from "./transports/address.ts";
+import type { TlsFiles } from "./transports/tls.ts";
 
 /** An extra listener bound to one source, for clients that can't say which one they mean. */
 export type Endpoint = {
@@ -26,7 +29,13 @@ export type GatewayConfig = {
   readonly hosts: readonly string[];
   readonly origins: readonly string[];
   readonly endpoints: readonly Endpoint[];
+  /** Who may call: whoever reaches the port, or who shows a token. */
+  readonly auth: (typeof authentications)[number];
+  /** PEM files; undefined: without TLS. */
+  readonly tls: TlsFiles | undefined;
 };
+
+const authentications = ["none", "tokens"] as const;
 
 const address = z
   .string()
@@ -47,7 +56,6 @@ export function readConfig(sources: SettingsSources): GatewayConfig {
 }
 
 export function gatewaySettings(read: SettingsReader): GatewayConfig {
-  const insecure = read.boolean("insecure", false);
   const config: GatewayConfig = {
     grpc: { host: read.string("gateway.grpc.host", "127.0.0.1"), port: read.port("gateway.grpc.port", 7051) },
     http: { host: read.string("gateway.http.host", "127.0.0.1"), port: read.port("gateway.http.port", 7052) },
@@ -55,20 +63,28 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     query: read.string("query.address", "127.0.0.1:7053"),
     ingest: read.string("ingest.address", "127.0.0.1:7054"),
     servicesKey: read.string("services.key", ""),
-    workspace: read.string("workspace", "default"),
+    workspace: namePart(read.string("workspace", "default")),
     hosts: read.list("gateway.hosts", []),
     origins: read.list("gateway.origins", []),
     endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, []),
+    auth: read.oneOf("auth", authentications, "none"),
+    tls: tlsFiles(read),
   };
-  if (!insecure) {
-    for (const [key, host] of hostsOf(config)) {
-      if (isLoopback(host)) continue;
-      read.problem(
-        `${key}: "${host}" is not loopback, and there is no authentication: use 127.0.0.1, or insecure: true to let everyone in`,
-      );
-    }
-  }
+  const lacks = [
+    ...(config.tls === undefined ? ["tls.cert and tls.key"] : []),
+    ...(config.auth === "none" ? ["auth: tokens"] : []),
+  ];
+  refuseOpenHosts(read, hostsOf(config), lacks.length === 0 ? undefined : lacks.join(", "));
   return config;
+}
+
+function tlsFiles(read: SettingsReader): TlsFiles | undefined {
+  const [cert, key] = [read.string("tls.cert", undefined), read.string("tls.key", undefined)];
+  if (cert !== undefined && key !== undefined) return { cert, key };
+  if (cert !== undefined || key !== undefined) {
+    read.problem(`${cert === undefined ? "tls.cert" : "tls.key"}: missing; TLS needs tls.cert and tls.key`);
+  }
+  return undefined;
 }
 
 /** Everything that will listen, by its key. */
@@ -80,8 +96,4 @@ function hostsOf({ grpc, http, endpoints }: GatewayConfig): (readonly [key: stri
     }),
   );
   return [["gateway.grpc.host", grpc.host], ["gateway.http.host", http.host], ...ofEndpoints];
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }

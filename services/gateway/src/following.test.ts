@@ -48,6 +48,8 @@ beforeAll(async () => {
         hosts: [],
         origins: [],
         endpoints: [],
+      auth: "none",
+      tls: undefined,
       },
       silentLogger,
     ),

@@ -2,12 +2,15 @@ import { type ReadinessCheck, readinessOf } from "@tapedeck/shared/service/healt
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
 import { pause } from "@tapedeck/shared/streams/pause";
+import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { recorderRelay } from "./apis/recorder/relay.ts";
 import { rktApi } from "./apis/rkt/rkt-api.ts";
 import { skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
 import { vagrantApi } from "./apis/vagrant/vagrant-api.ts";
+import { type Authenticator, everyone } from "./auth/authenticator.ts";
+import { tokenAuthenticator } from "./auth/token-authenticator.ts";
 import type { GatewayConfig } from "./config.ts";
 import { controlClient } from "./control-client.ts";
 import { linkLog } from "./log-link.ts";
@@ -15,6 +18,7 @@ import { gatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
 import { queryClient } from "./query-client.ts";
 import { type Address, splitAddress } from "./transports/address.ts";
+import { callerOf as grpcCaller } from "./transports/grpc/authentication.ts";
 import { recorderServices } from "./transports/grpc/recorder-service.ts";
 import { rktServices } from "./transports/grpc/rkt-service.ts";
 import { type GrpcServer, type GrpcServices, grpcServer } from "./transports/grpc/server.ts";
@@ -22,9 +26,11 @@ import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
 import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
 import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
 import { apiRoutes } from "./transports/http/api-routes.ts";
+import { callerOf as httpCaller } from "./transports/http/authentication.ts";
 import { operationsRoutes } from "./transports/http/operations-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
 import { skaffoldRoutes } from "./transports/http/skaffold-routes.ts";
+import { readTls } from "./transports/tls.ts";
 
 export type Gateway = AsyncDisposable & {
   /** "host:port" by what listens there: `grpc`, `http`, and the endpoints as "<source> grpc" and "<source> http". */
@@ -44,6 +50,7 @@ const healthMs = 2_000;
  * or query are away, and answers `not_ready` until they are there.
  */
 export async function startGateway(config: GatewayConfig, logger: Logger): Promise<Gateway> {
+  const tls = config.tls && readTls(config.tls);
   await using stack = new AsyncDisposableStack();
   const registry = createMetrics("gateway");
   const metrics = gatewayMetrics(registry, logger);
@@ -58,9 +65,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const vagrant = vagrantApi({ query, log, control, positions: where, refused: metrics.refused });
   const tapedeck = tapedeckApi({ query, log, positions: where });
 
-  const { workspace } = config;
-  const grpcCaller = (call: { getPeer(): string }) => ({ workspace, who: call.getPeer() });
-  const httpCaller = (request: { ip: string }) => ({ workspace, who: request.ip });
+  const authenticate = authenticator();
 
   let failure: Error | undefined;
   const checks: Readonly<Record<string, ReadinessCheck>> = {
@@ -90,13 +95,15 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
       services.push(tapedeckServices(tapedeck, grpcCaller, metrics.watch("tapedeck grpc")));
       services.push(recorderServices(relay, grpcCaller, metrics.watch("recorder")));
     }
-    const server = stack.use(await grpcServer(at, services));
+    const server = stack.use(
+      await grpcServer(at, services, { authenticate, tls, failed: metrics.watch("grpc").failed }),
+    );
     grpcServers.push(server);
     return server.address;
   };
   const startHttp = async (at: Address, grpc: string, bound?: string): Promise<string> => {
     const allowed = { hosts: config.hosts, origins: config.origins };
-    const app = await httpServer({ allowed, watch: metrics.watch });
+    const app = await httpServer({ allowed, authenticate, tls, watch: metrics.watch });
     skaffoldRoutes(app, skaffold, httpCaller, { bound, watch: metrics.watch("skaffold http") });
     if (bound === undefined) {
       apiRoutes(app, tapedeck, httpCaller, metrics.watch("api"));
@@ -125,6 +132,12 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
 
   const owned = stack.move();
   return { addresses, failed: link.failed, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+
+  function authenticator(): Authenticator {
+    if (config.auth === "none") return everyone(config.workspace);
+    const warn = (message: string, err?: unknown) => logger.warn({ err }, message);
+    return tokenAuthenticator(stack.use(knownTokens({ line: link.line, warn })));
+  }
 }
 
 /** Whether a listener for one source, where `bound` names it, offers this upstream's API; developer/project may be any. */

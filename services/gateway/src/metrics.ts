@@ -12,7 +12,9 @@ export type Door =
   | "vagrant grpc"
   | "tapedeck grpc"
   | "recorder"
-  | "api";
+  | "api"
+  /** Calls that no service came to know of. */
+  | "grpc";
 
 /** What a transport tells about its calls. */
 export type CallWatch = {

@@ -1,6 +1,7 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import { requireRole } from "../auth/roles.ts";
 import type { CallContext } from "../call-context.ts";
 import type { Refusal } from "../metrics.ts";
 import type { QueryClient } from "../query-client.ts";
@@ -16,7 +17,7 @@ export type ControlDeps = {
 /**
  * Makes a control call (DESIGN 8) for the source that it means: it acts now, on the process that runs now. `method`: full
  * name, for the audit log.
- * @throws TapedeckError invalid_argument, upstream_away, those of resolveSource and what `act` throws
+ * @throws TapedeckError forbidden, invalid_argument, upstream_away, those of resolveSource and what `act` throws
  */
 export async function controlCall<T>(
   { query, refused }: ControlDeps,
@@ -26,6 +27,7 @@ export async function controlCall<T>(
 ): Promise<T> {
   let source: Source | undefined;
   try {
+    requireRole("controller", context);
     refuseMoment(context, "a call acts now: leave `at` away");
     source = await resolveSource(query, context, upstream);
     await refuseEnded(query, source, context);

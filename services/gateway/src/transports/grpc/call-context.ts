@@ -1,5 +1,12 @@
 import type { Metadata } from "@grpc/grpc-js";
-import { type AnswerHead, type CallContext, type Caller, contextNames, headEntries } from "../../call-context.ts";
+import {
+  type AnswerHead,
+  type CallContext,
+  type Caller,
+  contextNames,
+  headEntries,
+  whileLetIn,
+} from "../../call-context.ts";
 
 /** What every kind of call offers. */
 export type GrpcCall = {
@@ -12,12 +19,12 @@ export type GrpcCall = {
 export type GrpcCaller = (call: GrpcCall) => Caller;
 
 /** Reads what a call means from its metadata. */
-export function contextOf(metadata: Metadata, caller: Pick<CallContext, "workspace" | "who" | "signal">): CallContext {
+export function contextOf(metadata: Metadata, caller: Caller & Pick<CallContext, "signal">): CallContext {
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
     const [found] = metadata.get(name);
     return found === undefined || found === "" ? [] : [[field, String(found)] as const];
   });
-  return { ...caller, ...Object.fromEntries(fields) };
+  return { ...caller, signal: whileLetIn(caller.signal, caller), ...Object.fromEntries(fields) };
 }
 
 /** Adds the head of an answer to response metadata. */

@@ -18,5 +18,6 @@ export function recorderServices(relay: RecorderRelay, caller: GrpcCaller, watch
     definition: { push: { path, requestStream: true, responseStream: true, ...asBytes } },
     handlers: { push },
     names: ["tapedeck.v1.Recorder"],
+    role: "recorder",
   };
 }

@@ -16,6 +16,7 @@ import { type Desk, host, rktDesk, timestamp } from "../../apis/rkt/testing/rkt-
 import { gatewayMetrics } from "../../metrics.ts";
 import { rktServices } from "./rkt-service.ts";
 import { grpcServer } from "./server.ts";
+import { letsAllIn } from "./testing/lets-all-in.ts";
 import { asBytes } from "./skaffold-service.ts";
 
 const stack = new AsyncDisposableStack();
@@ -43,7 +44,7 @@ beforeAll(async () => {
   const caller = () => ({ workspace: "default", who: "test" });
   const listen = async (bound?: string) => {
     const services = [rktServices(on.api, caller, { bound, watch })];
-    return stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services)).address;
+    return stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, letsAllIn)).address;
   };
   address = await listen();
   const connect = (to: string) =>

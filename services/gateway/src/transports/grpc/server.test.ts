@@ -8,6 +8,7 @@ import { afterEach, expect, it } from "vitest";
 import { mostUnread } from "../unread.ts";
 import { grpcServer } from "./server.ts";
 import { callSignal, writeAll } from "./server-stream.ts";
+import { letsAllIn } from "./testing/lets-all-in.ts";
 
 const asIs = (bytes: Buffer) => bytes;
 const path = "/test.Flood/Read";
@@ -45,7 +46,7 @@ async function flood(messageBytes: number) {
     },
   };
   const services = [{ definition, handlers: { read }, names: ["test.Flood"] }];
-  const server = stack.current.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, impatient));
+  const server = stack.current.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, { ...letsAllIn, liveness: impatient }));
   return { address: server.address, told };
 }
 
@@ -103,7 +104,7 @@ it("a peer that is gone is noticed, though its connection is still open", async 
 it("a taken port is one sentence", async () => {
   const { address } = await flood(1);
   const port = Number(address.split(":")[1]);
-  await expect(grpcServer({ host: "127.0.0.1", port }, [])).rejects.toThrow(
+  await expect(grpcServer({ host: "127.0.0.1", port }, [], letsAllIn)).rejects.toThrow(
     `port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`,
   );
 });

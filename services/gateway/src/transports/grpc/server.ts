@@ -1,18 +1,37 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { Server, ServerCredentials, type ServiceDefinition, type UntypedHandleCall } from "@grpc/grpc-js";
+import {
+  Server,
+  ServerCredentials,
+  type ServerInterceptor,
+  type ServiceDefinition,
+  type UntypedHandleCall,
+} from "@grpc/grpc-js";
 import { loadFileDescriptorSetFromBuffer } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import { listenError } from "@tapedeck/shared/service/health";
 import { HealthImplementation } from "grpc-health-check";
+import type { Role } from "../../call-context.ts";
 import { type Address, addressText } from "../address.ts";
 import { type Liveness, liveness } from "../liveness.ts";
+import type { Tls } from "../tls.ts";
+import { type AuthenticationOptions, authentication } from "./authentication.ts";
 
 export type GrpcServices = {
   readonly definition: ServiceDefinition;
   readonly handlers: Record<string, UntypedHandleCall>;
   /** Full names, for reflection and health. */
   readonly names: readonly string[];
+  /** Who may call it: by default viewers. Single methods may ask for more. */
+  readonly role?: Role;
+};
+
+export type GrpcServerOptions = Omit<AuthenticationOptions, "roleOf"> & {
+  /** Undefined: without TLS. */
+  readonly tls?: Tls | undefined;
+  readonly liveness?: Liveness;
+  /** What calls of services pass once they are let in. */
+  readonly interceptors?: readonly ServerInterceptor[];
 };
 
 export type GrpcServer = AsyncDisposable & {
@@ -29,17 +48,23 @@ const limits = {
 };
 
 /**
- * Starts a server with health and reflection for the services given. A peer that is gone is noticed by HTTP/2 pings:
+ * Starts a server with health and reflection, which are open to everyone, for the services given, which are not. A peer that is gone is noticed by HTTP/2 pings:
  * one that reads slowly, or not at all, answers them.
  * @throws Error one sentence when the port is taken
  */
 export async function grpcServer(
   { host, port }: Address,
   services: readonly GrpcServices[],
-  { quietMs, silentMs }: Liveness = liveness,
+  { tls, liveness: { quietMs, silentMs } = liveness, interceptors = [], ...letting }: GrpcServerOptions,
 ): Promise<GrpcServer> {
+  const roles = new Map(
+    services.flatMap(({ definition, role = "viewer" }) =>
+      Object.values(definition).map(({ path }) => [path, role] as const),
+    ),
+  );
   const server = new Server({
     ...limits,
+    interceptors: [authentication({ ...letting, roleOf: (path) => roles.get(path) }), ...interceptors],
     "grpc.keepalive_time_ms": quietMs,
     "grpc.keepalive_timeout_ms": silentMs - quietMs,
   });
@@ -55,7 +80,7 @@ export async function grpcServer(
   new ReflectionService(loadFileDescriptorSetFromBuffer(descriptors), { services: names }).addToServer(server);
 
   const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(addressText({ host, port }), ServerCredentials.createInsecure(), (error, actual) => {
+    server.bindAsync(addressText({ host, port }), credentialsOf(tls), (error, actual) => {
       if (error === null) resolve(actual);
       else reject(listenError(Object.assign(error, taken(error)), host, port));
     });
@@ -68,6 +93,11 @@ export async function grpcServer(
       server.forceShutdown();
     },
   };
+}
+
+function credentialsOf(tls: Tls | undefined): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure();
+  return ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }]);
 }
 
 function taken(error: Error): { code?: string } {

@@ -16,6 +16,7 @@ import { requestOf } from "../../apis/vagrant/testing/sample.ts";
 import { type Desk, shop, vagrantDesk } from "../../apis/vagrant/testing/vagrant-desk.ts";
 import { gatewayMetrics } from "../../metrics.ts";
 import { grpcServer } from "./server.ts";
+import { letsAllIn } from "./testing/lets-all-in.ts";
 import { asBytes } from "./skaffold-service.ts";
 import { vagrantServices } from "./vagrant-service.ts";
 
@@ -34,7 +35,7 @@ beforeAll(async () => {
   const caller = () => ({ workspace: "default", who: "test" });
   const connect = async (only?: string) => {
     const services = [vagrantServices(on.api, caller, { bound: only, watch })];
-    const { address } = stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services));
+    const { address } = stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, letsAllIn));
     return stack.adopt(new Client(address, credentials.createInsecure()), (one) => one.close());
   };
   client = await connect();

@@ -1,5 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type AnswerHead, type CallContext, type Caller, contextNames, headEntries } from "../../call-context.ts";
+import {
+  type AnswerHead,
+  type CallContext,
+  type Caller,
+  contextNames,
+  headEntries,
+  whileLetIn,
+} from "../../call-context.ts";
 
 export type HttpCaller = (request: FastifyRequest) => Caller;
 
@@ -21,7 +28,7 @@ export function contextOf(request: FastifyRequest, caller: Caller, signal: Abort
     // In a URL the "+" of a time's zone arrives as a space.
     return [[field, field === "at" ? found.replace(" ", "+") : found] as const];
   });
-  return { ...caller, signal, ...Object.fromEntries(fields) };
+  return { ...caller, signal: whileLetIn(signal, caller), ...Object.fromEntries(fields) };
 }
 
 export function setHead(reply: FastifyReply, head: AnswerHead): FastifyReply {

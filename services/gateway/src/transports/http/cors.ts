@@ -2,7 +2,13 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { contextNames } from "../../call-context.ts";
 
 const names = Object.values(contextNames);
-const answerNames = ["tapedeck-position", "tapedeck-session", "tapedeck-session-ended", "retry-after"];
+const answerNames = [
+  "tapedeck-position",
+  "tapedeck-session",
+  "tapedeck-session-ended",
+  "retry-after",
+  "www-authenticate",
+];
 
 /** What lets the page that asks read the answer. Only for requests that were let in: their origin is allowed. */
 export function corsHeaders({ origin }: IncomingHttpHeaders): OutgoingHttpHeaders {
@@ -10,8 +16,8 @@ export function corsHeaders({ origin }: IncomingHttpHeaders): OutgoingHttpHeader
   return {
     "access-control-allow-origin": origin,
     "access-control-expose-headers": answerNames.join(", "),
-    "access-control-allow-methods": "GET, POST, PUT",
-    "access-control-allow-headers": ["content-type", "last-event-id", ...names].join(", "),
+    "access-control-allow-methods": "GET, POST, PUT, DELETE",
+    "access-control-allow-headers": ["authorization", "content-type", "last-event-id", ...names].join(", "),
     vary: "origin",
   };
 }

@@ -12,14 +12,18 @@ export type AllowedNames = {
  * page from elsewhere gets nothing, GET included, and a name that was rebound to this machine neither (DESIGN 9).
  * Requests without Origin (curl, gRPC, IDEs) pass.
  */
-export function refusalOf(headers: IncomingHttpHeaders, allowed: AllowedNames): string | undefined {
+export function refusalOf(
+  headers: IncomingHttpHeaders,
+  allowed: AllowedNames,
+  { isTls = false }: { readonly isTls?: boolean } = {},
+): string | undefined {
   const host = hostName(headers.host);
   if (!isLoopback(host) && !allowed.hosts.includes(host)) {
     return `Host "${host}" is not allowed: add it to gateway.hosts (TAPEDECK_GATEWAY_HOSTS)`;
   }
   const { origin } = headers;
   if (origin !== undefined) {
-    if (isOwnOrigin(origin, headers.host) || allowed.origins.includes(origin)) return undefined;
+    if (isOwnOrigin(origin, headers.host, isTls) || allowed.origins.includes(origin)) return undefined;
     return `Origin "${origin}" is not allowed: add it to gateway.origins (TAPEDECK_GATEWAY_ORIGINS)`;
   }
   if (headers["sec-fetch-site"] === "cross-site" && headers["sec-fetch-mode"] !== "navigate") {
@@ -38,10 +42,15 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** Our own page: the same host and port as the request went to. */
-function isOwnOrigin(origin: string, host: string | undefined): boolean {
+/**
+ * Our own page: the same host and port as the request went to. With TLS of our own an http page of that name is another
+ * one, which anybody on the way may have written; without it a proxy before us may be the one that speaks https.
+ */
+function isOwnOrigin(origin: string, host: string | undefined, isTls: boolean): boolean {
   try {
-    return host !== undefined && new URL(origin).host === host;
+    const page = new URL(origin);
+    if (isTls && page.protocol !== "https:") return false;
+    return host !== undefined && page.host === new URL(`${page.protocol}//${host}`).host;
   } catch {
     return false; // "null": a sandboxed or local page
   }

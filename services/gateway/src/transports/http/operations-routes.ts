@@ -11,15 +11,19 @@ export type Operations = {
   readonly grpc: string;
 };
 
-/** What operators ask: /healthz, /readyz (503 with reasons), /metrics; and `/` for who opens it in a browser. */
+/**
+ * What operators ask: /healthz, /readyz (503 with reasons), /metrics; and `/` for who opens it in a browser. Of these only
+ * /metrics needs a token where others do: it tells how much goes on here.
+ */
 export function operationsRoutes(app: FastifyInstance, { readiness, metrics, grpc }: Operations): void {
-  app.get("/healthz", async () => ({ status: "ok" }));
-  app.get("/readyz", async (_request, reply) => {
+  const open = { config: { access: "everyone" } } as const;
+  app.get("/healthz", open, async () => ({ status: "ok" }));
+  app.get("/readyz", open, async (_request, reply) => {
     const answer = await readiness();
     return reply.code(answer.ready ? 200 : 503).send(answer);
   });
   app.get("/metrics", async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()));
-  app.get("/", (request, reply) => {
+  app.get("/", open, (request, reply) => {
     // Skaffold has nothing here, and its clients may know that.
     if (!(request.headers.accept ?? "").includes("text/html")) {
       return sendSkaffold(reply, notFound.status, notFound.body);
@@ -27,6 +31,6 @@ export function operationsRoutes(app: FastifyInstance, { readiness, metrics, grp
     return reply
       .type("text/html; charset=utf-8")
       .header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-      .send(welcomePage(`http://${request.host}`, grpc));
+      .send(welcomePage(`${request.protocol}://${request.host}`, grpc));
   });
 }

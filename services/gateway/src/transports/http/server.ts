@@ -1,19 +1,26 @@
 import type { AddressInfo } from "node:net";
 import fastifyWebsocket from "@fastify/websocket";
-import { type ErrorCode, httpStatusOf } from "@tapedeck/shared/errors/errors";
+import { type ErrorCode, httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import { listenError } from "@tapedeck/shared/service/health";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { UpstreamError } from "../../apis/upstream-error.ts";
+import type { Authenticator } from "../../auth/authenticator.ts";
 import type { CallWatch, Door } from "../../metrics.ts";
 import { type Address, addressText } from "../address.ts";
+import type { Tls } from "../tls.ts";
 import { closeCodes, subprotocol } from "../websocket/protocol.ts";
+import { letIn } from "./authentication.ts";
 import { closedSignal } from "./call-context.ts";
 import { corsHeaders, isPreflight } from "./cors.ts";
 import { type AllowedNames, refusalOf } from "./host-origin.ts";
-import { notFound, sendSkaffold, skaffoldError } from "./skaffold-errors.ts";
+import { notFound, sendSkaffold, skaffoldError, skaffoldErrorOf } from "./skaffold-errors.ts";
 
 export type HttpServerOptions = {
   readonly allowed: AllowedNames;
+  readonly authenticate: Authenticator;
   readonly watch: (door: Door) => CallWatch;
+  /** Undefined: without TLS. */
+  readonly tls?: Tls | undefined;
 };
 
 /** Every limit of a connection; Skaffold's own for a body is 4 MiB too. */
@@ -29,14 +36,15 @@ const limits = {
 };
 
 /** The HTTP server with what holds for every path: who may come in, how bodies are read, how errors look. */
-export async function httpServer({ allowed, watch }: HttpServerOptions): Promise<FastifyInstance> {
+export async function httpServer({ allowed, authenticate, watch, tls }: HttpServerOptions): Promise<FastifyInstance> {
+  const connections = { keepAlive: true, keepAliveInitialDelay: limits.keepAliveAfterMs };
   const app = fastify({
     bodyLimit: limits.bodyBytes,
     requestTimeout: limits.requestMs,
     forceCloseConnections: true,
     exposeHeadRoutes: false,
     return503OnClosing: false,
-    http: { keepAlive: true, keepAliveInitialDelay: limits.keepAliveAfterMs },
+    ...(tls === undefined ? { http: connections } : { https: { ...connections, ...tls } }),
   });
   await app.register(fastifyWebsocket, {
     options: {
@@ -59,11 +67,16 @@ export async function httpServer({ allowed, watch }: HttpServerOptions): Promise
   app.addHook("onRequest", async (request, reply) => {
     const path = pathOf(request);
     const door = isOurs(path) ? "api" : "skaffold http";
-    const refusal = refusalOf(request.headers, allowed);
+    const refusal = refusalOf(request.headers, allowed, { isTls: tls !== undefined });
     if (refusal !== undefined) return refuse(request, reply, refusal);
     if (!operators.has(path)) watch(door).seen(closedSignal(reply));
     reply.headers(corsHeaders(request.headers));
-    if (isPreflight(request)) await reply.code(204).send();
+    if (isPreflight(request)) return reply.code(204).send();
+    try {
+      await letIn(request, authenticate);
+    } catch (error) {
+      return sendRefusal(request, reply, watch(door).failed(error));
+    }
   });
   app.setNotFoundHandler((request, reply) => {
     if (!isOurs(pathOf(request))) return sendSkaffold(reply, notFound.status, notFound.body);
@@ -84,6 +97,17 @@ export async function httpServer({ allowed, watch }: HttpServerOptions): Promise
     return sendSkaffold(reply, status, skaffoldError(status < 500 ? 3 : 13, message).body);
   });
   return app;
+}
+
+/** In the words of the path that was asked for. */
+function sendRefusal(request: FastifyRequest, reply: FastifyReply, error: TapedeckError | UpstreamError): FastifyReply {
+  if (error instanceof TapedeckError) {
+    if (error.code === "unauthenticated") reply.header("www-authenticate", "Bearer");
+    if (error.code === "not_ready") reply.header("retry-after", "1");
+    if (isOurs(pathOf(request))) return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });
+  }
+  const { status, body } = skaffoldErrorOf(error);
+  return sendSkaffold(reply, status, body);
 }
 
 async function refuse(request: FastifyRequest, reply: FastifyReply, message: string): Promise<void> {

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply } from "fastify";
+import { revocationOf } from "../../call-context.ts";
 import { unread } from "../unread.ts";
 
 export type StreamedAnswer = {
@@ -12,9 +13,12 @@ export type StreamedAnswer = {
   readonly idle?: { readonly ms: number; readonly text: string };
 };
 
+/** How long a client that is let in no more may take to read what it was sent before. */
+const farewellMs = 2_000;
+
 /**
  * Answers with chunks at the pace of the slower side: headers at once, then while the client does not read, the source
- * is not asked for more. `signal` aborts when the client is gone.
+ * is not asked for more. `signal` aborts when the client is gone, or is let in no more: that is told as the last words.
  */
 export async function writeStream(
   reply: FastifyReply,
@@ -31,15 +35,20 @@ export async function writeStream(
     for await (const text of chunks) {
       const chunk = Buffer.from(text);
       await queue.room(chunk.byteLength, signal);
-      if (signal.aborted) return;
+      if (signal.aborted) break;
       raw.write(chunk, queue.give(chunk.byteLength));
       timer?.refresh();
       sent(chunk.byteLength);
     }
-    raw.end();
+    if (!signal.aborted) raw.end();
   } catch (error) {
     if (!signal.aborted) raw.end(lastWords(error));
   } finally {
     clearInterval(timer);
   }
+  const revocation = revocationOf(signal);
+  if (revocation === undefined) return;
+  raw.end(lastWords(revocation));
+  const late = setTimeout(() => raw.destroy(), farewellMs);
+  raw.once("close", () => clearTimeout(late));
 }

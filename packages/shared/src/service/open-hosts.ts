@@ -1,0 +1,22 @@
+import type { SettingsReader } from "./settings.ts";
+
+/** Everything that will listen: which setting says it, and the host. */
+export type Host = readonly [key: string, host: string];
+
+/**
+ * A problem for each host beyond loopback, unless what it needs there is configured (`lacks` undefined), or
+ * `insecure: true` says that it is to be open all the same.
+ */
+export function refuseOpenHosts(read: SettingsReader, hosts: readonly Host[], lacks: string | undefined): void {
+  if (read.boolean("insecure", false) || lacks === undefined) return;
+  for (const [key, host] of hosts) {
+    if (isLoopback(host)) continue;
+    read.problem(
+      `${key}: "${host}" is beyond loopback, which needs ${lacks}: configure that, use 127.0.0.1, or say insecure: true to do without`,
+    );
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
+}

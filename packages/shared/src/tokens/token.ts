@@ -1,0 +1,85 @@
+import { createHash, randomBytes } from "node:crypto";
+import { z } from "zod";
+import { isNamePart } from "../source.ts";
+
+/** What a token lets its bearer do (DESIGN 9). */
+export const roles = ["viewer", "controller", "recorder", "admin"] as const;
+
+/** viewer: read. controller: that, and call what changes the upstream. recorder: push. admin: all, and manage tokens. */
+export type Role = (typeof roles)[number];
+
+const namePart = z.string().refine(isNamePart, "expected 1–64 of a-z 0-9 _ -");
+
+/** What is kept of a token, by the SHA-256 of its text; the text itself is kept nowhere. */
+export const tokenRecord = z.object({
+  /** How people name it when they revoke it: 12 hex digits. */
+  id: z.string().min(1).max(64),
+  /** What it is for; the control calls made with it are recorded under this name. */
+  name: z
+    .string()
+    .min(1)
+    .max(100)
+    .regex(/^\P{Cc}+$/u, "expected no control characters"),
+  /** Nothing crosses it. */
+  workspace: namePart,
+  roles: z.array(z.enum(roles)).min(1),
+  /** Whose work a recorder's token records. */
+  developer: namePart.optional(),
+  /** RFC 3339, UTC. */
+  createdAt: z.iso.datetime(),
+  /** From this moment on it is worth nothing. */
+  expiresAt: z.iso.datetime(),
+});
+
+export type TokenRecord = Readonly<z.infer<typeof tokenRecord>>;
+
+export type TokenWish = Omit<TokenRecord, "id" | "createdAt" | "expiresAt"> & { readonly lifetimeMs: number };
+
+export type MadeToken = {
+  /** To be shown once, to whoever asked for it. */
+  readonly text: string;
+  readonly hash: string;
+  readonly record: TokenRecord;
+};
+
+/** `tdk_` and 32 random bytes in base64url. */
+const shape = /^tdk_[A-Za-z0-9_-]{43}$/;
+
+/** The longest that a token may be good for: ten years. */
+export const longestLifetimeMs = 3_650 * 86_400_000;
+
+/** @throws RangeError one sentence about what such a token lacks */
+export function makeToken({ lifetimeMs, ...wish }: TokenWish, now = Date.now()): MadeToken {
+  if (wish.roles.includes("recorder") && wish.developer === undefined) {
+    throw new RangeError("a token with the role recorder needs a developer: whose work is recorded with it");
+  }
+  if (!(lifetimeMs > 0 && lifetimeMs <= longestLifetimeMs)) {
+    throw new RangeError("a token has to expire, within ten years");
+  }
+  const record = tokenRecord.safeParse({
+    ...wish,
+    roles: roles.filter((role) => wish.roles.includes(role)),
+    id: randomBytes(6).toString("hex"),
+    createdAt: new Date(now).toISOString(),
+    expiresAt: new Date(now + lifetimeMs).toISOString(),
+  });
+  if (!record.success) {
+    const [issue] = record.error.issues;
+    throw new RangeError(`${issue?.path.join(".")}: ${issue?.message}`);
+  }
+  const text = `tdk_${randomBytes(32).toString("base64url")}`;
+  return { text, hash: sha256(text), record: record.data };
+}
+
+/** Under which a token is kept; undefined for what can't be one. */
+export function tokenHash(text: string): string | undefined {
+  return shape.test(text) ? sha256(text) : undefined;
+}
+
+export function isExpired({ expiresAt }: TokenRecord, now = Date.now()): boolean {
+  return Date.parse(expiresAt) <= now;
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

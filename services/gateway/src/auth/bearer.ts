@@ -1,0 +1,28 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { Credentials } from "./authenticator.ts";
+
+/** A WebSocket's subprotocol that carries a token: the server never answers with it. */
+export const bearerProtocol = "tapedeck.bearer.";
+
+/**
+ * The bearer token that a request shows; of both the header counts.
+ * @throws TapedeckError unauthenticated
+ */
+export function bearerOf({ authorization, protocols = [] }: Credentials): string {
+  if (authorization !== undefined) {
+    const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+    if (token === undefined) throw unauthenticated('authorization is not "Bearer <token>"');
+    return token;
+  }
+  const offered = protocols.find((protocol) => protocol.startsWith(bearerProtocol));
+  if (offered === undefined) {
+    throw unauthenticated(
+      "a token is needed: send `authorization: Bearer tdk_…` (Tapedeck's own programs take it from TAPEDECK_TOKEN)",
+    );
+  }
+  return offered.slice(bearerProtocol.length);
+}
+
+export function unauthenticated(message: string): TapedeckError {
+  return new TapedeckError("unauthenticated", message);
+}

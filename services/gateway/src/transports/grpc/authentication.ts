@@ -1,0 +1,88 @@
+import {
+  type Metadata,
+  ResponderBuilder,
+  ServerInterceptingCall,
+  type ServerInterceptor,
+  ServerListenerBuilder,
+} from "@grpc/grpc-js";
+import type { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { UpstreamError } from "../../apis/upstream-error.ts";
+import type { Authenticator } from "../../auth/authenticator.ts";
+import { requireRole } from "../../auth/roles.ts";
+import type { Caller, Role } from "../../call-context.ts";
+import { toStatus } from "./status.ts";
+
+export type AuthenticationOptions = {
+  readonly authenticate: Authenticator;
+  /** The role that a method (by its path) needs; undefined: it is open to everybody. */
+  readonly roleOf: (path: string) => Role | undefined;
+  /** Counts a refusal, and gives what the client is told. */
+  readonly failed: (error: unknown) => TapedeckError | UpstreamError;
+};
+
+const callers = new WeakMap<Metadata, Caller>();
+
+/** Who makes a call that was let in. */
+export function callerOf({ metadata }: { readonly metadata: Metadata }): Caller {
+  const caller = callers.get(metadata);
+  if (caller === undefined) throw new Error("a call got past the authentication");
+  return caller;
+}
+
+/**
+ * Lets calls of every service in, or ends them, before a handler knows of them. When the caller's token expires or is
+ * revoked, the call ends at once with that error: nothing more of it reaches the handler, nor the client.
+ */
+export function authentication({ authenticate, roleOf, failed }: AuthenticationOptions): ServerInterceptor {
+  return ({ path }, call) => {
+    const role = roleOf(path);
+    if (role === undefined) return new ServerInterceptingCall(call);
+    const left = new AbortController();
+    let isOver = false;
+    const end = (error: unknown) => {
+      if (isOver) return;
+      isOver = true;
+      call.sendStatus(toStatus(failed(error)));
+    };
+    const letIn = async (metadata: Metadata): Promise<Caller> => {
+      const [authorization] = metadata.get("authorization");
+      const caller = await authenticate({
+        authorization: authorization === undefined ? undefined : String(authorization),
+        peer: call.getPeer(),
+      });
+      requireRole(role, caller);
+      return caller;
+    };
+    const listener = new ServerListenerBuilder()
+      .withOnReceiveMetadata((metadata, next) => {
+        letIn(metadata)
+          .then((caller) => {
+            const { revoked } = caller;
+            revoked?.throwIfAborted();
+            revoked?.addEventListener("abort", () => end(revoked.reason), { once: true, signal: left.signal });
+            callers.set(metadata, caller);
+            next(metadata);
+          })
+          .catch(end);
+      })
+      .withOnReceiveMessage((message, next) => {
+        if (!isOver) next(message);
+      })
+      .withOnReceiveHalfClose((next) => {
+        if (!isOver) next();
+      })
+      .withOnCancel(() => left.abort())
+      .build();
+    const responder = new ResponderBuilder()
+      .withStart((next) => next(listener))
+      .withSendMessage((message, next) => {
+        if (!isOver) next(message);
+      })
+      .withSendStatus((status, next) => {
+        if (!isOver) next(status);
+        isOver = true;
+      })
+      .build();
+    return new ServerInterceptingCall(call, responder);
+  };
+}
