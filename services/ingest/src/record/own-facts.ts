@@ -128,7 +128,7 @@ export function sessionGap(
     kind: "session.gap",
     subject: channel,
     // What is missing of a job's output names the job.
-    summary: output === undefined ? `something of ${channel} may be missing: ${told}` : told,
+    summary: output === undefined ? `something${channel === "" ? "" : ` of ${channel}`} may be missing: ${told}` : told,
     detail: { $case: "gap", value: { channel, reason: told, dropped: { ...dropped }, output } },
   };
 }

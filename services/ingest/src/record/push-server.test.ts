@@ -1,4 +1,5 @@
 import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { State } from "@tapedeck/proto/skaffold/v1/skaffold";
 import {
   type ControlAnswer,
   ControlCall,
@@ -9,6 +10,7 @@ import {
   RecorderClient,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { controlSubject } from "@tapedeck/shared/log/subjects";
+import { sourceName } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -40,11 +42,12 @@ afterAll(async () => {
   await nats[Symbol.asyncDispose]();
 });
 
-function push({ key = "key", workspace }: { key?: string; workspace?: string } = {}) {
+function push({ key = "key", workspace, developer }: { key?: string; workspace?: string; developer?: string } = {}) {
   const client = new RecorderClient(ingest.addresses.grpc, credentials.createInsecure());
   const metadata = new Metadata();
   metadata.set("tapedeck-key", key);
   if (workspace !== undefined) metadata.set("tapedeck-workspace", workspace);
+  if (developer !== undefined) metadata.set("tapedeck-developer", developer);
   const call = client.push(metadata);
   const responses: NonNullable<PushResponse["body"]>[] = [];
   let error: ServiceError | undefined;
@@ -118,6 +121,18 @@ test("the gateway names the workspace", async () => {
   expect(await tap.welcome()).toMatchObject({ value: { source: "acme/bob/shop/skaffold" } });
 });
 
+test("a tap whose developer the gateway names is that one's, whatever it says", async () => {
+  using tap = push({ workspace: "acme", developer: "dora" });
+  tap.hello("bob");
+  expect(await tap.welcome()).toMatchObject({ value: { source: "acme/dora/shop/skaffold" } });
+  tap.item(1n, dialled);
+  tap.end();
+  await tap.ended();
+  const source = sourceName({ workspace: "acme", developer: "dora", project: "shop", upstream: "skaffold" });
+  const [added] = await book.events(source);
+  expect(added?.detail).toMatchObject({ value: { developer_name: "dora" } });
+});
+
 test("another tap is turned away, the same one takes over at once", async () => {
   using first = push();
   first.hello("carol", { tap: "T1" });
@@ -162,13 +177,76 @@ test.each([
   expect(await tap.failure()).toMatchObject({ code });
 });
 
-test("an item out of order is refused", async () => {
+const piece = (bytes: number, more: boolean, channel = "v1"): Item["what"] => ({
+  $case: "frame",
+  value: { channel, bytes: Buffer.alloc(bytes), more },
+});
+const missing: Item["what"] = { $case: "dropped", value: { channel: "", count: 0n, bytes: 0n, reason: "crash" } };
+type Pushed = Parameters<ReturnType<typeof push>["item"]>;
+
+test.each<[string, string, readonly Pushed[]]>([
+  [
+    "comes late",
+    "item 1 came where 3 was expected",
+    [
+      [1n, dialled],
+      [2n, piece(1, false)],
+      [1n, dialled],
+    ],
+  ],
+  [
+    "comes early",
+    "item 3 came where 2 was expected",
+    [
+      [1n, dialled],
+      [3n, piece(1, false)],
+    ],
+  ],
+  [
+    "comes early after a loss that was told",
+    "item 7 came where 5",
+    [
+      [4n, missing],
+      [7n, dialled],
+    ],
+  ],
+  [
+    "is not the rest of what it goes on with",
+    "not the rest",
+    [
+      [1n, piece(1, true)],
+      [1n, piece(1, false, "v2")],
+    ],
+  ],
+  [
+    "leaves something in the middle",
+    "item 2 came where 1",
+    [
+      [1n, piece(1, true)],
+      [2n, piece(1, false)],
+    ],
+  ],
+  ["has an endless id", "id is too long", [[1n, dialled, "C".repeat(65)]]],
+])("what %s is refused", async (_, details, items) => {
   using tap = push();
   tap.hello("frank");
   await tap.welcome();
-  tap.item(5n, dialled);
-  tap.item(4n, dialled);
-  expect(await tap.failure()).toMatchObject({ code: 3, details: expect.stringContaining("came after") });
+  for (const item of items) tap.item(...item);
+  expect(await tap.failure()).toMatchObject({ code: 3, details: expect.stringContaining(details) });
+});
+
+test("a frame without an end is refused before it fills the memory", async () => {
+  using tap = push();
+  tap.hello("endless");
+  await tap.welcome();
+  for (let pieces = 0; pieces <= 64; pieces++) tap.item(1n, piece(1024 * 1024, true));
+  expect(await tap.failure()).toMatchObject({ code: 3, details: "item 1 has more than 67108864 bytes" });
+});
+
+test("labels without an end are refused", async () => {
+  using tap = push();
+  tap.hello("x".repeat(300_000));
+  expect(await tap.failure()).toMatchObject({ code: 3, details: expect.stringContaining("262144 bytes") });
 });
 
 test("an item before hello is refused", async () => {
@@ -199,7 +277,9 @@ test("what is too large for the log does not end the recording", async () => {
   await tap.welcome();
   tap.item(1n, dialled);
   tap.frame(2n, text("garbage"));
-  tap.item(3n, { $case: "described", value: { channel: "v1", state: Buffer.alloc(9 * 1024 * 1024) } });
+  for (const more of [true, true, false]) {
+    tap.item(3n, { $case: "described", value: { channel: "v1", state: Buffer.alloc(3 * 1024 * 1024), more } });
+  }
   tap.item(4n, { $case: "closed", value: { reason: "x".repeat(9 * 1024 * 1024), process_ended: true } });
   tap.end();
   await tap.ended();
@@ -207,6 +287,32 @@ test("what is too large for the log does not end the recording", async () => {
   const kinds = kindsOf(await book.events(skaffoldSource("large")));
   expect(kinds.slice(-2)).toEqual(["upstream.lost", "session.ended"]);
 });
+
+test("a state that came in pieces is recorded whole", async () => {
+  using tap = push();
+  tap.hello("stately");
+  await tap.welcome();
+  tap.item(1n, dialled);
+  tap.frame(2n, text("garbage"));
+  const state = Buffer.from(State.encode(State.fromPartial({ buildState: { artifacts: manyArtifacts } })).finish());
+  const half = state.length / 2;
+  for (const [part, more] of [
+    [state.subarray(0, half), true],
+    [state.subarray(half), false],
+  ] as const) {
+    tap.item(3n, { $case: "described", value: { channel: "v1", state: part, more } });
+  }
+  tap.item(4n, { $case: "closed", value: { reason: "cut", process_ended: true } });
+  tap.end();
+  await tap.ended();
+  const events = await book.events(skaffoldSource("stately"));
+  const described = events.find(({ kind }) => kind === "session.described")?.detail;
+  expect(described?.$case === "session_detail" && described.value.states.v1?.equals(state)).toBe(true);
+});
+
+const manyArtifacts = Object.fromEntries(
+  Array.from({ length: 40_000 }, (_, index) => [`artifact-${index}`, "Complete"]),
+);
 
 test("a control call that is too large for the log is refused", async () => {
   using tap = push();

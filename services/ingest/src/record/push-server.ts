@@ -6,7 +6,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { listenError } from "@tapedeck/shared/service/health";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
-import type { Recorder } from "./recorder.ts";
+import type { PushContext, Recorder } from "./recorder.ts";
 
 export type PushServerOptions = {
   readonly host: string;
@@ -25,7 +25,7 @@ export type PushServer = AsyncDisposable & { readonly address: string };
 export async function startPushServer(options: PushServerOptions): Promise<PushServer> {
   const { host, port, key, workspace, recorder, onInternal } = options;
   const server = new Server({
-    // A state that is described comes in one message.
+    // The gateway's limit is below this, so it is that one which taps have to keep to.
     "grpc.max_receive_message_length": 64 * 1024 * 1024,
     "grpc.keepalive_time_ms": 20_000,
     "grpc.keepalive_timeout_ms": 10_000,
@@ -37,10 +37,11 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
     const { signal } = left;
     try {
       assertKey(call.metadata, key);
-      const given = String(call.metadata.get("tapedeck-workspace")[0] ?? "");
-      const context = { workspace: given === "" ? workspace : namePart(given), signal };
+      const context = { ...placeOf(call.metadata, workspace), signal };
       refuseInDemo(context.workspace);
-      for await (const response of recorder.push(call as AsyncIterable<PushRequest>, context)) {
+      // A loop that is left by an error would otherwise destroy the call before the error is sent.
+      const requests: AsyncIterable<PushRequest> = call.iterator({ destroyOnReturn: false });
+      for await (const response of recorder.push(requests, context)) {
         if (signal.aborted) return;
         if (!call.write(response)) await once(call, "drain", { signal });
       }
@@ -65,6 +66,16 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
   return {
     address: `${host}:${bound}`,
     [Symbol.asyncDispose]: async () => server.forceShutdown(),
+  };
+}
+
+/** Where the gateway lets this tap record: it has looked at the token, the tap may say what it likes. */
+function placeOf(metadata: Metadata, workspace: string): Pick<PushContext, "workspace" | "developer"> {
+  const named = (name: string) => String(metadata.get(name)[0] ?? "");
+  const developer = named("tapedeck-developer");
+  return {
+    workspace: namePart(named("tapedeck-workspace") || workspace),
+    ...(developer !== "" && { developer: namePart(developer) }),
   };
 }
 

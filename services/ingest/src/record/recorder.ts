@@ -11,6 +11,7 @@ import type { NatsConnection } from "nats";
 import { controlling } from "../control.ts";
 import type { Upstream, UpstreamReading } from "../upstreams/upstream.ts";
 import { breather } from "./breather.ts";
+import { checkedRequests } from "./checked-requests.ts";
 import type { Leases } from "./lease.ts";
 import { momentNow, momentOfMs, msBetween, msOfMoment } from "./moment.ts";
 import { observedTeller } from "./observed.ts";
@@ -39,7 +40,12 @@ export type RecorderOptions = {
   readonly onRecording?: (source: SourceName, state: "began" | "ended" | "reconnected") => void;
 };
 
-export type PushContext = { readonly workspace: string; readonly signal: AbortSignal };
+export type PushContext = {
+  readonly workspace: string;
+  /** Whose source it is, where the tap is not free to say. */
+  readonly developer?: string | undefined;
+  readonly signal: AbortSignal;
+};
 
 /** The recording half of ingest: takes what taps push, wherever they are. */
 export type Recorder = AsyncDisposable & {
@@ -65,8 +71,8 @@ export function recorder(options: RecorderOptions): Recorder {
   const closing = new AbortController();
 
   async function* push(requests: AsyncIterable<PushRequest>, context: PushContext) {
-    const iterator = requests[Symbol.asyncIterator]();
-    const hello = helloOf(await iterator.next());
+    const iterator = checkedRequests(requests)[Symbol.asyncIterator]();
+    const hello = helloOf(await iterator.next(), context);
     const { source, reading } = read(hello, context.workspace);
     const place = await takePlace(source, hello.tap);
     const signal = AbortSignal.any([context.signal, closing.signal, place.stop.signal]);
@@ -265,7 +271,7 @@ export function recorder(options: RecorderOptions): Recorder {
   };
 }
 
-function helloOf(first: IteratorResult<PushRequest, unknown>): Hello {
+function helloOf(first: IteratorResult<PushRequest, unknown>, { developer }: PushContext): Hello {
   const body = first.done ? undefined : first.value.body;
   if (body?.$case !== "hello")
     throw new TapedeckError("invalid_argument", "the first request must be hello", { field: "hello" });
@@ -273,7 +279,7 @@ function helloOf(first: IteratorResult<PushRequest, unknown>): Hello {
   if (body.value.redact !== "" && body.value.redact !== "on" && body.value.redact !== "off") {
     throw new TapedeckError("invalid_argument", 'redact is "on" or "off"', { field: "redact" });
   }
-  return body.value;
+  return developer === undefined ? body.value : { ...body.value, developer };
 }
 
 function taken(source: SourceName): TapedeckError {

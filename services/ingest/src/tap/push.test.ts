@@ -178,6 +178,42 @@ describe("pushing", () => {
     ]);
   });
 
+  it("cuts large states likewise, and tells as lost what is too large altogether", async () => {
+    const record = recorder();
+    const spill = await spillOf(["a"]);
+    const MiB = 1024 * 1024;
+    const state = Buffer.alloc(1.5 * MiB, "s");
+    spill.append({ connection: "01CONN", at, what: { $case: "described", value: { channel: "v2", state } } });
+    add(spill, "x".repeat(64 * MiB + 1));
+    add(spill, "b");
+    push((await overGrpc(record)).link, spill);
+    await until(() => expect(spill.state().committed).toBe(4n));
+    const told = record.got.map(({ index, what }) => [
+      index,
+      what?.$case === "described" ? [what.value.state.length, what.value.more] : what?.$case,
+    ]);
+    expect(told).toEqual([
+      [1n, "frame"],
+      [2n, [MiB, true]],
+      [2n, [0.5 * MiB, false]],
+      [3n, "dropped"],
+      [4n, "frame"],
+    ]);
+    const dropped = { channel: "v1", count: 1n, bytes: BigInt(64 * MiB + 1), reason: "too_large" };
+    expect(record.got[3]?.what).toMatchObject({ value: dropped });
+  });
+
+  it("does not break off for an answer that no message can hold", async () => {
+    const record = recorder();
+    const spill = await spillOf(["a"]);
+    const control = async ({ call }: { call: string }) => ({ call, code: 0, message: "", response: Buffer.alloc(5e6) });
+    push((await overGrpc(record)).link, spill, { control });
+    await until(() => expect(spill.state().committed).toBe(1n));
+    record.say({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
+    await until(() => expect(record.answers).toMatchObject([{ call: "7", code: 8 }]));
+    expect(record.hellos).toHaveLength(1);
+  });
+
   it("answers control requests in between", async () => {
     const record = recorder();
     const spill = await spillOf(["a"]);

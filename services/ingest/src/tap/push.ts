@@ -3,7 +3,6 @@ import { status } from "@grpc/grpc-js";
 import type {
   ControlAnswer,
   ControlRequest,
-  Item,
   PushRequest,
   PushResponse,
   Welcome,
@@ -11,6 +10,7 @@ import type {
 import pRetry, { AbortError } from "p-retry";
 import type { Link } from "./link.ts";
 import { type Mailbox, mailbox } from "./mailbox.ts";
+import { inPieces } from "./pieces.ts";
 import type { Spill } from "./spill.ts";
 import type { TapIdentity } from "./spill-folder.ts";
 
@@ -37,9 +37,10 @@ export type RunningPush = {
   readonly finish: (boundMs: number) => Promise<boolean>;
 };
 
-/** Frames travel in pieces of at most this. */
-const pieceBytes = 1024 * 1024;
 const backoff = { minTimeout: 100, maxTimeout: 2_000, randomize: true, retries: Number.POSITIVE_INFINITY };
+
+/** A gateway takes messages of 4 MiB. */
+const mostAnswerBytes = 4_000_000;
 
 /** Pushes what a spill holds and gets to a recorder, from the first item that is not committed, over and over. */
 export function pushItems(options: PushOptions): RunningPush {
@@ -96,7 +97,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
       log.warn({ err: cause, tap: spill.hello().tap }, "a control call failed");
       return { call: request.call, code: status.UNAVAILABLE, message: "the tap failed", response: Buffer.alloc(0) };
     });
-    await box.put({ body: { $case: "control_answer", value } });
+    await box.put({ body: { $case: "control_answer", value: fitting(value) } });
   }
 
   /** The disk, or too many open files. Whoever taps an upstream must not end for it: tried again with the next connection. */
@@ -146,18 +147,11 @@ async function sendItems(spill: Spill, from: bigint, box: Mailbox<PushRequest>, 
   }
 }
 
-/** All pieces of a frame have its index. */
-export function* inPieces(item: Item): Generator<Item> {
-  if (item.what?.$case !== "frame" || item.what.value.bytes.length <= pieceBytes) {
-    yield item;
-    return;
-  }
-  const { bytes, channel } = item.what.value;
-  for (let start = 0; start < bytes.length; start += pieceBytes) {
-    const end = start + pieceBytes;
-    const piece = { channel, bytes: bytes.subarray(start, end), more: end < bytes.length };
-    yield { ...item, what: { $case: "frame", value: piece } };
-  }
+/** A message that the other side does not take would end the stream. */
+function fitting(answer: ControlAnswer): ControlAnswer {
+  if (answer.response.length <= mostAnswerBytes) return answer;
+  const message = `the upstream's answer of ${answer.response.length} bytes is too large to be passed on`;
+  return { call: answer.call, code: status.RESOURCE_EXHAUSTED, message, response: Buffer.alloc(0) };
 }
 
 function codeOf(error: Error): unknown {

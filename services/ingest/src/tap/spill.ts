@@ -85,8 +85,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   function markHoles(): void {
     let expected = committed + 1n;
     for (const { first, last } of segments) {
-      const what: Item["what"] = { $case: "dropped", value: { channel: "", count: 0n, bytes: 0n, reason: "crash" } };
-      if (first > expected) keepInMemory({ index: first - 1n, connection: "", at: undefined, what }, overheadBytes);
+      if (first > expected) keepInMemory(lost(first - 1n, "crash"), overheadBytes);
       expected = last + 1n;
     }
   }
@@ -246,8 +245,11 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
             yield read.item;
             if (signal.aborted) return;
           }
-          // Damaged on the disk: what can't be read is passed over.
-          if (next === before && next > committed) next = segment.last + 1n;
+          // Damaged on the disk.
+          if (next === before && next > committed) {
+            yield lost(segment.last, "damaged", segment.last - next + 1n);
+            next = segment.last + 1n;
+          }
         } else if (next < nextIndex) {
           next = firstFrom(next);
         } else {
@@ -329,6 +331,12 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
       if (hasFolder && segments.length === 0) removeSpillFolder(dir);
     },
   };
+}
+
+/** In the place of items of which nothing is known but that they were there; the last of them had this index. */
+function lost(index: bigint, reason: string, count = 0n): Item {
+  const value: Dropped = { channel: "", count, bytes: 0n, reason };
+  return { index, connection: "", at: undefined, what: { $case: "dropped", value } };
 }
 
 /** A segment is removed when it is committed, which may be while it is read. */

@@ -1,0 +1,77 @@
+import { Hello, type Item, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { mostBytes, payloadOf, withPayload } from "../tap/pieces.ts";
+
+/** Labels, and what a user says of themselves: no more than that is needed of anybody. */
+const helloBytes = 256 * 1024;
+/** Of ids, which are ULIDs where a tap is ours. */
+const idLength = 64;
+
+type Open = {
+  readonly item: Item;
+  readonly channel: string;
+  readonly pieces: readonly Buffer[];
+  readonly bytes: number;
+};
+
+/**
+ * What a tap pushes, held to the rules of recorder.proto, so that nothing that a stranger pushes can fill our memory or
+ * pass for what it is not. Described states come out whole; frames in their pieces.
+ * @throws TapedeckError invalid_argument
+ */
+export async function* checkedRequests(requests: AsyncIterable<PushRequest>): AsyncGenerator<PushRequest, void> {
+  let last: bigint | undefined;
+  let open: Open | undefined;
+
+  function place({ index, connection, what }: Item): void {
+    if (connection.length > idLength) throw wrong("connection", `item ${index}: the connection's id is too long`);
+    const expected = open === undefined ? (last ?? 0n) + 1n : open.item.index;
+    const isAfterLoss = open === undefined && what?.$case === "dropped" && index > expected;
+    if (index !== expected && !isAfterLoss) throw wrong("index", `item ${index} came where ${expected} was expected`);
+    last = index;
+  }
+
+  function join(item: Item): Item | undefined {
+    const piece = payloadOf(item);
+    if (open !== undefined && !continues(open, item)) {
+      throw wrong("more", `item ${item.index} is not the rest of what began with it`);
+    }
+    if (piece === undefined) return item;
+    const bytes = (open?.bytes ?? 0) + piece.bytes.length;
+    if (bytes > mostBytes) throw wrong("bytes", `item ${item.index} has more than ${mostBytes} bytes`);
+    const isDescribed = item.what?.$case === "described";
+    const pieces = isDescribed ? [...(open?.pieces ?? []), piece.bytes] : [];
+    open = piece.more ? { item, channel: piece.channel, pieces, bytes } : undefined;
+    if (!isDescribed) return item;
+    return piece.more ? undefined : withPayload(item, Buffer.concat(pieces), false);
+  }
+
+  for await (const request of requests) {
+    const { body } = request;
+    if (body?.$case === "hello") {
+      check(body.value);
+      last ??= body.value.first_index === 0n ? 0n : body.value.first_index - 1n;
+      yield request;
+    } else if (body?.$case === "item") {
+      place(body.value);
+      const value = join(body.value);
+      if (value !== undefined) yield { ...request, body: { $case: "item", value } };
+    } else yield request;
+  }
+}
+
+function continues({ item, channel }: Open, next: Item): boolean {
+  const isSame = item.connection === next.connection && item.what?.$case === next.what?.$case;
+  return isSame && payloadOf(next)?.channel === channel;
+}
+
+function check(hello: Hello): void {
+  if (hello.tap.length > idLength) throw wrong("tap", "the tap's id is too long");
+  if (Hello.encode(hello).finish().length > helloBytes) {
+    throw wrong("hello", `hello has more than ${helloBytes} bytes: are its labels that long?`);
+  }
+}
+
+function wrong(field: string, message: string): TapedeckError {
+  return new TapedeckError("invalid_argument", message, { field });
+}
