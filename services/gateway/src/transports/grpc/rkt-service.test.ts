@@ -16,8 +16,8 @@ import { type Desk, host, rktDesk, timestamp } from "../../apis/rkt/testing/rkt-
 import { gatewayMetrics } from "../../metrics.ts";
 import { rktServices } from "./rkt-service.ts";
 import { grpcServer } from "./server.ts";
-import { letsAllIn } from "./testing/lets-all-in.ts";
 import { asBytes } from "./skaffold-service.ts";
+import { letsAllIn } from "./testing/lets-all-in.ts";
 
 const stack = new AsyncDisposableStack();
 const session = "01A";

@@ -46,7 +46,9 @@ async function flood(messageBytes: number) {
     },
   };
   const services = [{ definition, handlers: { read }, names: ["test.Flood"] }];
-  const server = stack.current.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, { ...letsAllIn, liveness: impatient }));
+  const server = stack.current.use(
+    await grpcServer({ host: "127.0.0.1", port: 0 }, services, { ...letsAllIn, liveness: impatient }),
+  );
   return { address: server.address, told };
 }
 

@@ -16,8 +16,8 @@ import { requestOf } from "../../apis/vagrant/testing/sample.ts";
 import { type Desk, shop, vagrantDesk } from "../../apis/vagrant/testing/vagrant-desk.ts";
 import { gatewayMetrics } from "../../metrics.ts";
 import { grpcServer } from "./server.ts";
-import { letsAllIn } from "./testing/lets-all-in.ts";
 import { asBytes } from "./skaffold-service.ts";
+import { letsAllIn } from "./testing/lets-all-in.ts";
 import { vagrantServices } from "./vagrant-service.ts";
 
 const stack = new AsyncDisposableStack();
