@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { CommandError } from "../command-error.ts";
+import { httpBase } from "../gateway-address.ts";
 
 export type Parameters = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
@@ -9,6 +10,8 @@ export type Api = {
   readonly base: string;
   /** @throws CommandError with what the gateway said, or that there is none */
   readonly get: <Answer>(path: string, parameters?: Parameters) => Promise<Answer>;
+  /** A call that changes something; undefined where there is nothing to answer. Throws as `get` does. */
+  readonly send: <Answer>(method: "POST" | "DELETE", path: string, body?: object) => Promise<Answer>;
 };
 
 /** A list as the gateway gives it. */
@@ -16,21 +19,32 @@ export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: 
 
 type ErrorBody = { readonly error?: { readonly message?: string; readonly choices?: readonly string[] } };
 
+/** With the token of TAPEDECK_TOKEN; https by the certificates of TAPEDECK_CA. */
 export function apiAt(url = defaultUrl()): Api {
-  const base = withoutSlash(url);
+  const { base, headers } = httpBase(url);
+  const ask = async <Answer>(path: string, init: RequestInit): Promise<Answer> => {
+    const response = await fetch(`${base}${path}`, { ...init, headers: { ...headers, ...init.headers } }).catch(
+      (error: unknown) => {
+        throw unreachable(base, error);
+      },
+    );
+    const body: unknown = await response.json().catch(() => undefined);
+    if (response.ok) return body as Answer;
+    const { error } = (body ?? {}) as ErrorBody;
+    if (error?.choices !== undefined)
+      throw new CommandError(`which source? Say it with -s: ${choicesText(error.choices)}.`);
+    // The sentence is made for whoever calls the API.
+    const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
+    throw new CommandError(message ?? `${base} answered ${response.status}`);
+  };
   return {
     base,
-    get: async <Answer>(path: string, parameters: Parameters = {}) => {
-      const response = await ask(`${base}${path}${queryOf(parameters)}`, base);
-      const body: unknown = await response.json().catch(() => undefined);
-      if (response.ok) return body as Answer;
-      const { error } = (body ?? {}) as ErrorBody;
-      if (error?.choices !== undefined)
-        throw new CommandError(`which source? Say it with -s: ${choicesText(error.choices)}.`);
-      // The sentence is made for whoever calls the API.
-      const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
-      throw new CommandError(message ?? `${base} answered ${response.status}`);
-    },
+    get: (path, parameters = {}) => ask(`${path}${queryOf(parameters)}`, {}),
+    send: (method, path, body) =>
+      ask(path, {
+        method,
+        ...(body !== undefined && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+      }),
   };
 }
 
@@ -39,12 +53,13 @@ function choicesText(sources: readonly string[]): string {
   return sources.map((source) => source.split("/").slice(1).join("/")).join(", ");
 }
 
-async function ask(url: string, base: string): Promise<Response> {
-  try {
-    return await fetch(url);
-  } catch {
-    throw nobodyAt(base);
-  }
+/** A certificate that is not trusted is another matter than nobody there. */
+function unreachable(base: string, error: unknown): CommandError {
+  const { code, message } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+  if (code === undefined || !/CERT|SIGNATURE|SELF_SIGNED|TLS|SSL/.test(code)) return nobodyAt(base);
+  return new CommandError(
+    `${base} shows no certificate to trust (${message}): name its authority's PEM file in TAPEDECK_CA, or the host as the certificate does in --url.`,
+  );
 }
 
 export function nobodyAt(base: string): CommandError {
@@ -53,11 +68,12 @@ export function nobodyAt(base: string): CommandError {
   );
 }
 
-/** This machine's, on the port that the settings here give it. */
+/** This machine's, on the port and with the TLS that the settings here give it. */
 export function defaultUrl(env: NodeJS.ProcessEnv = process.env): string {
   const path = env.TAPEDECK_CONFIG || "tapedeck.yaml";
   const read = settingsReader({ env, file: existsSync(path) ? loadSettingsFile(path) : undefined });
-  return `http://127.0.0.1:${read.port("gateway.http.port", 7052)}`;
+  const host = read.string("tls.cert", undefined) === undefined ? "http://127.0.0.1" : "https://localhost";
+  return `${host}:${read.port("gateway.http.port", 7052)}`;
 }
 
 function queryOf(parameters: Parameters): string {
@@ -67,8 +83,4 @@ function queryOf(parameters: Parameters): string {
     for (const each of Array.isArray(value) ? value : [value]) query.append(name, String(each));
   }
   return query.size === 0 ? "" : `?${query}`;
-}
-
-function withoutSlash(url: string): string {
-  return url.replace(/\/+$/, "");
 }
