@@ -16,7 +16,7 @@ type Open = {
 
 /**
  * What a tap pushes, held to the rules of recorder.proto, so that nothing that a stranger pushes can fill our memory or
- * pass for what it is not. Described states come out whole; frames in their pieces.
+ * pass for what it is not. Described states come out whole; all else in its pieces.
  * @throws TapedeckError invalid_argument
  */
 export async function* checkedRequests(requests: AsyncIterable<PushRequest>): AsyncGenerator<PushRequest, void> {

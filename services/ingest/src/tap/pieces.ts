@@ -6,7 +6,7 @@ const pieceBytes = 1024 * 1024;
 /** No upstream has been seen to say so much at once. The recorder keeps the pieces in memory until it has the last. */
 export const mostBytes = 64 * 1024 * 1024;
 
-/** A frame or a described state in pieces that all have its index. What is too large altogether is told as dropped. */
+/** A frame, a described state or a recorded event in pieces that all have its index. What is too large altogether is told as dropped. */
 export function* inPieces(item: Item): Generator<Item> {
   const whole = payloadOf(item);
   if (whole === undefined || whole.bytes.length <= pieceBytes) {
@@ -28,8 +28,9 @@ export function* inPieces(item: Item): Generator<Item> {
 /** What of an item may be large; `more` when it is a piece and not the last. */
 export function payloadOf({
   what,
-}: Item): { readonly channel: string; readonly bytes: Buffer; readonly more: boolean } | undefined {
+}: Pick<Item, "what">): { readonly channel: string; readonly bytes: Buffer; readonly more: boolean } | undefined {
   if (what?.$case === "frame") return what.value;
+  if (what?.$case === "recorded") return { channel: "", bytes: what.value.event, more: what.value.more };
   if (what?.$case !== "described") return undefined;
   const { channel, state, more = false } = what.value;
   return { channel, bytes: state, more };
@@ -39,6 +40,7 @@ export function payloadOf({
 export function withPayload(item: Item, bytes: Buffer, more: boolean): Item {
   const { what } = item;
   if (what?.$case === "frame") return { ...item, what: { $case: "frame", value: { ...what.value, bytes, more } } };
+  if (what?.$case === "recorded") return { ...item, what: { $case: "recorded", value: { event: bytes, more } } };
   if (what?.$case !== "described") return item;
   return { ...item, what: { $case: "described", value: { ...what.value, state: bytes, more } } };
 }

@@ -1,5 +1,6 @@
 import type { Dropped, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { TapItem } from "../upstreams/upstream.ts";
+import { payloadOf } from "./pieces.ts";
 import {
   type Place,
   readSegment,
@@ -356,8 +357,6 @@ function firstKeyFrom(inOrder: ReadonlyMap<bigint, unknown>, least: bigint): big
 /** What an item without its payload takes, roughly. */
 const overheadBytes = 256;
 
-function sizeOf({ what }: TapItem): number {
-  if (what?.$case === "frame") return overheadBytes + what.value.bytes.length;
-  if (what?.$case === "described") return overheadBytes + what.value.state.length;
-  return overheadBytes;
+function sizeOf(item: TapItem): number {
+  return overheadBytes + (payloadOf(item)?.bytes.length ?? 0);
 }
