@@ -1,0 +1,147 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { story } from "@tapedeck/query/testing/story";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import { startToldStack } from "../told-stack.ts";
+import { transports } from "./all-transports.ts";
+import { startGatewayProcess } from "./gateway-process.ts";
+import { type Due, wrongWith } from "./history.ts";
+import type { AskedFilter, Message, Transport } from "./transport.ts";
+
+/** Others of each transport that want all, and that follow the builds only. */
+const others = { all: 5, builds: 45 } as const;
+const stalledOfEach = 3;
+/** Half of them carry text of this size. */
+const textBytes = 4_000;
+const events = 4_000;
+/** More than the gateway keeps of the newest events for everybody. */
+const before = 4_500;
+const batch = 100;
+const mostBehind = 1_000;
+const mostBytesOfEach = 2 << 20;
+
+const builds: AskedFilter = { kinds: ["build.*"] };
+
+test("who stops reading costs little and hurts nobody, and gets everything when it reads again, on every transport", async () => {
+  await using stack = new AsyncDisposableStack();
+  const told = stack.use(await startToldStack());
+  const { nats, query, ingest } = told.deck.parts;
+  const gateway = stack.use(
+    await startGatewayProcess({
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
+      TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc,
+      TAPEDECK_SERVICES_KEY: "test-key",
+      TAPEDECK_WORKSPACE: "acme",
+      TAPEDECK_GATEWAY_GRPC_PORT: "0",
+      TAPEDECK_GATEWAY_HTTP_PORT: "0",
+    }),
+  );
+  const over = new AbortController();
+  stack.defer(() => over.abort());
+
+  const teller = story();
+  const session = teller.session("01A1");
+  session.started();
+  const due: Due[] = [];
+  let tail = 0;
+  const write = async (count: number) => {
+    const from = teller.events.length;
+    for (let index = 0; index < count; index++) {
+      if (index % 2 === 0) session.text(`${index} `.padEnd(textBytes, "abcdefghij "));
+      else session.build("web", index % 4 === 1 ? "started" : "succeeded");
+    }
+    const fresh: readonly Event[] = teller.events.slice(from);
+    const seqs = await told.write(fresh);
+    due.push(...fresh.map(({ id }, index) => ({ id, seq: seqs[index] ?? 0 })));
+    for (const [index, { kind }] of fresh.entries()) if (kind.startsWith("build.")) isBuild.add(seqs[index] ?? 0);
+    tail = seqs.at(-1) ?? tail;
+  };
+  const dueOf = (filter: AskedFilter) => (filter === builds ? due.filter(({ seq }) => isBuild.has(seq)) : due);
+  const isBuild = new Set<number>();
+
+  const open = (transport: Transport, filter: AskedFilter) => {
+    const one = reader(transport, gateway, filter, over.signal);
+    return { name: transport.name, filter, ...one };
+  };
+  await told.write(teller.events);
+  teller.events.length = 0;
+  const fast = transports.flatMap((transport) => [
+    ...Array.from({ length: others.all }, () => open(transport, {})),
+    ...Array.from({ length: others.builds }, () => open(transport, builds)),
+  ]);
+  await until(() => fast.every(({ received }) => received.length > 0), { message: "the others to be there" });
+  const canaries = transports.flatMap(({ name }) => fast.find((one) => one.name === name) ?? []);
+  let behind = 0;
+  /** As fast as one of each transport can follow: all others have to keep up with it. */
+  const flood = async (count: number) => {
+    for (let done = 0; done < count; done += batch) {
+      await write(batch);
+      await until(() => canaries.every(({ seq }) => seq() >= tail), { message: `the tail at ${tail}` });
+      behind = Math.max(behind, ...fast.map(({ seq }) => tail - seq()));
+    }
+  };
+  await flood(before);
+  const stalled = transports.flatMap((transport) => Array.from({ length: stalledOfEach }, () => open(transport, {})));
+  await until(() => stalled.every(({ received }) => received.length > 0), { message: "those to be stalled" });
+  for (const one of stalled) one.stall();
+  const held = await gateway.memory();
+  behind = 0;
+  await flood(events);
+  const grown = (await gateway.memory()) - held;
+  const heldBack = stalled.map(({ received }) => received.length / events);
+
+  for (const one of stalled) one.goOn();
+  await until(() => [...fast, ...stalled].every(({ seq }) => seq() >= tail), {
+    message: "everybody to have everything",
+    deadlineMs: 60_000,
+  });
+  const ofEach = Math.round(grown / stalled.length / 1_024);
+  console.log(
+    `${fast.length} readers at most ${behind} behind; ${ofEach} KiB for each of ${stalled.length} that stalled`,
+  );
+  for (const { name, filter, received, failure } of [...fast, ...stalled]) {
+    const start = Number(received[0]?.position.split("-")[1]);
+    const wanted = dueOf(filter).filter(({ seq }) => seq > start);
+    expect({ name, filter, failure: failure(), wrong: wrongWith(received, wanted).slice(0, 5) }).toEqual({
+      name,
+      filter,
+      failure: undefined,
+      wrong: [],
+    });
+  }
+  // They did stall: what kernels and gateway took for them is far less than there was.
+  expect(Math.max(...heldBack)).toBeLessThan(0.75);
+  expect(behind).toBeLessThanOrEqual(mostBehind);
+  expect(grown / stalled.length).toBeLessThanOrEqual(mostBytesOfEach);
+}, 180_000);
+
+/** Begins now, so that its first message says where. */
+function reader(transport: Transport, door: { grpc: string; http: string }, filter: AskedFilter, signal: AbortSignal) {
+  const received: Message[] = [];
+  let isStalled: PromiseWithResolvers<void> | undefined;
+  let failure: unknown;
+  let seq = 0;
+  const run = async () => {
+    for await (const message of transport.read(door, { filter }, signal)) {
+      received.push(message);
+      seq = Number(message.position.split("-")[1]);
+      await isStalled?.promise;
+    }
+  };
+  run().catch((error: unknown) => {
+    if (!signal.aborted) failure = error;
+  });
+  return {
+    received,
+    seq: () => seq,
+    failure: () => failure,
+    stall: () => {
+      isStalled = Promise.withResolvers();
+    },
+    goOn: () => {
+      isStalled?.resolve();
+      isStalled = undefined;
+    },
+  };
+}
