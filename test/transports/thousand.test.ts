@@ -1,0 +1,95 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { story } from "@tapedeck/query/testing/story";
+import { sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import { startToldStack } from "../told-stack.ts";
+import { wrongWith } from "./history.ts";
+import type { AskedFilter, Message } from "./transport.ts";
+import { websocket } from "./websocket.ts";
+
+const developers = Array.from({ length: 10 }, (_, index) => `dev-${index}`);
+const projects = Array.from({ length: 10 }, (_, index) => `app-${index}`);
+/** Each with what it lets through of one source. */
+const kinds: readonly { readonly filter: AskedFilter; readonly wants: (event: Event) => boolean }[] = [
+  { filter: {}, wants: () => true },
+  { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
+  { filter: { kinds: ["build.started"] }, wants: ({ kind }) => kind === "build.started" },
+  { filter: { kinds: ["*.failed"] }, wants: ({ kind }) => kind.endsWith(".failed") },
+  { filter: { kinds: ["log.written", "loop.*"] }, wants: ({ kind }) => /^(log\.written|loop\..*)$/.test(kind) },
+  { filter: { subjects: ["web"] }, wants: ({ subject }) => subject === "web" },
+  { filter: { outcomes: ["succeeded"] }, wants: ({ outcome }) => outcome === 1 },
+  {
+    filter: { outcomes: ["failed"], subjects: ["api"] },
+    wants: ({ outcome, subject }) => outcome === 2 && subject === "api",
+  },
+  { filter: { kinds: ["session.*"] }, wants: ({ kind }) => kind.startsWith("session.") },
+  { filter: { upstreams: ["rkt"] }, wants: () => false },
+];
+
+test("1,000 WebSockets with a filter each get exactly their events, of history and live", async () => {
+  await using stack = new AsyncDisposableStack();
+  const told = stack.use(await startToldStack());
+  const stories = developers.flatMap((developer) =>
+    projects.map((project) => {
+      const teller = story(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
+      const session = teller.session(`S-${developer}-${project}`);
+      session.started();
+      return { teller, session };
+    }),
+  );
+  const written: { readonly event: Event; readonly seq: number }[] = [];
+  const tell = async () => {
+    for (const { teller, session } of stories) {
+      session.configured();
+      session.loopStarted();
+      session.build("web", "started");
+      session.build("web", "succeeded");
+      session.build("api", "started");
+      session.build("api", "failed");
+      session.text("a line");
+      session.loopEnded("failed");
+      const seqs = await told.write(teller.events);
+      written.push(...teller.events.splice(0).map((event, index) => ({ event, seq: seqs[index] ?? 0 })));
+    }
+  };
+  await tell();
+
+  const over = new AbortController();
+  stack.defer(() => over.abort());
+  const door = { grpc: told.deck.grpc, http: told.deck.http };
+  const readers = developers.flatMap((developer) =>
+    projects.flatMap((project) =>
+      kinds.map(({ filter, wants }) => {
+        const asked = { after: "start", filter: { ...filter, developers: [developer], projects: [project] } };
+        const received: Message[] = [];
+        let failure: unknown;
+        const run = async () => {
+          for await (const message of websocket.read(door, asked, over.signal)) received.push(message);
+        };
+        run().catch((error: unknown) => {
+          failure = over.signal.aborted ? undefined : error;
+        });
+        const isHis = ({ event }: { readonly event: Event }) =>
+          event.source === `acme/${developer}/${project}/skaffold` && wants(event);
+        return { asked, received, isHis, failure: () => failure };
+      }),
+    ),
+  );
+  expect(readers).toHaveLength(1_000);
+  const isCaughtUp = ({ received }: (typeof readers)[number]) => received.some(({ type }) => type === "caught_up");
+  await until(() => readers.every(isCaughtUp), { message: "all to have caught up", deadlineMs: 60_000 });
+  await tell();
+
+  const byReader = readers.map(({ isHis }) => written.filter(isHis).map(({ event, seq }) => ({ id: event.id, seq })));
+  const has = ({ received }: (typeof readers)[number], count: number) =>
+    received.filter(({ type }) => type === "event").length >= count;
+  await until(() => readers.every((reader, index) => has(reader, byReader[index]?.length ?? 0)), {
+    message: "all to have what is theirs",
+    deadlineMs: 60_000,
+  });
+  for (const [index, { asked, received, failure }] of readers.entries()) {
+    const wrong = wrongWith(received, byReader[index] ?? []).slice(0, 5);
+    expect({ asked, failure: failure(), wrong }).toEqual({ asked, failure: undefined, wrong: [] });
+  }
+}, 180_000);
