@@ -43,7 +43,7 @@ export function knownTokens({ line, warn = () => {}, lookMs = 1_000 }: KnownToke
   let seen: TokensSeen | undefined;
   let store: { readonly of: NatsConnection; readonly opened: Promise<TokenStore> } | undefined;
   let looking: Promise<void> | undefined;
-  let lookedAt = 0;
+  let lookedAt = Number.NEGATIVE_INFINITY;
   let isAway = false;
 
   async function look(): Promise<void> {
@@ -87,7 +87,7 @@ export function knownTokens({ line, warn = () => {}, lookMs = 1_000 }: KnownToke
 
   /** One at a time, and not again at once. Rejects when NATS can't be asked. */
   function looked(): Promise<void> {
-    looking ??= pause(lookedAt + leastMs - performance.now(), closing.signal)
+    looking ??= pause(Math.max(0, lookedAt + leastMs - performance.now()), closing.signal)
       .then(look)
       .finally(() => {
         lookedAt = performance.now();

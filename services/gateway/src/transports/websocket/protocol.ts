@@ -5,7 +5,13 @@ import { z } from "zod";
 export const subprotocol = "tapedeck.v1.json";
 
 /** 1002 (protocol error) and 1009 (too large) are WebSocket's own. */
-export const closeCodes = { goingAway: 1001, notUnderstood: 4400, noPong: 4408, tooManySubscriptions: 4429 } as const;
+export const closeCodes = {
+  goingAway: 1001,
+  notUnderstood: 4400,
+  unauthenticated: 4401,
+  noPong: 4408,
+  tooManySubscriptions: 4429,
+} as const;
 
 export const subscriptionId = z.string().min(1).max(64);
 
@@ -14,6 +20,7 @@ export const clientMessage = z.discriminatedUnion("type", [
     type: z.literal("subscribe"),
     id: subscriptionId,
     after: z.string().optional(),
+    until: z.string().optional(),
     filter: z.record(z.string(), z.unknown()).optional(),
     state: z.boolean().optional(),
     original: z.boolean().optional(),

@@ -44,9 +44,14 @@ export function serveSocket(
       setTimeout(() => socket.terminate(), farewellMs).unref();
     },
   );
+  const closed = new AbortController();
+  const { revoked } = caller;
+  if (revoked?.aborted) letGo();
+  else revoked?.addEventListener("abort", letGo, { once: true, signal: closed.signal });
   socket.on("pong", beat.alive);
   socket.on("ping", pauseIfFull);
   socket.on("close", () => {
+    closed.abort();
     beat.stop();
     for (const subscription of subscriptions.values()) subscription.abort();
   });
@@ -69,6 +74,14 @@ export function serveSocket(
     }
     pauseIfFull();
   });
+
+  /** The caller's token is over: nothing more is sent than that. */
+  function letGo(): void {
+    for (const subscription of subscriptions.values()) subscription.abort();
+    refuse(revoked?.reason);
+    socket.close(closeCodes.unauthenticated, "the token has expired or was revoked");
+    setTimeout(() => socket.terminate(), farewellMs).unref();
+  }
 
   /** Who reads slowly but reads is alive, though the answer to a ping may be far behind what waits before it. */
   function taken(waitedMs: number): void {

@@ -1,0 +1,170 @@
+import { connect, headers, type NatsConnection } from "nats";
+import { afterEach, expect, it } from "vitest";
+import { TapedeckError } from "../errors/errors.ts";
+import { startTestNats } from "../testing/nats.ts";
+import { until } from "../testing/until.ts";
+import { type KnownTokensOptions, knownTokens } from "./known-tokens.ts";
+import { openTokenStore } from "./store.ts";
+import { type MadeToken, makeToken, type TokenWish } from "./token.ts";
+
+const stack = { current: new AsyncDisposableStack() };
+afterEach(async () => {
+  await stack.current.disposeAsync();
+  stack.current = new AsyncDisposableStack();
+});
+
+const wish: TokenWish = { name: "ci", workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 };
+const subjectOf = ({ hash }: MadeToken) => `$KV.TAPEDECK_TOKENS.${hash}`;
+
+/** One who makes tokens, and one who asks for them, as it does it. */
+async function desk(options: Partial<KnownTokensOptions> = {}) {
+  const nats = stack.current.use(await startTestNats());
+  const dial = async () => {
+    const again = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
+    return stack.current.adopt(await connect({ servers: nats.url, ...again }), (nc) => nc.close());
+  };
+  const connection = await dial();
+  const store = await openTokenStore(connection);
+  const made = async (more: Partial<TokenWish> = {}) => {
+    const token = makeToken({ ...wish, ...more });
+    await store.create(token);
+    return token;
+  };
+  let broken = new AbortController();
+  const watch = async () => {
+    for await (const { type } of connection.status()) {
+      if (type === "disconnect") broken.abort();
+      if (type === "reconnect") broken = new AbortController();
+    }
+  };
+  void watch();
+  const line = () => ({ connection, broken: broken.signal });
+  const tokens = stack.current.use(knownTokens({ line, lookMs: 20, ...options }));
+  return { nats, connection, dial, store, made, tokens };
+}
+
+const refused = (code: string, message: RegExp) =>
+  expect.objectContaining({ code, message: expect.stringMatching(message) });
+
+it("a token is known from the moment on that it was made", async () => {
+  const on = await desk({ lookMs: 3_600_000 });
+  for (let n = 0; n < 5; n++) {
+    const { text, record } = await on.made({ name: `ci ${n}` });
+    expect(await on.tokens.find(text)).toMatchObject({ record });
+  }
+  const { text } = makeToken(wish);
+  await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /not known/));
+  await expect(on.tokens.find("tdk_")).rejects.toEqual(refused("unauthenticated", /no token of Tapedeck/));
+});
+
+it("what is revoked is over for those who hold it, and for those who ask", async () => {
+  const on = await desk();
+  const [one, other] = [await on.made(), await on.made()];
+  const [held, kept] = [await on.tokens.find(one.text), await on.tokens.find(other.text)];
+  expect(await on.store.revoke(one.record.id, "globex")).toBeUndefined();
+  expect(await on.store.revoke(one.record.id, "acme")).toEqual(one.record);
+  await until(() => held.over.aborted, { message: "the end" });
+  expect(held.over.reason).toEqual(refused("unauthenticated", /revoked/));
+  expect(held.over.reason).toBeInstanceOf(TapedeckError);
+  await expect(on.tokens.find(one.text)).rejects.toEqual(refused("unauthenticated", /revoked/));
+  expect(kept.over.aborted).toBe(false);
+  expect(await on.store.list()).toEqual([other.record]);
+});
+
+it("so is what expires, and it goes on saying so", async () => {
+  const on = await desk();
+  const { text } = await on.made({ lifetimeMs: 300 });
+  const { over } = await on.tokens.find(text);
+  await until(() => over.aborted, { message: "the end" });
+  expect(over.reason).toEqual(refused("unauthenticated", /expired/));
+  await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /expired/));
+});
+
+it("while NATS is away known tokens go on, and expire; nobody else is let in, and what was revoked meanwhile is over after", async () => {
+  const told: string[] = [];
+  const on = await desk({ warn: (message) => told.push(message) });
+  const [one, other, short] = [await on.made(), await on.made(), await on.made({ lifetimeMs: 1_500 })];
+  for (const { text } of [one, other, short]) await on.tokens.find(text);
+  const held = await on.tokens.find(other.text);
+  await on.nats.kill();
+  await until(() => told.length === 1, { message: "it to be noticed" });
+  await on.tokens.find(one.text);
+  await expect(on.tokens.find(makeToken(wish).text)).rejects.toEqual(refused("not_ready", /looked up/));
+  await until(
+    () =>
+      on.tokens.find(short.text).then(
+        () => false,
+        () => true,
+      ),
+    { message: "its time to be over" },
+  );
+  expect(held.over.aborted).toBe(false);
+
+  await on.nats.restart();
+  const elsewhere = await openTokenStore(await on.dial());
+  await elsewhere.revoke(other.record.id);
+  await until(() => held.over.aborted, { message: "the revocation" });
+  await on.tokens.find(one.text);
+  await on.tokens.find((await on.made()).text);
+  expect(told).toHaveLength(2);
+});
+
+it("before the bucket was ever read nobody is let in", async () => {
+  const away = () => {
+    throw new TapedeckError("not_ready", "away");
+  };
+  const tokens = stack.current.use(knownTokens({ line: away, lookMs: 20 }));
+  await expect(tokens.find(makeToken(wish).text)).rejects.toEqual(refused("not_ready", /looked up/));
+});
+
+it.each([
+  ["nothing", ""],
+  ["no JSON", "{"],
+  ["no record", "{}"],
+  ["a record of all workspaces", JSON.stringify({ ...makeToken(wish).record, workspace: "*" })],
+  ["a record that does not expire", JSON.stringify({ ...makeToken(wish).record, expiresAt: null })],
+  ["a record with a role that there is not", JSON.stringify({ ...makeToken(wish).record, roles: ["god"] })],
+])("%s under its key lets nobody in", async (_, value) => {
+  const on = await desk();
+  const token = makeToken(wish);
+  on.connection.publish(subjectOf(token), value);
+  await on.connection.flush();
+  await expect(on.tokens.find(token.text)).rejects.toEqual(refused("unauthenticated", /not known/));
+  expect(await on.store.list()).toEqual([]);
+});
+
+/** As an operator may, with programs of NATS. */
+const removals: [string, (on: { connection: NatsConnection }, token: MadeToken) => Promise<unknown>][] = [
+  [
+    "purged, without a trace",
+    ({ connection }, token) =>
+      connection.request("$JS.API.STREAM.PURGE.KV_TAPEDECK_TOKENS", JSON.stringify({ filter: subjectOf(token) })),
+  ],
+  [
+    "rolled up",
+    async ({ connection }, token) => {
+      const h = headers();
+      h.set("KV-Operation", "PURGE");
+      h.set("Nats-Rollup", "sub");
+      connection.publish(subjectOf(token), "", { headers: h });
+    },
+  ],
+  ["gone with the bucket", ({ connection }) => connection.request("$JS.API.STREAM.DELETE.KV_TAPEDECK_TOKENS", "")],
+  [
+    "written anew with less",
+    async ({ connection }, token) => {
+      const value = { ...token.record, roles: ["recorder"], developer: "alice" };
+      connection.publish(subjectOf(token), JSON.stringify(value));
+    },
+  ],
+];
+it.each(removals)("a token that was %s is over", async (_, remove) => {
+  const on = await desk();
+  const token = await on.made();
+  const { over } = await on.tokens.find(token.text);
+  await remove(on, token);
+  await until(() => over.aborted, { message: "the end" });
+  const after = await on.tokens.find(token.text).catch(() => undefined);
+  expect(after?.record.roles.includes("viewer") ?? false).toBe(false);
+  await on.tokens.find((await on.made()).text);
+});

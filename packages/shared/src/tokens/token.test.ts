@@ -1,0 +1,54 @@
+import { createHash } from "node:crypto";
+import { expect, it } from "vitest";
+import { isExpired, makeToken, type TokenWish, tokenHash } from "./token.ts";
+
+const wish: TokenWish = { name: "Zoë's CI", workspace: "acme", roles: ["viewer"], lifetimeMs: 60_000 };
+
+it("a token is 32 random bytes that are kept nowhere; what is kept is by their hash", () => {
+  const [one, other] = [makeToken(wish), makeToken(wish)];
+  expect(one.text).toMatch(/^tdk_[A-Za-z0-9_-]{43}$/);
+  expect(Buffer.from(one.text.slice(4), "base64url")).toHaveLength(32);
+  expect(one.text).not.toBe(other.text);
+  expect(one.record.id).not.toBe(other.record.id);
+  expect(one.hash).toBe(createHash("sha256").update(one.text).digest("hex"));
+  expect(tokenHash(one.text)).toBe(one.hash);
+  expect(JSON.stringify(one.record)).not.toContain(one.text.slice(4));
+});
+
+it("it is good until it expires", () => {
+  const { record } = makeToken(wish, Date.parse("2026-01-31T12:00:00Z"));
+  expect(record).toMatchObject({ createdAt: "2026-01-31T12:00:00.000Z", expiresAt: "2026-01-31T12:01:00.000Z" });
+  expect(isExpired(record, Date.parse("2026-01-31T12:00:59.999Z"))).toBe(false);
+  expect(isExpired(record, Date.parse("2026-01-31T12:01:00Z"))).toBe(true);
+});
+
+it("roles are in one order, each once", () => {
+  const { record } = makeToken({ ...wish, roles: ["admin", "recorder", "admin"], developer: "alice" });
+  expect(record.roles).toEqual(["recorder", "admin"]);
+});
+
+it.each([
+  ["a recorder's without a developer", { roles: ["recorder"] }, /needs a developer/],
+  ["of no workspace", { workspace: "" }, /workspace: expected 1–64/],
+  ["of all workspaces", { workspace: "*" }, /workspace: expected 1–64/],
+  ["of a workspace with parts", { workspace: "acme.alice" }, /workspace: expected 1–64/],
+  ["of a developer with wildcards", { roles: ["recorder"], developer: ">" }, /developer: expected 1–64/],
+  ["without a role", { roles: [] }, /roles/],
+  ["without a name", { name: "" }, /name/],
+  ["with a name that breaks lines", { name: "a\nb" }, /control characters/],
+  ["without an end", { lifetimeMs: Number.POSITIVE_INFINITY }, /has to expire/],
+  ["that is over already", { lifetimeMs: 0 }, /has to expire/],
+] as [string, Partial<TokenWish>, RegExp][])("%s there is none", (_, more, problem) => {
+  expect(() => makeToken({ ...wish, ...more })).toThrow(problem);
+});
+
+it.each([
+  [""],
+  ["tdk_"],
+  ["tdk_short"],
+  [`tdk_${"a".repeat(44)}`],
+  [`tdk_${"*".repeat(43)}`],
+  [`xyz_${"a".repeat(43)}`],
+])("%s is no token", (text) => {
+  expect(tokenHash(text)).toBeUndefined();
+});
