@@ -31,16 +31,21 @@ export type ErrorDetails = {
   readonly choices?: readonly string[];
 };
 
+export type TapedeckErrorOptions = ErrorOptions & { readonly retryAfter?: number };
+
 /** An error that a client may see: says what was wrong and what to do. */
 export class TapedeckError extends Error {
   override name = "TapedeckError";
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
+  /** After how many seconds to try again, where waiting helps: Retry-After in HTTP, `retry-after` in gRPC's trailers. */
+  readonly retryAfter: number | undefined;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: ErrorOptions) {
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options: TapedeckErrorOptions = {}) {
     super(message, options);
     this.code = code;
     this.details = details;
+    this.retryAfter = options.retryAfter ?? (code === "not_ready" ? 1 : undefined);
   }
 }
 

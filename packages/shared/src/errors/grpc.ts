@@ -16,7 +16,7 @@ export function toGrpcStatus(error: unknown): StatusObject {
   const status = Status.encode({ code, message: own.message, details: [{ type_url: infoType, value }] }).finish();
   const metadata = new Metadata();
   metadata.set(trailer, Buffer.from(status));
-  if (own.code === "not_ready") metadata.set("retry-after", "1");
+  if (own.retryAfter !== undefined) metadata.set("retry-after", String(own.retryAfter));
   return { code, details: own.message, metadata };
 }
 

@@ -24,11 +24,12 @@ describe("settings", () => {
 
   it("that are wrong are all told at once, with file, key and the expected form", () => {
     const read = settingsReader({
-      env: { TAPEDECK_QUERY_PORT: "99999" },
+      env: { TAPEDECK_QUERY_PORT: "99999", TAPEDECK_PATIENCE: "0s" },
       file: file("gateway:\n  port: many\n  colour: red\nredact: maybe\nsources: [{name: 3}]\n"),
     });
     read.port("gateway.port", 1);
     read.port("query.port", 1);
+    read.duration("patience", 1_000, { min: 10 });
     read.oneOf("redact", ["on", "off"], "on");
     read.custom("sources", z.array(z.strictObject({ name: z.string() })), []);
     const problems = (() => {
@@ -42,6 +43,7 @@ describe("settings", () => {
     expect(problems).toEqual([
       'tapedeck.yaml: gateway.port: "many" is not a whole number from 0 to 65535',
       'TAPEDECK_QUERY_PORT: "99999" is not a whole number from 0 to 65535',
+      'TAPEDECK_PATIENCE: "0s" is not a duration such as "500ms", "30s", "10m", "2h" or "30d", of at least 10ms',
       'tapedeck.yaml: redact: "maybe" is not one of on, off',
       expect.stringMatching(/^tapedeck.yaml: sources\.0\.name: /),
       "tapedeck.yaml: gateway.colour: unknown; gateway has port",

@@ -113,8 +113,12 @@ export function settingsReader({ env, file }: SettingsSources) {
     port: <D>(key: string, fallback: D): number | D => integer(key, fallback, { max: 65_535 }),
     boolean: <D>(key: string, fallback: D): boolean | D =>
       read(key, fallback, "true or false", (value) => booleans.get(String(value).toLowerCase())),
-    /** Milliseconds, from "500ms", "30s", "10m", "2h" or "30d". */
-    duration: <D>(key: string, fallback: D): number | D => read(key, fallback, durationForm, durationMs),
+    /** Milliseconds, from "500ms", "30s", "10m", "2h" or "30d"; `min` in milliseconds. */
+    duration: <D>(key: string, fallback: D, { min = 0 } = {}): number | D =>
+      read(key, fallback, min === 0 ? durationForm : `${durationForm}, of at least ${min}ms`, (value) => {
+        const ms = durationMs(value);
+        return ms !== undefined && ms >= min ? ms : undefined;
+      }),
     /** From a YAML list, or text with commas. */
     list: (key: string, fallback: readonly string[]): readonly string[] =>
       read(key, fallback, "a list of texts", (value) => {
