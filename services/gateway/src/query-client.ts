@@ -135,6 +135,7 @@ const emptyList: ListRequest = {
   limit: 0,
   page: "",
   at: "",
+  min_position: "",
 };
 
 const emptyStats: BuildStatsRequest = {
@@ -145,4 +146,5 @@ const emptyStats: BuildStatsRequest = {
   developers: [],
   projects: [],
   artifacts: [],
+  min_position: "",
 };

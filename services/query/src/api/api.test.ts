@@ -321,10 +321,23 @@ it("answers nobody without the services' key", async () => {
   await expect(stranger.readState({ source })).rejects.toMatchObject({ code: "unauthenticated" });
 });
 
-it("waits for what is in the log and not yet in the tables", async () => {
-  const [written] = await on.write([known.tell({ kind: "source.checkpoint" })]);
-  const { head } = await ask.readState({ source: known.source, min_position: on.at(written ?? 0) });
-  expect(head?.position).toBe(on.at(written ?? 0));
-  expect(await ask.position()).toMatchObject({ position: on.at(written ?? 0), log_position: on.at(written ?? 0) });
-  end = written ?? 0;
+it.each<[string, (min_position: string) => Promise<{ readonly position: string }>]>([
+  ["ReadState", async (min_position) => (await ask.readState({ source: known.source, min_position })).head ?? fail()],
+  ["ListSources", (min_position) => ask.listSources({ min_position })],
+  ["ListSessions", (min_position) => ask.listSessions({ min_position })],
+  ["ListOperations", (min_position) => ask.listOperations({ min_position })],
+  ["BuildStats", (min_position) => ask.buildStats({ min_position })],
+])("%s waits for what is in the log and not yet in the tables", async (_, answer) => {
+  const [written = 0] = await on.write([known.tell({ kind: "source.checkpoint" })]);
+  expect(await answer(on.at(written))).toMatchObject({ position: on.at(written) });
+  expect(await ask.position()).toMatchObject({ position: on.at(written), log_position: on.at(written) });
+  await expect(answer(on.at(written + 1))).rejects.toMatchObject({
+    code: "position_future",
+    details: { field: "min_position", latest: on.at(written) },
+  });
+  end = written;
 });
+
+function fail(): never {
+  throw new Error("there is no answer");
+}

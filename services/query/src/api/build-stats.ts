@@ -6,7 +6,7 @@ import { readConsistently } from "../db/read.ts";
 import { text } from "../db/text.ts";
 import { allOf, anyOf, between, type Condition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import { notProjected } from "./place.ts";
+import { notProjected, reachMinimum } from "./place.ts";
 
 /** What can be grouped by. Days are those of UTC. */
 const columns: Readonly<Record<string, Condition>> = {
@@ -32,7 +32,7 @@ type Row = {
   readonly unknown: number;
 };
 
-export async function buildStats({ database }: ApiDeps, request: BuildStatsRequest): Promise<BuildStatsResponse> {
+export async function buildStats(deps: ApiDeps, request: BuildStatsRequest): Promise<BuildStatsResponse> {
   if (request.workspace === "") throw invalid("workspace", "workspace is missing");
   const groups = [...new Set(request.group)];
   const grouped = groups.map((name) => {
@@ -49,7 +49,8 @@ export async function buildStats({ database }: ApiDeps, request: BuildStatsReque
     anyOf(sql`t.artifact`, request.artifacts),
     ...between(sql`t.started_at`, request),
   ];
-  return readConsistently(database(), async (tx, checkpoint) => {
+  await reachMinimum(deps, request.min_position);
+  return readConsistently(deps.database(), async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
     const { rows } = await sql<Row>`
       select ${names} as names,

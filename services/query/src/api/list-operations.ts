@@ -9,7 +9,7 @@ import { key } from "../db/text.ts";
 import { allOf, anyOf, between, ofSource } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./place.ts";
 
 /** From the newest operation back. `at`: those that had begun; what has ended since, runs. */
 export async function listOperations(deps: ApiDeps, request: ListRequest): Promise<ListOperationsResponse> {
@@ -22,6 +22,7 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
     ...between(sql`coalesce(t.started_at, t.ended_at)`, request),
     sql`t.start_position < ${page.before}`,
   ];
+  await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
   const ended = at === undefined ? sql`t.outcome is not null` : sql`t.end_position <= ${at}`;
   const conditions = [

@@ -9,7 +9,7 @@ import { plain } from "../db/text.ts";
 import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./place.ts";
 
 /** From the newest session back. */
 export async function listSessions(deps: ApiDeps, request: ListRequest): Promise<ListSessionsResponse> {
@@ -23,6 +23,7 @@ export async function listSessions(deps: ApiDeps, request: ListRequest): Promise
       : sql`t.labels @> ${JSON.stringify(plain(request.labels))}::jsonb`,
     sql`t.start_position < ${page.before}`,
   ];
+  await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
   return readConsistently(deps.database(), async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();

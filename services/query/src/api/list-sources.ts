@@ -9,7 +9,7 @@ import { allOf, type Condition, ofSource } from "./conditions.ts";
 import { currentSession } from "./current-session.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./place.ts";
 
 type Row = SourceRow & { readonly current_session: string | null; readonly gaps: number };
 
@@ -17,6 +17,7 @@ type Row = SourceRow & { readonly current_session: string | null; readonly gaps:
 export async function listSources(deps: ApiDeps, request: ListRequest): Promise<ListSourcesResponse> {
   const page = pageOf(request);
   const where = ofSource(request);
+  await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
   return readConsistently(deps.database(), async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();

@@ -48,7 +48,7 @@ export type ListMessages = {
 };
 
 /** `source`, `session` and `at` count where the request does not say its own. */
-export type ListContext = Pick<CallContext, "workspace" | "source" | "session" | "at">;
+export type ListContext = Pick<CallContext, "workspace" | "source" | "session" | "at" | "minPosition">;
 
 export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations">;
 
@@ -93,6 +93,7 @@ function listRequest(list: ListedThings, context: ListContext, asked: ListAsked)
     limit,
     page,
     at,
+    min_position: context.minPosition ?? "",
   };
 }
 
