@@ -67,3 +67,15 @@ test.each([
 ])("%s is a problem", (text, problem) => {
   expect(yaml(text)).toThrow(problem);
 });
+
+test.each(["grpc", "health"])(
+  "what listens beyond loopback (%s) is for the services, which know each other by their key",
+  (name) => {
+    const text = `ingest: { ${name}: { host: 0.0.0.0 } }`;
+    expect(yaml(text)).toThrow(
+      `ingest.${name}.host: "0.0.0.0" is beyond loopback, which needs services.key (it is for Tapedeck's own services only)`,
+    );
+    expect(yaml(`${text}\nservices: { key: abc }`)).not.toThrow();
+    expect(yaml(`${text}\ninsecure: true`)).not.toThrow();
+  },
+);

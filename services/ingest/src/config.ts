@@ -1,6 +1,7 @@
 import { hostname, userInfo } from "node:os";
 import { basename } from "node:path";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
+import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import {
   durationForm,
   durationMs,
@@ -154,7 +155,7 @@ export function readConfig(sources: SettingsSources): IngestConfig {
 }
 
 export function ingestSettings(read: SettingsReader): IngestConfig {
-  return {
+  const config = {
     workspace: namePart(read.string("workspace", "default")),
     grpc: { host: read.string("ingest.grpc.host", "127.0.0.1"), port: read.port("ingest.grpc.port", 7054) },
     health: { host: read.string("ingest.health.host", "127.0.0.1"), port: read.port("ingest.health.port", 7061) },
@@ -168,6 +169,10 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       diskBytes: read.integer("ingest.spill.diskBytes", 1024 * MiB),
     },
   };
+  const { grpc, health, servicesKey } = config;
+  const hosts = [["ingest.grpc.host", grpc.host] as const, ["ingest.health.host", health.host] as const];
+  refuseOpenHosts(read, hosts, servicesOnly(servicesKey));
+  return config;
 }
 
 const MiB = 1024 * 1024;

@@ -1,4 +1,5 @@
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
+import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { defaultLimits } from "./batches.ts";
 
@@ -27,7 +28,7 @@ export function readConfig(sources: SettingsSources): QueryConfig {
 }
 
 export function querySettings(read: SettingsReader): QueryConfig {
-  return {
+  const config = {
     grpc: { host: read.string("query.grpc.host", "127.0.0.1"), port: read.port("query.grpc.port", 7053) },
     health: { host: read.string("query.health.host", "127.0.0.1"), port: read.port("query.health.port", 7062) },
     nats: natsSettings(read),
@@ -37,4 +38,8 @@ export function querySettings(read: SettingsReader): QueryConfig {
     textRows: read.boolean("query.textRows", false),
     batchEvents: read.integer("query.batchEvents", defaultLimits.events, { min: 1, max: 10_000 }),
   };
+  const { grpc, health, servicesKey } = config;
+  const hosts = [["query.grpc.host", grpc.host] as const, ["query.health.host", health.host] as const];
+  refuseOpenHosts(read, hosts, servicesOnly(servicesKey));
+  return config;
 }

@@ -17,6 +17,11 @@ export function refuseOpenHosts(read: SettingsReader, hosts: readonly Host[], la
   }
 }
 
+/** What a port that is for Tapedeck's own services lacks: the key by which they know each other. */
+export function servicesOnly(servicesKey: string): string | undefined {
+  return servicesKey === "" ? "services.key (it is for Tapedeck's own services only)" : undefined;
+}
+
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }

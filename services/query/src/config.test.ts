@@ -1,0 +1,17 @@
+import { parseSettings } from "@tapedeck/shared/service/settings";
+import { expect, test } from "vitest";
+import { readConfig } from "./config.ts";
+
+const yaml = (text: string) => () => readConfig({ env: {}, file: parseSettings("tapedeck.yaml", text) });
+
+test.each(["grpc", "health"])(
+  "what listens beyond loopback (%s) is for the services, which know each other by their key",
+  (name) => {
+    const text = `query: { ${name}: { host: 0.0.0.0 } }`;
+    expect(yaml(text)).toThrow(
+      `query.${name}.host: "0.0.0.0" is beyond loopback, which needs services.key (it is for Tapedeck's own services only)`,
+    );
+    expect(yaml(`${text}\nservices: { key: abc }`)).not.toThrow();
+    expect(yaml(`${text}\ninsecure: true`)).not.toThrow();
+  },
+);
