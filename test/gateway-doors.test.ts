@@ -85,7 +85,9 @@ describe("listeners bound to a source", () => {
     for (const path of ["/api/v1/sources", "/metrics", "/readyz", "/"]) {
       expect(await http(path, { accept: "text/html" }, "GET", "alice/shop http")).toMatchObject({ status: 404 });
     }
-    expect(await services("alice/shop grpc")).not.toContain("tapedeck.v1.Recorder");
+    for (const name of ["tapedeck.v1.Recorder", "tapedeck.v1.Tapedeck"]) {
+      expect(await services("alice/shop grpc")).not.toContain(name);
+    }
     const isServing = async () => (await health("proto.SkaffoldService", "alice/shop grpc")) === 1;
     await until(isServing, { message: "SERVING" });
   });
@@ -146,7 +148,13 @@ describe("Host and Origin", () => {
 describe("gRPC's own services", () => {
   it("health is answered for the server and each service", async () => {
     await until(async () => (await health("")) === 1, { message: "SERVING" });
-    for (const name of ["proto.SkaffoldService", "proto.v2.SkaffoldV2Service", "tapedeck.v1.Recorder"]) {
+    const names = [
+      "proto.SkaffoldService",
+      "proto.v2.SkaffoldV2Service",
+      "tapedeck.v1.Recorder",
+      "tapedeck.v1.Tapedeck",
+    ];
+    for (const name of names) {
       expect({ name, status: await health(name) }).toEqual({ name, status: 1 });
     }
     await expect(health("no.such.Service")).rejects.toMatchObject({ code: 5 });
@@ -158,6 +166,7 @@ describe("gRPC's own services", () => {
         "proto.SkaffoldService",
         "proto.v2.SkaffoldV2Service",
         "tapedeck.v1.Recorder",
+        "tapedeck.v1.Tapedeck",
         "v1alpha.PublicAPI",
       ]),
     );

@@ -1,0 +1,371 @@
+import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
+import { Client, credentials, Metadata, type ServiceError, type StatusObject } from "@grpc/grpc-js";
+import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
+import { ListRequest, type ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import {
+  type DeepPartial,
+  EventsRequest,
+  EventsResponse,
+  GetStateRequest,
+  ListOperationsRequest,
+  ListSessionsRequest,
+  ListSourcesRequest,
+  TapedeckClient,
+} from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { fromServiceError } from "@tapedeck/shared/errors/grpc";
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { createMetrics } from "@tapedeck/shared/service/metrics";
+import { sourceName } from "@tapedeck/shared/source";
+import { testWriter } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Parameters } from "../../apis/tapedeck/lists.ts";
+import { tapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
+import { gatewayMetrics } from "../../metrics.ts";
+import { positions } from "../../positions.ts";
+import type { QueryClient } from "../../query-client.ts";
+import { mostUnread } from "../unread.ts";
+import { grpcServer } from "./server.ts";
+import { asBytes } from "./skaffold-service.ts";
+import { tapedeckServices } from "./tapedeck-service.ts";
+import { letsAllIn } from "./testing/lets-all-in.ts";
+
+const sourceOf = (developer: string, upstream: string) =>
+  sourceName({ workspace: "default", developer, project: "shop", upstream });
+const alice = sourceOf("alice", "rkt");
+const bob = sourceOf("bob", "skaffold");
+
+const stack = new AsyncDisposableStack();
+const states: Partial<ReadStateRequest>[] = [];
+const lists: ListRequest[] = [];
+let log: Log;
+let api: ReturnType<typeof tapedeckApi>;
+let write: { readonly alice: ReturnType<typeof testWriter>; readonly bob: ReturnType<typeof testWriter> };
+let client: TapedeckClient;
+let address: string;
+/** Bytes of all calls. */
+let given = 0;
+const at = (seq: number) => `${log.epoch}-${seq}`;
+
+/** Answers for query: one source, a rkt host, and lists of nothing. */
+const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "readState"> = {
+  async listSources(request) {
+    lists.push(ListRequest.fromPartial(request));
+    const item = { source: alice, upstream: "rkt", current_session: "01A" };
+    return { items: request.limit === 50 ? [item as never] : [], next_page: "", position: at(3) };
+  },
+  async listSessions(request) {
+    lists.push(ListRequest.fromPartial(request));
+    return { items: [], next_page: "more", position: at(3) };
+  },
+  async listOperations(request) {
+    lists.push(ListRequest.fromPartial(request));
+    return { items: [], next_page: "", position: at(3) };
+  },
+  async readState(request) {
+    states.push(request);
+    const { collection = "" } = request;
+    const rows = collection === "rkt.info" ? [] : [{ key: `${collection} 1`, bytes: Buffer.from(collection) }];
+    return { head: { source: alice, session: "01A", session_ended: true, position: at(3) }, rows };
+  },
+};
+
+beforeAll(async () => {
+  const nats = stack.use(await startTestNats());
+  const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  log = stack.use(await openLog(connection, { syncKnown: true }));
+  write = { alice: testWriter(log.writer, alice), bob: testWriter(log.writer, bob) };
+  await write.alice.append(2);
+  await write.bob.append(1, {
+    original: Original.fromPartial({ type: "x", bytes: Buffer.from("verbatim"), size: 8n }),
+  });
+  api = tapedeckApi({ query: query as QueryClient, log: () => log.reader, positions: positions(() => log.reader) });
+  const { watch } = gatewayMetrics(createMetrics("test"), silentLogger);
+  const counted = {
+    ...watch("tapedeck grpc"),
+    sent: (bytes: number) => {
+      given += bytes;
+    },
+  };
+  const caller = () => ({ workspace: "default", who: "test" });
+  const services = [tapedeckServices(api, caller, counted)];
+  address = stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, letsAllIn)).address;
+  client = stack.adopt(new TapedeckClient(address, credentials.createInsecure()), (one) => one.close());
+});
+afterAll(() => stack.disposeAsync());
+
+const metadata = (fields: Readonly<Record<string, string>>) => {
+  const made = new Metadata();
+  for (const [name, value] of Object.entries(fields)) made.set(name, value);
+  return made;
+};
+
+type Unary<Request, Response> = (
+  request: Request,
+  metadata: Metadata,
+  done: (error: ServiceError | null, response: Response) => void,
+) => { once(event: "metadata", got: (head: Metadata) => void): unknown };
+
+/** Response and headers of a call; rejects with the error that the status tells. */
+function ask<Request, Response>(method: Unary<Request, Response>, request: Request, fields = {}) {
+  return new Promise<{ response: Response; head: Metadata }>((resolve, reject) => {
+    let head = new Metadata();
+    method
+      .call(client, request, metadata(fields), (error, response) => {
+        if (error === null) resolve({ response, head });
+        else reject(fromServiceError(error));
+      })
+      .once("metadata", (got) => {
+        head = got;
+      });
+  });
+}
+
+/** A subscription: what has come of it, its headers and its end. */
+function open(request: DeepPartial<EventsRequest>, fields: Readonly<Record<string, string>> = {}) {
+  const call = client.events(EventsRequest.fromPartial(request), metadata(fields));
+  stack.defer(() => call.cancel());
+  const got: EventsResponse[] = [];
+  const head = new Promise<Metadata>((resolve) => call.once("metadata", resolve));
+  const status = new Promise<StatusObject>((resolve) => call.once("status", resolve));
+  const failed = new Promise<ServiceError>((resolve) => call.on("error", resolve));
+  return {
+    got,
+    head,
+    status,
+    failed,
+    call,
+    read: () => call.on("data", (message: EventsResponse) => got.push(message)),
+    told: () => got.map(({ position, body }) => `${body?.$case} ${position.split("-")[1]}`),
+  };
+}
+
+const bytesOf = (messages: readonly EventsResponse[]) =>
+  messages.reduce((sum, message) => sum + EventsResponse.encode(message).finish().byteLength, 0);
+
+describe("Events", () => {
+  it("sends its headers at once, also when nothing happens, then what does, until the client leaves", async () => {
+    const live = open({ filter: { developers: ["alice"] } });
+    live.read();
+    const [position] = (await live.head).get("tapedeck-position");
+    const { lastSeq } = await log.reader.bounds();
+    expect(position).toBe(at(lastSeq));
+    const last = await write.alice.append(2);
+    await until(() => live.got.length === 3, { message: "two events" });
+    expect(live.told()).toEqual([`caught_up ${lastSeq}`, `event ${last - 1}`, `event ${last}`]);
+    live.call.cancel();
+    expect((await live.status).code).toBe(1);
+  });
+
+  it("with an end ends there, with complete and OK", async () => {
+    const all = open({ after: "start", until: at(3) });
+    all.read();
+    expect((await all.status).code).toBe(0);
+    expect(all.told()).toEqual(["event 1", "event 2", "event 3", "complete 3"]);
+  });
+
+  it.each([
+    [false, ""],
+    [true, "verbatim"],
+  ])("with original %s has the upstream's own bytes accordingly, and all else", async (original, bytes) => {
+    const one = open({ after: at(2), until: at(3), original });
+    one.read();
+    await one.status;
+    const [recorded] = await Array.fromAsync(
+      log.reader.history({ afterSeq: 2, subjects: [] }, 3, AbortSignal.timeout(60_000)),
+    );
+    const told = one.got[0]?.body?.$case === "event" ? one.got[0].body.value : undefined;
+    expect(told?.event?.original?.bytes.toString() ?? "").toBe(bytes);
+    const rest = (event: Event | undefined) => Event.encode({ ...(event as Event), original: undefined }).finish();
+    expect(rest(told?.event)).toEqual(rest(recorded?.event));
+    const ms = Number(told?.recorded_at?.seconds) * 1_000 + (told?.recorded_at?.nanos ?? 0) / 1e6;
+    expect(ms).toBe(recorded?.recordedAt.getTime());
+  });
+
+  it("begins with the state, in the upstream's messages", async () => {
+    const one = open({ state: true, after: at(3), until: at(3), filter: { sources: ["alice/shop"] } });
+    one.read();
+    expect((await one.status).code).toBe(0);
+    expect(one.told()).toEqual(["state 3", "complete 3"]);
+    const body = one.got[0]?.body;
+    expect(body?.$case === "state" && body.value.rows.map(({ type }) => type)).toEqual([
+      "v1alpha.Pod",
+      "v1alpha.Image",
+    ]);
+  });
+
+  it("goes by metadata where the fields say nothing, and by the fields where they do", async () => {
+    const place = { "tapedeck-after": at(1), "tapedeck-source": "bob/shop" };
+    const byMetadata = open({ until: at(3) }, place);
+    byMetadata.read();
+    await byMetadata.status;
+    expect(byMetadata.told()).toEqual(["event 3", "complete 3"]);
+    const byFields = open({ after: "start", until: at(3), filter: { sources: ["alice/shop"] } }, place);
+    byFields.read();
+    await byFields.status;
+    expect(byFields.told()).toEqual(["event 1", "event 2", "complete 3"]);
+  });
+
+  it("gives no more to who does not read than may wait, and all of it to who reads on", async () => {
+    const after = (await log.reader.bounds()).lastSeq;
+    const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(100_000), size: 100_000n });
+    for (let round = 0; round < 10; round++) await write.alice.append(10, { original });
+    const request = { after: at(after), until: at(after + 100), original: true };
+    const windows = 256 * 1024; // what HTTP/2 takes without asking anybody
+    given = 0;
+    const session = connectHttp2(`http://${address}`);
+    stack.defer(() => session.destroy());
+    const slow = session.request({
+      ":method": "POST",
+      ":path": "/tapedeck.v1.Tapedeck/Events",
+      "content-type": "application/grpc",
+      te: "trailers",
+    });
+    const message = Buffer.from(EventsRequest.encode(EventsRequest.fromPartial(request)).finish());
+    slow.end(Buffer.concat([Buffer.from([0, 0, 0, 0, message.byteLength]), message]));
+    await once(slow, "response");
+    await until(() => given >= mostUnread / 2, { message: "what may wait" });
+    const fast = open(request);
+    fast.read();
+    // By the time that another one has had all, whatever would have come to the first one has.
+    await fast.status;
+    expect(fast.got.length).toBe(101);
+    expect(given - bytesOf(fast.got)).toBeLessThan(mostUnread + windows + 200_000);
+    let got = 0;
+    slow.on("data", (chunk: Buffer) => {
+      got += chunk.byteLength;
+    });
+    await once(slow, "end");
+    expect(got - 5 * 101).toBe(bytesOf(fast.got));
+  });
+
+  it.each([
+    ["after", { after: "yesterday" }],
+    ["until", { until: "yesterday" }],
+    ["filter.kinds", { filter: { kinds: ["Build"] } }],
+    ["filter.sources", { filter: { sources: ["alice"] } }],
+  ])("is refused for a wrong %s", async (field, request) => {
+    const one = open(request);
+    one.read();
+    const error = await one.failed;
+    expect(error.code).toBe(3);
+    expect(fromServiceError(error)).toMatchObject({ code: "invalid_argument", details: { field } });
+  });
+});
+
+describe("GetState", () => {
+  it("gives the upstream's own bytes, with their types, and whose they are", async () => {
+    const request = GetStateRequest.fromPartial({ source: "alice/shop", at: at(3) });
+    const { response, head } = await ask(client.getState, request);
+    const row = (collection: string, type: string) => {
+      return { collection, type, key: `${collection} 1`, bytes: Buffer.from(collection), position: at(3) };
+    };
+    expect(response).toMatchObject({
+      ...{ source: alice, session: "01A", session_ended: true, upstream: "rkt", position: at(3), at: at(3) },
+      rows: [row("rkt.pods", "v1alpha.Pod"), row("rkt.images", "v1alpha.Image")],
+    });
+    const heads = ["tapedeck-position", "tapedeck-session", "tapedeck-session-ended"].map((name) => head.get(name)[0]);
+    expect(heads).toEqual([at(3), "01A", "true"]);
+  });
+
+  it("goes by metadata where the fields say nothing, and by the fields where they do", async () => {
+    const place = { "tapedeck-source": "alice/shop", "tapedeck-session": "01A", "tapedeck-at": at(1) };
+    await ask(client.getState, GetStateRequest.create(), { ...place, "tapedeck-min-position": at(2) });
+    const [first, second] = states.splice(-3);
+    expect(first).toMatchObject({ source: alice, session: "01A", at: at(1), min_position: at(2) });
+    expect(second).toMatchObject({ at: at(3) }); // as of what the first one reflects
+    const other = { source: "alice/shop/rkt", session: "01B", at: at(2), min_position: at(3) };
+    await ask(client.getState, GetStateRequest.fromPartial(other), place);
+    expect(states.splice(-3)[0]).toMatchObject({ ...other, source: alice });
+  });
+});
+
+describe("lists", () => {
+  const filter = { developers: ["Alice"], projects: ["shop"], upstreams: ["rkt"], sources: ["Alice/Shop/rkt"] };
+  const inUrl = { developer: ["Alice"], project: ["shop"], upstream: ["rkt"], source: ["Alice/Shop/rkt"] };
+  const from = { seconds: 1_790_000_000n, nanos: 0 };
+  const fromUrl = new Date(Number(from.seconds) * 1_000).toISOString();
+  const paged = { limit: 7, page: "p", at: "2026-11-20T09:00:00+01:00" };
+  const pagedUrl = { limit: ["7"], page: ["p"], at: ["2026-11-20T09:00:00 01:00"] };
+
+  const lastAsked = async (asking: Promise<unknown>) => {
+    await asking;
+    return lists.at(-1);
+  };
+  const http = (name: "sources" | "sessions" | "operations", parameters: Parameters) =>
+    lastAsked(api.lists[name]("default", parameters));
+
+  it("ask query for what HTTP's ask for", async () => {
+    expect(await lastAsked(ask(client.listSources, ListSourcesRequest.fromPartial({ filter, ...paged })))).toEqual(
+      await http("sources", { ...inUrl, ...pagedUrl }),
+    );
+    const sessions = { filter: { ...filter, sessions: ["01A"] }, ...paged, labels: { branch: "main" }, from };
+    expect(await lastAsked(ask(client.listSessions, ListSessionsRequest.fromPartial(sessions)))).toEqual(
+      await http("sessions", { ...inUrl, ...pagedUrl, session: ["01A"], label: ["branch=main"], from: [fromUrl] }),
+    );
+    const wanted = { sessions: ["01A"], kinds: ["build", "app"], subjects: ["web"], outcomes: ["failed"] };
+    const operations = { filter: { ...filter, ...wanted }, ...paged, to: from };
+    const wantedUrl = { session: ["01A"], kind: ["build", "app"], subject: ["web"], outcome: ["failed"] };
+    expect(await lastAsked(ask(client.listOperations, ListOperationsRequest.fromPartial(operations)))).toEqual(
+      await http("operations", { ...inUrl, ...pagedUrl, ...wantedUrl, to: [fromUrl] }),
+    );
+    expect(await lastAsked(ask(client.listSources, ListSourcesRequest.create()))).toEqual(await http("sources", {}));
+  });
+
+  it("come with their position and next page", async () => {
+    const { response, head } = await ask(client.listSessions, ListSessionsRequest.create());
+    expect(response).toMatchObject({ items: [], next_page: "more", position: at(3) });
+    expect(head.get("tapedeck-position")).toEqual([at(3)]);
+  });
+
+  it("go by metadata where the fields say nothing", async () => {
+    const place = { "tapedeck-source": "bob/shop", "tapedeck-session": "01B", "tapedeck-at": at(1) };
+    expect(await lastAsked(ask(client.listSessions, ListSessionsRequest.create(), place))).toMatchObject({
+      ...{ sources: ["bob/shop"], sessions: ["01B"], at: at(1) },
+    });
+    const request = ListSourcesRequest.fromPartial({ filter: { developers: ["alice"] }, at: at(2) });
+    expect(await lastAsked(ask(client.listSources, request, place))).toMatchObject({
+      ...{ developers: ["alice"], sources: [], sessions: [], at: at(2) },
+    });
+  });
+
+  it.each([
+    ["sources can't have", "filter.kinds", () => ask(client.listSources, wrong(ListSourcesRequest, { kinds: ["a"] }))],
+    [
+      "sessions can't have",
+      "filter.outcomes",
+      () => ask(client.listSessions, wrong(ListSessionsRequest, { outcomes: ["failed"] })),
+    ],
+    [
+      "is no kind of operation",
+      "filter.kinds",
+      () => ask(client.listOperations, wrong(ListOperationsRequest, { kinds: ["build.failed"] })),
+    ],
+    [
+      "is no outcome",
+      "filter.outcomes",
+      () => ask(client.listOperations, wrong(ListOperationsRequest, { outcomes: ["good"] })),
+    ],
+    ["is too much", "limit", () => ask(client.listSources, ListSourcesRequest.fromPartial({ limit: 1_001 }))],
+  ] as const)("are refused for what %s: %s", async (_, field, asking) => {
+    await expect(asking()).rejects.toMatchObject({ code: "invalid_argument", details: { field } });
+  });
+
+  function wrong<Request>(type: { fromPartial(of: { filter: object }): Request }, filter: object): Request {
+    return type.fromPartial({ filter });
+  }
+});
+
+it("bytes that are no request are refused by name", async () => {
+  const raw = stack.adopt(new Client(address, credentials.createInsecure()), (one) => one.close());
+  const { requestSerialize, responseDeserialize } = asBytes;
+  const error = await new Promise<ServiceError | null>((resolve) => {
+    const path = "/tapedeck.v1.Tapedeck/GetState";
+    raw.makeUnaryRequest(path, requestSerialize, responseDeserialize, Buffer.from([0x0a, 0x05]), resolve);
+  });
+  expect(error).toMatchObject({ code: 3, details: expect.stringContaining("/tapedeck.v1.Tapedeck/GetState") });
+});
