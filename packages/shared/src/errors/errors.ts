@@ -21,6 +21,8 @@ const table = {
 
 export type ErrorCode = keyof typeof table;
 
+export const errorCodes = Object.keys(table) as readonly ErrorCode[];
+
 export type ErrorDetails = {
   /** The field of the request that is wrong. */
   readonly field?: string;
