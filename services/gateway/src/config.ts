@@ -3,6 +3,7 @@ import { refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { z } from "zod";
+import { type Limits, limitSettings } from "./limits/settings.ts";
 import { splitAddress } from "./transports/address.ts";
 import type { TlsFiles } from "./transports/tls.ts";
 
@@ -33,6 +34,7 @@ export type GatewayConfig = {
   readonly auth: (typeof authentications)[number];
   /** PEM files; undefined: without TLS. */
   readonly tls: TlsFiles | undefined;
+  readonly limits: Limits;
 };
 
 const authentications = ["none", "tokens"] as const;
@@ -69,6 +71,7 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, []),
     auth: read.oneOf("auth", authentications, "none"),
     tls: tlsFiles(read),
+    limits: limitSettings(read),
   };
   const lacks = [
     ...(config.tls === undefined ? ["tls.cert and tls.key"] : []),

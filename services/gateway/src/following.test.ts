@@ -8,6 +8,7 @@ import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type Gateway, startGateway } from "./gateway.ts";
+import { defaultLimits } from "./limits/settings.ts";
 
 const alice = sourceName({ workspace: "default", developer: "alice", project: "shop", upstream: "skaffold" });
 const other = sourceName({ workspace: "other", developer: "eve", project: "shop", upstream: "skaffold" });
@@ -48,8 +49,9 @@ beforeAll(async () => {
         hosts: [],
         origins: [],
         endpoints: [],
-      auth: "none",
-      tls: undefined,
+        auth: "none",
+        tls: undefined,
+        limits: defaultLimits,
       },
       silentLogger,
     ),

@@ -13,12 +13,15 @@ import { type Authenticator, everyone } from "./auth/authenticator.ts";
 import { tokenAuthenticator } from "./auth/token-authenticator.ts";
 import type { GatewayConfig } from "./config.ts";
 import { controlClient } from "./control-client.ts";
+import { limitedAuthenticator } from "./limits/limited-authenticator.ts";
+import { callerLimits } from "./limits/limits.ts";
 import { linkLog } from "./log-link.ts";
-import { gatewayMetrics } from "./metrics.ts";
+import { type Door, gatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
 import { queryClient } from "./query-client.ts";
 import { type Address, splitAddress } from "./transports/address.ts";
 import { callerOf as grpcCaller } from "./transports/grpc/authentication.ts";
+import { callLimits } from "./transports/grpc/call-limits.ts";
 import { recorderServices } from "./transports/grpc/recorder-service.ts";
 import { rktServices } from "./transports/grpc/rkt-service.ts";
 import { type GrpcServer, type GrpcServices, grpcServer } from "./transports/grpc/server.ts";
@@ -54,9 +57,10 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   await using stack = new AsyncDisposableStack();
   const registry = createMetrics("gateway");
   const metrics = gatewayMetrics(registry, logger);
-  const link = stack.use(linkLog(config.nats, logger));
+  const limits = callerLimits(config.limits);
+  const link = stack.use(linkLog(config.nats, limits.historyReaders, logger));
   const log = () => metrics.counted(link.reader());
-  const query = stack.use(queryClient(config.query, config.servicesKey));
+  const query = stack.use(queryClient(config.query, config.servicesKey, limits.queryMs));
   const relay = stack.use(recorderRelay(config.ingest, config.servicesKey));
   const where = positions(log);
   const control = controlClient(link.line);
@@ -65,7 +69,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const vagrant = vagrantApi({ query, log, control, positions: where, refused: metrics.refused });
   const tapedeck = tapedeckApi({ query, log, positions: where });
 
-  const authenticate = authenticator();
+  const authenticate = limitedAuthenticator(authenticator(), limits.refusalsPerMinute);
 
   let failure: Error | undefined;
   const checks: Readonly<Record<string, ReadinessCheck>> = {
@@ -84,29 +88,28 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const grpcServers: GrpcServer[] = [];
   const startGrpc = async (at: Address, bound?: string): Promise<string> => {
     const services: GrpcServices[] = [];
-    if (serves("skaffold", bound)) {
-      services.push(skaffoldServices(skaffold, grpcCaller, { bound, watch: metrics.watch("skaffold grpc") }));
-    }
-    if (serves("rkt", bound)) services.push(rktServices(rkt, grpcCaller, { bound, watch: metrics.watch("rkt grpc") }));
-    if (serves("vagrant", bound)) {
-      services.push(vagrantServices(vagrant, grpcCaller, { bound, watch: metrics.watch("vagrant grpc") }));
-    }
+    const options = (door: Door) => ({ bound, watch: metrics.watch(door), unreadBytes: limits.unreadBytes });
+    if (serves("skaffold", bound)) services.push(skaffoldServices(skaffold, grpcCaller, options("skaffold grpc")));
+    if (serves("rkt", bound)) services.push(rktServices(rkt, grpcCaller, options("rkt grpc")));
+    if (serves("vagrant", bound)) services.push(vagrantServices(vagrant, grpcCaller, options("vagrant grpc")));
     if (bound === undefined) {
-      services.push(tapedeckServices(tapedeck, grpcCaller, metrics.watch("tapedeck grpc")));
+      services.push(tapedeckServices(tapedeck, grpcCaller, options("tapedeck grpc")));
       services.push(recorderServices(relay, grpcCaller, metrics.watch("recorder")));
     }
+    const { failed } = metrics.watch("grpc");
+    const interceptors = [callLimits({ limits, failed })];
     const server = stack.use(
-      await grpcServer(at, services, { authenticate, tls, failed: metrics.watch("grpc").failed }),
+      await grpcServer(at, services, { authenticate, tls, failed, limits: limits.grpc, interceptors }),
     );
     grpcServers.push(server);
     return server.address;
   };
   const startHttp = async (at: Address, grpc: string, bound?: string): Promise<string> => {
     const allowed = { hosts: config.hosts, origins: config.origins };
-    const app = await httpServer({ allowed, authenticate, tls, watch: metrics.watch });
-    skaffoldRoutes(app, skaffold, httpCaller, { bound, watch: metrics.watch("skaffold http") });
+    const app = await httpServer({ allowed, authenticate, tls, watch: metrics.watch, limits });
+    skaffoldRoutes(app, skaffold, httpCaller, { bound, watch: metrics.watch("skaffold http"), limits });
     if (bound === undefined) {
-      apiRoutes(app, tapedeck, httpCaller, metrics.watch("api"));
+      apiRoutes(app, tapedeck, httpCaller, { watch: metrics.watch("api"), limits });
       operationsRoutes(app, { readiness, metrics: registry, grpc });
     }
     const address = await listenHttp(app, at);

@@ -28,7 +28,7 @@ export type NatsLine = {
 const nothing = "tapedeck.v1.-.-.-.-.-.-";
 
 /** Connects in the background, again and again until the log is there, and watches that it stays the same one. */
-export function linkLog(settings: NatsSettings, logger: Logger): LogLink {
+export function linkLog(settings: NatsSettings, historyReaders: number, logger: Logger): LogLink {
   const closing = new AbortController();
   const { signal } = closing;
   const opened = Promise.withResolvers<void>();
@@ -45,7 +45,7 @@ export function linkLog(settings: NatsSettings, logger: Logger): LogLink {
       try {
         nats = await connectNats("gateway", settings, logger);
         const warn = (message: string, fields?: object) => logger.warn({ ...fields }, message);
-        return await openLog(nats, { syncKnown: settings.syncAlways ?? false, warn });
+        return await openLog(nats, { syncKnown: settings.syncAlways ?? false, historyReaders, warn });
       } catch (error) {
         await nats?.close();
         nats = undefined;

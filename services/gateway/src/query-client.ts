@@ -33,10 +33,16 @@ export type QueryClient = AsyncDisposable & {
   position(): Promise<PositionResponse>;
 };
 
-/** Query's own waits end after 2 s and its queries after 15 s; this is the bound for one that hangs. */
-const deadlineMs = 20_000;
+/** Query answers in time that it has no answer in time; so much longer is waited for one that hangs. */
+const graceMs = 5_000;
 
-export function queryClient(address: string, key: string, channelCredentials?: ChannelCredentials): QueryClient {
+/** `patienceMs`: how long query takes for an answer. */
+export function queryClient(
+  address: string,
+  key: string,
+  patienceMs: number,
+  channelCredentials?: ChannelCredentials,
+): QueryClient {
   const client = new Client(address, channelCredentials ?? credentials.createInsecure(), {
     "grpc.max_receive_message_length": -1,
     "grpc.initial_reconnect_backoff_ms": 100,
@@ -47,7 +53,7 @@ export function queryClient(address: string, key: string, channelCredentials?: C
     md.set("tapedeck-key", key);
     return md;
   };
-  const options = () => ({ deadline: Date.now() + deadlineMs });
+  const options = () => ({ deadline: Date.now() + patienceMs + graceMs });
 
   const unary = <Request, Response>(
     method: { path: string; requestSerialize: (r: Request) => Buffer; responseDeserialize: (b: Buffer) => Response },

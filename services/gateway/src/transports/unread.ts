@@ -9,10 +9,8 @@ export type Unread = {
   give(bytes: number): () => void;
 };
 
-/** A slow reader is neither cut off nor buffered: past this it is given nothing, and the log keeps what is to come. */
-export const mostUnread = 1 << 20;
-
-export function unread(most = mostUnread): Unread {
+/** A slow reader is neither cut off nor buffered: past `most` it is given nothing, and the log keeps what is to come. */
+export function unread(most: number): Unread {
   let waiting = 0;
   let taken = Promise.withResolvers<void>();
   return {

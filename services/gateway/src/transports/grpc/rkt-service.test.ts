@@ -43,7 +43,7 @@ beforeAll(async () => {
   const watch = gatewayMetrics(createMetrics("test"), silentLogger).watch("api");
   const caller = () => ({ workspace: "default", who: "test" });
   const listen = async (bound?: string) => {
-    const services = [rktServices(on.api, caller, { bound, watch })];
+    const services = [rktServices(on.api, caller, { bound, watch, unreadBytes: 1 << 20 })];
     return stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, letsAllIn)).address;
   };
   address = await listen();

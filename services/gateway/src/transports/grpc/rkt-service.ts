@@ -14,12 +14,18 @@ export type RktServiceOptions = {
   /** The source of a listener that serves only one. */
   readonly bound?: string | undefined;
   readonly watch: CallWatch;
+  /** Bytes that may wait unread for one stream. */
+  readonly unreadBytes: number;
 };
 
 type Reads<Request> = { readonly requestDeserialize: (bytes: Buffer) => Request };
 
 /** v1alpha.PublicAPI over gRPC. Answers pass through as bytes: nobody re-encodes what rkt said. */
-export function rktServices(api: RktApi, caller: GrpcCaller, { bound, watch }: RktServiceOptions): GrpcServices {
+export function rktServices(
+  api: RktApi,
+  caller: GrpcCaller,
+  { bound, watch, unreadBytes }: RktServiceOptions,
+): GrpcServices {
   return {
     definition: Object.fromEntries(
       Object.entries(methods).map(([name, method]) => [name, { ...method, ...asBytes }] as const),
@@ -65,7 +71,7 @@ export function rktServices(api: RktApi, caller: GrpcCaller, { bound, watch }: R
         const { head, messages } = await open(read(method, call.request), asked);
         if (asked.signal.aborted) return;
         call.sendMetadata(setHead(new Metadata(), head));
-        await writeAll(call, messages, asked.signal, watch.sent);
+        await writeAll(call, messages, asked.signal, { unreadBytes, sent: watch.sent });
         if (!asked.signal.aborted) call.end();
       } catch (error) {
         if (!call.cancelled) call.emit("error", toStatus(watch.failed(error)));

@@ -1,6 +1,14 @@
 import type { ServerDuplexStream, ServerWritableStream } from "@grpc/grpc-js";
 import { unread } from "../unread.ts";
 
+/** How a stream is written. */
+export type Pace = {
+  /** Bytes that may wait unread. */
+  readonly unreadBytes: number;
+  /** Told of every message. */
+  readonly sent: (bytes: number) => void;
+};
+
 export type StreamCall = ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>;
 
 /**
@@ -11,9 +19,9 @@ export async function writeAll(
   call: StreamCall,
   messages: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
-  sent: (bytes: number) => void,
+  { unreadBytes, sent }: Pace,
 ): Promise<void> {
-  const queue = unread();
+  const queue = unread(unreadBytes);
   for await (const message of messages) {
     await queue.room(message.byteLength, signal);
     if (signal.aborted) return;

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import type { ServerWritableStream } from "@grpc/grpc-js";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, expect, it } from "vitest";
-import { mostUnread } from "../unread.ts";
+import { defaultLimits } from "../../limits/settings.ts";
 import { grpcServer } from "./server.ts";
 import { callSignal, writeAll } from "./server-stream.ts";
 import { letsAllIn } from "./testing/lets-all-in.ts";
@@ -29,8 +29,11 @@ async function flood(messageBytes: number) {
   }
   const read = async (call: ServerWritableStream<Buffer, Buffer>) => {
     const signal = callSignal(call);
-    await writeAll(call, endless(), signal, (bytes) => {
-      told.bytes += bytes;
+    await writeAll(call, endless(), signal, {
+      unreadBytes: defaultLimits.unreadBytes,
+      sent: (bytes) => {
+        told.bytes += bytes;
+      },
     });
     told.over = true;
   };
@@ -67,8 +70,8 @@ function reader(address: string) {
 }
 
 it.each([
-  [1_000, mostUnread],
-  [700_000, mostUnread],
+  [1_000, defaultLimits.unreadBytes],
+  [700_000, defaultLimits.unreadBytes],
   [6 << 20, 6 << 20],
 ])("of messages of %i bytes a client that does not read costs no more than it may", async (size, most) => {
   const { address, told } = await flood(size);

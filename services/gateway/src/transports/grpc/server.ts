@@ -12,6 +12,7 @@ import { ReflectionService } from "@grpc/reflection";
 import { listenError } from "@tapedeck/shared/service/health";
 import { HealthImplementation } from "grpc-health-check";
 import type { Role } from "../../call-context.ts";
+import { defaultLimits, type Limits } from "../../limits/settings.ts";
 import { type Address, addressText } from "../address.ts";
 import { type Liveness, liveness } from "../liveness.ts";
 import type { Tls } from "../tls.ts";
@@ -30,6 +31,7 @@ export type GrpcServerOptions = Omit<AuthenticationOptions, "roleOf"> & {
   /** Undefined: without TLS. */
   readonly tls?: Tls | undefined;
   readonly liveness?: Liveness;
+  readonly limits?: Limits["grpc"];
   /** What calls of services pass once they are let in. */
   readonly interceptors?: readonly ServerInterceptor[];
 };
@@ -40,13 +42,6 @@ export type GrpcServer = AsyncDisposable & {
   setServing(isServing: boolean): void;
 };
 
-/** Skaffold's limit for requests is 4 MiB too; push streams stay below it by their 1 MiB pieces. */
-const limits = {
-  "grpc.max_receive_message_length": 4 << 20,
-  "grpc.max_send_message_length": -1,
-  "grpc.max_concurrent_streams": 100,
-};
-
 /**
  * Starts a server with health and reflection, which are open to everyone, for the services given, which are not. A peer that is gone is noticed by HTTP/2 pings:
  * one that reads slowly, or not at all, answers them.
@@ -55,7 +50,13 @@ const limits = {
 export async function grpcServer(
   { host, port }: Address,
   services: readonly GrpcServices[],
-  { tls, liveness: { quietMs, silentMs } = liveness, interceptors = [], ...letting }: GrpcServerOptions,
+  {
+    tls,
+    liveness: { quietMs, silentMs } = liveness,
+    limits = defaultLimits.grpc,
+    interceptors = [],
+    ...letting
+  }: GrpcServerOptions,
 ): Promise<GrpcServer> {
   const roles = new Map(
     services.flatMap(({ definition, role = "viewer" }) =>
@@ -63,7 +64,9 @@ export async function grpcServer(
     ),
   );
   const server = new Server({
-    ...limits,
+    "grpc.max_receive_message_length": limits.messageBytes,
+    "grpc.max_send_message_length": -1,
+    "grpc.max_concurrent_streams": limits.streams,
     interceptors: [authentication({ ...letting, roleOf: (path) => roles.get(path) }), ...interceptors],
     "grpc.keepalive_time_ms": quietMs,
     "grpc.keepalive_timeout_ms": silentMs - quietMs,

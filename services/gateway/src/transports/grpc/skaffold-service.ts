@@ -12,6 +12,8 @@ export type SkaffoldServiceOptions = {
   /** The source of a listener that serves only one. */
   readonly bound?: string | undefined;
   readonly watch: CallWatch;
+  /** Bytes that may wait unread for one stream. */
+  readonly unreadBytes: number;
 };
 
 /**
@@ -21,7 +23,7 @@ export type SkaffoldServiceOptions = {
 export function skaffoldServices(
   api: SkaffoldApi,
   caller: GrpcCaller,
-  { bound, watch }: SkaffoldServiceOptions,
+  { bound, watch, unreadBytes }: SkaffoldServiceOptions,
 ): GrpcServices {
   const names = [...new Set(skaffoldMethods.map(({ path }) => path.split("/")[1] ?? ""))];
   return {
@@ -71,7 +73,7 @@ export function skaffoldServices(
       const { head, frames } = await api.events(method, asked);
       if (asked.signal.aborted) return;
       call.sendMetadata(setHead(new Metadata(), head));
-      await writeAll(call, frames, asked.signal, watch.sent);
+      await writeAll(call, frames, asked.signal, { unreadBytes, sent: watch.sent });
       if (!asked.signal.aborted) call.end();
     } catch (error) {
       if (!call.cancelled) call.emit("error", toStatus(watch.failed(error)));

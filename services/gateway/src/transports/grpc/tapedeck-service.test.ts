@@ -25,10 +25,10 @@ import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Parameters } from "../../apis/tapedeck/lists.ts";
 import { tapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
+import { defaultLimits } from "../../limits/settings.ts";
 import { gatewayMetrics } from "../../metrics.ts";
 import { positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
-import { mostUnread } from "../unread.ts";
 import { grpcServer } from "./server.ts";
 import { asBytes } from "./skaffold-service.ts";
 import { tapedeckServices } from "./tapedeck-service.ts";
@@ -86,10 +86,13 @@ beforeAll(async () => {
   api = tapedeckApi({ query: query as QueryClient, log: () => log.reader, positions: positions(() => log.reader) });
   const { watch } = gatewayMetrics(createMetrics("test"), silentLogger);
   const counted = {
-    ...watch("tapedeck grpc"),
-    sent: (bytes: number) => {
-      given += bytes;
+    watch: {
+      ...watch("tapedeck grpc"),
+      sent: (bytes: number) => {
+        given += bytes;
+      },
     },
+    unreadBytes: defaultLimits.unreadBytes,
   };
   const caller = () => ({ workspace: "default", who: "test" });
   const services = [tapedeckServices(api, caller, counted)];
@@ -228,13 +231,13 @@ describe("Events", () => {
     const message = Buffer.from(EventsRequest.encode(EventsRequest.fromPartial(request)).finish());
     slow.end(Buffer.concat([Buffer.from([0, 0, 0, 0, message.byteLength]), message]));
     await once(slow, "response");
-    await until(() => given >= mostUnread / 2, { message: "what may wait" });
+    await until(() => given >= defaultLimits.unreadBytes / 2, { message: "what may wait" });
     const fast = open(request);
     fast.read();
     // By the time that another one has had all, whatever would have come to the first one has.
     await fast.status;
     expect(fast.got.length).toBe(101);
-    expect(given - bytesOf(fast.got)).toBeLessThan(mostUnread + windows + 200_000);
+    expect(given - bytesOf(fast.got)).toBeLessThan(defaultLimits.unreadBytes + windows + 200_000);
     let got = 0;
     slow.on("data", (chunk: Buffer) => {
       got += chunk.byteLength;

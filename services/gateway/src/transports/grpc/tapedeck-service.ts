@@ -34,8 +34,18 @@ type Method<Request, Response> = {
   readonly responseSerialize: (response: Response) => Buffer;
 };
 
+export type TapedeckServiceOptions = {
+  readonly watch: CallWatch;
+  /** Bytes that may wait unread for one stream. */
+  readonly unreadBytes: number;
+};
+
 /** tapedeck.v1.Tapedeck over gRPC: what HTTP and WebSocket say, in messages. */
-export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, watch: CallWatch): GrpcServices {
+export function tapedeckServices(
+  api: TapedeckApi,
+  caller: GrpcCaller,
+  { watch, unreadBytes }: TapedeckServiceOptions,
+): GrpcServices {
   const lists = api.listMessages;
   return {
     definition: Object.fromEntries(
@@ -96,7 +106,7 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, watch: Ca
       const { position, messages } = await api.subscribe(subscriptionOf(read(methods.events, call.request)), asked);
       if (asked.signal.aborted) return;
       call.sendMetadata(setHead(new Metadata(), { position }));
-      await writeAll(call, rendered(messages), asked.signal, watch.sent);
+      await writeAll(call, rendered(messages), asked.signal, { unreadBytes, sent: watch.sent });
       if (!asked.signal.aborted) call.end();
     } catch (error) {
       if (!call.cancelled) call.emit("error", toStatus(watch.failed(error)));

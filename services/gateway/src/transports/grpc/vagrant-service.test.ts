@@ -34,7 +34,7 @@ beforeAll(async () => {
   const watch = gatewayMetrics(createMetrics("test"), silentLogger).watch("api");
   const caller = () => ({ workspace: "default", who: "test" });
   const connect = async (only?: string) => {
-    const services = [vagrantServices(on.api, caller, { bound: only, watch })];
+    const services = [vagrantServices(on.api, caller, { bound: only, watch, unreadBytes: 1 << 20 })];
     const { address } = stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, letsAllIn));
     return stack.adopt(new Client(address, credentials.createInsecure()), (one) => one.close());
   };

@@ -14,13 +14,15 @@ export type VagrantServiceOptions = {
   /** The source of a listener that serves only one. */
   readonly bound?: string | undefined;
   readonly watch: CallWatch;
+  /** Bytes that may wait unread for one stream. */
+  readonly unreadBytes: number;
 };
 
 /** hashicorp.vagrant.Vagrant over gRPC. Messages pass through as bytes: nobody re-encodes what Vagrant said. */
 export function vagrantServices(
   api: VagrantApi,
   caller: GrpcCaller,
-  { bound, watch }: VagrantServiceOptions,
+  { bound, watch, unreadBytes }: VagrantServiceOptions,
 ): GrpcServices {
   return {
     definition: Object.fromEntries(
@@ -66,7 +68,7 @@ export function vagrantServices(
         const { head, messages } = await open(call.request, asked);
         if (asked.signal.aborted) return;
         call.sendMetadata(setHead(new Metadata(), head));
-        await writeAll(call, messages, asked.signal, watch.sent);
+        await writeAll(call, messages, asked.signal, { unreadBytes, sent: watch.sent });
         if (!asked.signal.aborted) call.end();
       } catch (error) {
         if (!call.cancelled) call.emit("error", toStatus(watch.failed(error)));

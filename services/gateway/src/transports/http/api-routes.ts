@@ -1,11 +1,14 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { WebSocket } from "ws";
 import { filterOf, filterParameters, listParameters, numberOf, type Parameters } from "../../apis/tapedeck/lists.ts";
 import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import { UpstreamError } from "../../apis/upstream-error.ts";
 import type { CallContext } from "../../call-context.ts";
+import type { CallerLimits } from "../../limits/limits.ts";
 import type { CallWatch } from "../../metrics.ts";
+import { liveness } from "../liveness.ts";
 import { toNdjson, toSse } from "../sse/sse.ts";
 import { subprotocol } from "../websocket/protocol.ts";
 import { serveSocket } from "../websocket/websocket.ts";
@@ -25,8 +28,18 @@ const listPaths = {
   buildStats: "stats/builds",
 } as const;
 
+export type ApiRouteOptions = {
+  readonly watch: CallWatch;
+  readonly limits: Pick<CallerLimits, "live" | "requests" | "unreadBytes" | "webSocket">;
+};
+
 /** Tapedeck's own API under /api/v1 (DESIGN 7). */
-export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCaller, watch: CallWatch): void {
+export function apiRoutes(
+  app: FastifyInstance,
+  api: TapedeckApi,
+  caller: HttpCaller,
+  { watch, limits }: ApiRouteOptions,
+): void {
   const get = (path: string, known: readonly string[], answer: (call: ApiCall) => Promise<object | undefined>) => {
     app.get(`/api/v1/${path}`, async (request, reply) => {
       try {
@@ -83,7 +96,7 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
     url: "/api/v1/ws",
     wsHandler: (socket, request) => {
       if (!isSpoken(request)) socket.close(1002, `this server speaks ${subprotocol}`);
-      else serveSocket(socket, { api, caller: caller(request), watch, tcp: request.raw.socket });
+      else serve(socket, request);
     },
     handler: async (_request, reply) => {
       reply.header("upgrade", "websocket").code(426);
@@ -91,6 +104,21 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
       return reply.send({ error: { code: "invalid_argument", message } });
     },
   });
+
+  function serve(socket: WebSocket, request: FastifyRequest): void {
+    const counted = { caller: caller(request), peer: request.ip };
+    serveSocket(socket, {
+      api,
+      caller: counted.caller,
+      watch,
+      tcp: request.raw.socket,
+      limits: { ...liveness, unread: limits.unreadBytes, subscriptions: limits.webSocket.subscriptions },
+      usage: {
+        open: (over) => limits.live.take(counted, over),
+        message: () => limits.requests.take(counted),
+      },
+    });
+  }
 
   type Asked = {
     readonly after?: string;
@@ -100,6 +128,7 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
   };
 
   async function stream({ parameters, context, reply, ...call }: ApiCall, request: Asked): Promise<void> {
+    limits.live.take({ caller: context, peer: call.request.ip }, context.signal);
     const filter = filterOf(parameters);
     const { position, messages } = await api.subscribe({ ...request, filter }, context);
     const asLines = accepts(call, ndjson);
@@ -112,6 +141,7 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
       chunks: rendered(messages, asLines ? toNdjson : toSse),
       lastWords: (error) => (asLines ? errorLine : errorEvent)(told(error)),
       sent: watch.sent,
+      unreadBytes: limits.unreadBytes,
       ...(!asLines && { idle: { ms: commentMs, text: ":\n\n" } }),
     });
   }
@@ -177,7 +207,7 @@ function errorEvent(error: TapedeckError): string {
 }
 
 function sendError(reply: FastifyReply, error: TapedeckError): FastifyReply {
-  if (error.code === "not_ready") reply.header("retry-after", "1");
+  if (error.retryAfter !== undefined) reply.header("retry-after", error.retryAfter);
   return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });
 }
 

@@ -7,6 +7,9 @@ const answerNames = [
   "tapedeck-session",
   "tapedeck-session-ended",
   "retry-after",
+  "ratelimit-limit",
+  "ratelimit-remaining",
+  "ratelimit-reset",
   "www-authenticate",
 ];
 

@@ -5,6 +5,7 @@ import { listenError } from "@tapedeck/shared/service/health";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { UpstreamError } from "../../apis/upstream-error.ts";
 import type { Authenticator } from "../../auth/authenticator.ts";
+import type { CallerLimits } from "../../limits/limits.ts";
 import type { CallWatch, Door } from "../../metrics.ts";
 import { type Address, addressText } from "../address.ts";
 import type { Tls } from "../tls.ts";
@@ -13,6 +14,7 @@ import { letIn } from "./authentication.ts";
 import { closedSignal } from "./call-context.ts";
 import { corsHeaders, isPreflight } from "./cors.ts";
 import { type AllowedNames, refusalOf } from "./host-origin.ts";
+import { limitRequests } from "./request-limits.ts";
 import { notFound, sendSkaffold, skaffoldError, skaffoldErrorOf } from "./skaffold-errors.ts";
 
 export type HttpServerOptions = {
@@ -21,34 +23,40 @@ export type HttpServerOptions = {
   readonly watch: (door: Door) => CallWatch;
   /** Undefined: without TLS. */
   readonly tls?: Tls | undefined;
+  readonly limits: Pick<CallerLimits, "http" | "webSocket" | "arrivalMs" | "requests">;
 };
 
-/** Every limit of a connection; Skaffold's own for a body is 4 MiB too. */
-const limits = {
-  bodyBytes: 4 << 20,
-  webSocketMessageBytes: 256 << 10,
-  requestMs: 60_000,
-  /**
-   * TCP asks a quiet peer after this time and gives it up 10 s later. Before the next comment of an event stream: with
-   * data under way the system would go on trying for a quarter of an hour.
-   */
-  keepAliveAfterMs: 4_000,
-};
+/**
+ * TCP asks a quiet peer after this time and gives it up 10 s later. Before the next comment of an event stream: with
+ * data under way the system would go on trying for a quarter of an hour.
+ */
+const keepAliveAfterMs = 4_000;
+
+/** How often it is looked for requests that take too long to arrive, at the least. */
+const lateCheckMs = 30_000;
 
 /** The HTTP server with what holds for every path: who may come in, how bodies are read, how errors look. */
-export async function httpServer({ allowed, authenticate, watch, tls }: HttpServerOptions): Promise<FastifyInstance> {
-  const connections = { keepAlive: true, keepAliveInitialDelay: limits.keepAliveAfterMs };
+export async function httpServer(options: HttpServerOptions): Promise<FastifyInstance> {
+  const { allowed, authenticate, watch, tls, limits } = options;
+  const connections = {
+    keepAlive: true,
+    keepAliveInitialDelay: keepAliveAfterMs,
+    maxHeaderSize: limits.http.headerBytes,
+    headersTimeout: limits.arrivalMs,
+    connectionsCheckingInterval: Math.min(lateCheckMs, limits.arrivalMs),
+  };
   const app = fastify({
-    bodyLimit: limits.bodyBytes,
-    requestTimeout: limits.requestMs,
+    bodyLimit: limits.http.bodyBytes,
+    requestTimeout: limits.arrivalMs,
     forceCloseConnections: true,
     exposeHeadRoutes: false,
     return503OnClosing: false,
     ...(tls === undefined ? { http: connections } : { https: { ...connections, ...tls } }),
   });
+  app.server.maxConnections = limits.http.connections;
   await app.register(fastifyWebsocket, {
     options: {
-      maxPayload: limits.webSocketMessageBytes,
+      maxPayload: limits.webSocket.messageBytes,
       perMessageDeflate: false,
       handleProtocols: (offered: ReadonlySet<string>) => (offered.has(subprotocol) ? subprotocol : false),
     },
@@ -78,15 +86,19 @@ export async function httpServer({ allowed, authenticate, watch, tls }: HttpServ
       return sendRefusal(request, reply, watch(door).failed(error));
     }
   });
-  app.setNotFoundHandler((request, reply) => {
+  await limitRequests(app, limits.requests);
+  app.setNotFoundHandler({ preHandler: app.rateLimit() }, (request, reply) => {
     if (!isOurs(pathOf(request))) return sendSkaffold(reply, notFound.status, notFound.body);
     return sendOurs(reply, "not_found", `there is nothing at ${request.method} ${pathOf(request)}`);
   });
   app.setErrorHandler((error: { statusCode?: number; code?: string; message: string }, request, reply) => {
     const ours = isOurs(pathOf(request));
+    if (error instanceof TapedeckError) {
+      return sendRefusal(request, reply, watch(ours ? "api" : "skaffold http").failed(error));
+    }
     if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") {
       const size = request.headers["content-length"] ?? "more";
-      const message = `grpc: received message larger than max (${size} vs. ${limits.bodyBytes})`;
+      const message = `grpc: received message larger than max (${size} vs. ${limits.http.bodyBytes})`;
       if (ours) return sendOurs(reply, "limit_exceeded", message);
       return sendSkaffold(reply, 429, skaffoldError(8, message).body);
     }
@@ -103,7 +115,7 @@ export async function httpServer({ allowed, authenticate, watch, tls }: HttpServ
 function sendRefusal(request: FastifyRequest, reply: FastifyReply, error: TapedeckError | UpstreamError): FastifyReply {
   if (error instanceof TapedeckError) {
     if (error.code === "unauthenticated") reply.header("www-authenticate", "Bearer");
-    if (error.code === "not_ready") reply.header("retry-after", "1");
+    if (error.retryAfter !== undefined) reply.header("retry-after", error.retryAfter);
     if (isOurs(pathOf(request))) return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });
   }
   const { status, body } = skaffoldErrorOf(error);

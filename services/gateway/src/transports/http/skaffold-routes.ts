@@ -16,6 +16,7 @@ import { BadBodyError, readRequestBody } from "../../apis/skaffold/request-body.
 import type { SkaffoldApi } from "../../apis/skaffold/skaffold-api.ts";
 import { UpstreamError } from "../../apis/upstream-error.ts";
 import { boundTo, type CallContext } from "../../call-context.ts";
+import type { CallerLimits } from "../../limits/limits.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { closedSignal, contextOf, type HttpCaller, setHead } from "./call-context.ts";
 import { deadlineExceeded, deadlineMs, withDeadline } from "./grpc-timeout.ts";
@@ -26,6 +27,7 @@ export type SkaffoldRouteOptions = {
   /** The source of a listener that serves only one. */
   readonly bound?: string | undefined;
   readonly watch: CallWatch;
+  readonly limits: Pick<CallerLimits, "live" | "unreadBytes">;
 };
 
 const verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -39,7 +41,7 @@ export function skaffoldRoutes(
   app: FastifyInstance,
   api: SkaffoldApi,
   caller: HttpCaller,
-  { bound, watch }: SkaffoldRouteOptions,
+  { bound, watch, limits }: SkaffoldRouteOptions,
 ): void {
   for (const method of skaffoldMethods) {
     const { verb, path } = method.http;
@@ -53,7 +55,9 @@ export function skaffoldRoutes(
           return await answer(method, context, request, reply);
         } catch (error) {
           const { status, body } = refusal(error);
-          if (error instanceof TapedeckError && error.code === "not_ready") reply.header("retry-after", "1");
+          if (error instanceof TapedeckError && error.retryAfter !== undefined) {
+            reply.header("retry-after", error.retryAfter);
+          }
           return sendSkaffold(reply, status, body);
         }
       },
@@ -90,6 +94,7 @@ export function skaffoldRoutes(
     deadline: number | undefined,
     reply: FastifyReply,
   ): Promise<void> {
+    limits.live.take({ caller: context, peer: reply.request.ip }, context.signal);
     const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadline)));
     const signal = late === undefined ? context.signal : AbortSignal.any([context.signal, late]);
     const { head, frames } = await withDeadline(api.events(method, { ...context, signal }), deadline);
@@ -99,6 +104,7 @@ export function skaffoldRoutes(
       chunks: resultLines(messageType(channelMessageTypes[method.channel]), frames, late),
       lastWords: (error) => `${JSON.stringify({ error: refusal(error).body })}\n`,
       sent: watch.sent,
+      unreadBytes: limits.unreadBytes,
     });
   }
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { until } from "@tapedeck/shared/testing/until";
 import fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { mostUnread } from "../unread.ts";
+import { defaultLimits } from "../../limits/settings.ts";
 import { closedSignal } from "./call-context.ts";
 import { writeStream } from "./write-stream.ts";
 
@@ -50,6 +50,7 @@ beforeAll(async () => {
         sent: (bytes) => {
           sent += bytes;
         },
+        unreadBytes: defaultLimits.unreadBytes,
         idle: { ms: 20, text: ":\n" },
       });
       return reply;
@@ -79,12 +80,12 @@ it("of what a client does not read no more is held than may be, and it can read 
   };
   await until(isAtRest, { message: "it to come to rest" });
   const kernel = 7 << 20; // send and receive buffers of a loopback connection grow to so much
-  expect(sent).toBeLessThan(mostUnread + kernel);
+  expect(sent).toBeLessThan(defaultLimits.unreadBytes + kernel);
   let got = 0;
   response.on("data", (text: string) => {
     got += text.length;
   });
-  await until(() => got > 3 * (mostUnread + kernel), { message: "it to read on" });
+  await until(() => got > 3 * (defaultLimits.unreadBytes + kernel), { message: "it to read on" });
   response.destroy();
   await until(() => open === 0, { message: "the source to be let go" });
 });

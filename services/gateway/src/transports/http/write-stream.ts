@@ -9,6 +9,8 @@ export type StreamedAnswer = {
   /** Makes the last chunk of a stream that fails after its headers are out. */
   readonly lastWords: (error: unknown) => string;
   readonly sent: (bytes: number) => void;
+  /** Bytes that may wait unread. */
+  readonly unreadBytes: number;
   /** What to write when nothing was written for so long, so that nobody between takes the stream for dead. */
   readonly idle?: { readonly ms: number; readonly text: string };
 };
@@ -23,13 +25,13 @@ const farewellMs = 2_000;
 export async function writeStream(
   reply: FastifyReply,
   signal: AbortSignal,
-  { headers, chunks, lastWords, sent, idle }: StreamedAnswer,
+  { headers, chunks, lastWords, sent, unreadBytes, idle }: StreamedAnswer,
 ): Promise<void> {
   reply.hijack();
   const { raw } = reply;
   raw.writeHead(200, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...headers });
   raw.flushHeaders();
-  const queue = unread();
+  const queue = unread(unreadBytes);
   const timer = idle && setInterval(() => queue.bytes === 0 && raw.write(idle.text), idle.ms);
   try {
     for await (const text of chunks) {

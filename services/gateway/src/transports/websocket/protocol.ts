@@ -10,7 +10,7 @@ export const closeCodes = {
   notUnderstood: 4400,
   unauthenticated: 4401,
   noPong: 4408,
-  tooManySubscriptions: 4429,
+  tooMuch: 4429,
 } as const;
 
 export const subscriptionId = z.string().min(1).max(64);

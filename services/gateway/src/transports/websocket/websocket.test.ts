@@ -8,7 +8,7 @@ import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
 import type { SubscribeRequest } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { CallContext } from "../../call-context.ts";
 import { liveness } from "../liveness.ts";
-import { serveSocket, socketLimits } from "./websocket.ts";
+import { type SocketUsage, serveSocket, socketLimits } from "./websocket.ts";
 
 const impatient = { ...socketLimits, quietMs: 150, silentMs: 450 };
 
@@ -16,6 +16,7 @@ let stack: AsyncDisposableStack;
 /** Of the present test: bytes given by subscription, and how many subscriptions are open. */
 let now: { readonly bytes: Map<string, number>; open: number };
 let limits: typeof socketLimits;
+let usage: SocketUsage;
 let server: WebSocketServer;
 let port: number;
 
@@ -40,6 +41,7 @@ beforeEach(async () => {
   stack = new AsyncDisposableStack();
   now = { bytes: new Map(), open: 0 };
   limits = socketLimits;
+  usage = { open: () => {}, message: async () => {} };
   server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   await once(server, "listening");
   stack.defer(async () => {
@@ -60,6 +62,7 @@ beforeEach(async () => {
       watch: { seen: () => {}, sent: () => {}, failed },
       tcp: request.socket,
       limits,
+      usage,
     });
   });
 });

@@ -3,9 +3,9 @@ import { TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { WebSocket } from "ws";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { CallContext, Caller } from "../../call-context.ts";
+import { defaultLimits } from "../../limits/settings.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { heartbeat, type Liveness, liveness } from "../liveness.ts";
-import { mostUnread } from "../unread.ts";
 import { outbox } from "./outbox.ts";
 import { type ClientMessage, clientMessage, closeCodes, type Subscribe, subscriptionId } from "./protocol.ts";
 
@@ -16,6 +16,15 @@ export type SocketOptions = {
   /** The connection below the WebSocket. */
   readonly tcp: Socket;
   readonly limits?: SocketLimits;
+  readonly usage: SocketUsage;
+};
+
+/** What a socket uses up of its caller's limits. */
+export type SocketUsage = {
+  /** One more live connection until `over` aborts. @throws TapedeckError limit_exceeded */
+  readonly open: (over: AbortSignal) => void;
+  /** One more message. @throws TapedeckError limit_exceeded */
+  readonly message: () => Promise<void>;
 };
 
 export type SocketLimits = Liveness & {
@@ -26,25 +35,29 @@ export type SocketLimits = Liveness & {
 
 const farewellMs = 1_000;
 
-export const socketLimits: SocketLimits = { ...liveness, unread: mostUnread, subscriptions: 64 };
+/** Messages are counted by the second. */
+const holdMs = 1_000;
+
+export const socketLimits: SocketLimits = {
+  ...liveness,
+  unread: defaultLimits.unreadBytes,
+  subscriptions: defaultLimits.webSocket.subscriptions,
+};
 
 /** Serves one socket until it closes. */
 export function serveSocket(
   socket: WebSocket,
-  { api, caller, watch, tcp, limits = socketLimits }: SocketOptions,
+  { api, caller, watch, tcp, limits = socketLimits, usage }: SocketOptions,
 ): void {
   const subscriptions = new Map<string, AbortController>();
   const box = outbox({ socket, tcp, most: limits.unread, taken });
   const beat = heartbeat(
     limits,
     () => socket.ping(),
-    () => {
-      socket.close(closeCodes.noPong, "no answer to pings");
-      // A peer that is gone answers no close frame either.
-      setTimeout(() => socket.terminate(), farewellMs).unref();
-    },
+    () => closeFor(closeCodes.noPong, "no answer to pings"),
   );
   const closed = new AbortController();
+  let isHeld = false;
   const { revoked } = caller;
   if (revoked?.aborted) letGo();
   else revoked?.addEventListener("abort", letGo, { once: true, signal: closed.signal });
@@ -56,6 +69,13 @@ export function serveSocket(
     for (const subscription of subscriptions.values()) subscription.abort();
   });
   socket.on("error", () => {}); // a protocol error closes the socket; `close` cleans up
+  try {
+    usage.open(closed.signal);
+  } catch (error) {
+    refuse(error);
+    closeFor(closeCodes.tooMuch, "too many live connections");
+    return;
+  }
   socket.on("message", (data, isBinary) => {
     beat.alive();
     const message = isBinary ? undefined : parseObject(String(data));
@@ -63,30 +83,63 @@ export function serveSocket(
       socket.close(closeCodes.notUnderstood, "expected a text frame with one JSON object");
       return;
     }
-    const parsed = clientMessage.safeParse(message);
-    if (parsed.success) obey(parsed.data);
-    else {
-      const [issue] = parsed.error.issues;
-      const field = issue?.path.join(".") ?? "";
-      const text = `${field === "" ? "message" : field}: ${issue?.message}`;
-      const known = subscriptionId.safeParse(message.id);
-      refuse(invalid(text, field), known.success ? known.data : undefined);
-    }
-    pauseIfFull();
+    usage
+      .message()
+      .then(
+        () => hear(message),
+        (error: unknown) => hold(error, message),
+      )
+      .finally(pauseIfFull);
   });
+
+  function hear(message: Record<string, unknown>): void {
+    if (closed.signal.aborted) return;
+    const parsed = clientMessage.safeParse(message);
+    if (parsed.success) {
+      obey(parsed.data);
+      return;
+    }
+    const [issue] = parsed.error.issues;
+    const field = issue?.path.join(".") ?? "";
+    const text = `${field === "" ? "message" : field}: ${issue?.message}`;
+    const known = subscriptionId.safeParse(message.id);
+    refuse(invalid(text, field), known.success ? known.data : undefined);
+  }
+
+  /** Who says more than it may is told, and read no more for a while. */
+  function hold(error: unknown, message: Record<string, unknown>): void {
+    const { data } = clientMessage.safeParse(message);
+    // With the id of one that goes on it would mean that it is over.
+    const isNew = data?.type === "subscribe" && !subscriptions.has(data.id);
+    refuse(error, isNew ? data.id : undefined);
+    if (isHeld) return;
+    isHeld = true;
+    socket.pause();
+    setTimeout(goOn, holdMs).unref();
+  }
+
+  function goOn(): void {
+    isHeld = false;
+    if (!box.isFull) socket.resume();
+  }
+
+  function closeFor(code: number, reason: string): void {
+    socket.close(code, reason);
+    // A peer that is gone answers no close frame.
+    setTimeout(() => socket.terminate(), farewellMs).unref();
+  }
 
   /** The caller's token is over: nothing more is sent than that. */
   function letGo(): void {
     for (const subscription of subscriptions.values()) subscription.abort();
     refuse(revoked?.reason);
-    socket.close(closeCodes.unauthenticated, "the token has expired or was revoked");
-    setTimeout(() => socket.terminate(), farewellMs).unref();
+    closeFor(closeCodes.unauthenticated, "the token has expired or was revoked");
   }
 
   /** Who reads slowly but reads is alive, though the answer to a ping may be far behind what waits before it. */
   function taken(waitedMs: number): void {
     if (waitedMs > limits.quietMs / 15) beat.alive();
-    if (socket.isPaused && !box.isFull) socket.resume();
+    if (socket.isPaused && !box.isFull && !isHeld) socket.resume();
   }
 
   function pauseIfFull(): void {
@@ -122,7 +175,7 @@ export function serveSocket(
       return;
     }
     if (subscriptions.size >= limits.subscriptions) {
-      socket.close(closeCodes.tooManySubscriptions, `more than ${limits.subscriptions} subscriptions`);
+      socket.close(closeCodes.tooMuch, `more than ${limits.subscriptions} subscriptions`);
       return;
     }
     const over = new AbortController();

@@ -1,0 +1,23 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { Authenticator } from "../auth/authenticator.ts";
+import { addressOf } from "./address.ts";
+import { inSeconds, rate } from "./rate.ts";
+
+/**
+ * Who shows again and again what is no token of ours is told to wait. A good token is let in all the same: an address
+ * may be a proxy with a whole team behind it, and 256 random bits can't be guessed, however often one may try.
+ */
+export function limitedAuthenticator(authenticate: Authenticator, refusalsPerMinute: number): Authenticator {
+  const { count } = rate(60);
+  return async (credentials) => {
+    try {
+      return await authenticate(credentials);
+    } catch (refusal) {
+      if (!(refusal instanceof TapedeckError) || refusal.code !== "unauthenticated") throw refusal;
+      const now = await count(addressOf(credentials.peer));
+      if (now.used <= refusalsPerMinute) throw refusal;
+      const message = `${refusal.message}; and there were more than ${refusalsPerMinute} such requests in a minute: wait before asking again`;
+      throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: inSeconds(now), cause: refusal });
+    }
+  };
+}

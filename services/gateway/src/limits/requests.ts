@@ -1,0 +1,37 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { type CountedCaller, callerKey } from "./caller.ts";
+import { type Count, inSeconds, rate } from "./rate.ts";
+import type { PerCaller } from "./settings.ts";
+
+/** One budget for HTTP requests, gRPC calls and WebSocket messages together. */
+export type RequestBudget = {
+  readonly perSecond: number;
+  /** Whom it counts; undefined: this caller may ask as often as it likes. */
+  keyOf(caller: CountedCaller): string | undefined;
+  count(key: string): Promise<Count>;
+  /** What to tell who has used more than there is. */
+  refusal(count: Pick<Count, "leftMs">): TapedeckError;
+  /** Counts one more. @throws TapedeckError limit_exceeded */
+  take(caller: CountedCaller): Promise<void>;
+};
+
+export function requestBudget({ most, ...holds }: PerCaller): RequestBudget {
+  const { count } = rate(1);
+  const keyOf = (caller: CountedCaller) => callerKey(caller, holds);
+  const refusal = (now: Pick<Count, "leftMs">) => {
+    const message = `more than ${most} requests in a second: wait before asking again`;
+    return new TapedeckError("limit_exceeded", message, {}, { retryAfter: inSeconds(now) });
+  };
+  return {
+    perSecond: most,
+    keyOf,
+    count,
+    refusal,
+    async take(caller) {
+      const key = keyOf(caller);
+      if (key === undefined) return;
+      const now = await count(key);
+      if (now.used > most) throw refusal(now);
+    },
+  };
+}

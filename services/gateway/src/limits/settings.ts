@@ -1,0 +1,80 @@
+import { queryPatience } from "@tapedeck/shared/service/query-patience";
+import { type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
+
+/** Every bound on what callers may ask of this process; bytes, milliseconds, counts. */
+export type Limits = {
+  readonly grpc: {
+    /** The largest message of a client. */
+    readonly messageBytes: number;
+    /** Calls at once on one connection; HTTP/2 lets the rest wait at the client. */
+    readonly streams: number;
+  };
+  readonly http: {
+    readonly bodyBytes: number;
+    readonly headerBytes: number;
+    /** TCP connections of one listener, event streams and WebSockets included. */
+    readonly connections: number;
+  };
+  readonly webSocket: { readonly messageBytes: number; readonly subscriptions: number };
+  /** Live streams and sockets at once. */
+  readonly connections: PerCaller;
+  /** HTTP requests, gRPC calls and WebSocket messages together. */
+  readonly requestsPerSecond: PerCaller;
+  /** Requests with a token that is not known, or with none where one is needed, by address. */
+  readonly refusalsPerMinute: number;
+  /** How long a request may take to arrive. */
+  readonly arrivalMs: number;
+  /** How long query may take for an answer. */
+  readonly queryMs: number;
+  /** Bytes that wait unread for one socket or stream. */
+  readonly unreadBytes: number;
+  /** Readers of history that read the log at once. */
+  readonly historyReaders: number;
+  /** Pages of events that are put together at once. */
+  readonly pages: number;
+  /** Answers of tens of MiB that are put together at once. */
+  readonly largeAnswers: number;
+};
+
+/**
+ * What one caller may have. A caller is a token; without authentication an address, but only where the limit is set:
+ * everybody who gets in then comes from this machine, or through the same proxy, and would be one caller.
+ */
+export type PerCaller = { readonly most: number; readonly holdsForAddresses: boolean };
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export function limitSettings(read: SettingsReader): Limits {
+  const atLeast = (min: number) => ({ min });
+  const perCaller = (key: string, most: number): PerCaller => {
+    const set = read.integer(key, undefined, atLeast(1));
+    return { most: set ?? most, holdsForAddresses: set !== undefined };
+  };
+  return {
+    grpc: {
+      messageBytes: read.integer("limits.grpc.messageBytes", 4 * MiB, atLeast(KiB)),
+      streams: read.integer("limits.grpc.streams", 100, atLeast(1)),
+    },
+    http: {
+      bodyBytes: read.integer("limits.http.bodyBytes", 4 * MiB, atLeast(KiB)),
+      headerBytes: read.integer("limits.http.headerBytes", 16 * KiB, atLeast(KiB)),
+      connections: read.integer("limits.http.connections", 10_000, atLeast(1)),
+    },
+    webSocket: {
+      messageBytes: read.integer("limits.webSocket.messageBytes", 256 * KiB, atLeast(KiB)),
+      subscriptions: read.integer("limits.webSocket.subscriptions", 64, atLeast(1)),
+    },
+    connections: perCaller("limits.connections", 50),
+    requestsPerSecond: perCaller("limits.requestsPerSecond", 100),
+    refusalsPerMinute: read.integer("limits.refusalsPerMinute", 60, atLeast(1)),
+    arrivalMs: read.duration("limits.arrival", 60_000, atLeast(100)),
+    queryMs: queryPatience(read),
+    unreadBytes: read.integer("limits.unreadBytes", MiB, atLeast(KiB)),
+    historyReaders: read.integer("limits.historyReaders", 256, atLeast(1)),
+    pages: read.integer("limits.pages", 32, atLeast(1)),
+    largeAnswers: read.integer("limits.largeAnswers", 4, atLeast(1)),
+  };
+}
+
+export const defaultLimits: Limits = limitSettings(settingsReader({ env: {} }));
