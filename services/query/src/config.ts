@@ -1,5 +1,6 @@
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
+import { queryPatience } from "@tapedeck/shared/service/query-patience";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { defaultLimits } from "./batches.ts";
 
@@ -13,6 +14,8 @@ export type QueryConfig = {
   readonly analystPassword: string | undefined;
   /** Of the services; empty: whoever reaches the port may ask. */
   readonly servicesKey: string;
+  /** How long an answer may take, in ms. */
+  readonly patienceMs: number;
   /** Rows in `events` for log and terminal text too. */
   readonly textRows: boolean;
   /** Most events that go into the tables in one transaction. */
@@ -35,6 +38,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
     databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck"),
     analystPassword: read.string("postgres.analystPassword", undefined),
     servicesKey: read.string("services.key", ""),
+    patienceMs: queryPatience(read),
     textRows: read.boolean("query.textRows", false),
     batchEvents: read.integer("query.batchEvents", defaultLimits.events, { min: 1, max: 10_000 }),
   };

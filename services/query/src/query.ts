@@ -5,7 +5,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { sql } from "kysely";
 import type { ApiDeps } from "./api/deps.ts";
-import { callTimeoutMs, startApi } from "./api/server.ts";
+import { startApi } from "./api/server.ts";
 import { defaultLimits } from "./batches.ts";
 import type { QueryConfig } from "./config.ts";
 import { connectLog } from "./connect-log.ts";
@@ -36,7 +36,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const stop = new AbortController();
   const progress = newProgress();
   const writes = stack.use(openDatabase({ url: config.databaseUrl, connections: 2 }));
-  const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: callTimeoutMs }));
+  const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.patienceMs }));
   let hasTables = false;
   let log: Log | undefined;
   let waiting: string | undefined = "starting";
@@ -57,6 +57,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     await startApi(deps, {
       ...config.grpc,
       key: config.servicesKey,
+      patienceMs: config.patienceMs,
       onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),
     }),
   );

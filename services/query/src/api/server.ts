@@ -11,6 +11,7 @@ import { QueryService } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { listenError } from "@tapedeck/shared/service/health";
+import { unlessAborted } from "@tapedeck/shared/streams/unless-aborted";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
 import { buildStats } from "./build-stats.ts";
 import type { ApiDeps, CallScope } from "./deps.ts";
@@ -25,16 +26,19 @@ export type ApiOptions = {
   readonly port: number;
   /** The services' shared key; empty: everybody on the network that this listens on may ask. */
   readonly key: string;
+  /** A call that takes longer is ended. */
+  readonly patienceMs: number;
   /** Told of what callers only see as "internal error". */
   readonly onError: (method: string, cause: unknown) => void;
 };
 
 export type Api = AsyncDisposable & { readonly address: string; readonly port: number };
 
-/** A call that takes longer is ended: by the database, or here. */
-export const callTimeoutMs = 15_000;
+/** So much longer is waited for what ends by itself when its time is up, and knows better why. */
+const graceMs = 1_000;
 
-export async function startApi(deps: ApiDeps, { host, port, key, onError }: ApiOptions): Promise<Api> {
+export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api> {
+  const { host, port, key, patienceMs, onError } = options;
   const server = new Server({
     "grpc.max_receive_message_length": 1024 * 1024,
     "grpc.max_send_message_length": -1,
@@ -54,9 +58,9 @@ export async function startApi(deps: ApiDeps, { host, port, key, onError }: ApiO
     (call, callback) => {
       const run = async () => {
         assertKey(call.metadata, key);
-        return handle(deps, call.request, scopeOf(call));
+        return handle(deps, call.request, scopeOf(call, patienceMs));
       };
-      run().then(
+      inTime(run(), patienceMs).then(
         (response) => callback(null, response),
         (cause: unknown) => callback(answer(method, cause)),
       );
@@ -67,15 +71,16 @@ export async function startApi(deps: ApiDeps, { host, port, key, onError }: ApiO
       handle: (deps: ApiDeps, request: Request, scope: CallScope) => AsyncIterable<Response>,
     ): handleServerStreamingCall<Request, Response> =>
     (call) => {
-      const scope = scopeOf(call);
+      const scope = scopeOf(call, patienceMs);
       const run = async () => {
         assertKey(call.metadata, key);
         for await (const message of handle(deps, call.request, scope)) {
+          if (scope.signal.aborted) throw tooLong();
           if (!call.write(message)) await drained(call, scope);
         }
         call.end();
       };
-      run().catch((cause: unknown) => call.emit("error", answer(method, cause)));
+      inTime(run(), patienceMs).catch((cause: unknown) => call.emit("error", answer(method, cause)));
     };
 
   server.addService(QueryService, {
@@ -110,10 +115,23 @@ function assertKey(metadata: Metadata, key: string): void {
   );
 }
 
-function scopeOf(call: { once(event: "cancelled", listener: () => void): unknown }): CallScope {
+function scopeOf(call: { once(event: "cancelled", listener: () => void): unknown }, patienceMs: number): CallScope {
   const left = new AbortController();
   call.once("cancelled", () => left.abort());
-  return { signal: AbortSignal.any([left.signal, AbortSignal.timeout(callTimeoutMs)]) };
+  return { signal: AbortSignal.any([left.signal, AbortSignal.timeout(patienceMs)]) };
+}
+
+async function inTime<T>(answer: Promise<T>, patienceMs: number): Promise<T> {
+  const late = AbortSignal.timeout(patienceMs + graceMs);
+  try {
+    return await unlessAborted(answer, late);
+  } catch (cause) {
+    throw cause === late.reason ? tooLong(cause) : cause;
+  }
+}
+
+function tooLong(cause?: unknown): TapedeckError {
+  return new TapedeckError("limit_exceeded", "this takes too long: ask for less, or for a shorter time", {}, { cause });
 }
 
 /** Until the caller has taken what was written. */
@@ -121,7 +139,7 @@ async function drained(call: EventEmitter, { signal }: CallScope): Promise<void>
   try {
     await once(call, "drain", { signal });
   } catch (cause) {
-    throw new TapedeckError("limit_exceeded", "this takes too long: ask for less", {}, { cause });
+    throw tooLong(cause);
   }
 }
 
@@ -129,14 +147,7 @@ function asTapedeckError(cause: unknown): TapedeckError {
   if (isDatabaseAway(cause)) {
     return new TapedeckError("not_ready", "the database is away: try again in a moment", {}, { cause });
   }
-  if (isStatementTimeout(cause)) {
-    return new TapedeckError(
-      "limit_exceeded",
-      "this takes too long: ask for less, for example a shorter time",
-      {},
-      { cause },
-    );
-  }
+  if (isStatementTimeout(cause)) return tooLong(cause);
   return fromUnknown(cause);
 }
 

@@ -26,6 +26,7 @@ export async function stage() {
     databaseUrl: database.url,
     analystPassword: undefined,
     servicesKey,
+    patienceMs: 15_000,
     textRows: false,
     batchEvents: 1_000,
   };
