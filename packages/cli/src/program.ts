@@ -1,14 +1,18 @@
 import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
 import { Command } from "commander";
+import { backupCommand } from "./commands/backup.ts";
 import { eraseCommand } from "./commands/erase.ts";
+import { exportCommand } from "./commands/export.ts";
 import { importCommand } from "./commands/import.ts";
 import { rebuildCommand } from "./commands/rebuild.ts";
+import { restoreCommand } from "./commands/restore.ts";
 import { runCommand } from "./commands/run.ts";
 import { sessionsCommand } from "./commands/sessions.ts";
 import { stateCommand } from "./commands/state.ts";
 import { statsCommand } from "./commands/stats.ts";
 import { statusCommand } from "./commands/status.ts";
 import { tailCommand } from "./commands/tail.ts";
+import { tokenCommand } from "./commands/token.ts";
 import { upCommand } from "./commands/up.ts";
 
 const program = new Command("tapedeck")
@@ -27,9 +31,13 @@ for (const command of [
   stateCommand(),
   sessionsCommand(),
   statsCommand(),
+  exportCommand(),
   importCommand(),
   eraseCommand(),
   rebuildCommand(),
+  backupCommand(),
+  restoreCommand(),
+  tokenCommand(),
 ]) {
   program.addCommand(command);
 }

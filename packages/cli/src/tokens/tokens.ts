@@ -1,0 +1,21 @@
+import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
+
+export type TokenWishes = {
+  readonly name: string;
+  readonly roles: readonly Role[];
+  /** Default: that of the settings, or of the caller's own token. */
+  readonly workspace?: string;
+  readonly developer?: string;
+  /** "90d" */
+  readonly expires: string;
+};
+
+/** The tokens of a Tapedeck, wherever it is. Everything throws CommandError. */
+export type Tokens = AsyncDisposable & {
+  readonly create: (wishes: TokenWishes) => Promise<TokenRecord & { readonly token: string }>;
+  /** Newest first. */
+  readonly list: () => Promise<readonly TokenRecord[]>;
+  readonly revoke: (id: string) => Promise<TokenRecord>;
+  /** What people should know of tokens there. */
+  readonly remark?: string;
+};
