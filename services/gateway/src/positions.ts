@@ -1,7 +1,7 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
+import { formatPosition, isOfLog, type Position, parsePosition } from "@tapedeck/shared/log/position";
 
 /**
  * Positions and times, as clients give them, to sequences of this log (the table of DESIGN 6). Everything throws
@@ -25,9 +25,8 @@ export function positions(log: () => LogReader): Positions {
 
   const ofThisLog = async (position: Position, field: string): Promise<number> => {
     const text = formatPosition(position);
-    const { epoch } = log();
-    if (position.epoch !== epoch) {
-      const message = `position ${text} is from another log: this one is ${epoch}; begin again at "start" or a time`;
+    if (!isOfLog(log(), position)) {
+      const message = `position ${text} is from another log: this one is ${log().epoch}; begin again at "start" or a time`;
       throw new TapedeckError("position_foreign", message, { field });
     }
     const { firstSeq, lastSeq } = await log().bounds();

@@ -1,4 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { isOfLog } from "@tapedeck/shared/log/position";
 import type { Kysely } from "kysely";
 import type { Tx } from "./db/database.ts";
 import type { CheckpointRow, Schema } from "./db/schema.ts";
@@ -34,12 +35,21 @@ export async function moveCheckpoint(tx: Tx, position: number): Promise<void> {
   await tx.updateTable("checkpoint").set({ position }).where("name", "=", name).execute();
 }
 
-/** @throws ForeignCheckpointError */
-export async function assertOfThisLog(checkpoint: CheckpointRow, log: LogReader): Promise<void> {
+/**
+ * The checkpoint, if the tables belong to this log. Those of a log that was restored since do, as far as the backup went:
+ * they follow the restored one from now on.
+ * @throws ForeignCheckpointError
+ */
+export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, log: LogReader): Promise<CheckpointRow> {
   const { epoch, position } = checkpoint;
-  if (epoch !== log.epoch) {
+  if (!isOfLog(log, { epoch, seq: position })) {
+    const beyond = log.former.find((one) => one.epoch === epoch);
+    const reason =
+      beyond === undefined
+        ? `the database follows another log (${epoch}; this one is ${log.epoch})`
+        : `the database is at position ${epoch}-${position}, beyond the end ${epoch}-${beyond.lastSeq} of the backup that the log was restored from`;
     throw new ForeignCheckpointError(
-      `the database follows another log (${epoch}; this one is ${log.epoch}): run \`tapedeck rebuild\` to make its tables from this log, or \`tapedeck restore\` to bring the old log back.`,
+      `${reason}: run \`tapedeck rebuild\` to make its tables from this log, or \`tapedeck restore\` to bring the old log back.`,
     );
   }
   const { lastSeq } = await log.bounds();
@@ -48,4 +58,12 @@ export async function assertOfThisLog(checkpoint: CheckpointRow, log: LogReader)
       `the database is at position ${epoch}-${position}, beyond the log's end ${epoch}-${lastSeq}, so the log has lost events: run \`tapedeck rebuild\` to make the tables from what the log has, or \`tapedeck restore\` to bring the log back.`,
     );
   }
+  if (epoch === log.epoch) return checkpoint;
+  await db
+    .updateTable("checkpoint")
+    .set({ epoch: log.epoch })
+    .where("name", "=", name)
+    .where("epoch", "=", epoch)
+    .execute();
+  return { ...checkpoint, epoch: log.epoch };
 }

@@ -2,7 +2,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Kysely } from "kysely";
 import { type Applied, applyBatch } from "./apply-batch.ts";
 import { type BatchLimits, batches, defaultLimits } from "./batches.ts";
-import { assertOfThisLog, beginCheckpoint, readCheckpoint } from "./checkpoint.ts";
+import { beginCheckpoint, ofThisLog, readCheckpoint } from "./checkpoint.ts";
 import type { Schema } from "./db/schema.ts";
 import type { View } from "./views/view.ts";
 import { projectionVersion } from "./views/views.ts";
@@ -29,8 +29,8 @@ export type Project = {
 export async function* project(options: Project): AsyncGenerator<Projected, void> {
   const { connection, log, views, limits = defaultLimits, signal } = options;
   const projection = projectionVersion(views);
-  const checkpoint = (await readCheckpoint(connection)) ?? (await beginCheckpoint(connection, projection, log.epoch));
-  await assertOfThisLog(checkpoint, log);
+  const found = (await readCheckpoint(connection)) ?? (await beginCheckpoint(connection, projection, log.epoch));
+  const checkpoint = await ofThisLog(connection, found, log);
   let after = checkpoint.position;
   yield { position: after, events: 0, ms: 0 };
 

@@ -12,6 +12,7 @@ const ours: ReadonlySet<string> = new Set([
   "nats",
   "postgres",
   "postgres.log",
+  "replaced",
   "secrets",
   "spill",
 ]);

@@ -3,9 +3,20 @@ import type { StreamInfo } from "@nats-io/jetstream";
 /** Key in the stream's metadata. */
 export const epochKey = "tapedeck-epoch";
 
+/** JSON of FormerEpoch[], oldest first; missing on a log that never was restored. */
+export const formerEpochsKey = "tapedeck-former-epochs";
+
+/** What a log was before it was restored from a backup, and the last sequence that the backup had. */
+export type FormerEpoch = { readonly epoch: string; readonly lastSeq: number };
+
 /** Undefined when the stream was not made by Tapedeck. */
-export function epochOf({ config }: StreamInfo): string | undefined {
+export function epochOf({ config }: Pick<StreamInfo, "config">): string | undefined {
   return config.metadata?.[epochKey];
+}
+
+export function formerEpochsOf({ config }: Pick<StreamInfo, "config">): readonly FormerEpoch[] {
+  const text = config.metadata?.[formerEpochsKey];
+  return text === undefined ? [] : (JSON.parse(text) as readonly FormerEpoch[]);
 }
 
 /** Six random characters of 0-9 a-z. */

@@ -3,6 +3,7 @@ import { TapedeckError } from "../errors/errors.ts";
 import { type Turns, turns } from "../streams/turns.ts";
 import type { StreamAccess } from "./consumer.ts";
 import { decoder, type Warn } from "./decode.ts";
+import type { FormerEpoch } from "./epoch.ts";
 import { followLog } from "./follow.ts";
 import { readHistory } from "./history.ts";
 import type { LogReader } from "./log.ts";
@@ -13,13 +14,14 @@ import { openTail, type Tail } from "./tail.ts";
 
 export type ReaderDeps = StreamAccess & {
   readonly epoch: string;
+  readonly former: readonly FormerEpoch[];
   readonly warn: Warn;
   readonly historyReaders: number;
   readonly limits?: RingLimits;
 };
 
 export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promise<void> } {
-  const { jsm, streamName, epoch } = deps;
+  const { jsm, streamName, epoch, former } = deps;
   const warn = seldom(deps.warn);
   const decode = decoder(deps.warn);
   const historyTurns: Turns = turns(deps.historyReaders);
@@ -43,6 +45,7 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
 
   return {
     epoch,
+    former,
     bounds,
     lastMatch,
     history,

@@ -1,7 +1,7 @@
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import { backoff, pause } from "../streams/pause.ts";
-import { epochKey, epochOf, newEpoch } from "./epoch.ts";
+import { epochKey, epochOf, formerEpochsOf, newEpoch } from "./epoch.ts";
 import { jetstreamReader } from "./jetstream-reader.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
 import type { LogReader, LogWriter } from "./log.ts";
@@ -70,6 +70,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
     jsm,
     streamName,
     epoch,
+    former: formerEpochsOf(info),
     timeoutMs,
     warn,
     historyReaders: options.historyReaders ?? 256,

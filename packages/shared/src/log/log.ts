@@ -1,5 +1,6 @@
 import type { Event } from "../events/codec.ts";
 import type { SourceName } from "../source.ts";
+import type { FormerEpoch } from "./epoch.ts";
 
 /** An event as the log gives it back. */
 export type Recorded = {
@@ -80,6 +81,8 @@ export type ReadFrom = { readonly afterSeq: number; readonly subjects: readonly 
  */
 export type LogReader = {
   readonly epoch: string;
+  /** What it was before it was restored; see isOfLog. */
+  readonly former: readonly FormerEpoch[];
   /**
    * First kept sequence (1 on a log that never dropped anything) and last sequence (0 on an empty one), from the
    * stream's leader. When all was dropped, first is last + 1.

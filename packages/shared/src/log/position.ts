@@ -1,3 +1,5 @@
+import type { FormerEpoch } from "./epoch.ts";
+
 /** Where an event stands in the log: the log's epoch and the stream's sequence. Written "<epoch>-<sequence>". */
 export type Position = { readonly epoch: string; readonly seq: number };
 
@@ -11,4 +13,16 @@ export function formatPosition({ epoch, seq }: Position): string {
 export function parsePosition(text: string): Position | undefined {
   const match = written.exec(text);
   return match?.[1] === undefined ? undefined : { epoch: match[1], seq: Number(match[2]) };
+}
+
+/**
+ * Whether a position was given for this log: by itself, or before it was restored from a backup that has what the
+ * position names. What the lost end of the log held is foreign to it.
+ */
+export function isOfLog(
+  { epoch, former }: { readonly epoch: string; readonly former: readonly FormerEpoch[] },
+  position: Position,
+): boolean {
+  if (position.epoch === epoch) return true;
+  return former.some((one) => one.epoch === position.epoch && position.seq <= one.lastSeq);
 }

@@ -1,0 +1,57 @@
+import { createReadStream } from "node:fs";
+import { mkdir, open, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Snapshot } from "@tapedeck/shared/log/backup";
+import { CommandError } from "../command-error.ts";
+
+// The files of `nats stream backup`, so that either program takes what the other has made.
+const piecesFile = "stream.tar.s2";
+const snapshotFile = "backup.json";
+
+export type BackupWriter = {
+  readonly take: (piece: Uint8Array) => Promise<void>;
+  /** The backup is whole from here on. */
+  readonly finish: (snapshot: Snapshot) => Promise<void>;
+};
+
+/** @throws CommandError where something is there already */
+export async function newBackup(folder: string): Promise<BackupWriter & AsyncDisposable> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const [first] = await readdir(folder);
+  if (first !== undefined) throw new CommandError(`${folder} is not empty (${first}): name a new folder.`);
+  const file = await open(join(folder, piecesFile), "wx", 0o600);
+  return {
+    take: async (piece) => void (await file.write(piece)),
+    async finish(snapshot) {
+      await file.sync();
+      const half = join(folder, `${snapshotFile}.half`);
+      await writeFile(half, `${JSON.stringify(snapshot)}\n`, { mode: 0o600, flush: true });
+      await rename(half, join(folder, snapshotFile));
+    },
+    [Symbol.asyncDispose]: () => file.close(),
+  };
+}
+
+export type ReadBackup = { readonly snapshot: Snapshot; readonly pieces: () => AsyncIterable<Uint8Array> };
+
+/** @throws CommandError for what is no backup, or half of one */
+export async function readBackup(folder: string): Promise<ReadBackup> {
+  const pieces = join(folder, piecesFile);
+  const isThere = (path: string) => stat(path).then(Boolean, () => false);
+  if (!(await isThere(pieces)))
+    throw new CommandError(`${folder} is no backup of a log: there is no ${piecesFile} in it.`);
+  const text = await readFile(join(folder, snapshotFile), "utf8").catch(() => undefined);
+  if (text === undefined)
+    throw new CommandError(`the backup in ${folder} was broken off: there is no ${snapshotFile} in it.`);
+  return { snapshot: snapshotIn(text, folder), pieces: () => createReadStream(pieces, { highWaterMark: 128 * 1024 }) };
+}
+
+function snapshotIn(text: string, folder: string): Snapshot {
+  try {
+    const { config, state } = JSON.parse(text) as Snapshot;
+    if (typeof config.name === "string" && Number.isInteger(state.last_seq)) return { config, state };
+  } catch {
+    // said below
+  }
+  throw new CommandError(`${join(folder, snapshotFile)} is not what NATS says of a snapshot.`);
+}

@@ -1,0 +1,105 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "nats";
+import { describe, expect, it } from "vitest";
+import { sourceName } from "../source.ts";
+import { testMessage } from "../testing/log-messages.ts";
+import { startTestNats } from "../testing/nats.ts";
+import { BackupError, backUpLog, restoreLog, type Snapshot } from "./backup.ts";
+import { openLog } from "./jetstream.ts";
+import { isOfLog } from "./position.ts";
+
+const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const never = new AbortController().signal;
+
+async function desk() {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startTestNats());
+  const nc = stack.adopt(await connect({ servers: nats.url }), (connection) => connection.close());
+  const owned = stack.move();
+  const open = () => openLog(nc, { syncKnown: true });
+  return {
+    nc,
+    /** Appends events, and gives the log's epoch. */
+    async write(count: number): Promise<string> {
+      await using log = await open();
+      const last = (await log.writer.lastOf(alice))?.seq ?? 0;
+      const messages = Array.from({ length: count }, (_, index) => testMessage(alice, last + index + 1));
+      expect(await log.writer.publish(alice, "w1", messages, last)).toMatchObject({ outcome: "acknowledged" });
+      return log.epoch;
+    },
+    async everything() {
+      await using log = await open();
+      const { lastSeq } = await log.reader.bounds();
+      const events = await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, lastSeq, never));
+      return { epoch: log.epoch, former: log.reader.former, events };
+    },
+    async backUp(): Promise<{ snapshot: Snapshot; pieces: Uint8Array[] }> {
+      const pieces: Uint8Array[] = [];
+      const snapshot = await backUpLog(nc, async (piece) => void pieces.push(piece));
+      return { snapshot, pieces };
+    },
+    lose: async () => void (await (await jetstreamManager(nc)).streams.delete("TAPEDECK")),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function* given(pieces: readonly Uint8Array[]) {
+  yield* pieces;
+}
+
+describe("a log from a backup", () => {
+  it("is the log as it was, under a new epoch; what was written after the backup is foreign to it", async () => {
+    await using on = await desk();
+    const first = await on.write(300);
+    const before = await on.everything();
+    const { snapshot, pieces } = await on.backUp();
+    await on.write(20);
+    await on.lose();
+
+    const restored = await restoreLog(on.nc, snapshot, given(pieces));
+    const after = await on.everything();
+    expect(after.events).toEqual(before.events);
+    expect(restored).toEqual({ epoch: after.epoch, lastSeq: 300, former: [{ epoch: first, lastSeq: 300 }] });
+    expect(after.epoch).not.toBe(first);
+    const isKnown = (epoch: string, seq: number) => isOfLog(after, { epoch, seq });
+    expect([isKnown(first, 1), isKnown(first, 300), isKnown(first, 301)]).toEqual([true, true, false]);
+    expect([isKnown(after.epoch, 400), isKnown("zzzzzz", 1)]).toEqual([true, false]);
+  });
+
+  it("goes on being written, and remembers all that it was when it is restored again", async () => {
+    await using on = await desk();
+    const first = await on.write(3);
+    const one = await on.backUp();
+    await on.lose();
+    await restoreLog(on.nc, one.snapshot, given(one.pieces));
+    const second = await on.write(2);
+    const two = await on.backUp();
+    await on.lose();
+    await restoreLog(on.nc, two.snapshot, given(two.pieces));
+    const { former, events } = await on.everything();
+    expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
+    expect(former).toEqual([
+      { epoch: first, lastSeq: 3 },
+      { epoch: second, lastSeq: 5 },
+    ]);
+  });
+
+  it("is refused where there is one, and from what is no backup, and leaves everything as it was", async () => {
+    await using on = await desk();
+    await on.write(3);
+    const { snapshot, pieces } = await on.backUp();
+    await expect(restoreLog(on.nc, snapshot, given(pieces))).rejects.toThrow(
+      /NATS refuses: stream name already in use/,
+    );
+    await expect(
+      restoreLog(on.nc, { ...snapshot, config: { ...snapshot.config, metadata: {} } }, given(pieces)),
+    ).rejects.toThrow(BackupError);
+    expect((await on.everything()).events).toHaveLength(3);
+    await on.lose();
+    await expect(
+      restoreLog(on.nc, snapshot, given(pieces.slice(1).map((piece) => piece.map((byte) => byte ^ 1)))),
+    ).rejects.toThrow(BackupError);
+    await restoreLog(on.nc, snapshot, given(pieces));
+    expect((await on.everything()).events).toHaveLength(3);
+  });
+});

@@ -1,0 +1,108 @@
+import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
+import { createInbox, type Msg, type NatsConnection } from "nats";
+import { epochKey, epochOf, type FormerEpoch, formerEpochsKey, formerEpochsOf, newEpoch } from "./epoch.ts";
+import { streamName } from "./subjects.ts";
+
+/** What NATS says of a stream in a snapshot; kept beside the bytes, as `nats stream backup` keeps it. */
+export type Snapshot = { readonly config: StreamConfig; readonly state: StreamInfo["state"] };
+
+export type Restored = { readonly epoch: string; readonly lastSeq: number; readonly former: readonly FormerEpoch[] };
+
+/** It was no backup of a log, or NATS refused; the message is one sentence for people. */
+export class BackupError extends Error {
+  override readonly name = "BackupError";
+}
+
+const chunkBytes = 128 * 1024;
+const api = "$JS.API.STREAM";
+
+/** How long NATS may say nothing: it looks through a whole stream before the first chunk. */
+const silentMs = 60_000;
+
+/**
+ * A snapshot of the log as NATS makes it, while it is written to: everything up to a moment. `take` gets the pieces in
+ * order and may take its time.
+ * @throws BackupError
+ */
+export async function backUpLog(
+  nc: NatsConnection,
+  take: (piece: Uint8Array) => Promise<void>,
+  name = streamName,
+): Promise<Snapshot> {
+  const inbox = createInbox();
+  const pieces = nc.subscribe(inbox, { timeout: silentMs });
+  try {
+    const asked = { deliver_subject: inbox, no_consumers: true, chunk_size: chunkBytes, jsck: true };
+    const { config, state } = await ask<Snapshot>(nc, `${api}.SNAPSHOT.${name}`, JSON.stringify(asked));
+    for await (const piece of pieces) {
+      if (piece.data.length === 0) {
+        if (piece.headers?.hasError)
+          throw new BackupError(`NATS broke the snapshot off: ${piece.headers.description}.`);
+        return { config, state };
+      }
+      await take(piece.data);
+      piece.respond();
+    }
+    throw new BackupError("the connection to NATS was closed in the middle of the snapshot.");
+  } finally {
+    pieces.unsubscribe();
+  }
+}
+
+/**
+ * Makes the log from a snapshot, where there is none. It is another log from its last event on: it gets an epoch of its
+ * own, and positions of the old one stay valid as far as the backup goes.
+ * @throws BackupError
+ */
+export async function restoreLog(
+  nc: NatsConnection,
+  { config, state }: Snapshot,
+  pieces: AsyncIterable<Uint8Array>,
+  name = streamName,
+): Promise<Restored> {
+  const old = epochOf({ config });
+  if (old === undefined || config.name !== name) throw new BackupError("this is a backup of something else.");
+  const lastSeq = state.last_seq;
+  const former = [...formerEpochsOf({ config }), { epoch: old, lastSeq }];
+  const epoch = newEpoch();
+  const metadata = { ...config.metadata, [epochKey]: epoch, [formerEpochsKey]: JSON.stringify(former) };
+  const asked = JSON.stringify({ config: { ...config, metadata }, state });
+  const { deliver_subject } = await ask<{ deliver_subject: string }>(nc, `${api}.RESTORE.${name}`, asked);
+  for await (const piece of pieces) await send(nc, deliver_subject, piece);
+  const made = await ask<StreamInfo>(nc, deliver_subject, "");
+  if (made.state.last_seq !== lastSeq) {
+    throw new BackupError(`the restored log ends at ${made.state.last_seq}, and not at ${lastSeq} as its backup says.`);
+  }
+  // Told by the server, and not by what was asked for.
+  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  const restored = epochOf(await jsm.streams.info(name));
+  if (restored !== epoch) throw new BackupError("NATS did not give the restored log its new epoch.");
+  return { epoch, lastSeq, former };
+}
+
+async function send(nc: NatsConnection, subject: string, piece: Uint8Array): Promise<void> {
+  const { data } = await request(nc, subject, piece);
+  if (data.length > 0) throw refusalIn(data) ?? new BackupError("NATS refused a piece of the backup.");
+}
+
+async function ask<Answer>(nc: NatsConnection, subject: string, body: string): Promise<Answer> {
+  const { data } = await request(nc, subject, body);
+  const refusal = refusalIn(data);
+  if (refusal !== undefined) throw refusal;
+  return JSON.parse(new TextDecoder().decode(data)) as Answer;
+}
+
+async function request(nc: NatsConnection, subject: string, body: string | Uint8Array): Promise<Msg> {
+  try {
+    return await nc.request(subject, body, { timeout: silentMs });
+  } catch (cause) {
+    throw new BackupError(`NATS did not answer: ${cause instanceof Error ? cause.message : String(cause)}.`, { cause });
+  }
+}
+
+function refusalIn(data: Uint8Array): BackupError | undefined {
+  const text = new TextDecoder().decode(data);
+  if (!text.includes('"error"')) return undefined;
+  const { error } = JSON.parse(text) as { error?: { description: string; code: number; err_code: number } };
+  return error && new BackupError(`NATS refuses: ${error.description}.`, { cause: new JetStreamApiError(error) });
+}
