@@ -26,12 +26,15 @@ export type Lease = AsyncDisposable & {
   readonly lost: AbortSignal;
 };
 
+/** What only one may have at a time: a source, or a session that is imported. */
+export type Leased = SourceName | `import/${string}`;
+
 export type Leases = AsyncDisposable & {
   /**
    * Takes a source for a tap, or gives undefined when another tap has it. The same tap takes it over at once, from a dead
    * process or a live one; in this process it is shared. Rejects when NATS can't be asked.
    */
-  take(source: SourceName, tap: string): Promise<Lease | undefined>;
+  take(source: Leased, tap: string): Promise<Lease | undefined>;
   /** Resolves when nobody has the source, or with the signal. */
   freed(source: SourceName, signal: AbortSignal): Promise<void>;
 };
@@ -51,21 +54,19 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
   const js = jetstream(nc, { timeout: timeoutMs });
   const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
   await new Kvm(js).create(bucket, { history: 1, markerTTL: 60_000 });
-  const held = new Map<SourceName, Promise<Held | undefined>>();
+  const held = new Map<Leased, Promise<Held | undefined>>();
 
-  const subjectOf = (source: SourceName) => `$KV.${bucket}.${source}`;
+  const subjectOf = (source: Leased) => `$KV.${bucket}.${source}`;
 
   /** Read from the leader; undefined when nobody has it. */
-  async function ownerOf(
-    source: SourceName,
-  ): Promise<{ readonly owner: Owner | undefined; readonly revision: number }> {
+  async function ownerOf(source: Leased): Promise<{ readonly owner: Owner | undefined; readonly revision: number }> {
     const last = await jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subjectOf(source) });
     const isGone = last === null || last.data.byteLength === 0;
     return { owner: isGone ? undefined : (last.json() as Owner), revision: last?.seq ?? 0 };
   }
 
   /** Undefined when the revision is not the last one. */
-  async function write(source: SourceName, owner: Owner, revision: number): Promise<number | undefined> {
+  async function write(source: Leased, owner: Owner, revision: number): Promise<number | undefined> {
     const h = headers();
     h.set("Nats-TTL", `${ttlMs / 1_000}s`);
     h.set("Nats-Expected-Last-Subject-Sequence", String(revision));
@@ -77,7 +78,7 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
     }
   }
 
-  async function acquire(source: SourceName, tap: string): Promise<Held | undefined> {
+  async function acquire(source: Leased, tap: string): Promise<Held | undefined> {
     const mine: Owner = { ingest, tap, lease: ulid() };
     for (;;) {
       const { owner, revision } = await ownerOf(source);
@@ -88,7 +89,7 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
     }
   }
 
-  function hold(source: SourceName, mine: Owner, first: number): Held {
+  function hold(source: Leased, mine: Owner, first: number): Held {
     const stop = new AbortController();
     const lost = new AbortController();
     let revision = first;
@@ -131,7 +132,7 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
     return { tap: mine.tap, lost, release, holders: 0 };
   }
 
-  async function leave(source: SourceName, lease: Held): Promise<void> {
+  async function leave(source: Leased, lease: Held): Promise<void> {
     lease.holders--;
     if (lease.holders > 0) return;
     const current = held.get(source);
@@ -184,7 +185,7 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
     },
   };
 
-  function leaseOf(source: SourceName, lease: Held): Lease {
+  function leaseOf(source: Leased, lease: Held): Lease {
     lease.holders++;
     let left: Promise<void> | undefined;
     return {

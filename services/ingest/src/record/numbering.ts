@@ -38,6 +38,11 @@ export type Numbering = {
   laterPart(channel: string, part: number, fact: Fact, observed: Observed): Numbered;
   /** Something that Tapedeck says, about a session or, when that is empty, about the source. */
   own(session: string, fact: Fact, observed: Observed): Numbered;
+  /**
+   * An event of the session that was numbered elsewhere: it keeps its place, but for the source, and on Tapedeck's own
+   * channel it gets the next one.
+   */
+  imported(event: Event, expires: boolean): Numbered;
   /** A new connection: its channels begin with a repeat. */
   unsettle(): void;
   /** The channel is past its repeat; the messages from here on say so. */
@@ -93,13 +98,17 @@ export function numbering(source: SourceName, from: Cursor | undefined, life?: T
       redacted: observed.redacted ?? 0,
       original,
     };
+    return withMessage(event, expires);
+  };
+
+  const withMessage = (event: Event, expires: boolean): Numbered => {
     const cursor: Cursor = {
       ...{ session, ordinals, frames },
       ...(settled.length > 0 && { settled }),
       ...(life && { textTtl: life.textTtl }),
     };
     const message: NewMessage = {
-      ...{ subject: eventSubject(source, channel, fact.kind), event: encodeEvent(event), cursor },
+      ...{ subject: eventSubject(source, event.channel, event.kind), event: encodeEvent(event), cursor },
       ...(life && expires && { ttlSeconds: life.textTtl }),
     };
     return { event, message };
@@ -128,6 +137,16 @@ export function numbering(source: SourceName, from: Cursor | undefined, life?: T
     },
     laterPart: (channel, part, fact, observed) => number(channel, session, part, fact, observed, undefined),
     own: (of, fact, observed) => number(ownChannel, of, 0, fact, observed, undefined),
+    imported(event, expires) {
+      const { channel } = event;
+      const isOwn = channel === ownChannel;
+      const ordinal = isOwn ? (ordinals[channel] ?? 0) + 1 : Number(event.ordinal);
+      const frame = isOwn ? (frames[channel] ?? 0) + 1 : Number(event.frame_ordinal);
+      ordinals = { ...ordinals, [channel]: ordinal };
+      frames = { ...frames, [channel]: frame };
+      const id = `${isOwn ? source : session}.${channel}.${ordinal}`;
+      return withMessage({ ...event, id, source, ordinal: BigInt(ordinal), frame_ordinal: BigInt(frame) }, expires);
+    },
     unsettle() {
       settled = [];
     },
@@ -143,7 +162,7 @@ const base = Event.create();
 const textKinds: readonly string[] = ["log.written", "terminal.written"];
 
 /** A frame that tells nothing but text; of any other all parts stay, so that none is left without the bytes. */
-export function isText(facts: readonly Fact[]): boolean {
+export function isText(facts: readonly { readonly kind: string }[]): boolean {
   return facts.every(({ kind }) => textKinds.includes(kind));
 }
 

@@ -1,5 +1,6 @@
 import { type GapDetail, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
-import type { ControlCall } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { ControlCall, Imported } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { timeToJson } from "@tapedeck/shared/events/json";
 import type { Fact, Moment } from "../upstreams/upstream.ts";
 import { bufferOf } from "./original.ts";
 
@@ -27,6 +28,25 @@ type Link = { readonly connection: string; readonly address: string };
 
 export function upstreamConnected({ connection, address }: Link, tap: string): Fact {
   return upstream("upstream.connected", `connected to ${address}`, { connection, address, tap });
+}
+
+/** What stands for the upstream's address where a session comes from a file. */
+export function importAddress({ source }: Imported): string {
+  return `session of ${source}`;
+}
+
+/** A session's events follow that were recorded elsewhere: of the source, as no event of the session tells it. */
+export function importBegan(connection: string, tap: string, imported: Imported): Fact {
+  const { session, source, recorded_at } = imported;
+  const when = recorded_at === undefined ? "" : ` since ${timeToJson(recorded_at)}`;
+  const summary = `imports session ${session}, which was recorded${when} as ${source}`;
+  return upstream("upstream.connected", summary, { connection, address: importAddress(imported), tap });
+}
+
+/** Of a session that had no end when it was exported. */
+export function importedEnd({ exported_at }: Imported): Fact {
+  const when = exported_at === undefined ? "" : ` (${timeToJson(exported_at)})`;
+  return { ...sessionEnded(`it went on when it was exported${when}`), inferred: true };
 }
 
 /** The connection turned out to be one to the session's process. */

@@ -9,9 +9,11 @@ import { pause } from "@tapedeck/shared/streams/pause";
 import { isUpstreamName } from "@tapedeck/shared/upstreams";
 import type { NatsConnection } from "nats";
 import { controlling } from "../control.ts";
+import { sessionProblem } from "../import/session-check.ts";
 import type { Upstream, UpstreamReading } from "../upstreams/upstream.ts";
 import { breather } from "./breather.ts";
 import { checkedRequests } from "./checked-requests.ts";
+import { type ImportedSession, openImport } from "./imported-session.ts";
 import type { Leases } from "./lease.ts";
 import { momentNow, momentOfMs, msBetween, msOfMoment } from "./moment.ts";
 import { observedTeller } from "./observed.ts";
@@ -54,6 +56,8 @@ export type Recorder = AsyncDisposable & {
   readonly recording: ReadonlyMap<SourceName, { readonly tap: string; readonly connected: boolean }>;
 };
 
+type Intake = Recording | ImportedSession;
+
 type Active = {
   readonly tap: string;
   readonly connected: boolean;
@@ -83,10 +87,23 @@ export function recorder(options: RecorderOptions): Recorder {
         throw notReady("the log is away", cause);
       });
       if (lease === undefined) throw taken(source);
+      await using _session = await sessionLease(store, hello);
       yield* record({ store, source, reading, hello, lost: lease.lost }, iterator, signal, place);
     } finally {
       place.leave();
     }
+  }
+
+  /** Two imports of one session at the same time could bring it into two sources. */
+  async function sessionLease({ leases }: Store, { imported, tap }: Hello) {
+    if (imported === undefined) return undefined;
+    const problem = sessionProblem(imported.session);
+    if (problem !== undefined) throw new TapedeckError("invalid_argument", problem, { field: "imported" });
+    const lease = await leases.take(`import/${imported.session}`, tap).catch((cause: unknown) => {
+      throw notReady("the log is away", cause);
+    });
+    if (lease !== undefined) return lease;
+    throw new TapedeckError("source_taken", `session ${imported.session} is being imported by somebody else`);
   }
 
   /** One push per source: the same tap ends its own older one, another tap is turned away. */
@@ -98,7 +115,7 @@ export function recorder(options: RecorderOptions): Recorder {
     }
     const stop = new AbortController();
     const { promise: done, resolve } = Promise.withResolvers<void>();
-    let recording: Recording | undefined;
+    let recording: Intake | undefined;
     const mine: Active = {
       tap,
       stop,
@@ -110,7 +127,7 @@ export function recorder(options: RecorderOptions): Recorder {
     active.set(source, mine);
     return {
       stop,
-      began: (opened: Recording) => {
+      began: (opened: Intake) => {
         recording = opened;
       },
       leave: () => {
@@ -132,15 +149,16 @@ export function recorder(options: RecorderOptions): Recorder {
     { store, source, reading, hello, lost }: Pushed,
     iterator: AsyncIterator<PushRequest>,
     signal: AbortSignal,
-    place: { readonly began: (recording: Recording) => void },
+    place: { readonly began: (recording: Intake) => void },
   ): AsyncGenerator<PushResponse, void> {
     const over = new AbortController();
     const live = AbortSignal.any([signal, over.signal]);
     const { log, frameBytes } = store;
     const watch = { ...options.watch?.(source), observed: observedTeller(store.nats) };
-    await using recording = await openRecording({
-      ...{ log, source, reading, hello, signal: live, watch, frameBytes, textTtl: options.textTtl },
-    }).catch((cause: unknown) => {
+    const opening = { log, source, reading, hello, signal: live, watch, frameBytes, textTtl: options.textTtl };
+    const { imported } = hello;
+    const opened = imported === undefined ? openRecording(opening) : openImport({ ...opening, imported });
+    await using recording: Intake = await opened.catch((cause: unknown) => {
       throw signal.aborted ? notReady("recording was stopped") : cause;
     });
     place.began(recording);
@@ -155,7 +173,8 @@ export function recorder(options: RecorderOptions): Recorder {
       if (!over.signal.aborted) down.end(cause);
     });
     if (signal.aborted || lost.aborted) down.end(notReady("recording was stopped"));
-    const deafen = answerControl(store.nats, source, reading, recording, down, live);
+    // Behind an import there is no upstream that could be asked.
+    const deafen = "say" in recording ? answerControl(store.nats, source, reading, recording, down, live) : () => {};
     logger.info({ source, tap: hello.tap, first: String(hello.first_index) }, "recording");
     onRecording?.(source, "began");
     try {
@@ -165,6 +184,7 @@ export function recorder(options: RecorderOptions): Recorder {
         (cause: unknown) => down.end(cause),
       );
       yield* down.stream();
+      if (!("say" in recording)) yield { body: { $case: "import_ended", value: { added: BigInt(recording.added) } } };
     } catch (cause) {
       throw explained(cause, source);
     } finally {
@@ -179,7 +199,7 @@ export function recorder(options: RecorderOptions): Recorder {
   /** Takes what the tap pushes to the end of its stream; resolves when all of it is in the log. */
   async function takeAll(
     iterator: AsyncIterator<PushRequest>,
-    recording: Recording,
+    recording: Intake,
     down: Responses,
     signal: AbortSignal,
   ): Promise<void> {

@@ -1,0 +1,71 @@
+import { isUtf8 } from "node:buffer";
+import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+
+/** What is wrong with a line of a file. */
+export class FileLineError extends Error {
+  override readonly name = "FileLineError";
+  constructor(file: string, line: number, problem: string) {
+    super(`${file}:${line}: ${problem}`);
+  }
+}
+
+export type FileLine = { readonly number: number; readonly text: string; readonly bytes: Uint8Array };
+
+/**
+ * The lines of a file of UTF-8, from the first, without their ends; of a gzip file those in it. `bytes` are the line's with
+ * its end, only good until the next.
+ * @throws FileLineError for a line that is too long or not UTF-8, and where a gzip file is broken; and what the system says
+ */
+export async function* fileLines(file: string, mostBytes: number): AsyncGenerator<FileLine, void> {
+  let number = 0;
+  const line = (bytes: Buffer): FileLine => {
+    number++;
+    if (!isUtf8(bytes)) throw new FileLineError(file, number, "it is not UTF-8");
+    const end = bytes.at(-1) === newline ? bytes.byteLength - 1 : bytes.byteLength;
+    return { number, text: bytes.toString("utf8", 0, end), bytes };
+  };
+  let begun: Buffer[] = [];
+  let size = 0;
+  const raw = createReadStream(file, { highWaterMark: 256 * 1024 });
+  // Its end and its errors are those of the reading below.
+  const chunks = (await isGzip(file)) ? pipeline(raw, createGunzip(), () => {}) : raw;
+  try {
+    for await (const chunk of chunks as AsyncIterable<Buffer>) {
+      let start = 0;
+      for (let end = chunk.indexOf(newline) + 1; end > 0; end = chunk.indexOf(newline, start) + 1) {
+        const whole =
+          begun.length === 0 ? chunk.subarray(start, end) : Buffer.concat([...begun, chunk.subarray(0, end)]);
+        begun = [];
+        size = 0;
+        start = end;
+        yield line(whole);
+      }
+      if (start === chunk.byteLength) continue;
+      begun.push(chunk.subarray(start));
+      size += chunk.byteLength - start;
+      if (size > mostBytes) throw new FileLineError(file, number + 1, `it is longer than ${mostBytes} bytes`);
+    }
+  } catch (error) {
+    if (!isOfZlib(error)) throw error;
+    throw new FileLineError(file, number + 1, "the compressed file is broken or cut off here");
+  } finally {
+    raw.destroy();
+  }
+  if (size > 0) yield line(Buffer.concat(begun));
+}
+
+const newline = 10;
+
+async function isGzip(file: string): Promise<boolean> {
+  await using handle = await open(file);
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(2), 0, 2, 0);
+  return bytesRead === 2 && buffer[0] === 0x1f && buffer[1] === 0x8b;
+}
+
+function isOfZlib(error: unknown): boolean {
+  const { code = "" } = error as NodeJS.ErrnoException;
+  return code.startsWith("Z_");
+}

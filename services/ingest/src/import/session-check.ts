@@ -1,0 +1,142 @@
+import { type Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
+import { eventToJson } from "@tapedeck/shared/events/json";
+import { decodeTime } from "ulid";
+
+/** The session whose events are checked, as it was recorded there. */
+export type ForeignSession = {
+  readonly session: string;
+  /** Full name. */
+  readonly source: string;
+  /** Channels that its upstream can have, but "tapedeck". */
+  readonly channels: readonly string[];
+  /** By channel: how many events are no more. Undefined: that is to be found out. */
+  readonly missing?: Readonly<Record<string, number>>;
+};
+
+/**
+ * Takes a session's events one after the other, and says what is wrong with the first that can't be the next one. What
+ * passes harms no reader of the log, whoever made it up: names and numbers are such as they take. Kinds that are not
+ * known here pass, as those of a later version.
+ */
+export type SessionCheck = {
+  /** Undefined: it can be the next one. Nothing more may be asked after a problem. */
+  next(event: Event): string | undefined;
+  /** What is wrong with the session as a whole. */
+  end(): string | undefined;
+  readonly events: number;
+  /** By channel: how many events are missing so far. */
+  readonly holes: Readonly<Record<string, number>>;
+  /** It has begun, or was gone on with, after its last end. */
+  readonly isOpen: boolean;
+};
+
+const ownChannel = "tapedeck";
+const ulid = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+const kindForm = /^[a-z][a-z_]{0,31}\.[a-z][a-z_]{0,31}$/;
+const wordForm = /^[\w.]{0,200}$/;
+const largestInt = 2 ** 31 - 1;
+/** How far the clock that gave the session its id may be ahead. */
+const clockMs = 24 * 3_600_000;
+
+/** What is wrong with the id of a session: it must not be younger than the present, or none could follow it. */
+export function sessionProblem(session: string, now = Date.now()): string | undefined {
+  if (!ulid.test(session)) return `${quoted(session)} is not the id of a session`;
+  return decodeTime(session) > now + clockMs ? `session ${session} begins in the future` : undefined;
+}
+
+export function sessionCheck({ session, source, channels, missing }: ForeignSession): SessionCheck {
+  const last = new Map<string, { readonly ordinal: bigint; readonly frame: bigint; readonly part: number }>();
+  const holes: Record<string, number> = {};
+  const isTold = (channel: string, count: number) =>
+    missing === undefined || (Object.hasOwn(missing, channel) && count <= (missing[channel] ?? 0));
+  let events = 0;
+  let isOpen = false;
+
+  function identity(event: Event): string | undefined {
+    const { channel, ordinal, kind, id } = event;
+    if (event.session !== session) return `it is of session ${quoted(event.session)}`;
+    if (event.source !== source) return `it is of source ${quoted(event.source)}`;
+    if (channel !== ownChannel && !channels.includes(channel)) return `there is no channel ${quoted(channel)}`;
+    if (id !== `${channel === ownChannel ? source : session}.${channel}.${ordinal}`) return "its id is another event's";
+    if (!kindForm.test(kind)) return `${quoted(kind)} is not a kind`;
+    if (kind.startsWith("source.") || kind === "session.erased") return `a session has no ${kind}`;
+    const isFirst = kind === "session.started" && channel === ownChannel;
+    if (isFirst !== (events === 0)) {
+      return isFirst ? "the session has begun before" : "the session's beginning, session.started, is missing";
+    }
+    return undefined;
+  }
+
+  /** Inside its channel. Tapedeck's own is counted through the source, so that holes are other sessions' there. */
+  function place({ channel, ordinal, frame_ordinal: frame, part }: Event): string | undefined {
+    const before = last.get(channel) ?? { ordinal: 0n, frame: 0n, part: 0 };
+    last.set(channel, { ordinal, frame, part });
+    if (ordinal > Number.MAX_SAFE_INTEGER || frame > ordinal) return `ordinal ${ordinal}, frame ${frame} can't be`;
+    if (channel === ownChannel)
+      return ordinal > before.ordinal ? undefined : outOfOrder(channel, ordinal, before.ordinal);
+    const hole = ordinal - before.ordinal - 1n;
+    if (hole < 0n) return outOfOrder(channel, ordinal, before.ordinal);
+    if (hole === 0n) {
+      const follows = part === 0 ? frame === before.frame + 1n : frame === before.frame && part === before.part + 1;
+      return follows
+        ? undefined
+        : `part ${part} of frame ${frame} can't come after part ${before.part} of frame ${before.frame}`;
+    }
+    const sum = (holes[channel] ?? 0) + Number(hole);
+    holes[channel] = sum;
+    if (!isTold(channel, sum)) return `${channel} ${before.ordinal + 1n} is missing before it`;
+    return frame < before.frame ? `frame ${frame} can't come after frame ${before.frame}` : undefined;
+  }
+
+  return {
+    next(event) {
+      const problem = identity(event) ?? place(event) ?? fields(event);
+      if (problem !== undefined) return problem;
+      events++;
+      if (event.channel !== ownChannel) return undefined;
+      if (event.kind === "session.started" || event.kind === "upstream.restored") isOpen = true;
+      if (event.kind === "session.ended" || event.kind === "session.lost") isOpen = false;
+      return undefined;
+    },
+    end() {
+      if (events === 0) return "the session has no events";
+      const wrong = Object.entries(missing ?? {}).find(([channel, count]) => count !== (holes[channel] ?? 0));
+      if (wrong === undefined) return undefined;
+      const [channel, count] = wrong;
+      return `${count} events of ${quoted(channel)} are said to be missing, and ${holes[channel] ?? 0} are`;
+    },
+    get events() {
+      return events;
+    },
+    holes,
+    get isOpen() {
+      return isOpen;
+    },
+  };
+}
+
+/** Columns and subjects take no more than this of what record itself counts, and Tapedeck's APIs must be able to say it. */
+function fields(event: Event): string | undefined {
+  const { part, redacted, operation, original = Original.create() } = event;
+  for (const [name, number] of Object.entries({ part, redacted, runner: operation?.runner, loop: operation?.loop })) {
+    if (number !== undefined && number > largestInt) return `${name} ${number} is too large`;
+  }
+  if (original.size > Number.MAX_SAFE_INTEGER) return `size ${original.size} is too large`;
+  if (!wordForm.test(original.type)) return `${quoted(original.type)} is not the name of a message`;
+  if (!wordForm.test(operation?.kind ?? "")) return `${quoted(operation?.kind ?? "")} is not a kind of operation`;
+  try {
+    eventToJson({ seq: 1, recordedAt: new Date(0), subject: "", event }, "x");
+    return undefined;
+  } catch (cause) {
+    return cause instanceof Error ? cause.message : String(cause);
+  }
+}
+
+function outOfOrder(channel: string, ordinal: bigint, before: bigint): string {
+  return `${channel} ${ordinal} can't come after ${channel} ${before}`;
+}
+
+/** As much of it as fits a sentence. */
+function quoted(text: string): string {
+  return JSON.stringify(text.length <= 100 ? text : `${text.slice(0, 100).toWellFormed()}…`);
+}

@@ -1,0 +1,141 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
+import { eventToJson } from "@tapedeck/shared/events/json";
+import { parsePosition } from "@tapedeck/shared/log/position";
+import { parseSourceName } from "@tapedeck/shared/source";
+import { upstreamNames } from "@tapedeck/shared/upstreams";
+import { z } from "zod";
+
+// A session file, line by line. docs/session-file.md describes it.
+
+export const sessionFormat = "tapedeck-session";
+const endFormat = "tapedeck-session-end";
+const version = 1;
+
+const time = z.iso.datetime({ offset: true });
+
+const sessionHeader = z.object({
+  session: z.string(),
+  labels: z.record(z.string(), z.string()),
+  upstreamVersion: z.string(),
+  /** The upstream's own times. */
+  startedAt: time.optional(),
+  endedAt: time.optional(),
+  endReason: z.string().optional(),
+  /** It had no end when it was exported: this is its beginning. */
+  running: z.literal(true).optional(),
+});
+
+const header = z.object({
+  format: z.literal(sessionFormat),
+  version: z.literal(version),
+  exportedAt: time,
+  /** Program and version. */
+  exportedBy: z.string(),
+  /** Full name of the source. */
+  source: z.string().refine((name) => parseSourceName(name) !== undefined, "not a source"),
+  upstream: z.enum(upstreamNames),
+  /** Everything up to here is in the file. */
+  position: z.string(),
+  /** In the order of their ids, as their events are. */
+  sessions: z.array(sessionHeader).min(1),
+});
+
+const end = z.object({
+  format: z.literal(endFormat),
+  /** Lines between the first and this one. */
+  events: z.int().min(0),
+  /** By session and channel: events that were no more. */
+  missing: z.record(z.string(), z.record(z.string(), z.int().min(1))),
+  /** Hex, of all bytes before this line. */
+  sha256: z.string(),
+});
+
+export type SessionFileHeader = z.infer<typeof header>;
+export type SessionFileEnd = z.infer<typeof end>;
+
+/** An event and its place in the log that it was exported from. */
+export type ExportedEvent = { readonly position: string; readonly recordedAt: Date; readonly event: Event };
+
+export function headerLine(fields: Omit<SessionFileHeader, "format" | "version">): string {
+  return JSON.stringify({ format: sessionFormat, version, ...fields });
+}
+
+/** As the API gives it with `original`; and in `proto` the event itself, without the bytes that stand there already. */
+export function eventLine({ position, recordedAt, event }: ExportedEvent): string {
+  const { epoch, seq } = parsePosition(position) ?? { epoch: "", seq: 0 };
+  const { original } = event;
+  const rest = original === undefined ? event : { ...event, original: { ...original, bytes: Buffer.alloc(0) } };
+  const json = eventToJson({ seq, recordedAt, subject: "", event }, epoch, { original: true });
+  return JSON.stringify({ ...json, proto: Buffer.from(encodeEvent(rest)).toString("base64") });
+}
+
+export function endLine(fields: Omit<SessionFileEnd, "format">): string {
+  return JSON.stringify({ format: endFormat, ...fields });
+}
+
+/** @throws Error that says what is wrong with it */
+export function readHeader(line: string): SessionFileHeader {
+  const fields = objectIn(line);
+  if (typeof fields.version === "number" && fields.version > version) {
+    throw new Error(
+      `it is of a newer Tapedeck (version ${fields.version} of the format, and this one knows ${version})`,
+    );
+  }
+  const { data, error } = header.safeParse(fields);
+  if (error !== undefined) throw new Error(`it is not the first line of a session file: ${pathOf(error)}`);
+  return data;
+}
+
+/** The last line, or undefined for the line of an event. */
+export function readEnd(line: string): SessionFileEnd | undefined {
+  if (!line.startsWith(`{"format":`)) return undefined;
+  const { data, error } = end.safeParse(objectIn(line));
+  if (error !== undefined) throw new Error(`it is not the last line of a session file: ${pathOf(error)}`);
+  return data;
+}
+
+/** @throws Error that says what is wrong with it */
+export function readEventLine(line: string): ExportedEvent {
+  const { position, recordedAt, proto, original } = objectIn(line);
+  if (typeof proto !== "string") throw new Error("it has no event (`proto`)");
+  const event = decoded(bytesIn(proto, "proto"));
+  const bytes = (original as { readonly bytes?: unknown } | undefined)?.bytes;
+  if (event.original !== undefined && typeof bytes === "string") {
+    event.original = { ...event.original, bytes: bytesIn(bytes, "original.bytes") };
+  }
+  const recorded = typeof recordedAt === "string" ? new Date(recordedAt) : new Date(Number.NaN);
+  if (Number.isNaN(recorded.getTime())) throw new Error("it has no time (`recordedAt`)");
+  return { position: String(position), recordedAt: recorded, event };
+}
+
+function decoded(bytes: Uint8Array): Event {
+  try {
+    return decodeEvent(bytes);
+  } catch {
+    throw new Error("its `proto` is not an event");
+  }
+}
+
+function bytesIn(text: string, name: string): Buffer {
+  const bytes = Buffer.from(text, "base64");
+  // What is not base64 is passed over in reading.
+  if (bytes.toString("base64") !== text) throw new Error(`its \`${name}\` is not base64`);
+  return bytes;
+}
+
+function objectIn(line: string): Readonly<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    throw new Error("it is not JSON, or cut off");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("it is not a JSON object");
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function pathOf(error: z.ZodError): string {
+  const [first] = error.issues;
+  return `${first?.path.join(".") ?? ""}: ${first?.message ?? ""}`;
+}

@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type FileLine, FileLineError, fileLines } from "./file-lines.ts";
+import { channelsOf } from "./session-channels.ts";
+import { type SessionCheck, sessionCheck, sessionProblem } from "./session-check.ts";
+import {
+  eventLine,
+  readEnd,
+  readEventLine,
+  readHeader,
+  type SessionFileEnd,
+  type SessionFileHeader,
+  sessionFormat,
+} from "./session-file-format.ts";
+
+/** A session file in which all is as it was exported. */
+export type SessionFile = {
+  readonly header: SessionFileHeader;
+  /** In the order of the file. */
+  readonly sessions: readonly FiledSession[];
+};
+
+export type FiledSession = {
+  readonly session: string;
+  readonly events: number;
+  readonly missing: Readonly<Record<string, number>>;
+  /** Of its first event, in the log that it was exported from. */
+  readonly recordedAt: Date;
+  /** Number of its first event's line. */
+  readonly line: number;
+};
+
+/** The log takes no event that makes a longer line. */
+const mostLineBytes = 64 * 1024 * 1024;
+
+/** By how the first line begins. */
+export async function isSessionFile(file: string): Promise<boolean> {
+  try {
+    for await (const { text } of fileLines(file, mostLineBytes)) return text.startsWith(`{"format":"${sessionFormat}"`);
+  } catch (error) {
+    if (!(error instanceof FileLineError)) throw error;
+  }
+  return false;
+}
+
+/**
+ * Reads all of a session file and keeps nothing of it.
+ * @throws FileLineError that names the first line that can't be as it was exported
+ */
+export async function verifySessionFile(file: string): Promise<SessionFile> {
+  const sha = createHash("sha256");
+  let header: SessionFileHeader | undefined;
+  let end: SessionFileEnd | undefined;
+  let sessions: readonly Checked[] = [];
+  let number = 0;
+  for await (const line of fileLines(file, mostLineBytes)) {
+    number = line.number;
+    try {
+      if (end !== undefined) throw new Error("nothing can come after the last line");
+      if (header === undefined) header = checkedHeader(line.text);
+      else {
+        end = readEnd(line.text);
+        if (end === undefined) sessions = withEvent(sessions, header, line);
+      }
+    } catch (error) {
+      throw new FileLineError(file, number, (error as Error).message);
+    }
+    if (end === undefined) sha.update(line.bytes);
+  }
+  if (header === undefined || end === undefined) {
+    throw new FileLineError(file, number, "the file ends here, without its last line: it was cut off");
+  }
+  const events = sessions.reduce((sum, { check }) => sum + check.events, 0);
+  if (sha.digest("hex") !== end.sha256) throw await changedLine(file, number);
+  if (events !== end.events)
+    throw new FileLineError(file, number, `it says ${end.events} events, and there are ${events}`);
+  for (const { session, check, hole, line } of sessions) {
+    if (isDeepStrictEqual(check.holes, end.missing[session] ?? {})) continue;
+    throw new FileLineError(file, hole ?? line, "events are missing before it, or are wrongly said to be");
+  }
+  const absent = header.sessions[sessions.length];
+  if (absent !== undefined) throw new FileLineError(file, number, `session ${absent.session} has no events`);
+  return {
+    header,
+    sessions: sessions.map(({ session, check, recordedAt, line }) => {
+      return { session, events: check.events, missing: check.holes, recordedAt, line };
+    }),
+  };
+}
+
+/** The events of one session of a file that was verified. */
+export async function* sessionEvents(file: string, { line: first, events }: FiledSession): AsyncGenerator<Event, void> {
+  for await (const { number, text } of fileLines(file, mostLineBytes)) {
+    if (number >= first + events) return;
+    if (number >= first) yield readEventLine(text).event;
+  }
+}
+
+type Checked = {
+  readonly session: string;
+  readonly recordedAt: Date;
+  readonly line: number;
+  readonly check: SessionCheck;
+  /** The first line before which something is missing. */
+  readonly hole?: number;
+};
+
+function withEvent(
+  sessions: readonly Checked[],
+  { sessions: told, source, upstream }: SessionFileHeader,
+  { text, number: line }: FileLine,
+): readonly Checked[] {
+  const { event, recordedAt } = readEventLine(text);
+  const last = sessions.at(-1);
+  let open = last;
+  if (open?.session !== event.session) {
+    const session = told[sessions.length]?.session;
+    if (session !== event.session) throw new Error(`it is not of session ${last?.session ?? session}`);
+    const check = sessionCheck({ session, source, channels: channelsOf(upstream) });
+    open = { session, recordedAt, line, check };
+  }
+  const problem = open.check.next(event);
+  if (problem !== undefined) throw new Error(problem);
+  if (open.hole === undefined && Object.keys(open.check.holes).length > 0) open = { ...open, hole: line };
+  if (open === last) return sessions;
+  return open.session === last?.session ? [...sessions.slice(0, -1), open] : [...sessions, open];
+}
+
+function checkedHeader(line: string): SessionFileHeader {
+  const header = readHeader(line);
+  const { source, upstream, sessions } = header;
+  if (source.split("/").at(-1) !== upstream) throw new Error(`${source} is not a source of ${upstream}`);
+  for (const [index, { session }] of sessions.entries()) {
+    const problem = sessionProblem(session);
+    if (problem !== undefined) throw new Error(problem);
+    if (session <= (sessions[index - 1]?.session ?? "")) throw new Error("its sessions are not in order");
+  }
+  return header;
+}
+
+/** What is written there for people is made of the event beside it, so a line that was changed tells of itself. */
+async function changedLine(file: string, last: number): Promise<FileLineError> {
+  for await (const { number, text } of fileLines(file, mostLineBytes)) {
+    if (number === 1 || number === last || eventLine(readEventLine(text)) === text) continue;
+    return new FileLineError(file, number, "it is not as it was exported: the file was changed");
+  }
+  return new FileLineError(file, last, "its checksum is not that of the lines before it: the file was changed");
+}

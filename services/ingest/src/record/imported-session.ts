@@ -1,0 +1,228 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Hello, Imported, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { decodeEvent } from "@tapedeck/shared/events/codec";
+import { sourceParts } from "@tapedeck/shared/source";
+import { ulid } from "ulid";
+import { sessionCheck, sessionProblem } from "../import/session-check.ts";
+import { channelNames } from "../upstreams/upstream.ts";
+import { openBook } from "./book.ts";
+import { commits } from "./commits.ts";
+import { assertNowhereElse } from "./imported-elsewhere.ts";
+import { isSameEvent, knownEvents, nothingKnown } from "./known-events.ts";
+import { momentNow } from "./moment.ts";
+import { isText, type Numbered, ownChannel } from "./numbering.ts";
+import { largestFrameBytes } from "./original.ts";
+import * as own from "./own-facts.ts";
+import type { Recording, RecordingOptions } from "./recording.ts";
+import { largestBatch } from "./writer.ts";
+
+/** Takes the items of one import, the last of which is `recorded_end`. */
+export type ImportedSession = AsyncDisposable &
+  Pick<Recording, "take" | "advance" | "waiting" | "committed" | "onCommitted" | "drained" | "connected" | "ended"> & {
+    /** Messages that this import has added to the log. */
+    readonly added: number;
+  };
+
+export type ImportOptions = RecordingOptions & { readonly imported: Imported };
+
+/** Of what is in an event beside the frame, and not in the headers. */
+const besideFrameBytes = 590 * 1024;
+const mostEventBytes = 8 * 1024 * 1024;
+
+type Waiting = { readonly event: Event; readonly index: bigint };
+
+/**
+ * Records the events of a session that was recorded elsewhere. What the log has of it is read again beside what comes, and
+ * what comes has to be the same; the rest is added, frame by frame. So an import that was cut short is gone on with by
+ * beginning it again.
+ * @throws TapedeckError invalid_argument when the session can't come here
+ */
+export async function openImport(options: ImportOptions): Promise<ImportedSession> {
+  const { log, source, reading, hello, imported, watch = {}, textTtl, frameBytes = largestFrameBytes } = options;
+  const { session } = imported;
+  const channels = channelNames(reading);
+  const problem = sessionProblem(session);
+  if (problem !== undefined) throw refused(problem);
+  const closing = new AbortController();
+  const signal = AbortSignal.any([options.signal, closing.signal]);
+  await using stack = new AsyncDisposableStack();
+  const book = stack.use(
+    await openBook({
+      ...{ log, source, hello, signal, allSessions: true },
+      life: textTtl === undefined ? undefined : { textTtl, channels },
+      onAcknowledged(messages) {
+        watch.published?.(messages);
+        importing.onCommitted();
+      },
+      onTrouble: (published) => watch.trouble?.(published),
+    }),
+  );
+  const { history, numbers, writer } = book;
+  const mine = history.sessions.find(({ id }) => id === session);
+  if (mine === undefined) await assertNowhereElse({ reader: log.reader, session, source, signal });
+  const known = mine === undefined ? nothingKnown : knownEvents({ reader: log.reader, source, session: mine, signal });
+  const missing = Object.entries(imported.missing).map(([channel, count]) => [channel, Number(count)] as const);
+  const check = sessionCheck({ session, source: imported.source, channels, missing: Object.fromEntries(missing) });
+  const items = commits(hello.first_index === 0n ? 0n : hello.first_index - 1n);
+  const addedBefore = writer.appended;
+  let pieces: readonly Buffer[] = [];
+  let frame: Waiting[] = [];
+  let hasBegun = false;
+  let isOver = false;
+
+  async function take({ index, what }: Item): Promise<void> {
+    if (isOver) throw refused("nothing can come after the end");
+    items.began(index);
+    if (what?.$case === "recorded") await takePiece(what.value, index);
+    else if (what?.$case === "recorded_end") await end(what.value.events, index);
+    else throw refused("an import consists of events, and their end");
+    importing.onCommitted();
+    await writer.room();
+  }
+
+  async function takePiece(piece: { readonly event: Buffer; readonly more: boolean }, index: bigint): Promise<void> {
+    pieces = [...pieces, piece.event];
+    const bytes = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    if (bytes > mostEventBytes) throw refused(`event ${check.events + 1} has more than ${mostEventBytes} bytes`);
+    // Sent again from the first piece on, or not at all.
+    if (piece.more) return items.finished(index, 0);
+    const foreign = read(Buffer.concat(pieces), check.events + 1);
+    pieces = [];
+    const unfit = check.next(foreign);
+    if (unfit !== undefined) throw refused(`event ${check.events + 1}: ${unfit}`);
+    await takeEvent(withLabels(foreign, hello), index);
+  }
+
+  async function takeEvent(event: Event, index: bigint): Promise<void> {
+    if (await isThere(event)) return items.finished(index, 0);
+    if (frame[0] !== undefined && !isOfFrame(event, frame[0].event)) flush(true);
+    frame.push({ event, index });
+    const bytes = frame.reduce((sum, one) => sum + (one.event.original?.bytes.byteLength ?? 0), 0);
+    if (frame.length >= largestBatch.messages || bytes >= largestBatch.bytes) flush(false);
+  }
+
+  /** True when the log has it, or had it: text goes in time. */
+  async function isThere(event: Event): Promise<boolean> {
+    const next = await known.peek();
+    if (next === undefined) return false;
+    if (isSameEvent(next, event)) {
+      known.skip();
+      return true;
+    }
+    if (book.expires && isText([event])) return true;
+    throw refused(
+      `session ${session} is in ${source} already, but its event ${check.events} is another one there, ${next.kind}: \`tapedeck erase --session ${session}\` removes it`,
+    );
+  }
+
+  /** Gives the log the frame that waits. `isWhole`: as far as the file has it. */
+  function flush(isWhole: boolean): void {
+    const [first] = frame;
+    if (first === undefined) return;
+    if (!hasBegun) begin();
+    const expires = isWhole && first.event.channel !== ownChannel && isText(frame.map(({ event }) => event));
+    const numbered = frame.map(({ event }) => numbers.imported(event, expires));
+    for (const { message, event } of numbered) {
+      if (message.event.byteLength <= frameBytes + besideFrameBytes) continue;
+      throw refused(`event ${event.id} has ${message.event.byteLength} bytes: this log does not take so large ones`);
+    }
+    const messages = book.publish(numbered);
+    for (const { index } of frame) items.finished(index, messages);
+    frame = [];
+  }
+
+  /** What is known here must still be the newest when this session has come. */
+  function begin(): void {
+    const later = history.sessions.find(({ id }) => id > session);
+    if (later !== undefined) {
+      throw refused(
+        `${source} has a later session, ${later.id}, and sessions come one after the other: import this one as another project, such as --project ${sourceParts(source).project}-import`,
+      );
+    }
+    hasBegun = true;
+    numbers.unsettle();
+    const at = momentNow();
+    const began = own.importBegan(ulid(), hello.tap, imported);
+    book.publish([...lostBefore()]);
+    book.publish([...book.introduction(at), book.own("", began, at)]);
+    if (mine === undefined) numbers.begin(session);
+    else if (numbers.session !== session) numbers.goOn(session, known.last);
+  }
+
+  /** A recorder was killed before it could tell that its connection was lost; maybe one that began this very import. */
+  function lostBefore(): readonly Numbered[] {
+    const { connection } = history;
+    if (connection === undefined || connection.lost) return [];
+    const { id, address } = connection;
+    const lost = own.upstreamLost({ connection: id, address }, "a session is imported", true);
+    return [book.own(connection.session === session ? "" : connection.session, lost, momentNow())];
+  }
+
+  async function end(events: bigint, index: bigint): Promise<void> {
+    const came = BigInt(check.events);
+    const unfit = pieces.length > 0 ? "the last event is not whole" : check.end();
+    if (unfit !== undefined) throw refused(unfit);
+    if (events !== came) throw refused(`${events} events were to come, and ${came} came`);
+    isOver = true;
+    flush(true);
+    // What is there beyond: the end that an import gave it, or what a later export had of it.
+    if ((await known.peek()) === undefined) finish();
+    items.finished(index, writer.appended);
+  }
+
+  /** Only of what was imported: a session that is at home here may go on. */
+  function finish(): void {
+    const { connection, lastAt = momentNow() } = history;
+    if (connection === undefined || connection.lost || connection.address !== own.importAddress(imported)) return;
+    const { id, address } = connection;
+    const ended = check.isOpen ? [book.own(session, own.importedEnd(imported), lastAt)] : [];
+    const lost = own.upstreamLost({ connection: id, address }, "all of it is imported");
+    book.publish([...ended, book.own("", lost, momentNow())]);
+  }
+
+  const importing: ImportedSession = {
+    take,
+    committed: () => items.upTo(writer.acknowledged),
+    onCommitted: () => {},
+    async drained() {
+      if (!isOver) throw refused("the import was broken off: it has no end");
+      await writer.reached(writer.appended);
+    },
+    advance: async () => {},
+    waiting: false,
+    connected: false,
+    ended: writer.ended,
+    get added() {
+      return writer.appended - addedBefore;
+    },
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await owned.disposeAsync();
+    },
+  };
+  const owned = stack.move();
+  return importing;
+}
+
+function read(bytes: Uint8Array, count: number): Event {
+  try {
+    return decodeEvent(bytes);
+  } catch {
+    throw refused(`event ${count} can't be read`);
+  }
+}
+
+function withLabels(event: Event, { labels }: Hello): Event {
+  const { kind, detail } = event;
+  if (kind !== "session.started" || detail?.$case !== "session_detail") return event;
+  return { ...event, detail: { ...detail, value: { ...detail.value, labels: { ...detail.value.labels, ...labels } } } };
+}
+
+function isOfFrame({ channel, frame_ordinal }: Event, first: Event): boolean {
+  return channel !== ownChannel && channel === first.channel && frame_ordinal === first.frame_ordinal;
+}
+
+function refused(message: string): TapedeckError {
+  return new TapedeckError("invalid_argument", message, { field: "imported" });
+}
