@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { credentials } from "@grpc/grpc-js";
 import { type ImportedLogs, readEventLogs } from "@tapedeck/ingest/import/read-event-logs";
+import { isSessionFile } from "@tapedeck/ingest/import/session-file";
 import type { ImportedProcess } from "@tapedeck/ingest/import/split-processes";
 import { grpcLink } from "@tapedeck/ingest/tap/link";
 import { pushItems } from "@tapedeck/ingest/tap/push";
@@ -12,16 +12,33 @@ import { ulid } from "ulid";
 import { apiAt } from "../ask/api.ts";
 import { CommandError } from "../command-error.ts";
 import type { ImportOptions } from "../commands/import.ts";
+import { grpcTarget } from "../gateway-address.ts";
 import { loginName } from "../run/labels.ts";
 import { projectName } from "../run/project-name.ts";
 import { refusalIn } from "../run/refusal.ts";
 import { spillHome } from "../run/spill-home.ts";
+import { importSessionFiles } from "./import-sessions.ts";
 import { knownSessions } from "./known-sessions.ts";
 
 /** An import that makes no progress for so long is given up. */
 const patienceMs = 60_000;
 
 export async function importFiles(files: readonly string[], options: ImportOptions): Promise<void> {
+  for (const file of files) await assertFile(file);
+  const areSessions = await Promise.all(files.map(isSessionFile));
+  if (areSessions.every(Boolean)) return importSessionFiles(files, options);
+  if (areSessions.some(Boolean))
+    throw new CommandError("session files and event logs are not imported at once: name them apart.");
+  await importEventLogs(files, options);
+}
+
+async function assertFile(file: string): Promise<void> {
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined) throw new CommandError(`${file}: there is no such file.`);
+  if (found.isDirectory()) throw new CommandError(`${file} is a folder: name the files in it.`);
+}
+
+async function importEventLogs(files: readonly string[], options: ImportOptions): Promise<void> {
   const logs = await read(files);
   const developer = options.developer ?? loginName();
   const project = options.project ?? projectName(process.cwd(), undefined);
@@ -52,11 +69,6 @@ export async function importFiles(files: readonly string[], options: ImportOptio
 }
 
 async function read(files: readonly string[]): Promise<ImportedLogs> {
-  for (const file of files) {
-    const found = await stat(file).catch(() => undefined);
-    if (found === undefined) throw new CommandError(`${file}: there is no such file.`);
-    if (found.isDirectory()) throw new CommandError(`${file} is a folder: name the files in it.`);
-  }
   let logs: ImportedLogs;
   try {
     logs = await readEventLogs(files);
@@ -85,11 +97,12 @@ async function push(imported: ImportedProcess, about: About, options: ImportOpti
   };
   await using spill = await openSpill({ dir: join(spillHome(process.env), tap), hello });
   append(spill, imported, file);
-  const client = new RecorderClient(options.to, credentials.createInsecure());
+  const target = grpcTarget(options.to);
+  const client = new RecorderClient(target.address, target.credentials);
   const stop = new AbortController();
   let refusal: string | undefined;
   const pushing = pushItems({
-    link: grpcLink(client),
+    link: grpcLink(client, target.metadata),
     spill,
     control: async ({ call }) => ({ call, code: 14, message: "an import", response: Buffer.alloc(0) }),
     signal: stop.signal,
@@ -104,7 +117,7 @@ async function push(imported: ImportedProcess, about: About, options: ImportOpti
   const done = await pushing.finish(patienceMs);
   stop.abort();
   client.close();
-  if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck takes it at ${options.to}`}`);
+  if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck takes it at ${target.name}`}`);
 }
 
 function append(spill: Spill, { frames }: ImportedProcess, file: string): void {

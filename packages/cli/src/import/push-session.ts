@@ -1,0 +1,140 @@
+import { type ServiceError, status } from "@grpc/grpc-js";
+import { type FiledSession, sessionEvents } from "@tapedeck/ingest/import/session-file";
+import type { SessionFileHeader } from "@tapedeck/ingest/import/session-file-format";
+import { grpcLink, linkOptions } from "@tapedeck/ingest/tap/link";
+import { Hello, Imported, type Item, type PushRequest, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { encodeEvent } from "@tapedeck/shared/events/codec";
+import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { ulid } from "ulid";
+import { CommandError } from "../command-error.ts";
+import type { GrpcTarget } from "../gateway-address.ts";
+
+export type ToPush = {
+  readonly target: GrpcTarget;
+  /** Whose it becomes, and labels that are added. */
+  readonly hello: Pick<Hello, "developer" | "project" | "upstream" | "labels">;
+  readonly file: string;
+  readonly header: SessionFileHeader;
+  readonly session: FiledSession;
+};
+
+export type Pushed = {
+  /** Full name of the source that has it now. */
+  readonly source: string;
+  /** Events that were recorded; 0: it was there. */
+  readonly added: number;
+};
+
+/** Without progress for so long it is given up. */
+const patienceMs = 60_000;
+/** Events travel in pieces of at most this. */
+const pieceBytes = 1024 * 1024;
+
+/**
+ * Pushes one session, from its beginning as often as it takes: the recorder passes over what it has.
+ * @throws CommandError when it is refused, or nobody takes it
+ */
+export async function pushSession(options: ToPush): Promise<Pushed> {
+  const { target, header, session } = options;
+  const hello = Hello.fromPartial({
+    ...options.hello,
+    tap: ulid(),
+    first_index: 1n,
+    imported: importedOf(header, session),
+  });
+  const client = new RecorderClient(target.address, target.credentials, linkOptions);
+  const waits = backoff(100, 2_000);
+  let progressAt = Date.now();
+  try {
+    for (;;) {
+      try {
+        return await pushOnce(() => {
+          progressAt = Date.now();
+          waits.reset();
+        });
+      } catch (error) {
+        const { code, details } = error as ServiceError;
+        if (typeof code !== "number") throw error;
+        if (!passing.has(code)) throw new CommandError(`not imported: ${details}`);
+        if (Date.now() - progressAt > patienceMs) throw nobodyTakes(code, details, target.name);
+        await pause(waits.next(), new AbortController().signal);
+      }
+    }
+  } finally {
+    client.close();
+  }
+
+  async function pushOnce(progress: () => void): Promise<Pushed> {
+    const over = new AbortController();
+    let source = "";
+    let unreadable: unknown;
+    const pushed = requestsOr(options, hello, (error) => {
+      unreadable = error;
+      over.abort();
+    });
+    try {
+      for await (const { body } of grpcLink(client, target.metadata)(pushed, over.signal)) {
+        progress();
+        if (body?.$case === "welcome") source = body.value.source;
+        if (body?.$case === "import_ended") return { source, added: Number(body.value.added) };
+      }
+    } catch (error) {
+      throw unreadable ?? error;
+    } finally {
+      over.abort();
+    }
+    if (unreadable !== undefined) throw unreadable;
+    throw new CommandError(`${target.name} takes no session files: it is an older Tapedeck.`);
+  }
+}
+
+/** What passes by itself; a recorder that stops, and a connection that is lost. */
+const passing: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED]);
+
+function importedOf(
+  { source, exportedAt }: SessionFileHeader,
+  { session, missing, recordedAt }: FiledSession,
+): Imported {
+  return Imported.fromPartial({
+    ...{ session, source },
+    recorded_at: timestamp(recordedAt),
+    exported_at: timestamp(new Date(exportedAt)),
+    missing: Object.fromEntries(Object.entries(missing).map(([channel, count]) => [channel, BigInt(count)])),
+  });
+}
+
+/** Whoever sends them has no ear for what goes wrong in making them. */
+async function* requestsOr(options: ToPush, hello: Hello, failed: (error: unknown) => void) {
+  try {
+    yield* requests(options, hello);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+async function* requests({ file, session }: ToPush, hello: Hello): AsyncGenerator<PushRequest, void> {
+  yield { body: { $case: "hello", value: hello } };
+  let index = 0n;
+  const item = (what: Item["what"]): PushRequest => {
+    index++;
+    return { body: { $case: "item", value: { index, connection: hello.tap, what } } };
+  };
+  for await (const event of sessionEvents(file, session)) {
+    const bytes = Buffer.from(encodeEvent(event));
+    for (let start = 0; start < bytes.byteLength; start += pieceBytes) {
+      const value = { event: bytes.subarray(start, start + pieceBytes), more: start + pieceBytes < bytes.byteLength };
+      yield item({ $case: "recorded", value });
+    }
+  }
+  yield item({ $case: "recorded_end", value: { events: BigInt(session.events) } });
+}
+
+function timestamp(date: Date) {
+  const ms = date.getTime();
+  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms - Math.floor(ms / 1_000) * 1_000) * 1_000_000 };
+}
+
+function nobodyTakes(code: number, details: string, name: string): CommandError {
+  const why = code === status.UNAVAILABLE && /moment/.test(details) ? details : `no Tapedeck takes it at ${name}`;
+  return new CommandError(`not imported: ${why}`);
+}
