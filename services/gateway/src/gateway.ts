@@ -3,6 +3,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { recorderRelay } from "./apis/recorder/relay.ts";
 import { rktApi } from "./apis/rkt/rkt-api.ts";
@@ -10,6 +11,7 @@ import { skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
 import { vagrantApi } from "./apis/vagrant/vagrant-api.ts";
 import { type Authenticator, everyone } from "./auth/authenticator.ts";
+import { tokenApi } from "./auth/token-api.ts";
 import { tokenAuthenticator } from "./auth/token-authenticator.ts";
 import type { GatewayConfig } from "./config.ts";
 import { controlClient } from "./control-client.ts";
@@ -33,6 +35,7 @@ import { callerOf as httpCaller } from "./transports/http/authentication.ts";
 import { operationsRoutes } from "./transports/http/operations-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
 import { skaffoldRoutes } from "./transports/http/skaffold-routes.ts";
+import { tokenRoutes } from "./transports/http/token-routes.ts";
 import { readTls } from "./transports/tls.ts";
 
 export type Gateway = AsyncDisposable & {
@@ -65,9 +68,22 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const where = positions(log);
   const control = controlClient(link.line);
   const skaffold = skaffoldApi({ query, log, control, positions: where, refused: metrics.refused });
-  const rkt = rktApi({ query, log, positions: where });
-  const vagrant = vagrantApi({ query, log, control, positions: where, refused: metrics.refused });
-  const tapedeck = tapedeckApi({ query, log, positions: where });
+  const rkt = rktApi({ query, log, positions: where, largeAnswers: limits.largeAnswers });
+  const vagrant = vagrantApi({
+    query,
+    log,
+    control,
+    positions: where,
+    refused: metrics.refused,
+    largeAnswers: limits.largeAnswers,
+  });
+  const tapedeck = tapedeckApi({ query, log, positions: where, pages: limits.pages });
+  const tokens = tokenApi({
+    store: async () => openTokenStore(link.line().connection),
+    audit: (audit, { id, name, workspace, roles }, { who }) => {
+      logger.info({ audit, id, name, workspace, roles, who }, audit);
+    },
+  });
 
   const authenticate = limitedAuthenticator(authenticator(), limits.refusalsPerMinute);
 
@@ -110,6 +126,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
     skaffoldRoutes(app, skaffold, httpCaller, { bound, watch: metrics.watch("skaffold http"), limits });
     if (bound === undefined) {
       apiRoutes(app, tapedeck, httpCaller, { watch: metrics.watch("api"), limits });
+      tokenRoutes(app, tokens, httpCaller, metrics.watch("api"));
       operationsRoutes(app, { readiness, metrics: registry, grpc });
     }
     const address = await listenHttp(app, at);

@@ -1,14 +1,23 @@
 import { type LiveConnections, liveConnections } from "./connections.ts";
 import { type RequestBudget, requestBudget } from "./requests.ts";
 import type { Limits } from "./settings.ts";
+import { type WaitingLine, waitingLine } from "./waiting-line.ts";
 
-/** The limits of this process, and what its callers have used up of theirs, whatever the listener and the transport. */
-export type CallerLimits = Limits & { readonly requests: RequestBudget; readonly live: LiveConnections };
+/** The limits of this process, and what is used up of them, whatever the listener and the transport. */
+export type CallerLimits = Omit<Limits, "pages" | "largeAnswers"> & {
+  readonly requests: RequestBudget;
+  readonly live: LiveConnections;
+  readonly pages: WaitingLine;
+  readonly largeAnswers: WaitingLine;
+};
 
 export function callerLimits(limits: Limits): CallerLimits {
+  const { pages, largeAnswers, queryMs: patienceMs } = limits;
   return {
     ...limits,
     requests: requestBudget(limits.requestsPerSecond),
     live: liveConnections(limits.connections),
+    pages: waitingLine({ atOnce: pages, patienceMs, what: "pages of events" }),
+    largeAnswers: waitingLine({ atOnce: largeAnswers, patienceMs, what: "large answers" }),
   };
 }

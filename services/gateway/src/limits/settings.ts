@@ -73,7 +73,7 @@ export function limitSettings(read: SettingsReader): Limits {
     unreadBytes: read.integer("limits.unreadBytes", MiB, atLeast(KiB)),
     historyReaders: read.integer("limits.historyReaders", 256, atLeast(1)),
     pages: read.integer("limits.pages", 32, atLeast(1)),
-    largeAnswers: read.integer("limits.largeAnswers", 4, atLeast(1)),
+    largeAnswers: read.integer("limits.largeAnswers", 8, atLeast(1)),
   };
 }
 

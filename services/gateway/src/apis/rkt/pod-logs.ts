@@ -2,11 +2,17 @@ import { type GetLogsRequest, GetLogsResponse } from "@tapedeck/proto/rkt/v1alph
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { WaitingLine } from "../../limits/waiting-line.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { loggingUnsupported, unresolvedPod } from "./errors.ts";
 
 /** Whose lines: `isListed` is false for one that was asked for by its whole id and is not on the host (any more). */
 export type LogPod = { readonly id: string; readonly isListed: boolean };
+
+export type PodLogsDeps = ScopeDeps & {
+  /** For the recorded lines, which are held until the client has taken them. */
+  readonly largeAnswers: WaitingLine;
+};
 
 export type LogsRequest = {
   readonly scope: SessionScope;
@@ -40,25 +46,32 @@ const clockSlackMs = 3_600_000;
  * @throws UpstreamError, TapedeckError limit_exceeded
  */
 export async function* podLogs(
-  deps: ScopeDeps,
+  deps: PodLogsDeps,
   { scope, pod, request, lastSeq }: LogsRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
   const { log, positions } = deps;
   const subjects = [eventSubject(scope.source, "logs", "log.written")];
   const end = scope.only?.ended === true ? Math.min(lastSeq, positions.own(scope.only.end_position)) : lastSeq;
-  const lines = await recordedLines();
-  if (signal.aborted) return;
-  if (lines.length === 0) await assertRecorded();
-  if (!request.follow) {
-    // Encoded messages one after the other are one message: repeated fields add up.
-    yield Buffer.concat(lines.map(({ bytes }) => bytes));
-    return;
-  }
-  for (const { bytes } of lines) yield bytes;
-  for await (const recorded of eventsIn(deps, scope, { afterSeq: end, subjects }, { signal })) {
-    const line = lineOf(recorded);
+  yield* recorded();
+  if (!request.follow || signal.aborted) return;
+  for await (const event of eventsIn(deps, scope, { afterSeq: end, subjects }, { signal })) {
+    const line = lineOf(event);
     if (line !== undefined) yield line.bytes;
+  }
+
+  async function* recorded(): AsyncGenerator<Uint8Array, void> {
+    const endTurn = await deps.largeAnswers.take(signal);
+    try {
+      const lines = await recordedLines();
+      if (signal.aborted) return;
+      if (lines.length === 0) await assertRecorded();
+      // Encoded messages one after the other are one message: repeated fields add up.
+      if (!request.follow) yield Buffer.concat(lines.map(({ bytes }) => bytes));
+      else for (const { bytes } of lines) yield bytes;
+    } finally {
+      endTurn();
+    }
   }
 
   async function recordedLines(): Promise<readonly Line[]> {

@@ -12,11 +12,11 @@ import { listOf } from "@tapedeck/shared/rkt/entries";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ReadState } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
-import { type ScopeDeps, sessionScope } from "../session-scope.ts";
+import { sessionScope } from "../session-scope.ts";
 import { imageNotFound, unresolvedPod } from "./errors.ts";
 import { imagePasses, podPasses } from "./filters.ts";
 import { assertEventFilter, listenEvents } from "./listen-events.ts";
-import { type LogPod, podLogs } from "./pod-logs.ts";
+import { type LogPod, type PodLogsDeps, podLogs } from "./pod-logs.ts";
 import { withoutManifest } from "./without-manifest.ts";
 
 /** The encoded answer of one call, and what goes with it. */
@@ -49,7 +49,7 @@ type Collection = "info" | "pods" | "images";
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Knows no transport. Pods and images go out as they were recorded: nothing encodes them again. */
-export function rktApi(deps: ScopeDeps): RktApi {
+export function rktApi(deps: PodLogsDeps): RktApi {
   const { query, positions } = deps;
 
   /** Rows in order of their keys: a pod's or an image's id. */

@@ -3,6 +3,7 @@ import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { WaitingLine } from "../../limits/waiting-line.ts";
 import type { Positions } from "../../positions.ts";
 import type { Page } from "./lists.ts";
 
@@ -22,7 +23,7 @@ export type EventsPageRequest = {
 /** How far a `last=N` looks back at first; it grows until N are found or the log begins. */
 const firstWindow = 4_096;
 
-/** A page is over when its originals together are larger than this, or reading it took longer. */
+/** A page is over when the texts and originals in it are larger than this together, or reading it took longer. */
 const mostBytes = 16 << 20;
 const longestMs = 10_000;
 
@@ -33,8 +34,18 @@ const longestMs = 10_000;
 export function eventsPage(
   log: () => LogReader,
   positions: Positions,
+  inTurn: WaitingLine,
 ): (request: EventsPageRequest) => Promise<Page<EventJson>> {
   return async (request) => {
+    const endTurn = await inTurn.take(request.signal);
+    try {
+      return await page(request);
+    } finally {
+      endTurn();
+    }
+  };
+
+  async function page(request: EventsPageRequest): Promise<Page<EventJson>> {
     const { firstSeq, lastSeq } = await log().bounds();
     const untilSeq = request.until === undefined ? lastSeq : await positions.resolveUntil(request.until);
     const afterSeq = await positions.resolveAfter(request.after);
@@ -56,18 +67,24 @@ export function eventsPage(
       }
     }
     return { items, position: positions.written(untilSeq) };
-  };
+  }
 
   async function newest(request: EventsPageRequest, count: number, afterSeq: number, untilSeq: number) {
     for (let window = Math.max(firstWindow, count); ; window *= 8) {
       const begin = Math.max(afterSeq, untilSeq - window);
       const items: EventJson[] = [];
+      const sizes: number[] = [];
       let bytes = 0;
       for await (const { recorded, json } of read(request, begin, untilSeq)) {
         if (json === undefined) continue;
+        const size = sizeOf(json, recorded);
         items.push(json);
-        if (items.length > count) items.shift();
-        bytes += sizeOf(json, recorded);
+        sizes.push(size);
+        bytes += size;
+        if (items.length > count) {
+          items.shift();
+          bytes -= sizes.shift() ?? 0;
+        }
         if (bytes >= mostBytes) throw tooMuch();
       }
       if (items.length >= count || begin === afterSeq) return { items, position: positions.written(untilSeq) };
@@ -93,11 +110,14 @@ export function eventsPage(
   }
 }
 
+/** Of what can be large in an event. */
 function sizeOf(json: EventJson | undefined, { event }: Recorded): number {
-  return json?.original === undefined ? 0 : (event.original?.bytes.byteLength ?? 0);
+  if (json === undefined) return 0;
+  const text = event.detail?.$case === "text" ? event.detail.value.text.length : 0;
+  return text + (json.original === undefined ? 0 : (event.original?.bytes.byteLength ?? 0));
 }
 
 function tooMuch(): TapedeckError {
-  const message = `the originals of so many events are larger than ${mostBytes >> 20} MiB: ask for fewer, or stream them`;
+  const message = `so many events are larger than ${mostBytes >> 20} MiB: ask for fewer, or stream them`;
   return new TapedeckError("limit_exceeded", message, { field: "last" });
 }

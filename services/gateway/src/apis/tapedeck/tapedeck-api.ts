@@ -2,6 +2,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
+import type { WaitingLine } from "../../limits/waiting-line.ts";
 import type { Positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
@@ -47,10 +48,12 @@ export type TapedeckApiDeps = {
   /** @throws TapedeckError not_ready */
   readonly log: () => LogReader;
   readonly positions: Positions;
+  /** For pages of events: each may hold tens of MiB. */
+  readonly pages: WaitingLine;
 };
 
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
-export function tapedeckApi({ query, log, positions }: TapedeckApiDeps): TapedeckApi {
+export function tapedeckApi({ query, log, positions, pages }: TapedeckApiDeps): TapedeckApi {
   const readState = stateReader(query);
 
   /** The state that a subscription begins with, and the events after it: without a race, without repeats. */
@@ -69,7 +72,7 @@ export function tapedeckApi({ query, log, positions }: TapedeckApiDeps): Tapedec
     listMessages: listMessages(query),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
-    events: eventsPage(log, positions),
+    events: eventsPage(log, positions, pages),
 
     async subscribe(request, context) {
       const { after = context.after ?? "now", until, state = false, original = false } = request;

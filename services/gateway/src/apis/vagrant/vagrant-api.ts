@@ -15,6 +15,7 @@ import {
   type VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
+import type { WaitingLine } from "../../limits/waiting-line.ts";
 import { absent, notOffered, unreadableRequest } from "./errors.ts";
 import { findBasis, findBox, findProject, findTarget, recordOf } from "./find.ts";
 import { jobStream, type VagrantStream } from "./job-stream.ts";
@@ -49,8 +50,13 @@ export type VagrantApi = {
   readonly runners: Readonly<Record<OfRunners, () => never>>;
 };
 
+export type VagrantDeps = WriteDeps & {
+  /** For all jobs of a source: they may be 64 MiB, and take three times that while they become one message. */
+  readonly largeAnswers: WaitingLine;
+};
+
 /** Knows no transport. Records and jobs go out as they were recorded: nothing encodes them again. */
-export function vagrantApi(deps: WriteDeps): VagrantApi {
+export function vagrantApi(deps: VagrantDeps): VagrantApi {
   const write = writing(deps);
 
   /** A read, of a request that was understood. */
@@ -83,6 +89,19 @@ export function vagrantApi(deps: WriteDeps): VagrantApi {
           rows.map(({ bytes }) => itemOf(bytes)),
         ),
       };
+    };
+  }
+
+  /** The turn ends with the call: until its client has taken the answer, it is held. */
+  function inTurn(answer: Unary): Unary {
+    return async (request, context) => {
+      const endTurn = await deps.largeAnswers.take(context.signal);
+      try {
+        return await answer(request, context);
+      } catch (error) {
+        endTurn();
+        throw error;
+      }
     };
   }
 
@@ -149,7 +168,7 @@ export function vagrantApi(deps: WriteDeps): VagrantApi {
         const { head, bytes } = await findJob(deps, job_id, context);
         return { head, bytes };
       }),
-      listJobs: listing("jobs", (job) => job),
+      listJobs: inTurn(listing("jobs", (job) => job)),
 
       queueJob: sending("queueJob"),
       cancelJob: sending("cancelJob"),

@@ -25,6 +25,7 @@ import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Parameters } from "../../apis/tapedeck/lists.ts";
 import { tapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
+import { callerLimits } from "../../limits/limits.ts";
 import { defaultLimits } from "../../limits/settings.ts";
 import { gatewayMetrics } from "../../metrics.ts";
 import { positions } from "../../positions.ts";
@@ -83,7 +84,12 @@ beforeAll(async () => {
   await write.bob.append(1, {
     original: Original.fromPartial({ type: "x", bytes: Buffer.from("verbatim"), size: 8n }),
   });
-  api = tapedeckApi({ query: query as QueryClient, log: () => log.reader, positions: positions(() => log.reader) });
+  api = tapedeckApi({
+    query: query as QueryClient,
+    log: () => log.reader,
+    positions: positions(() => log.reader),
+    pages: callerLimits(defaultLimits).pages,
+  });
   const { watch } = gatewayMetrics(createMetrics("test"), silentLogger);
   const counted = {
     watch: {

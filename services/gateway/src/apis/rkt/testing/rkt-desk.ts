@@ -9,9 +9,13 @@ import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import type { CallContext } from "../../../call-context.ts";
+import { waitingLine } from "../../../limits/waiting-line.ts";
 import { positions } from "../../../positions.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import { rktApi } from "../rkt-api.ts";
+
+/** As good as no limit: a test's calls have no end that would end their turns. */
+const largeAnswers = waitingLine({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
 
 export const host = sourceName({ workspace: "default", developer: "node-1", project: "host", upstream: "rkt" });
 
@@ -58,7 +62,7 @@ export async function rktDesk() {
 
   let lastSeq = 0;
   let ordinal = 0;
-  const api = rktApi({ query: query as QueryClient, log: () => log.reader, positions: where });
+  const api = rktApi({ query: query as QueryClient, log: () => log.reader, positions: where, largeAnswers });
   const owned = stack.move();
   return {
     api,

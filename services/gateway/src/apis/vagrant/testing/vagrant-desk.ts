@@ -12,12 +12,16 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import type { CallContext } from "../../../call-context.ts";
 import type { ControlClient } from "../../../control-client.ts";
+import { waitingLine } from "../../../limits/waiting-line.ts";
 import type { Refusal } from "../../../metrics.ts";
 import { positions } from "../../../positions.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import type { Collection } from "../read.ts";
 import { vagrantApi } from "../vagrant-api.ts";
 import { requestOf } from "./sample.ts";
+
+/** As good as no limit: a test's calls have no end that would end their turns. */
+const largeAnswers = waitingLine({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
 
 export const shop = sourceName({ workspace: "default", developer: "alice", project: "shop", upstream: "vagrant" });
 
@@ -74,7 +78,7 @@ export async function vagrantDesk() {
   let lastSeq = 0;
   let ordinal = 0;
   const deps = { query: query as QueryClient, log: () => log.reader, positions: where };
-  const api = vagrantApi({ ...deps, control, refused: (refusal) => refusals.push(refusal) });
+  const api = vagrantApi({ ...deps, control, largeAnswers, refused: (refusal) => refusals.push(refusal) });
   const context = (more: Partial<CallContext> = {}): CallContext => ({
     workspace: "default",
     who: "test",
