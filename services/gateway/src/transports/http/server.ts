@@ -11,6 +11,7 @@ import { type Address, addressText } from "../address.ts";
 import type { Tls } from "../tls.ts";
 import { closeCodes, subprotocol } from "../websocket/protocol.ts";
 import { letIn } from "./authentication.ts";
+import { answerBadRequest } from "./bad-requests.ts";
 import { closedSignal } from "./call-context.ts";
 import { corsHeaders, isPreflight } from "./cors.ts";
 import { type AllowedNames, refusalOf } from "./host-origin.ts";
@@ -43,11 +44,13 @@ export async function httpServer(options: HttpServerOptions): Promise<FastifyIns
     keepAliveInitialDelay: keepAliveAfterMs,
     maxHeaderSize: limits.http.headerBytes,
     headersTimeout: limits.arrivalMs,
+    requestTimeout: limits.arrivalMs,
     connectionsCheckingInterval: Math.min(lateCheckMs, limits.arrivalMs),
   };
   const app = fastify({
     bodyLimit: limits.http.bodyBytes,
     requestTimeout: limits.arrivalMs,
+    clientErrorHandler: answerBadRequest,
     forceCloseConnections: true,
     exposeHeadRoutes: false,
     return503OnClosing: false,
