@@ -2,6 +2,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { kinds } from "../events/kinds.ts";
+import { outcomeNames } from "../events/names.ts";
 import { eventSubject } from "../log/subjects.ts";
 import { parseSourceName } from "../source.ts";
 import { matches, parseFilter } from "./filter.ts";
@@ -18,31 +19,58 @@ const anyEvent = fc
     channel: fc.constantFrom("v1", "v2", "tapedeck"),
     outcome: fc.constantFrom(0 as const, 1 as const, 2 as const),
     subject: fc.constantFrom("web", "api", ""),
+    session: fc.constantFrom("01A", "01B", ""),
+    upstream: fc.constantFrom("skaffold", "rkt"),
   })
-  .map(({ developer, project, ...rest }) =>
-    Event.fromPartial({ ...rest, source: `acme/${developer}/${project}/skaffold` }),
+  .map(({ developer, project, upstream, ...rest }) =>
+    Event.fromPartial({ ...rest, source: `acme/${developer}/${project}/${upstream}` }),
   );
 
-const some = (values: readonly string[]) =>
-  fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }), { nil: undefined });
+/** A field that has, among others, one of the words for what an event has; where it has nothing, no field. */
+const around = (own: readonly string[], others: readonly string[], most = 5) =>
+  own[0] === ""
+    ? fc.constant(undefined)
+    : fc.option(
+        fc
+          .tuple(fc.array(fc.constantFrom(...others), { maxLength: most }), fc.constantFrom(...own))
+          .map((values) => values.flat()),
+        { nil: undefined },
+      );
 
-const anyFilter = fc.record({
-  developers: some(developers),
-  projects: some(projects),
-  upstreams: some(["skaffold"]),
-  sources: some(["alice/shop", "bob/blog/skaffold", "acme/chris/shop/skaffold"]),
-  kinds: some(["build.*", "*.failed", "deploy.failed", "*", "log.written"]),
-  subjects: some(["web", "api"]),
-  outcomes: some(["succeeded", "failed"]),
+/** An event, and a filter that it passes, in people's words. */
+const anyMatch = anyEvent.chain((event) => {
+  const [workspace = "", developer = "", project = "", upstream = ""] = event.source.split("/");
+  const [noun = "", verb = ""] = event.kind.split(".");
+  const place = `${developer}/${project}`;
+  const filter = fc.record({
+    developers: around(
+      [developer, developer.toUpperCase()],
+      Array.from({ length: 99 }, (_, number) => `dev${number}`),
+      90,
+    ),
+    projects: around([project, project.toUpperCase()], projects, 30),
+    upstreams: around([upstream], ["bazel", "vagrant"]),
+    sources: around(
+      [place, place.toUpperCase(), `${place}/${upstream}`, `${workspace}/${place}/${upstream}`],
+      ["alice/shop", "Bob/Blog", "bob/blog/skaffold", "acme/chris/shop/skaffold", "other/chris/shop/skaffold"],
+      80,
+    ),
+    sessions: around([event.session], ["01C", "01D"]),
+    kinds: around([event.kind, `${noun}.*`, `*.${verb}`, "*", "*.*"], kinds, 40),
+    subjects: around([event.subject], ["other"]),
+    outcomes: around([outcomeNames[event.outcome]], ["canceled"]),
+  });
+  return fc.tuple(filter, fc.constant(event));
 });
 
 describe("a filter", () => {
   it("asks the log for subjects that cover every event it matches", () => {
     fc.assert(
-      fc.property(anyFilter, anyEvent, (input, event) => {
+      fc.property(anyMatch, ([input, event]) => {
         const filter = parseFilter(input);
         const source = parseSourceName(event.source);
-        if (source === undefined || !matches(filter, event)) return;
+        expect([source, matches(filter, event)]).toEqual([event.source, true]);
+        if (source === undefined) return;
         const subject = eventSubject(source, event.channel, event.kind).split(".");
         const covered = toSubjects(filter, "acme").some((pattern) =>
           pattern.split(".").every((token, at) => token === ">" || token === "*" || token === subject[at]),
@@ -51,6 +79,21 @@ describe("a filter", () => {
       }),
       { numRuns: 2_000 },
     );
+  });
+
+  it("is the same when it is read again", () => {
+    fc.assert(
+      fc.property(anyMatch, ([input]) => {
+        expect(parseFilter(parseFilter(input))).toEqual(parseFilter(input));
+      }),
+    );
+  });
+
+  it("means a command by its own name as well as by its job", () => {
+    const operation = { kind: "command", subject: "up", runner: 0, loop: 0, instance: "J1" };
+    const event = Event.fromPartial({ kind: "command.started", subject: "J1", operation });
+    const about = (subject: string) => matches({ subjects: [subject] }, event);
+    expect([about("J1"), about("up"), about("J2"), about("")]).toEqual([true, true, false, false]);
   });
 
   it("never asks for another workspace", () => {

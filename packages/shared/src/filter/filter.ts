@@ -54,7 +54,7 @@ export function matches(filter: Filter, event: Event): boolean {
     (filter.sources === undefined || filter.sources.some((source) => isSource(source, event.source))) &&
     has(filter.sessions, event.session) &&
     (filter.kinds === undefined || filter.kinds.some((pattern) => kindMatches(pattern, event.kind))) &&
-    has(filter.subjects, event.subject) &&
+    (filter.subjects === undefined || filter.subjects.some((subject) => isAbout(subject, event))) &&
     has(filter.outcomes, outcomeNames[event.outcome] ?? "")
   );
 }
@@ -98,6 +98,11 @@ function normalized(field: FilterField, value: string): string {
 }
 
 const outcomes = Object.values(outcomeNames).filter((name) => name !== "");
+
+/** A command's events are those of its job, and its operation is called by its own name: both mean it. */
+function isAbout(wanted: string, { subject, operation }: Event): boolean {
+  return wanted === subject || wanted === operation?.subject;
+}
 
 /** `developer/project` and `developer/project/upstream` leave out what a full name says too. */
 function isSource(wanted: string, source: string): boolean {

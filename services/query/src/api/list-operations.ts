@@ -6,7 +6,7 @@ import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
 import { key } from "../db/text.ts";
-import { allOf, anyOf, between, ofSource } from "./conditions.ts";
+import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./place.ts";
@@ -18,7 +18,7 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
     ...ofSource(request),
     anyOf(sql`t.session`, request.sessions),
     anyOf(sql`t.kind`, request.kinds),
-    anyOf(sql`t.subject`, request.subjects.map(key)),
+    subjects(request.subjects.map(key)),
     ...between(sql`coalesce(t.started_at, t.ended_at)`, request),
     sql`t.start_position < ${page.before}`,
   ];
@@ -43,6 +43,12 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
       position: formatPosition({ epoch, seq: at ?? checkpoint.position }),
     };
   });
+}
+
+/** A command has its own name and its job's id: both mean it, as they do in a filter of events. */
+function subjects(names: readonly string[]): Condition | undefined {
+  const own = anyOf(sql`t.subject`, names);
+  return own && sql`(${own} or ${anyOf(sql`t.instance`, names)})`;
 }
 
 function operation(row: OperationRow, epoch: string, at: number) {

@@ -61,7 +61,7 @@ export function listMessages(query: Lister): ListMessages {
 }
 
 /** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
-const operationKinds = [
+export const operationKinds: readonly string[] = [
   ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
   ...["pod", "app", "job", "command"],
 ];
@@ -82,7 +82,7 @@ function listRequest(list: ListedThings, context: ListContext, asked: ListAsked)
     developers: [...(filter.developers ?? [])],
     projects: [...(filter.projects ?? [])],
     upstreams: [...(filter.upstreams ?? [])],
-    sources: (sources ?? []).map((source) => inFull(workspace, source)),
+    sources: [...(sources ?? [])],
     sessions: has("sessions") ? [...(sessions ?? [])] : [],
     kinds: [...kinds],
     subjects: [...(filter.subjects ?? [])],
@@ -106,8 +106,4 @@ export function placed(filter: Filter, { source, session }: Pick<CallContext, "s
     ...(session !== undefined && { sessions: [session] }),
     ...filter,
   };
-}
-
-function inFull(workspace: string, source: string): string {
-  return source.split("/").length === 3 ? `${workspace}/${source}` : source;
 }
