@@ -99,8 +99,18 @@ describe("what is asked wrongly", () => {
     expect({ status: answer.status, error: answer.body.error }).toMatchObject({ status, error: expected });
   });
 
-  it("other methods than GET find nothing", async () => {
-    expect(await desk.on.deck.httpCall("POST", "/api/v1/sources", {}, "{}")).toMatchObject({ status: 404 });
+  it("other methods than GET and HEAD are not for these paths", async () => {
+    for (const [path, methods] of Object.entries({ sources: "GET, HEAD", stream: "GET, HEAD", ws: "GET" })) {
+      for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
+        const { status, headers, body } = await desk.on.deck.httpCall(method, `/api/v1/${path}`);
+        expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: methods });
+        expect(JSON.parse(body)).toEqual({
+          error: { code: "invalid_argument", message: expect.stringContaining(method) },
+        });
+      }
+      const { status, body } = await desk.on.deck.httpCall("POST", `/api/v1/${path}/more`, {}, "{}");
+      expect([status, JSON.parse(body).error.code]).toEqual([404, "not_found"]);
+    }
   });
 });
 

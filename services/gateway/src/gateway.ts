@@ -32,6 +32,7 @@ import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
 import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
 import { apiRoutes } from "./transports/http/api-routes.ts";
 import { callerOf as httpCaller } from "./transports/http/authentication.ts";
+import { openApiPage } from "./transports/http/openapi-page.ts";
 import { operationsRoutes } from "./transports/http/operations-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
 import { skaffoldRoutes } from "./transports/http/skaffold-routes.ts";
@@ -127,6 +128,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
     if (bound === undefined) {
       apiRoutes(app, tapedeck, httpCaller, { watch: metrics.watch("api"), limits });
       tokenRoutes(app, tokens, httpCaller, metrics.watch("api"));
+      await openApiPage(app);
       operationsRoutes(app, { readiness, metrics: registry, grpc });
     }
     const address = await listenHttp(app, at);

@@ -9,7 +9,7 @@ it("percentiles are whole milliseconds, or null where nothing was built", async 
     ...{ listSources: nothing, listSessions: nothing, listOperations: nothing },
     buildStats: async () => ({ items: [{ ...stats, p50_ms: 1_234.5678, p90_ms: 0.4 }], position: "e-1" }),
   });
-  const { items } = await lists.buildStats("acme", {});
+  const { items } = await lists.buildStats({ workspace: "acme" }, {});
   expect(items).toMatchObject([{ p50Ms: 1_235, p90Ms: 0, p99Ms: null }]);
 });
 
@@ -20,7 +20,7 @@ it("an operation has the code that its app ended with: 0 is one, and null where 
     ...{ listSources: nothing, listSessions: nothing, buildStats: nothing },
     listOperations: async () => ({ items, next_page: "", position: "e-1" }),
   });
-  const page = await lists.operations("acme", { kind: ["app"] });
+  const page = await lists.operations({ workspace: "acme" }, { kind: ["app"] });
   expect(page.items.map((item) => "exitCode" in item && item.exitCode)).toEqual([42, 0, null]);
 });
 
@@ -31,6 +31,6 @@ it("operations of one subject that run at the same time are told apart by their 
     ...{ listSources: nothing, listSessions: nothing, buildStats: nothing },
     listOperations: async () => ({ items, next_page: "", position: "e-1" }),
   });
-  const page = await lists.operations("acme", { kind: ["command"] });
+  const page = await lists.operations({ workspace: "acme" }, { kind: ["command"] });
   expect(page.items).toMatchObject([{ instance: "J1" }, { instance: "J2" }]);
 });

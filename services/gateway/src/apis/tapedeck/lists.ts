@@ -2,113 +2,88 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { BuildStats } from "@tapedeck/proto/tapedeck/v1/query";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { timeToJson } from "@tapedeck/shared/events/json";
-import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { QueryClient } from "../../query-client.ts";
-import { type ListAsked, type Lister, largestLimit, listMessages, operationKind } from "./list-request.ts";
+import type { Answer } from "./answers.ts";
+import { type ListAsked, type ListContext, type Lister, listMessages } from "./list-request.ts";
+import { type Asked, filterOf, type groups } from "./parameters.ts";
 
 /** A list as the HTTP API gives it: newest first. */
 export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string; readonly position: string };
 
-/** Query parameters, already known by name; every value of a repeated one. */
-export type Parameters = Readonly<Record<string, readonly string[]>>;
+type List<Name extends "sources" | "sessions" | "operations" | "buildStats", Item> = (
+  context: ListContext,
+  asked: Asked<Name>,
+) => Promise<Page<Item>>;
 
-export type Lists = Readonly<Record<ListName, (workspace: string, parameters: Parameters) => Promise<Page<object>>>>;
-
-export type ListName = keyof typeof listParameters;
-
-/** Query parameters that are filter fields: singular in URLs, plural in a filter. */
-export const filterParameters = {
-  developer: "developers",
-  project: "projects",
-  upstream: "upstreams",
-  source: "sources",
-  session: "sessions",
-  kind: "kinds",
-  subject: "subjects",
-  outcome: "outcomes",
-} as const satisfies Record<string, FilterField>;
-
-const ofSources = ["developer", "project", "upstream", "source"] as const;
-const paging = ["limit", "page", "at"] as const;
-
-/** What each list can be asked for. */
-export const listParameters = {
-  sources: [...ofSources, ...paging],
-  sessions: [...ofSources, "session", "label", "from", "to", ...paging],
-  operations: [...ofSources, "session", "kind", "subject", "outcome", "from", "to", ...paging],
-  buildStats: ["group", "developer", "project", "artifact", "from", "to"],
-} as const;
+export type Lists = {
+  readonly sources: List<"sources", Answer<"Source">>;
+  readonly sessions: List<"sessions", Answer<"Session">>;
+  readonly operations: List<"operations", Answer<"Operation">>;
+  readonly buildStats: List<"buildStats", Answer<"BuildStats">>;
+};
 
 /** Lists of what query knows, as JSON. Everything throws TapedeckError. */
 export function listsApi(query: Lister & Pick<QueryClient, "buildStats">): Lists {
   const lists = listMessages(query);
   return {
-    async sources(workspace, parameters) {
-      const { items, next_page, position } = await lists.sources({ workspace }, askedBy(parameters));
+    async sources(context, asked) {
+      const { items, next_page, position } = await lists.sources(context, {
+        filter: filterOf(asked),
+        ...paging(asked),
+      });
       return page(items.map(sourceJson), next_page, position);
     },
-    async sessions(workspace, parameters) {
-      const { items, next_page, position } = await lists.sessions({ workspace }, askedBy(parameters));
+    async sessions(context, asked) {
+      const { items, next_page, position } = await lists.sessions(context, {
+        filter: filterOf(asked),
+        labels: labelsOf(asked.label ?? []),
+        ...between(asked),
+        ...paging(asked),
+      });
       return page(items.map(sessionJson), next_page, position);
     },
-    async operations(workspace, parameters) {
-      const { items, next_page, position } = await lists.operations({ workspace }, askedBy(parameters));
+    async operations(context, { kind = [], ...asked }) {
+      const { items, next_page, position } = await lists.operations(context, {
+        kinds: kind,
+        filter: filterOf(asked),
+        ...between(asked),
+        ...paging(asked),
+      });
       return page(items.map(operationJson), next_page, position);
     },
-    async buildStats(workspace, parameters) {
-      const { developers = [], projects = [] } = filterOf(parameters);
+    async buildStats({ workspace, minPosition = "" }, asked) {
+      const { developers = [], projects = [] } = filterOf({ developer: asked.developer, project: asked.project });
       const { items, position } = await query.buildStats({
         workspace,
-        group: (parameters.group ?? []).flatMap((text) => text.split(",")).filter((name) => name !== ""),
-        from: timeOf(parameters, "from"),
-        to: timeOf(parameters, "to"),
+        group: asked.group ?? [],
+        ...between(asked),
         developers: [...developers],
         projects: [...projects],
-        artifacts: [...(parameters.artifact ?? [])],
+        artifacts: asked.artifact ?? [],
+        min_position: minPosition,
       });
       return page(items.map(buildStatsJson), "", position);
     },
   };
 }
 
-/** The filter that parameters make: the same as on streams, so that it means the same. */
-export function filterOf(parameters: Parameters) {
-  const fields = Object.entries(filterParameters).map(([parameter, field]) => [field, parameters[parameter]]);
-  return parseFilter(Object.fromEntries(fields));
-}
-
-/** A whole number from 1 to `most`; 0 when the parameter is not there. */
-export function numberOf(parameters: Parameters, name: string, most = largestLimit): number {
-  const text = parameters[name]?.at(-1);
-  if (text === undefined) return 0;
-  const number = Number(text);
-  if (/^\d+$/.test(text) && number >= 1 && number <= most) return number;
-  throw invalid(name, `${name} "${text}" is not a whole number from 1 to ${most}`);
-}
-
-function askedBy({ kind: kinds = [], ...parameters }: Parameters): ListAsked {
-  const [from, to] = [timeOf(parameters, "from"), timeOf(parameters, "to")];
-  const [limit, page, at] = [numberOf(parameters, "limit"), parameters.page?.at(-1), parameters.at?.at(-1)];
+function paging({ limit, page, at }: Asked<"sources">): Pick<ListAsked, "limit" | "page" | "at"> {
   return {
-    kinds: kinds.map((kind) => operationKind(kind, "kind")),
-    filter: filterOf(parameters),
-    labels: labelsOf(parameters.label ?? []),
-    ...(from !== undefined && { from }),
-    ...(to !== undefined && { to }),
-    limit,
+    ...(limit !== undefined && { limit }),
     ...(page !== undefined && { page }),
     ...(at !== undefined && { at: at.replace(" ", "+") }),
   };
 }
 
-function timeOf(parameters: Parameters, name: "from" | "to"): Timestamp | undefined {
-  const text = parameters[name]?.at(-1);
-  if (text === undefined) return undefined;
+function between({ from, to }: Pick<Asked<"sessions">, "from" | "to">): Pick<ListAsked, "from" | "to"> {
+  return { ...(from !== undefined && { from: timeOf(from) }), ...(to !== undefined && { to: timeOf(to) }) };
+}
+
+function timeOf(text: string): Timestamp {
   const when = parseWhen(text);
-  if (when?.type !== "time") throw invalid(name, `${name} "${text}" is not a time such as 2026-01-31T12:00:00Z`);
+  if (when?.type !== "time") throw new Error(`"${text}" got past the check of its parameter`);
   const { seconds, nanos } = timestampFromDate(when.time);
   return { seconds, nanos };
 }
@@ -117,28 +92,23 @@ function labelsOf(pairs: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     pairs.map((pair) => {
       const at = pair.indexOf("=");
-      if (at < 1) throw invalid("label", `label "${pair}" is not name=value`);
       return [pair.slice(0, at), pair.slice(at + 1)];
     }),
   );
-}
-
-function invalid(field: string, message: string): TapedeckError {
-  return new TapedeckError("invalid_argument", message, { field });
 }
 
 function page<Item>(items: readonly Item[], nextPage: string, position: string): Page<Item> {
   return { items, ...(nextPage !== "" && { nextPage }), position };
 }
 
-function sourceJson(source: Source) {
+function sourceJson(source: Source): Answer<"Source"> {
   return {
     source: source.source,
     workspace: source.workspace,
     developer: source.developer,
     project: source.project,
     upstream: source.upstream,
-    status: source.status,
+    status: source.status as Answer<"Source">["status"],
     currentSession: textJson(source.current_session),
     lastEventAt: timeJson(source.last_event_at),
     lastPosition: source.last_position,
@@ -150,7 +120,7 @@ function sourceJson(source: Source) {
   };
 }
 
-function sessionJson(session: Session) {
+function sessionJson(session: Session): Answer<"Session"> {
   return {
     session: session.session,
     source: session.source,
@@ -165,7 +135,7 @@ function sessionJson(session: Session) {
   };
 }
 
-function operationJson(operation: Operation) {
+function operationJson(operation: Operation): Answer<"Operation"> {
   return {
     id: operation.id,
     kind: operation.kind,
@@ -178,7 +148,7 @@ function operationJson(operation: Operation) {
     startedAt: timeJson(operation.started_at),
     endedAt: timeJson(operation.ended_at),
     durationMs: operation.duration_ms === undefined ? null : String(operation.duration_ms),
-    outcome: textJson(operation.outcome),
+    outcome: textJson(operation.outcome) as Answer<"Operation">["outcome"],
     errorCode: operation.error_code,
     error: operation.error,
     exitCode: operation.exit_code ?? null,
@@ -189,9 +159,9 @@ function operationJson(operation: Operation) {
   };
 }
 
-function buildStatsJson(stats: BuildStats) {
+function buildStatsJson(stats: BuildStats): Answer<"BuildStats"> {
   return {
-    ...stats.group,
+    ...(stats.group as { readonly [Name in (typeof groups)[number]]?: string }),
     count: String(stats.count),
     failed: String(stats.failed),
     failureRate: stats.failure_rate,

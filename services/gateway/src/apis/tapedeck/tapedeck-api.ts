@@ -1,4 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { EventJson } from "@tapedeck/shared/events/json";
 import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
@@ -39,7 +40,7 @@ export type TapedeckApi = {
   readonly state: (context: CallContext) => Promise<StateAnswer>;
   /** The same in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<StateRead>;
-  readonly events: (request: EventsPageRequest) => Promise<Page<object>>;
+  readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
 };
 

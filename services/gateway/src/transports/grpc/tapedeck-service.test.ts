@@ -23,7 +23,7 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Parameters } from "../../apis/tapedeck/lists.ts";
+import { type Given, parameters, readParameters } from "../../apis/tapedeck/parameters.ts";
 import { tapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import { callerLimits } from "../../limits/limits.ts";
 import { defaultLimits } from "../../limits/settings.ts";
@@ -163,6 +163,7 @@ describe("Events", () => {
     const [position] = (await live.head).get("tapedeck-position");
     const { lastSeq } = await log.reader.bounds();
     expect(position).toBe(at(lastSeq));
+    await until(() => live.got.length === 1, { message: "caught_up" });
     const last = await write.alice.append(2);
     await until(() => live.got.length === 3, { message: "two events" });
     expect(live.told()).toEqual([`caught_up ${lastSeq}`, `event ${last - 1}`, `event ${last}`]);
@@ -305,8 +306,13 @@ describe("lists", () => {
     await asking;
     return lists.at(-1);
   };
-  const http = (name: "sources" | "sessions" | "operations", parameters: Parameters) =>
-    lastAsked(api.lists[name]("default", parameters));
+  const context = { workspace: "default" };
+  const overHttp = {
+    sources: (given: Given) => api.lists.sources(context, readParameters(parameters.sources, given)),
+    sessions: (given: Given) => api.lists.sessions(context, readParameters(parameters.sessions, given)),
+    operations: (given: Given) => api.lists.operations(context, readParameters(parameters.operations, given)),
+  };
+  const http = (name: keyof typeof overHttp, given: Given) => lastAsked(overHttp[name](given));
 
   it("ask query for what HTTP's ask for", async () => {
     expect(await lastAsked(ask(client.listSources, ListSourcesRequest.fromPartial({ filter, ...paged })))).toEqual(

@@ -1,99 +1,112 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
-import { filterOf, filterParameters, listParameters, numberOf, type Parameters } from "../../apis/tapedeck/lists.ts";
+import type { z } from "zod";
+import { placed } from "../../apis/tapedeck/list-request.ts";
+import type { Page } from "../../apis/tapedeck/lists.ts";
 import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
-import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
+import { pace } from "../../apis/tapedeck/pace.ts";
+import { type Asked, filterOf, type Given, readParameters } from "../../apis/tapedeck/parameters.ts";
+import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import { UpstreamError } from "../../apis/upstream-error.ts";
-import type { CallContext } from "../../call-context.ts";
+import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { CallerLimits } from "../../limits/limits.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { liveness } from "../liveness.ts";
 import { toNdjson, toSse } from "../sse/sse.ts";
 import { subprotocol } from "../websocket/protocol.ts";
 import { serveSocket } from "../websocket/websocket.ts";
-import { closedSignal, contextOf, type HttpCaller } from "./call-context.ts";
+import { closedSignal, contextOf, type HttpCaller, setHead } from "./call-context.ts";
+import { cloudEventsBatch, nextLink, toCloudEvent } from "./cloud-events.ts";
+import { type DescribedRoute, eventStream, json, ndjson, routes } from "./openapi-routes.ts";
 import { writeStream } from "./write-stream.ts";
-
-const ndjson = "application/x-ndjson";
-const filters = Object.keys(filterParameters);
 
 /** An event stream says something at least this often, for proxies. */
 const commentMs = 15_000;
-
-const listPaths = {
-  sources: "sources",
-  sessions: "sessions",
-  operations: "operations",
-  buildStats: "stats/builds",
-} as const;
 
 export type ApiRouteOptions = {
   readonly watch: CallWatch;
   readonly limits: Pick<CallerLimits, "live" | "requests" | "unreadBytes" | "webSocket">;
 };
 
-/** Tapedeck's own API under /api/v1 (DESIGN 7). */
+/** Tapedeck's own API under /api/v1 (DESIGN 7), as openapi-routes.ts describes it. */
 export function apiRoutes(
   app: FastifyInstance,
   api: TapedeckApi,
   caller: HttpCaller,
   { watch, limits }: ApiRouteOptions,
 ): void {
-  const get = (path: string, known: readonly string[], answer: (call: ApiCall) => Promise<object | undefined>) => {
-    app.get(`/api/v1/${path}`, async (request, reply) => {
-      try {
-        const context = contextOf(request, caller(request), closedSignal(reply));
-        const result = await answer({ request, reply, context, parameters: parametersOf(request, known) });
-        if (result === undefined) return reply;
-        const text = JSON.stringify(result);
-        watch.sent(Buffer.byteLength(text));
-        return reply.type("application/json").send(text);
-      } catch (error) {
-        return sendError(reply, told(error));
-      }
+  const get = <Parameters extends z.ZodObject>(
+    route: DescribedRoute & { readonly parameters: Parameters },
+    answer: (call: ApiCall<z.infer<Parameters>>) => Promise<FastifyReply>,
+  ) => {
+    app.route({
+      method: ["GET", "HEAD"],
+      url: route.path,
+      handler: async (request, reply) => {
+        try {
+          const context = contextOf(request, caller(request), closedSignal(reply));
+          const asked = readParameters(route.parameters, request.query as Given);
+          return await answer({ request, reply, context, asked });
+        } catch (error) {
+          return sendError(reply, told(error));
+        }
+      },
     });
+    refuseOthers(route.path, ["GET", "HEAD"]);
   };
 
-  for (const [name, path] of Object.entries(listPaths) as [keyof typeof listPaths, string][]) {
-    get(path, listParameters[name], ({ context, parameters }) => api.lists[name](context.workspace, parameters));
-  }
+  get(routes.sources, async ({ reply, context, asked }) => sendPage(reply, await api.lists.sources(context, asked)));
+  get(routes.sessions, async ({ reply, context, asked }) => sendPage(reply, await api.lists.sessions(context, asked)));
+  get(routes.operations, async ({ reply, context, asked }) =>
+    sendPage(reply, await api.lists.operations(context, asked)),
+  );
+  get(routes.buildStats, async ({ reply, context, asked }) =>
+    sendPage(reply, await api.lists.buildStats(context, asked)),
+  );
 
-  get("state", ["source", "session", "at", "min_position"], ({ context }) => api.state(context));
+  get(routes.state, async ({ reply, context }) => {
+    const state = await api.state(context);
+    const { position, session, sessionEnded } = state;
+    return send(reply, state, { position, sessionEnded, ...(session !== null && { session }) });
+  });
 
-  get("events", [...filters, "after", "until", "limit", "last", "original"], async (call) => {
-    const { context, parameters } = call;
-    const { after = "start", until, original } = asked(parameters);
-    if (accepts(call, ndjson)) {
-      refusePaging(parameters);
-      await stream(call, { after, until: until ?? "now", original });
-      return undefined;
+  get(routes.events, async (call) => {
+    const { request, reply, context, asked } = call;
+    const { until, limit = 100, last, original = false } = asked;
+    const { after = "start" } = context;
+    if (accepts(request, ndjson)) {
+      refuse(asked, ["limit", "last"], "goes with pages: ask for application/json, or stream all of it");
+      return stream(call, { after, until: until ?? "now", original }, ndjson);
     }
-    const last = numberOf(parameters, "last");
-    return api.events({
+    refuse(asked, ["speed"], `goes with streams: ask for ${ndjson}`);
+    const page = await api.events({
       workspace: context.workspace,
-      filter: filterOf(parameters),
+      filter: placed(filterOf(asked), context),
       after,
       ...(until !== undefined && { until }),
-      limit: numberOf(parameters, "limit") || 100,
-      ...(last > 0 && { last }),
+      limit,
+      ...(last !== undefined && { last }),
       original,
       signal: context.signal,
     });
+    if (!accepts(request, cloudEventsBatch)) return sendPage(reply, page);
+    if (page.nextPage !== undefined) reply.header("link", nextLink(request.url, page.nextPage));
+    return send(reply, page.items.map(toCloudEvent), page, cloudEventsBatch);
   });
 
-  get("stream", [...filters, "after", "until", "state", "original"], async (call) => {
-    const { state, original, ...range } = asked(call.parameters);
+  get(routes.stream, async (call) => {
+    const { until, state = false, original = false } = call.asked;
     // EventSource repeats the URL when it reconnects, so the position that it has seen wins.
-    const resumed = call.request.headers["last-event-id"];
-    const after = typeof resumed === "string" && resumed !== "" ? { after: resumed } : {};
-    await stream(call, { ...range, ...after, state, original });
-    return undefined;
+    const seen = call.request.headers["last-event-id"];
+    const after = typeof seen === "string" && seen !== "" ? { after: seen } : {};
+    const type = accepts(call.request, ndjson) ? ndjson : eventStream;
+    return stream(call, { ...after, ...(until !== undefined && { until }), state, original }, type);
   });
 
   app.route({
     method: "GET",
-    url: "/api/v1/ws",
+    url: routes.ws.path,
     wsHandler: (socket, request) => {
       if (!isSpoken(request)) socket.close(1002, `this server speaks ${subprotocol}`);
       else serve(socket, request);
@@ -104,6 +117,7 @@ export function apiRoutes(
       return reply.send({ error: { code: "invalid_argument", message } });
     },
   });
+  refuseOthers(routes.ws.path, ["GET"]);
 
   function serve(socket: WebSocket, request: FastifyRequest): void {
     const counted = { caller: caller(request), peer: request.ip };
@@ -120,29 +134,48 @@ export function apiRoutes(
     });
   }
 
-  type Asked = {
-    readonly after?: string;
-    readonly until?: string;
-    readonly state?: boolean;
-    readonly original: boolean;
-  };
-
-  async function stream({ parameters, context, reply, ...call }: ApiCall, request: Asked): Promise<void> {
-    limits.live.take({ caller: context, peer: call.request.ip }, context.signal);
-    const filter = filterOf(parameters);
-    const { position, messages } = await api.subscribe({ ...request, filter }, context);
-    const asLines = accepts(call, ndjson);
+  async function stream(
+    { asked, context, request, reply }: ApiCall<Asked<"events"> | Asked<"stream">>,
+    wanted: Omit<SubscribeRequest, "filter">,
+    type: typeof ndjson | typeof eventStream,
+  ): Promise<FastifyReply> {
+    limits.live.take({ caller: context, peer: request.ip }, context.signal);
+    const { position, messages } = await api.subscribe({ ...wanted, filter: filterOf(asked) }, context);
+    setHead(reply, { position }).headers({ "content-type": type, "cache-control": "no-cache" });
+    // What it would begin with, and no more.
+    if (request.method === "HEAD") return reply.send();
+    const paced = pace(messages, asked.speed ?? "max", context.signal);
     await writeStream(reply, context.signal, {
-      headers: {
-        "content-type": asLines ? ndjson : "text/event-stream",
-        "cache-control": "no-cache",
-        "tapedeck-position": position,
-      },
-      chunks: rendered(messages, asLines ? toNdjson : toSse),
-      lastWords: (error) => (asLines ? errorLine : errorEvent)(told(error)),
+      headers: {},
+      chunks: rendered(paced, type === ndjson ? toNdjson : toSse),
+      lastWords: (error) => (type === ndjson ? errorLine : errorEvent)(told(error)),
       sent: watch.sent,
       unreadBytes: limits.unreadBytes,
-      ...(!asLines && { idle: { ms: commentMs, text: ":\n\n" } }),
+      ...(type === eventStream && { idle: { ms: commentMs, text: ":\n\n" } }),
+    });
+    return reply;
+  }
+
+  function sendPage(reply: FastifyReply, page: Page<object>): FastifyReply {
+    return send(reply, page, page);
+  }
+
+  function send(reply: FastifyReply, body: object, head: AnswerHead, type: string = json): FastifyReply {
+    const text = JSON.stringify(body);
+    watch.sent(Buffer.byteLength(text));
+    return setHead(reply, head).type(type).send(text);
+  }
+
+  function refuseOthers(url: string, allowed: readonly string[]): void {
+    app.route({
+      method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter(
+        (method) => !allowed.includes(method),
+      ),
+      url,
+      handler: async ({ method }, reply) => {
+        const error = new TapedeckError("invalid_argument", `${url} can't be asked by ${method}: use GET`);
+        return sendError(reply.header("allow", allowed.join(", ")), told(error), 405);
+      },
     });
   }
 
@@ -153,40 +186,21 @@ export function apiRoutes(
   }
 }
 
-type ApiCall = {
+type ApiCall<Parameters> = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly context: CallContext;
-  readonly parameters: Parameters;
+  readonly asked: Parameters;
 };
 
-function asked(parameters: Parameters) {
-  const after = parameters.after?.at(-1);
-  const until = parameters.until?.at(-1);
-  return {
-    ...(after !== undefined && { after }),
-    ...(until !== undefined && { until }),
-    state: flagOf(parameters, "state"),
-    original: flagOf(parameters, "original"),
-  };
+/** @throws TapedeckError invalid_argument when one of these was asked for */
+function refuse<Asked extends object>(asked: Asked, fields: readonly (keyof Asked & string)[], why: string): void {
+  const field = fields.find((name) => asked[name] !== undefined);
+  if (field !== undefined) throw new TapedeckError("invalid_argument", `${field} ${why}`, { field });
 }
 
-function flagOf(parameters: Parameters, name: string): boolean {
-  const text = parameters[name]?.at(-1) ?? "false";
-  if (text === "true" || text === "false") return text === "true";
-  throw new TapedeckError("invalid_argument", `${name} "${text}" is not true or false`, { field: name });
-}
-
-function refusePaging(parameters: Parameters): void {
-  for (const field of ["limit", "last"]) {
-    if (parameters[field] === undefined) continue;
-    const message = `${field} goes with pages: ask for application/json, or stream all of it`;
-    throw new TapedeckError("invalid_argument", message, { field });
-  }
-}
-
-function accepts({ request }: Pick<ApiCall, "request">, type: string): boolean {
-  return (request.headers.accept ?? "").includes(type);
+function accepts({ headers }: FastifyRequest, type: string): boolean {
+  return (headers.accept ?? "").includes(type);
 }
 
 function isSpoken({ headers }: FastifyRequest): boolean {
@@ -206,21 +220,7 @@ function errorEvent(error: TapedeckError): string {
   return `event: error\ndata: ${errorLine(error)}\n`;
 }
 
-function sendError(reply: FastifyReply, error: TapedeckError): FastifyReply {
+function sendError(reply: FastifyReply, error: TapedeckError, status = httpStatusOf(error.code)): FastifyReply {
   if (error.retryAfter !== undefined) reply.header("retry-after", error.retryAfter);
-  return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });
-}
-
-/** Every value of every parameter; one that the path does not know is an error, not silently nothing. */
-function parametersOf(request: FastifyRequest, known: readonly string[]): Parameters {
-  const query = request.query as Record<string, string | string[]>;
-  return Object.fromEntries(
-    Object.entries(query).map(([name, value]) => {
-      if (!known.includes(name)) {
-        const message = `there is no parameter "${name}" here: known are ${known.join(", ")}`;
-        throw new TapedeckError("invalid_argument", message, { field: name });
-      }
-      return [name, Array.isArray(value) ? value : [value]];
-    }),
-  );
+  return reply.code(status).send({ error: toErrorBody(error) });
 }

@@ -1,0 +1,45 @@
+import { pause } from "@tapedeck/shared/streams/pause";
+import type { SubscriptionMessage } from "./messages.ts";
+
+/** How many times as fast as it was recorded; `max`: as fast as it can be read. */
+export type Speed = number | "max";
+
+export type Clock = {
+  /** Milliseconds that only ever grow. */
+  now(): number;
+  /** Resolves after a time, or at once when the signal aborts. */
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+};
+
+const ownClock: Clock = { now: () => performance.now(), pause };
+
+/** Timers take no more than 24 days: long gaps are slept in pieces. */
+const longestPauseMs = 3_600_000;
+
+/**
+ * Gives history as it was recorded: the first event at once, each later one when the time between their recordings,
+ * divided by the speed, has passed. Whoever asks late gets at once what is due. After `caught_up` comes everything as
+ * it happens. Ends with the signal.
+ */
+export async function* pace(
+  messages: AsyncIterable<SubscriptionMessage>,
+  speed: Speed,
+  signal: AbortSignal,
+  clock: Clock = ownClock,
+): AsyncGenerator<SubscriptionMessage, void> {
+  let isHistory = speed !== "max";
+  let begun: { readonly recorded: number; readonly at: number } | undefined;
+  for await (const message of messages) {
+    if (message.type === "caught_up") isHistory = false;
+    if (isHistory && speed !== "max" && message.recordedAt !== undefined) {
+      const recorded = message.recordedAt.getTime();
+      begun ??= { recorded, at: clock.now() };
+      const due = begun.at + (recorded - begun.recorded) / speed;
+      for (let wait = due - clock.now(); wait > 0 && !signal.aborted; wait = due - clock.now()) {
+        await clock.pause(Math.min(wait, longestPauseMs), signal);
+      }
+    }
+    if (signal.aborted) return;
+    yield message;
+  }
+}

@@ -1,0 +1,36 @@
+import type { EventJson } from "@tapedeck/shared/events/json";
+import { parsePosition } from "@tapedeck/shared/log/position";
+import type { Answer } from "../../apis/tapedeck/answers.ts";
+
+export type CloudEvent = Omit<Answer<"CloudEvent">, "data"> & { readonly data: EventJson };
+
+export const cloudEventsBatch = "application/cloudevents-batch+json";
+
+/** As long as a sequence can be in a position, so that texts are in the order of the numbers. */
+const sequenceDigits = 16;
+
+/** An event as CloudEvents 1.0.2, in its JSON format. What is not known is left out: nothing is null. */
+export function toCloudEvent(data: EventJson): CloudEvent {
+  const { position, recordedAt, subject } = data;
+  return {
+    specversion: "1.0",
+    id: data.id,
+    source: `/sources/${data.source}`,
+    type: `dev.tapedeck.${data.kind}`,
+    ...(subject !== undefined && { subject }),
+    time: data.occurredAt ?? data.observedAt ?? recordedAt,
+    datacontenttype: "application/json",
+    sequence: String(parsePosition(position)?.seq ?? 0).padStart(sequenceDigits, "0"),
+    tapedeckposition: position,
+    recordedtime: recordedAt,
+    data,
+  };
+}
+
+/** The Link header of a page that is followed by another: the same request, from there on. */
+export function nextLink(url: string, after: string): string {
+  const [path, query] = url.split("?");
+  const next = new URLSearchParams(query);
+  next.set("after", after);
+  return `<${path}?${next}>; rel="next"`;
+}
