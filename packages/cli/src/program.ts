@@ -5,6 +5,7 @@ import { eraseCommand } from "./commands/erase.ts";
 import { exportCommand } from "./commands/export.ts";
 import { importCommand } from "./commands/import.ts";
 import { rebuildCommand } from "./commands/rebuild.ts";
+import { replayCommand } from "./commands/replay.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { runCommand } from "./commands/run.ts";
 import { sessionsCommand } from "./commands/sessions.ts";
@@ -32,6 +33,7 @@ for (const command of [
   sessionsCommand(),
   statsCommand(),
   exportCommand(),
+  replayCommand(),
   importCommand(),
   eraseCommand(),
   rebuildCommand(),
