@@ -1,0 +1,106 @@
+import { story } from "@tapedeck/query/testing/story";
+import { openTokenStore, type TokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
+import { connect } from "nats";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { transports } from "./all-transports.ts";
+import { readUntil, refusalOf } from "./reading.ts";
+import { type Door, type Message, Refused, type Transport } from "./transport.ts";
+
+// Who may subscribe: the same on every transport.
+
+const stack = new AsyncDisposableStack();
+const mostConnections = 3;
+let on: ToldStack;
+let tokens: TokenStore;
+let door: Door;
+
+beforeAll(async () => {
+  const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_CONNECTIONS: String(mostConnections) };
+  on = stack.use(await startToldStack(env));
+  door = { grpc: on.deck.grpc, http: on.deck.http };
+  const connection = stack.adopt(await connect({ servers: on.deck.parts.nats.url }), (nc) => nc.close());
+  tokens = await openTokenStore(connection);
+  const alice = story();
+  alice.session("01A1").started();
+  await on.tell(alice.events);
+});
+afterAll(() => stack.disposeAsync());
+
+async function tokenFor(roles: readonly Role[], { workspace = "acme", lifetimeMs = 3_600_000 } = {}) {
+  const developer = roles.includes("recorder") ? { developer: "alice" } : {};
+  const made = makeToken({ name: roles.join(), workspace, roles: [...roles], lifetimeMs, ...developer });
+  await tokens.create(made);
+  return { token: made.text, id: made.record.id };
+}
+
+const statusOf = ({ name }: Transport, grpc: number, http: number) => ({ status: name === "gRPC" ? grpc : http });
+const isCaughtUp = ({ type }: Message) => type === "caught_up";
+
+describe.each(transports)("over $name", (transport) => {
+  const refusedWith = (token?: string) =>
+    refusalOf(transport, { ...door, ...(token !== undefined && { token }) }, { after: "start" });
+
+  it.each<Role>(["viewer", "controller", "admin"])("%s may read", async (role) => {
+    const { token } = await tokenFor([role]);
+    const messages = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp);
+    expect(messages.length).toBeGreaterThan(1);
+  });
+
+  it("nobody without a token, and nobody with one that is none", async () => {
+    const expected = { code: "unauthenticated", ...statusOf(transport, 16, 401) };
+    expect(await refusedWith()).toMatchObject(expected);
+    expect(await refusedWith(`tdk_${"a".repeat(43)}`)).toMatchObject(expected);
+    expect(await refusedWith("admin")).toMatchObject(expected);
+  });
+
+  it("a recorder may push and not read", async () => {
+    const { token } = await tokenFor(["recorder"]);
+    expect(await refusedWith(token)).toMatchObject({ code: "forbidden", ...statusOf(transport, 7, 403) });
+  });
+
+  it("of another workspace nothing is there to read", async () => {
+    const { token } = await tokenFor(["admin"], { workspace: "globex" });
+    const messages = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp);
+    expect(messages.filter(({ type }) => type === "event")).toEqual([]);
+  });
+
+  it.each(["revoked", "expired"])("who reads is told when the token is %s", async (how) => {
+    const { token, id } = await tokenFor(["viewer"], how === "expired" ? { lifetimeMs: 1_500 } : {});
+    const reading = readUntil(transport, { ...door, token }, {}, (message) => {
+      if (isCaughtUp(message) && how === "revoked") void tokens.revoke(id);
+      return false;
+    });
+    const told = await reading.then(
+      () => undefined,
+      (error: unknown) => (error instanceof Refused ? error.told : error),
+    );
+    expect(told).toMatchObject({ code: "unauthenticated" });
+    expect(await refusedWith(token)).toMatchObject({ code: "unauthenticated" });
+  });
+
+  it("a token has so many connections and no more; one that ends makes room", async () => {
+    const { token } = await tokenFor(["viewer"]);
+    const over = Array.from({ length: mostConnections }, () => new AbortController());
+    const open = async (signal: AbortSignal) => {
+      const messages = transport.read({ ...door, token }, { after: "start" }, signal);
+      await messages.next();
+      return messages;
+    };
+    const held = await Promise.all(over.map(({ signal }) => open(signal)));
+    // A WebSocket is opened and told so there: a browser could not see why it was not.
+    const status = transport.name === "WebSocket" ? {} : statusOf(transport, 8, 429);
+    expect(await refusedWith(token)).toMatchObject({ code: "limit_exceeded", ...status });
+    over[0]?.abort();
+    await held[0]?.return();
+    let last: unknown;
+    for (let tries = 0; tries < 200; tries++) {
+      last = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp).catch((error) => error);
+      if (Array.isArray(last)) break;
+    }
+    expect(last).toBeInstanceOf(Array);
+    for (const one of over) one.abort();
+    await Promise.all(held.map((one) => one.return()));
+  });
+});
