@@ -23,7 +23,8 @@ export type TokenApiDeps = {
   readonly audit: (what: "token created" | "token revoked", token: TokenRecord, by: Caller) => void;
 };
 
-const wishes = z.strictObject({
+/** What a token is wished to be, as it is asked for over HTTP. */
+export const wishes = z.strictObject({
   name: z.string(),
   roles: z.array(z.enum(roles)).min(1),
   developer: z.string().optional(),

@@ -1,13 +1,14 @@
 import { errorCodes } from "@tapedeck/shared/errors/errors";
 import { kinds } from "@tapedeck/shared/events/kinds";
 import { outcomeNames, timeSourceNames } from "@tapedeck/shared/events/names";
+import { tokenRecord } from "@tapedeck/shared/tokens/token";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
 
 // What the HTTP API answers. Lists are typed by these schemas; nothing is checked by them while it is served. A client
 // has to expect fields, and kinds of events, that are not known here yet.
 
-const text = (description: string, ...examples: string[]) => z.string().meta({ description, examples });
+const text = (description: string, ...examples: string[]) => z.string().meta({ description, ...(examples.length > 0 && { examples }) });
 const time = (description: string) =>
   z.string().meta({ description, format: "date-time", examples: ["2026-11-20T20:41:10.616063658Z"] });
 const count = (description: string) => z.int().nonnegative().meta({ description });
@@ -223,6 +224,13 @@ const cloudEvent = z
     "An event as CloudEvents 1.0.2 has it, with the extensions `sequence`, `recordedtime` and `tapedeckposition`.",
   );
 
+const token = tokenRecord.describe("Who may do what in a workspace, and how long.");
+
+const readiness = z.object({
+  ready: z.boolean(),
+  checks: z.record(z.string(), z.string()).describe("`ok` or the reason, by what is needed: the log, query."),
+});
+
 const page = (items: z.ZodType, next: string, reflects: string) =>
   z.object({
     items: z.array(items),
@@ -254,6 +262,11 @@ export const answers = {
   CloudEvent: cloudEvent,
   CloudEvents: z.array(cloudEvent),
   Error: error,
+  Token: token,
+  Tokens: z.object({ items: z.array(token) }),
+  NewToken: token.extend({ token: text("What a call is made with: `Authorization: Bearer <token>`.") }),
+  Health: z.object({ status: z.literal("ok") }),
+  Readiness: readiness,
 } as const;
 
 export type Answer<Name extends keyof typeof answers> = z.infer<(typeof answers)[Name]>;

@@ -2,20 +2,26 @@ import type { ErrorCode } from "@tapedeck/shared/errors/errors";
 import type { z } from "zod";
 import type { answers } from "../../apis/tapedeck/answers.ts";
 import { parameters } from "../../apis/tapedeck/parameters.ts";
+import { wishes } from "../../auth/token-api.ts";
 import { subprotocol } from "../websocket/protocol.ts";
 import { cloudEventsBatch } from "./cloud-events.ts";
 
 // Every path of ours, as the API's description tells it. apiRoutes serves what stands here, with these parameters.
 
-/** A GET. */
 export type DescribedRoute = {
+  /** Where it is not said, `get`. */
+  readonly method?: "get" | "post" | "delete";
+  /** With names of parameters in braces. */
   readonly path: string;
   readonly summary: string;
   readonly description?: string;
   /** In the URL. */
   readonly parameters?: z.ZodObject;
+  /** Parameters in the path, with what they mean. */
+  readonly inPath?: Readonly<Record<string, string>>;
   /** Headers of the request, with what they mean. */
   readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: z.ZodType;
   /** By status. */
   readonly answers: Readonly<Record<number, DescribedAnswer>>;
   readonly errors: readonly ErrorCode[];
@@ -32,7 +38,7 @@ export type DescribedAnswer = {
   >;
 };
 
-export type SchemaName = keyof typeof answers | "Health" | "Readiness";
+export type SchemaName = keyof typeof answers;
 
 export const answerHeaders = {
   "tapedeck-position": "The position that the answer reflects; of a stream: after which it starts.",
@@ -60,6 +66,9 @@ const list = (what: string, schema: SchemaName): Pick<DescribedRoute, "answers" 
   answers: { 200: { description: what, headers: ["tapedeck-position"], content: { [json]: schema } } },
   errors: [...always, ...ofPlaces],
 });
+
+const ofTokens: readonly ErrorCode[] = ["unauthenticated", "forbidden", "limit_exceeded", "not_ready", "internal"];
+const forAdmins = "For admins, with the setting `auth: tokens`.";
 
 const lines = { lines: "Message", description: "One Message a line." } as const;
 
@@ -153,6 +162,33 @@ export const routes = {
       426: { description: "The request was none for a WebSocket.", content: { [json]: "Error" } },
     },
     errors: ["unauthenticated", "forbidden", "limit_exceeded", "not_ready"],
+  },
+  tokens: {
+    path: "/api/v1/tokens",
+    summary: "Tokens of the workspace",
+    description: `Newest first, expired ones too. ${forAdmins}`,
+    answers: { 200: { description: "Tokens, without their texts.", content: { [json]: "Tokens" } } },
+    errors: ofTokens,
+  },
+  createToken: {
+    method: "post",
+    path: "/api/v1/tokens",
+    summary: "Make a token",
+    description: forAdmins,
+    body: wishes,
+    answers: {
+      201: { description: "The token with its text, which is told only here.", content: { [json]: "NewToken" } },
+    },
+    errors: ["invalid_argument", ...ofTokens],
+  },
+  revokeToken: {
+    method: "delete",
+    path: "/api/v1/tokens/{id}",
+    inPath: { id: "The token's id." },
+    summary: "Revoke a token",
+    description: `What is open with it ends within 5 s. ${forAdmins}`,
+    answers: { 200: { description: "The token that is no more.", content: { [json]: "Token" } } },
+    errors: ["not_found", ...ofTokens],
   },
   healthz: {
     path: "/healthz",

@@ -19,7 +19,12 @@ export function openApiDocument(described: readonly DescribedRoute[] = Object.va
     // Relative: where the description came from.
     servers: [{ url: "/" }],
     security: [{}, { token: [] }],
-    paths: Object.fromEntries(described.map((route) => [route.path, { get: operation(route) }])),
+    paths: Object.fromEntries(
+      [...Map.groupBy(described, ({ path }) => path)].map(([path, ofPath]) => [
+        path,
+        Object.fromEntries(ofPath.map((route) => [route.method ?? "get", operation(route)])),
+      ]),
+    ),
     components: {
       schemas: schemas(),
       securitySchemes: {
@@ -59,18 +64,33 @@ const meanings: Readonly<Record<ErrorCode, string>> = {
   internal: "it went wrong inside; the cause is in the gateway's log",
 };
 
-function operation({ path, parameters, headers = {}, answers, errors, isOpen, ...said }: DescribedRoute): JsonSchema {
-  const asked = [...(parameters === undefined ? [] : inQuery(parameters)), ...Object.entries(headers).map(inHeader)];
+function operation(route: DescribedRoute): JsonSchema {
+  const { method = "get", path, parameters, inPath = {}, headers = {}, body, answers, errors, isOpen, ...said } = route;
+  const asked = [
+    ...Object.entries(inPath).map(([name, what]) => ({ ...parameter("path", name, what), required: true })),
+    ...(parameters === undefined ? [] : inQuery(parameters)),
+    ...Object.entries(headers).map(([name, what]) => parameter("header", name, what)),
+  ];
   return {
-    operationId: path.replace("/api/v1", "").replace(/\W+(\w)/g, (_, letter: string) => letter.toUpperCase()),
+    operationId: method + path.replace("/api/v1", "").replace(/\W+(\w?)/g, (_, letter: string) => letter.toUpperCase()),
     ...said,
     ...(isOpen === true && { security: [] }),
     ...(asked.length > 0 && { parameters: asked }),
+    ...(body !== undefined && { requestBody: { required: true, content: { [json]: { schema: inBody(body) } } } }),
     responses: {
       ...Object.fromEntries(Object.entries(answers).map(([status, of]) => [status, answer(of)])),
       ...refusals(errors),
     },
   };
+}
+
+function parameter(where: "path" | "header", name: string, description: string): JsonSchema {
+  return { name, in: where, description, schema: { type: "string" } };
+}
+
+function inBody(body: z.ZodType): JsonSchema {
+  const { $schema: _, ...schema } = z.toJSONSchema(body, { io: "input" });
+  return schema;
 }
 
 function inQuery(parameters: z.ZodObject): JsonSchema[] {
@@ -79,10 +99,6 @@ function inQuery(parameters: z.ZodObject): JsonSchema[] {
     const { description, ...schema } = property as JsonSchema;
     return { name, in: "query", description, schema };
   });
-}
-
-function inHeader([name, description]: readonly [name: string, description: string]): JsonSchema {
-  return { name, in: "header", description, schema: { type: "string" } };
 }
 
 function answer({ description, headers = [], content = {} }: DescribedAnswer): JsonSchema {
@@ -126,16 +142,9 @@ function refOf(name: string): string {
   return `#/components/schemas/${name}`;
 }
 
-const health = z.object({ status: z.literal("ok") });
-const readiness = z.object({
-  ready: z.boolean(),
-  checks: z.record(z.string(), z.string()).describe("`ok` or the reason, by what is needed: the log, query."),
-});
-
 function schemas(): JsonSchema {
   const named = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries({ ...answers, Health: health, Readiness: readiness }))
-    named.add(schema, { id });
+  for (const [id, schema] of Object.entries(answers)) named.add(schema, { id });
   // As input: what is not described may be there.
   const { schemas: ofAnswers } = z.toJSONSchema(named, { io: "input", uri: refOf });
   const details = detailSchemas();
