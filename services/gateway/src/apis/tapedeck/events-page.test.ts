@@ -1,0 +1,62 @@
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import { expect, it } from "vitest";
+import { waitingLine } from "../../limits/waiting-line.ts";
+import { positions } from "../../positions.ts";
+import { eventsPage } from "./events-page.ts";
+
+const MiB = 1 << 20;
+
+/** A log of so many events, each with a text of one MiB. */
+function texts(count: number): () => LogReader {
+  const text = "x".repeat(MiB);
+  const event = Event.fromPartial({
+    source: "default/alice/shop/skaffold",
+    kind: "log.written",
+    detail: { $case: "text", value: { text } },
+  });
+  const reader: Pick<LogReader, "epoch" | "bounds" | "history"> = {
+    epoch: "t",
+    bounds: async () => ({ firstSeq: 1, lastSeq: count }),
+    async *history({ afterSeq }, untilSeq): AsyncGenerator<Recorded, void> {
+      for (let seq = afterSeq + 1; seq <= untilSeq; seq++) {
+        yield { seq, recordedAt: new Date(0), subject: "", event };
+      }
+    },
+  };
+  return () => reader as LogReader;
+}
+
+const line = (atOnce = 1) => waitingLine({ atOnce, patienceMs: 20, what: "pages of events" });
+const { signal } = new AbortController();
+const asked = { workspace: "default", filter: {}, after: "start", limit: 1_000, signal };
+
+function pageOf(count: number, inTurn = line()) {
+  const log = texts(count);
+  return eventsPage(log, positions(log), inTurn);
+}
+
+it("a page with much text in it ends early, and another follows", async () => {
+  const { items, nextPage } = await pageOf(20)(asked);
+  expect([items.length, nextPage]).toEqual([16, "t-16"]);
+});
+
+it("of the last ones only those that are told count", async () => {
+  const { items } = await pageOf(40)({ ...asked, last: 10 });
+  expect(items.map(({ position }) => position)).toEqual(Array.from({ length: 10 }, (_, index) => `t-${31 + index}`));
+  await expect(pageOf(40)({ ...asked, last: 20 })).rejects.toMatchObject({
+    code: "limit_exceeded",
+    details: { field: "last" },
+  });
+});
+
+it("waits for its turn, and leaves it when it is made or has failed", async () => {
+  const inTurn = line();
+  const page = pageOf(1, inTurn);
+  const end = await inTurn.take(signal);
+  await expect(page(asked)).rejects.toMatchObject({ code: "limit_exceeded", retryAfter: 1 });
+  end();
+  await page(asked);
+  await expect(page({ ...asked, after: "t-99" })).rejects.toMatchObject({ code: "position_future" });
+  expect((await page(asked)).items).toHaveLength(1);
+});
