@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
-import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
+import { type ChannelCredentials, type ChannelOptions, credentials, Metadata } from "@grpc/grpc-js";
 import { CommandError } from "./command-error.ts";
+import { isLoopback, type Place, parsePlace } from "./gateway-place.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -12,6 +14,8 @@ export type GrpcTarget = {
   readonly credentials: ChannelCredentials;
   /** With `authorization`, where there is a token. Made for one client: calls may add to it. */
   readonly metadata: Metadata;
+  /** Of a client: what is on this machine is not asked through a proxy. */
+  readonly options: ChannelOptions;
   /** The same for the same gateway however it was written: "127.0.0.1:7051", "https://tapedeck.example:7051". */
   readonly name: string;
 };
@@ -24,8 +28,6 @@ export type HttpBase = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-const ports = { grpc: 7051, http: 7052 } as const;
-
 /**
  * `host:port` (plaintext) or `https://host[:port]` (TLS; 7051 when no port is written). TLS trusts the PEM file in
  * TAPEDECK_CA, else what Node.js and this system trust. The token is that of `bearer`.
@@ -33,15 +35,19 @@ const ports = { grpc: 7051, http: 7052 } as const;
  * or TAPEDECK_TOKEN can't be used
  */
 export function grpcTarget(text: string, env: Env = process.env): GrpcTarget {
-  const place = parsePlace(text, ports.grpc, "grpc");
+  const place = parsePlace(text, "grpc");
   const token = bearer(env);
   assertPrivate(place, env, token);
   const metadata = new Metadata();
   if (token !== undefined) metadata.set("authorization", token);
   const address = `${place.host}:${place.port}`;
-  if (!place.isTls) return { address, credentials: credentials.createInsecure(), metadata, name: address };
+  const options = isLoopback(place.host) ? { "grpc.enable_http_proxy": 0 } : {};
+  const common = { address, metadata, options };
+  if (!place.isTls) return { ...common, credentials: credentials.createInsecure(), name: address };
+  // grpc-js names the address to the server, of which Node.js would warn on the user's terminal.
+  if (isIP(place.host.replace(/[[\]]/g, "")) > 0) process.noDeprecation = true;
   const trusted = credentials.createSsl(Buffer.from(trustedCertificates(env).join("\n")));
-  return { address, credentials: trusted, metadata, name: `https://${address}` };
+  return { ...common, credentials: trusted, name: `https://${address}` };
 }
 
 /**
@@ -50,7 +56,7 @@ export function grpcTarget(text: string, env: Env = process.env): GrpcTarget {
  * @throws CommandError as `grpcTarget`
  */
 export function httpBase(text: string, env: Env = process.env): HttpBase {
-  const place = parsePlace(text, ports.http, "http");
+  const place = parsePlace(text, "http");
   const token = bearer(env);
   assertPrivate(place, env, token);
   if (place.isTls) setDefaultCACertificates(trustedCertificates(env));
@@ -70,32 +76,6 @@ export function bearer(env: Env = process.env): string | undefined {
     throw new CommandError("TAPEDECK_TOKEN is not a token: give it one as `tapedeck token` wrote it.");
   }
   return `Bearer ${token}`;
-}
-
-/** Whether this is an address of this machine that nobody else can listen on. */
-export function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i.test(host);
-}
-
-type Place = {
-  readonly isTls: boolean;
-  /** In brackets for IPv6. */
-  readonly host: string;
-  readonly port: number;
-  readonly path: string;
-};
-
-/** By hand: `new URL` drops :443 of https and :80 of http, which are not our defaults. */
-function parsePlace(text: string, usualPort: number, protocol: "grpc" | "http"): Place {
-  const [, scheme = "", host = "", port, path = ""] =
-    /^(?:(https?):\/\/)?(\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(?::(\d{1,5}))?(\/[^\s?#]*)?$/i.exec(text.trim()) ?? [];
-  const number = port === undefined ? usualPort : Number(port);
-  const isWhole = host !== "" && (scheme !== "" || port !== undefined) && number >= 1 && number <= 65_535;
-  const folder = path.replace(/\/+$/, "");
-  if (!isWhole || (protocol === "grpc" && folder !== "")) {
-    throw new CommandError(`${text} is not an address: write https://tapedeck.example or 127.0.0.1:${usualPort}.`);
-  }
-  return { isTls: scheme.toLowerCase() === "https", host: host.toLowerCase(), port: number, path: folder };
 }
 
 /** Plaintext stays on this machine, unless TAPEDECK_INSECURE says that the network is private; a token always does. */

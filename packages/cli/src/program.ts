@@ -5,6 +5,7 @@ import { eraseCommand } from "./commands/erase.ts";
 import { exportCommand } from "./commands/export.ts";
 import { importCommand } from "./commands/import.ts";
 import { rebuildCommand } from "./commands/rebuild.ts";
+import { recordCommand } from "./commands/record.ts";
 import { replayCommand } from "./commands/replay.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { runCommand } from "./commands/run.ts";
@@ -27,6 +28,7 @@ const program = new Command("tapedeck")
 for (const command of [
   upCommand(),
   runCommand(),
+  recordCommand(),
   statusCommand(),
   tailCommand(),
   stateCommand(),

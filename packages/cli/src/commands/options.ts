@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
+import { parsePlace } from "../gateway-place.ts";
 
 /** `--label name=value`, any number of times. */
 export function collectLabel(pair: string, labels: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -40,7 +41,17 @@ export const dataOption = () =>
   new Option("--data <folder>", "where the data are").default(".tapedeck").env("TAPEDECK_DATA");
 
 export const toOption = () =>
-  new Option("--to <host:port>", "where Tapedeck takes it (gRPC)")
+  new Option("--to <address>", "where Tapedeck takes it (gRPC): host:port on this machine, else https://host")
     .default("127.0.0.1:7051")
     .env("TAPEDECK_TO")
-    .argParser(hostPort);
+    .argParser(gatewayAddress);
+
+/** What else is wrong with it, such as a token that must not go there, is said when it is used. */
+function gatewayAddress(text: string): string {
+  try {
+    parsePlace(text, "grpc");
+    return text;
+  } catch {
+    throw new InvalidArgumentError("It is not HOST:PORT or https://HOST, such as https://tapedeck.example.");
+  }
+}

@@ -19,7 +19,8 @@ export const runCommand = () =>
     .description(
       `Runs a command and records the Skaffold or Vagrant in it, for as long as it lives. The command keeps the terminal, \
 its signals and its exit code. What Tapedeck does not take now waits on the disk until Tapedeck \
-runs again (\`tapedeck up\`; the demo takes nothing). With TAPEDECK_OFF=1 the command runs as it is.`,
+runs again (\`tapedeck up\`; the demo takes nothing), or for the next \`tapedeck run\` to the same address. The token is taken \
+from TAPEDECK_TOKEN. With TAPEDECK_OFF=1 the command runs as it is.`,
     )
     .argument("<command...>", "what to run")
     .passThroughOptions()
@@ -60,6 +61,7 @@ runs again (\`tapedeck up\`; the demo takes nothing). With TAPEDECK_OFF=1 the co
       `
 Example:
   tapedeck run -- skaffold dev
+  tapedeck run --to https://tapedeck.example -- skaffold dev
   tapedeck run --label ticket=SHOP-12 -- skaffold build -p staging
   tapedeck run -- vagrant up
   tapedeck run --upstream vagrant -- make machines`,

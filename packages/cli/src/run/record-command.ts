@@ -1,18 +1,15 @@
 import { join } from "node:path";
-import { credentials } from "@grpc/grpc-js";
-import { grpcLink } from "@tapedeck/ingest/tap/link";
-import { type PushLog, pushItems } from "@tapedeck/ingest/tap/push";
 import { openSpill, type Spill } from "@tapedeck/ingest/tap/spill";
 import type { TapIdentity } from "@tapedeck/ingest/tap/spill-folder";
 import { upstreams } from "@tapedeck/ingest/upstreams/index";
 import type { TapItem } from "@tapedeck/ingest/upstreams/upstream";
-import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { pause } from "@tapedeck/shared/streams/pause";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { ulid } from "ulid";
+import { grpcTarget } from "../gateway-address.ts";
+import { pushSource } from "../record/source-push.ts";
 import type { Exit } from "./command-process.ts";
 import type { Labels } from "./labels.ts";
-import { refusalIn } from "./refusal.ts";
 
 export type RecordCommand = {
   readonly upstream: UpstreamName;
@@ -20,10 +17,12 @@ export type RecordCommand = {
   readonly address: string;
   /** Of the upstream's tap. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
-  /** Where Tapedeck takes frames. */
+  /** Where Tapedeck takes frames, as `grpcTarget` reads it. */
   readonly to: string;
   readonly spillHome: string;
   readonly identity: Omit<TapIdentity, "tap" | "labels" | "upstream">;
+  /** The developer that the user has named. */
+  readonly asked: string | undefined;
   readonly labels: Promise<Labels>;
   /** The command is the upstream's process itself, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
@@ -38,7 +37,9 @@ export type Left = {
   /** Items that Tapedeck has not taken; they wait in `folder`. */
   readonly waiting: number;
   readonly folder: string;
-  /** Why, in Tapedeck's own words if it had any. */
+  /** The Tapedeck that they are meant for, by the name of a target. */
+  readonly to: string;
+  /** Why, for people. */
   readonly reason: string | undefined;
 };
 
@@ -53,47 +54,26 @@ const commitMs = 2_000;
 
 /** Starts the tap beside a command: it drains from the first moment, whether Tapedeck is there or not. */
 export async function recordCommand(options: RecordCommand): Promise<CommandRecording> {
-  const { upstream, address, settings = {}, to, warn } = options;
+  const { upstream, address, settings = {}, spillHome, warn } = options;
+  const target = grpcTarget(options.to);
   const tap = ulid();
-  const folder = join(options.spillHome, tap);
+  const folder = join(spillHome, tap);
   const named = (labels: Labels): TapIdentity => ({ ...options.identity, upstream, tap, labels });
-  const spill = await openSpill({ dir: folder, hello: named({}) });
+  const spill = await openSpill({ dir: folder, hello: named({}), to: target.name });
   const leaving = new AbortController();
   const connections = openConnections(spill, options);
   const running = upstreams[upstream].tap.run({ address, settings, emit: connections.emit, signal: leaving.signal });
 
-  let refusal: string | undefined;
-  let isConnected = false;
-  const log: PushLog = {
-    info: () => {},
-    warn: (fields) => {
-      isConnected = false;
-      refusal = refusalIn(fields) ?? refusal;
+  const told = new Set<string>();
+  const push = pushSource({
+    ...{ target, home: spillHome, spill, control: running.control, developer: options.asked, say: warn },
+    identity: options.labels.then(named),
+    // What passes by itself is worth a word only if it has not when the command ends.
+    onAway: (trouble) => {
+      if (trouble === undefined || trouble.mends || told.has(trouble.why)) return;
+      told.add(trouble.why);
+      warn(`not recorded for now: ${trouble.why}; what is heard waits on this machine`);
     },
-  };
-  const client = new RecorderClient(to, credentials.createInsecure(), {
-    "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.max_reconnect_backoff_ms": 1_000,
-  });
-  const stopped = new AbortController();
-  const pushing = options.labels.then((labels) => {
-    spill.rename(named(labels));
-    return pushItems({
-      link: grpcLink(client),
-      spill,
-      control: running.control,
-      signal: stopped.signal,
-      log,
-      welcomed: () => {
-        isConnected = true;
-      },
-      sourceTaken: () => {
-        const { developer, project } = spill.hello();
-        const other = { ...spill.hello(), project: nextName(project) };
-        warn(`${developer}/${project} is recorded by another tap: this one is ${developer}/${other.project}`);
-        return other;
-      },
-    });
   });
 
   return {
@@ -103,18 +83,13 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       leaving.abort();
       await running.done;
       connections.close();
-      const push = await pushing;
-      const giveUp = () => stopped.abort();
-      hurry.addEventListener("abort", giveUp);
-      const all = await push.finish(isConnected && !hurry.aborted ? commitMs : 0);
-      hurry.removeEventListener("abort", giveUp);
-      client.close();
+      const all = await push.finish(commitMs, hurry);
       const { committed, nextIndex } = spill.state();
       // A command that opened no port said nothing: there is nothing to keep.
       const waiting = all ? 0 : Number(nextIndex - 1n - committed);
       if (waiting > 0) spill.persist();
       await spill[Symbol.asyncDispose]();
-      return { waiting, folder, reason: refusal };
+      return { waiting, folder, to: target.name, reason: push.trouble()?.why };
     },
   };
 }
@@ -164,10 +139,4 @@ function openConnections(spill: Spill, { isUpstream, endsInside = false }: Recor
       held = { ...held, what: { $case: "closed", value } };
     },
   };
-}
-
-/** "shop" → "shop-2" → "shop-3". */
-export function nextName(project: string): string {
-  const [, name = project, number] = /^(.*)-(\d{1,3})$/.exec(project) ?? [];
-  return number === undefined ? `${project}-2` : `${name}-${Number(number) + 1}`;
 }

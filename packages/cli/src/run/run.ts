@@ -6,7 +6,7 @@ import { sentenceOf } from "../command-error.ts";
 import type { RunOptions } from "../commands/run.ts";
 import { type CommandProcess, type Exit, startCommand } from "./command-process.ts";
 import { loginName, sessionLabels } from "./labels.ts";
-import type { CommandRecording } from "./record-command.ts";
+import type { CommandRecording, Left } from "./record-command.ts";
 import {
   type Asked,
   type Recordable,
@@ -88,6 +88,7 @@ async function record(
         project: options.project || recordable.project(),
         redact: options.redact,
       },
+      asked: options.developer || undefined,
       labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...recordable.labels, ...options.label })),
       isUpstream,
       endsInside,
@@ -126,10 +127,10 @@ async function finish(recording: CommandRecording): Promise<void> {
   const quick = () => hurry.abort();
   for (const signal of signals) process.on(signal, quick);
   try {
-    const { waiting, folder, reason } = await recording.finish(hurry.signal);
-    if (waiting > 0) {
-      const why = reason === undefined ? "" : ` (${reason})`;
-      warn(`not recorded yet${why}: what was heard waits in ${folder} for the next \`${startThatTakes(folder)}\``);
+    const left = await recording.finish(hurry.signal);
+    if (left.waiting > 0) {
+      const why = left.reason === undefined ? "" : ` (${left.reason})`;
+      warn(`not recorded yet${why}: what was heard waits in ${left.folder} for the next ${whoTakes(left)}`);
     }
   } catch (error) {
     warn(`what was not recorded yet is lost: ${sentenceOf(error)}`);
@@ -138,11 +139,12 @@ async function finish(recording: CommandRecording): Promise<void> {
   }
 }
 
-/** `up` looks for what waits in the same place, unless it is told another. */
-function startThatTakes(folder: string): string {
+/** All look for what waits in the same place, unless they are told another. */
+function whoTakes({ folder, to }: Left): string {
   const home = dirname(folder);
-  const usual = spillHome(process.env);
-  return `${home === usual ? "" : `TAPEDECK_SPILL=${home} `}npm start -- --no-demo`;
+  const inHome = home === spillHome(process.env) ? "" : `TAPEDECK_SPILL=${home} `;
+  if (/^(127\.|localhost:|\[::1\]:)/.test(to)) return `\`${inHome}npm start -- --no-demo\``;
+  return `\`tapedeck run\` to there, or \`${inHome}tapedeck record --waiting --to ${to}\``;
 }
 
 async function start(command: readonly string[], env: NodeJS.ProcessEnv, stderr?: Transform): Promise<CommandProcess> {

@@ -22,13 +22,15 @@ export async function startRecorder({ taken = [], refusal }: TestRecorderOptions
   const push = (call: ServerDuplexStream<PushRequest, PushResponse>) => {
     call.on("data", ({ body }: PushRequest) => {
       if (body?.$case === "hello") {
-        const { project } = body.value;
+        const { developer, project, upstream } = body.value;
         if (refusal !== undefined) call.emit("error", refusal);
         else if (taken.includes(project))
           call.emit("error", { code: 6, details: `${project} is recorded by another tap` });
         else {
           hellos.push(body.value);
-          call.write({ body: { $case: "welcome", value: { source: project, committed: 0n } } });
+          call.write({
+            body: { $case: "welcome", value: { source: `default/${developer}/${project}/${upstream}`, committed: 0n } },
+          });
         }
       }
       if (body?.$case === "item") {

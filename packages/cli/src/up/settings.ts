@@ -17,6 +17,8 @@ import { natsUser } from "./servers.ts";
 export type UpSettings = {
   readonly mode: "demo" | "record";
   readonly workspace: string;
+  /** Its gateway asks for no token and speaks no TLS. */
+  readonly isOpen: boolean;
   readonly dataDir: string;
   /** Where NATS, Postgres and the logs are: the demo has a place of its own. */
   readonly storeDir: string;
@@ -75,6 +77,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
   return {
     mode,
     workspace: mode === "demo" ? demoWorkspace : ingest.workspace,
+    isOpen: gateway.auth === "none" && gateway.tls === undefined,
     dataDir,
     storeDir: mode === "demo" ? join(dataDir, "demo") : dataDir,
     configFile: configFile === undefined ? undefined : resolve(configFile),
@@ -96,7 +99,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
 
 /** Read by the commands, by the loggers and by `run`; everything else is a key of the settings. */
 const otherVariables: ReadonlySet<string> = new Set(
-  "CONFIG DATA DEVELOPER FIND LOG_FORMAT LOG_LEVEL OFF PROJECT REDACT RUN SOURCE SPILL TO URL"
+  "CA CONFIG DATA DEVELOPER FIND LOG_FORMAT LOG_LEVEL OFF PROJECT REDACT RUN SOURCE SPILL TO TOKEN URL"
     .split(" ")
     .map((name) => `TAPEDECK_${name}`),
 );

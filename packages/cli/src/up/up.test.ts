@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
@@ -137,13 +137,20 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     );
   });
 
-  it("takes what `run` records, and what waited from before", async () => {
+  it("takes what waited from before, if it is meant for this one", async () => {
     const env = { PATH: path, XDG_STATE_HOME: up.env.XDG_STATE_HOME, STAND_IN_RECORDING: build };
     const away = startCli(["run", "--to", "127.0.0.1:9", "--developer", "bob", "--", "skaffold", "build"], {
       cwd,
       env,
     });
     expect(await away.ended).toBe(0);
+    expect((await json<{ waitingSpills: number }>("status")).waitingSpills).toBe(1);
+    // As if it had been there when that ran.
+    const home = join(`${up.env.XDG_STATE_HOME}`, "tapedeck", "spill");
+    const [folder = ""] = readdirSync(home).filter((name) => !name.includes("."));
+    const file = join(home, folder, "tap.json");
+    const port = `${up.running.addresses.grpc}`.split(":").at(-1);
+    writeFileSync(file, readFileSync(file, "utf8").replace("127.0.0.1:9", `localhost:${port}`));
     const waited = async () =>
       (await json<Items<Session>>("sessions")).items.find(({ source }) => source.includes("/bob/"));
     await until(async () => (await waited())?.endedAt, { message: "bob's run to be taken from its spill" });

@@ -118,7 +118,7 @@ export async function up(options: UpOptions): Promise<void> {
       })),
       analystUrl: postgres === undefined ? undefined : analyst,
       program: programName(),
-      waiting: await countWaitingSpills(home),
+      waiting: await countWaitingSpills(home, gateway.grpc),
     }),
   );
 
@@ -129,7 +129,7 @@ export async function up(options: UpOptions): Promise<void> {
   const chores = [
     demo && pauseUnwatched({ demo, http, say, signal }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
-    demo === undefined && takeWaitingSpills({ home, to: gateway.grpc ?? "", say, signal }),
+    demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", say, signal }),
   ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => say(sentenceOf(error))));
   stack.defer(async () => {
     over.abort();

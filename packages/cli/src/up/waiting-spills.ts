@@ -1,10 +1,8 @@
-import { credentials, status } from "@grpc/grpc-js";
-import { grpcLink } from "@tapedeck/ingest/tap/link";
-import { type PushLog, pushItems } from "@tapedeck/ingest/tap/push";
-import { openSpill } from "@tapedeck/ingest/tap/spill";
-import { orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
-import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
 import { pause } from "@tapedeck/shared/streams/pause";
+import { grpcTarget } from "../gateway-address.ts";
+import { isLoopback } from "../gateway-place.ts";
+import { pushWaiting } from "../record/waiting.ts";
 
 export type TakeWaitingSpills = {
   /** Where taps leave their spills. */
@@ -16,49 +14,30 @@ export type TakeWaitingSpills = {
 };
 
 const lookMs = 3_000;
-/** One at a time, and none for longer than this in a row: the source may just be recorded by another tap. */
-const patienceMs = 60_000;
+/** One at a time, and none for longer than this without a step forward: the source may just be recorded by another tap. */
+const patienceMs = 20_000;
 
-/** Pushes what taps that are gone could not, in the order in which they began; looks again now and then. */
+/** Pushes what taps that are gone could not push to this machine's Tapedeck, in the order in which they began; again and again. */
 export async function takeWaitingSpills({ home, to, say, signal }: TakeWaitingSpills): Promise<void> {
-  const client = new RecorderClient(to, credentials.createInsecure(), { "grpc.max_reconnect_backoff_ms": 1_000 });
-  // Opened by us, so no longer orphans to others; taken again after the rest.
-  const kept = new Set<string>();
+  // Our own gateway: nothing leaves this machine, whatever address it listens on.
+  const target = grpcTarget(to, { TAPEDECK_INSECURE: "true" });
+  const onTaken = ({ hello }: OrphanedSpill) => say(`recorded what waited of ${hello.developer}/${hello.project}`);
   while (!signal.aborted) {
-    for (const folder of new Set([...(await orphanedSpills(home)).sort(), ...kept])) {
-      if (signal.aborted) break;
-      const isTaken = await take(folder, client, say, signal).catch(() => false);
-      if (isTaken) kept.delete(folder);
-      else kept.add(folder);
-    }
+    await pushWaiting({ home, target, isMeant: isMeantFor(to), patienceMs, signal, onTaken });
     await pause(lookMs, signal);
   }
-  client.close();
 }
 
-/** How many spills wait there. */
-export async function countWaitingSpills(home: string): Promise<number> {
-  return (await orphanedSpills(home)).length;
+/** How many spills wait there: all, or those that this machine's Tapedeck at that address takes. */
+export async function countWaitingSpills(home: string, to?: string): Promise<number> {
+  const orphans = await orphanedSpills(home);
+  return (to === undefined ? orphans : orphans.filter(isMeantFor(to))).length;
 }
 
-async function take(folder: string, client: RecorderClient, say: (line: string) => void, signal: AbortSignal) {
-  await using spill = await openSpill({ dir: folder });
-  const { developer, project } = spill.hello();
-  const log: PushLog = { info: () => {}, warn: () => {} };
-  const push = pushItems({
-    link: grpcLink(client),
-    spill,
-    control: async ({ call }) => ({
-      call,
-      code: status.UNAVAILABLE,
-      message: "this process is gone",
-      response: Buffer.alloc(0),
-    }),
-    signal,
-    log,
-  });
-  const isTaken = await push.finish(patienceMs);
-  if (isTaken) say(`recorded what waited of ${developer}/${project}`);
-  else if (spill.state().nextIndex > spill.state().committed + 1n) spill.persist();
-  return isTaken;
+/** However loopback is written. A spill that does not say whom it is meant for is this machine's. */
+function isMeantFor(own: string): (orphan: OrphanedSpill) => boolean {
+  return ({ to }) => {
+    const [, host = "", port] = /^(.*):(\d+)$/.exec(to ?? "") ?? [];
+    return to === undefined || to === own || (isLoopback(host) && own.endsWith(`:${port}`));
+  };
 }

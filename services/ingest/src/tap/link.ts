@@ -1,6 +1,12 @@
 import { once } from "node:events";
-import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
-import type { PushRequest, PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import {
+  type ChannelCredentials,
+  type ChannelOptions,
+  type ClientDuplexStream,
+  connectivityState,
+  Metadata,
+} from "@grpc/grpc-js";
+import { type PushRequest, type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 
 /**
  * A way to the recorder: in-process, or over gRPC. Takes requests only as fast as the recorder does, ends with the
@@ -10,6 +16,50 @@ export type Link = (requests: AsyncIterable<PushRequest>, signal: AbortSignal) =
 
 /** For the RecorderClient of a `grpcLink`: the channel's own waiting must not be longer than that of the pushing. */
 export const linkOptions = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 2_000 };
+
+/** A network that swallows everything is noticed within 20 s, while something flows and while nothing does. */
+const overNetworks = {
+  ...linkOptions,
+  "grpc.keepalive_time_ms": 10_000,
+  "grpc.keepalive_timeout_ms": 10_000,
+  // Control requests are as large as a gateway takes them, and something is put around them.
+  "grpc.max_receive_message_length": 8 << 20,
+  "grpc.enable_retries": 0,
+  // No connection of one attempt is another's.
+  "grpc.use_local_subchannel_pool": 1,
+};
+
+/** For a connection, TLS included: gRPC itself would wait for ever. */
+const connectMs = 20_000;
+
+/** Where a gateway takes pushes. */
+export type Gateway = {
+  /** "host:port". */
+  readonly address: string;
+  readonly credentials: ChannelCredentials;
+  readonly metadata: Metadata;
+  readonly options?: ChannelOptions;
+};
+
+/** A way to a gateway over any network: each push has a connection of its own, and a dead one is noticed. */
+export function gatewayLink({ address, credentials, metadata, options }: Gateway): Link {
+  return async function* push(requests, signal) {
+    const client = new RecorderClient(address, credentials, { ...overNetworks, ...options });
+    const late = new AbortController();
+    const timer = setTimeout(() => {
+      if (client.getChannel().getConnectivityState(false) !== connectivityState.READY) late.abort();
+    }, connectMs);
+    try {
+      yield* grpcLink(client, metadata)(requests, AbortSignal.any([signal, late.signal]));
+    } catch (cause) {
+      if (!late.signal.aborted) throw cause;
+      throw Object.assign(new Error(`no answer within ${connectMs / 1_000} s`), { code: "ETIMEDOUT" });
+    } finally {
+      clearTimeout(timer);
+      client.close();
+    }
+  };
+}
 
 /** tapedeck.v1.Recorder/Push. The client's receive limit must let control requests through (4 MiB do). */
 export function grpcLink(client: RecorderClient, metadata = new Metadata()): Link {

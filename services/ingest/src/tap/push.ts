@@ -1,4 +1,3 @@
-import { setTimeout } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import type {
   ControlAnswer,
@@ -7,7 +6,7 @@ import type {
   PushResponse,
   Welcome,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
-import pRetry, { AbortError } from "p-retry";
+import { backoff, pause } from "@tapedeck/shared/streams/pause";
 import type { Link } from "./link.ts";
 import { type Mailbox, mailbox } from "./mailbox.ts";
 import { inPieces } from "./pieces.ts";
@@ -25,6 +24,8 @@ export type PushOptions = {
   /** Another tap records this source: the name to go on with, or undefined to stop pushing. */
   readonly sourceTaken?: (message: string) => TapIdentity | undefined;
   readonly welcomed?: (welcome: Welcome) => void;
+  /** There is no connection, or no more, for this reason. */
+  readonly away?: (error: unknown) => void;
 };
 
 /** What pino offers. */
@@ -35,9 +36,22 @@ export type RunningPush = {
   readonly done: Promise<void>;
   /** Stops when everything is committed, at the latest after so many ms. True if everything is. */
   readonly finish: (boundMs: number) => Promise<boolean>;
+  /** The same, but with so many ms for each step forward. */
+  readonly finishWhileMoving: (stepMs: number) => Promise<boolean>;
 };
 
-const backoff = { minTimeout: 100, maxTimeout: 2_000, randomize: true, retries: Number.POSITIVE_INFINITY };
+/** Between attempts; longer where a recorder answered that it will not have this. */
+const awayMs = { first: 100, most: 2_000 };
+const refusedMs = { first: 1_000, most: 30_000 };
+
+/** A connection that lives this long was a good one. */
+const steadyMs = 5_000;
+
+/** Answers that are no matter of time. */
+const refusals: ReadonlySet<unknown> = new Set([
+  ...[status.INVALID_ARGUMENT, status.PERMISSION_DENIED, status.UNAUTHENTICATED, status.FAILED_PRECONDITION],
+  ...[status.UNIMPLEMENTED, status.RESOURCE_EXHAUSTED, status.NOT_FOUND],
+]);
 
 /** A gateway takes messages of 4 MiB. */
 const mostAnswerBytes = 4_000_000;
@@ -49,40 +63,59 @@ export function pushItems(options: PushOptions): RunningPush {
   const stopped = AbortSignal.any([signal, stop.signal]);
 
   async function run(): Promise<void> {
-    while (!stopped.aborted) {
-      await pRetry(() => connect(options, stopped), {
-        ...backoff,
-        signal: stopped,
-        onFailedAttempt: ({ error, attemptNumber }) => {
-          if (stopped.aborted) return;
-          log.warn({ err: error, attempt: attemptNumber, tap: spill.hello().tap }, "the recorder is away");
-        },
-      });
-      // Lost after a welcome: not at once again, should that be how it always ends.
-      await setTimeout(backoff.minTimeout, undefined, { signal: stopped });
+    const away = backoff(awayMs.first, awayMs.most);
+    const refused = backoff(refusedMs.first, refusedMs.most);
+    for (let attempt = 1; !stopped.aborted; attempt++) {
+      const { committed } = spill.state();
+      const since = performance.now();
+      const error = await connect(options, stopped);
+      if (stopped.aborted) return;
+      if (spill.state().committed > committed || performance.now() - since >= steadyMs) {
+        away.reset();
+        refused.reset();
+        attempt = 0;
+      }
+      const isRefused = refusals.has(codeOf(error));
+      if (error !== undefined) log.warn({ err: error, attempt, tap: spill.hello().tap }, "the recorder is away");
+      options.away?.(error);
+      await pause(isRefused ? refused.next() : away.next(), stopped);
     }
   }
 
   const done = run().catch((err: unknown) => {
     if (!stopped.aborted) log.warn({ err, tap: spill.hello().tap }, "pushing has stopped");
   });
+  const over = new AbortController();
+  void done.then(() => over.abort());
+
+  /** Waits until all is committed, for so long. */
+  async function drained(ms: number): Promise<boolean> {
+    await spill.drained(AbortSignal.any([AbortSignal.timeout(ms), over.signal]));
+    const { committed, nextIndex } = spill.state();
+    return committed >= nextIndex - 1n;
+  }
+
+  async function stopAs(isAll: boolean): Promise<boolean> {
+    stop.abort();
+    await done;
+    return isAll;
+  }
+
   return {
     done,
-    finish: async (boundMs) => {
-      const bound = AbortSignal.timeout(boundMs);
-      const over = new AbortController();
-      void done.then(() => over.abort());
-      await spill.drained(AbortSignal.any([bound, over.signal]));
-      stop.abort();
-      await done;
-      const { committed, nextIndex } = spill.state();
-      return committed >= nextIndex - 1n;
+    finish: async (boundMs) => stopAs(await drained(boundMs)),
+    finishWhileMoving: async (stepMs) => {
+      for (let before = -1n; !over.signal.aborted && spill.state().committed > before; ) {
+        before = spill.state().committed;
+        if (await drained(stepMs)) return stopAs(true);
+      }
+      return stopAs(false);
     },
   };
 }
 
-/** One connection. Resolves when it ends after a welcome, rejects when it did not come to one. */
-async function connect({ link, spill, control, log, ...options }: PushOptions, stopped: AbortSignal): Promise<void> {
+/** One connection. Resolves with why it ended, or never began; undefined when there is no more to say of that. */
+async function connect({ link, spill, control, log, ...options }: PushOptions, stopped: AbortSignal): Promise<unknown> {
   const over = new AbortController();
   const signal = AbortSignal.any([stopped, over.signal]);
   const box = mailbox<PushRequest>();
@@ -103,7 +136,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
   /** The disk, or too many open files. Whoever taps an upstream must not end for it: tried again with the next connection. */
   async function unreadable(err: unknown): Promise<void> {
     log.warn({ err, tap: spill.hello().tap }, "the spill can't be read");
-    await setTimeout(backoff.maxTimeout, undefined, { signal }).catch(() => {});
+    await pause(awayMs.most, signal);
     over.abort();
   }
 
@@ -123,19 +156,13 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
 
   try {
     for await (const response of link(box, signal)) take(response);
-    if (welcome === undefined) throw new Error("the recorder hung up without a word");
-  } catch (cause) {
-    const error = cause instanceof Error ? cause : new Error(String(cause));
-    if (codeOf(error) === status.ALREADY_EXISTS) {
-      const name = options.sourceTaken?.(error.message);
-      if (name === undefined) throw new AbortError(error);
-      spill.rename(name);
-    } else if (welcome === undefined) {
-      // Whatever it is: p-retry would give up on a TypeError.
-      throw new Error(error.message, { cause: error });
-    } else if (!signal.aborted) {
-      log.warn({ err: error, tap: spill.hello().tap }, "lost the recorder");
-    }
+    return welcome === undefined ? new Error("the recorder hung up without a word") : undefined;
+  } catch (error) {
+    if (codeOf(error) !== status.ALREADY_EXISTS) return error;
+    const name = options.sourceTaken?.((error as Error).message);
+    if (name === undefined) throw error;
+    spill.rename(name);
+    return undefined;
   } finally {
     over.abort();
   }
@@ -154,6 +181,6 @@ function fitting(answer: ControlAnswer): ControlAnswer {
   return { call: answer.call, code: status.RESOURCE_EXHAUSTED, message, response: Buffer.alloc(0) };
 }
 
-function codeOf(error: Error): unknown {
-  return (error as { readonly code?: unknown }).code;
+function codeOf(error: unknown): unknown {
+  return (error as { readonly code?: unknown } | undefined)?.code;
 }

@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { claim, hasOwner, inherit, noteOwner, readOwned } from "./ownership.ts";
 import { inspectSegment, type Segment } from "./segment.ts";
 
 /** What a tap says of itself; `first_index` is the spill's to know. */
@@ -9,7 +10,12 @@ export type TapIdentity = Omit<Hello, "first_index" | "settings" | "_unknownFiel
   readonly settings?: Hello["settings"];
 };
 
-type TapFile = { readonly pid: number; readonly committed: string; readonly hello: unknown };
+type TapFile = {
+  readonly pid: number;
+  readonly committed: string;
+  readonly hello: unknown;
+  readonly to?: string | undefined;
+};
 
 const tapFile = "tap.json";
 const segmentName = /^\d{20}\.spill$/;
@@ -18,25 +24,35 @@ export function segmentPath(dir: string, first: bigint): string {
   return join(dir, `${first.toString().padStart(20, "0")}.spill`);
 }
 
+export type SpillOwner = {
+  readonly hello: TapIdentity;
+  /** Which Tapedeck it is meant for, as whoever pushes names it; undefined: this machine's own. */
+  readonly to?: string | undefined;
+  readonly committed: bigint;
+};
+
 /** Says whose items these are, so that another process can push them one day. What was there stays when it throws. */
-export function writeTapFile(dir: string, hello: TapIdentity, committed: bigint): void {
+export function writeTapFile(dir: string, { hello, to, committed }: SpillOwner): void {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const text: TapFile = {
     pid: process.pid,
     committed: committed.toString(),
     hello: Hello.toJSON({ settings: {}, ...hello, first_index: 0n }),
+    to,
   };
   const path = join(dir, tapFile);
   // On a full disk, or killed in between, half a file would make all of the spill unknown.
   writeFileSync(`${path}.new`, `${JSON.stringify(text)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
+  noteOwner(path, true);
 }
 
-export type FoundSpill = {
-  readonly hello: TapIdentity;
-  readonly committed: bigint;
-  readonly segments: readonly Segment[];
-};
+/** From here on it is nobody's, and may be pushed by any other process. */
+export function leaveSpillFolder(dir: string): void {
+  noteOwner(join(dir, tapFile), false);
+}
+
+export type FoundSpill = SpillOwner & { readonly segments: readonly Segment[] };
 
 /** What a spill's folder holds; undefined if it never came to one. */
 export async function readSpillFolder(dir: string): Promise<FoundSpill | undefined> {
@@ -44,37 +60,48 @@ export async function readSpillFolder(dir: string): Promise<FoundSpill | undefin
   if (file === undefined) return undefined;
   const names = (await readdir(dir)).filter((name) => segmentName.test(name)).sort();
   const found = await Promise.all(names.map((name) => inspectSegment(join(dir, name))));
-  const { first_index: _, ...hello } = Hello.fromJSON(file.hello);
-  return { hello, committed: BigInt(file.committed), segments: found.filter((segment) => segment !== undefined) };
+  return { ...ownerIn(file), segments: found.filter((segment) => segment !== undefined) };
 }
 
 export function removeSpillFolder(dir: string): void {
   rmSync(dir, { recursive: true, force: true });
 }
 
-/** Folders below `root` whose tap is gone and has left items behind. */
-export async function orphanedSpills(root: string): Promise<string[]> {
+export type OrphanedSpill = SpillOwner & { readonly dir: string };
+
+/** What taps that are gone have left behind below `root`, in the order in which they began. */
+export async function orphanedSpills(root: string): Promise<OrphanedSpill[]> {
   const names = await readdir(root).catch(() => []);
-  return names
-    .map((name) => join(root, name))
-    .filter((dir) => {
-      const file = readTapFile(dir);
-      return file !== undefined && !isAlive(file.pid);
-    });
+  return names.sort().flatMap((name) => {
+    const dir = join(root, name);
+    const file = readTapFile(dir);
+    return file === undefined || hasOwner(join(dir, tapFile), file) ? [] : [{ dir, ...ownerIn(file) }];
+  });
+}
+
+/**
+ * Keeps other processes from pushing what an orphan has left: to be held by whoever opens one. Undefined where another
+ * process has it, or has had it and nothing is left.
+ */
+export function claimOrphan(dir: string): Disposable | undefined {
+  const path = `${dir}.claim.json`;
+  inherit(path);
+  try {
+    const claimed = claim(path, {});
+    const file = readTapFile(dir);
+    if (file !== undefined && !hasOwner(join(dir, tapFile), file)) return claimed;
+    claimed[Symbol.dispose]();
+  } catch {
+    // Somebody has it, or the disk is full.
+  }
+  return undefined;
+}
+
+function ownerIn({ hello: text, to, committed }: TapFile): SpillOwner {
+  const { first_index: _, ...hello } = Hello.fromJSON(text);
+  return { hello, to, committed: BigInt(committed) };
 }
 
 function readTapFile(dir: string): TapFile | undefined {
-  try {
-    return JSON.parse(readFileSync(join(dir, tapFile), "utf8")) as TapFile;
-  } catch {
-    return undefined;
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (cause) {
-    return (cause as NodeJS.ErrnoException).code === "EPERM";
-  }
+  return readOwned<TapFile>(join(dir, tapFile));
 }

@@ -16,7 +16,7 @@ import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { TapItem } from "../upstreams/upstream.ts";
 import { openSpill, type Spill, type SpillOptions } from "./spill.ts";
-import { orphanedSpills, readSpillFolder, segmentPath, writeTapFile } from "./spill-folder.ts";
+import { claimOrphan, orphanedSpills, readSpillFolder, segmentPath, writeTapFile } from "./spill-folder.ts";
 
 const hello = {
   ...{ developer: "alice", project: "shop", upstream: "skaffold", tap: "01TAP", redact: "on" },
@@ -83,10 +83,10 @@ describe("a spill", () => {
 
   it("replaces the file that tells whose it is, and never has half of it", async () => {
     const dir = folder();
-    writeTapFile(dir, hello, 1n);
+    writeTapFile(dir, { hello, committed: 1n });
     linkSync(join(dir, "tap.json"), join(dir, "before"));
     const before = readFileSync(join(dir, "before"), "utf8");
-    writeTapFile(dir, hello, 2n);
+    writeTapFile(dir, { hello, committed: 2n });
     expect(readFileSync(join(dir, "before"), "utf8")).toBe(before);
     expect(readFileSync(join(dir, "tap.json"), "utf8")).not.toBe(before);
   });
@@ -257,7 +257,7 @@ describe("after the end of its process", () => {
     for (const index of range(1, 5)) first.append(frame(long(index)));
     first.commit(3n);
     // The recorder has got them, but that was not written down before the crash.
-    writeTapFile(dir, hello, 0n);
+    writeTapFile(dir, { hello, committed: 0n });
     await using second = await openSpill({ dir });
     expect((await held(second)).map(textOf)).toEqual(["dropped", long(4), long(5)]);
     expect((await held(second))[0]).toMatchObject({ index: 3n, what: { value: { reason: "crash" } } });
@@ -306,11 +306,38 @@ describe("after the end of its process", () => {
     spill.append(frame("a"));
     spill.persist();
     expect(await orphanedSpills(root)).toEqual([]);
-    writeTapFile(dir, hello, 0n);
+    writeTapFile(dir, { hello, to: "https://tapedeck.example:7051", committed: 0n });
+    expect(claimOrphan(dir)).toBeUndefined();
     const file = join(dir, "tap.json");
-    writeFileSync(file, JSON.stringify({ pid: 2 ** 22 + 1, committed: "0", hello: {} }));
-    expect(await orphanedSpills(root)).toEqual([dir]);
+    const text = readFileSync(file, "utf8");
+    writeFileSync(file, text.replace(`"pid":${process.pid}`, `"pid":${2 ** 22 + 1}`));
+    const orphan = { dir, to: "https://tapedeck.example:7051", hello: { developer: "alice", project: "shop" } };
+    expect(await orphanedSpills(root)).toMatchObject([orphan]);
     expect(await orphanedSpills(join(root, "nowhere"))).toEqual([]);
+    {
+      using claimed = claimOrphan(dir);
+      expect(claimed).toBeDefined();
+      expect(claimOrphan(dir)).toBeUndefined();
+    }
+    using again = claimOrphan(dir);
+    expect(again).toBeDefined();
+  });
+
+  it("what this process has left is an orphan too, and keeps whom it is meant for", async () => {
+    const dir = folder();
+    const root = join(dir, "..");
+    {
+      await using spill = await open(dir, { to: "127.0.0.1:7051" });
+      spill.append(frame("a"));
+      spill.persist();
+      expect(await orphanedSpills(root)).toEqual([]);
+    }
+    expect(await orphanedSpills(root)).toMatchObject([{ dir, to: "127.0.0.1:7051" }]);
+    {
+      await using spill = await open(dir, { to: "127.0.0.1:9051" });
+      spill.rename({ ...hello, project: "shop-2" });
+    }
+    expect(await orphanedSpills(root)).toMatchObject([{ to: "127.0.0.1:7051", hello: { project: "shop-2" } }]);
   });
 
   it("a folder without a spill is refused when nobody says whose it would be", async () => {

@@ -10,13 +10,22 @@ import {
   syncSegment,
   writeSegment,
 } from "./segment.ts";
-import { readSpillFolder, removeSpillFolder, segmentPath, type TapIdentity, writeTapFile } from "./spill-folder.ts";
+import {
+  leaveSpillFolder,
+  readSpillFolder,
+  removeSpillFolder,
+  segmentPath,
+  type TapIdentity,
+  writeTapFile,
+} from "./spill-folder.ts";
 
 export type SpillOptions = {
   /** A folder of this tap's own; made when something has to go to disk. One that is there already is gone on with. */
   readonly dir: string;
   /** Not needed where the folder is there. */
   readonly hello?: TapIdentity;
+  /** Which Tapedeck its items are meant for; what a folder says that is there already counts more. */
+  readonly to?: string | undefined;
   /** Default 64 MiB. */
   readonly memoryBytes?: number;
   /** Default 1 GiB. */
@@ -67,6 +76,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   const identity = found?.hello ?? options.hello;
   if (identity === undefined) throw new Error(`${dir} holds no spill`);
   let hello = identity;
+  const to = found === undefined ? options.to : found.to;
 
   // In the order of their indexes.
   const memory = new Map<bigint, { readonly item: Item; readonly bytes: number }>();
@@ -92,7 +102,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   }
 
   function claim(): void {
-    writeTapFile(dir, hello, committed);
+    writeTapFile(dir, { hello, to, committed });
     hasFolder = true;
   }
 
@@ -330,6 +340,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     [Symbol.asyncDispose]: async () => {
       closeWriter();
       if (hasFolder && segments.length === 0) removeSpillFolder(dir);
+      leaveSpillFolder(dir);
     },
   };
 }

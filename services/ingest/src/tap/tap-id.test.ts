@@ -19,6 +19,21 @@ test("the id of a process that is gone is gone on with, a living one's is not", 
   expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: "before", pid: process.pid });
 });
 
+test("an id that somebody else uses meanwhile is not gone on with", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: gone() }));
+  using id = takeTapId(tidy.folder, source, (tap) => tap !== "before");
+  expect(id.tap).not.toBe("before");
+  expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: id.tap, pid: process.pid });
+});
+
+test("the id of a process that had our number, as in a container, is gone on with", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: process.pid }));
+  using id = takeTapId(tidy.folder, source);
+  expect(id.tap).toBe("before");
+});
+
 test("an id is there as a whole or not at all, and half of one is in nobody's way", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(fileOf(tidy.folder), '{"tap":"bef');

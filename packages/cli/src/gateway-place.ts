@@ -1,0 +1,36 @@
+import { CommandError } from "./command-error.ts";
+
+/** Where a gateway listens when no port is written. */
+const ports = { grpc: 7051, http: 7052 } as const;
+
+/** Whether this is an address of this machine that nobody else can listen on. */
+export function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i.test(host);
+}
+
+/** A gateway's address as people write it. */
+export type Place = {
+  readonly isTls: boolean;
+  /** In brackets for IPv6. */
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+};
+
+/**
+ * `host:port` or `http://host[:port]` (plaintext), `https://host[:port]` (TLS); over HTTP there may be a path.
+ * Read by hand: `new URL` drops :443 of https and :80 of http, which are not our defaults.
+ * @throws CommandError when it is none of these
+ */
+export function parsePlace(text: string, protocol: "grpc" | "http"): Place {
+  const usualPort = ports[protocol];
+  const [, scheme = "", host = "", port, path = ""] =
+    /^(?:(https?):\/\/)?(\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(?::(\d{1,5}))?(\/[^\s?#]*)?$/i.exec(text.trim()) ?? [];
+  const number = port === undefined ? usualPort : Number(port);
+  const isWhole = host !== "" && (scheme !== "" || port !== undefined) && number >= 1 && number <= 65_535;
+  const folder = path.replace(/\/+$/, "");
+  if (!isWhole || (protocol === "grpc" && folder !== "")) {
+    throw new CommandError(`${text} is not an address: write https://tapedeck.example or 127.0.0.1:${usualPort}.`);
+  }
+  return { isTls: scheme.toLowerCase() === "https", host: host.toLowerCase(), port: number, path: folder };
+}

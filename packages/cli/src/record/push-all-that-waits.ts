@@ -1,0 +1,43 @@
+import { type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
+import { type GrpcTarget, grpcTarget } from "../gateway-address.ts";
+import { pushWaiting } from "./waiting.ts";
+
+export type PushAllThatWaits = {
+  readonly home: string;
+  readonly target: GrpcTarget;
+  /** Whom it was meant for, where that is another address than the target's. */
+  readonly from: true | string;
+  readonly signal: AbortSignal;
+  readonly say: (line: string) => void;
+};
+
+/** For each step forward of one of them. */
+const patienceMs = 30_000;
+
+/** Pushes what waits for a Tapedeck, and tells of each, and of what waits for others. True if nothing is left of it. */
+export async function pushAllThatWaits({ home, target, from, signal, say }: PushAllThatWaits): Promise<boolean> {
+  // Only its name matters, and it may be gone for good.
+  const name = from === true ? target.name : grpcTarget(from, { TAPEDECK_INSECURE: "true" }).name;
+  const isMeant = ({ to }: OrphanedSpill) => to === name;
+  const before = (await orphanedSpills(home)).filter(isMeant);
+  if (before.length === 0) say(`nothing waits for ${name}`);
+  await pushWaiting({
+    ...{ home, target, isMeant, patienceMs, signal },
+    onTaken: ({ hello }) => say(`recorded what waited of ${hello.developer}/${hello.project}`),
+    onLeft: ({ hello, dir }, trouble) =>
+      say(
+        `${hello.developer}/${hello.project} still waits in ${dir}: ${trouble?.why ?? "it was not all taken in time"}`,
+      ),
+  });
+  const left = await orphanedSpills(home);
+  for (const [to, count] of others(left, name)) say(`${count} more for ${to}`);
+  return left.filter(isMeant).length === 0;
+}
+
+function others(orphans: readonly OrphanedSpill[], name: string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { to = "this machine's Tapedeck" } of orphans) {
+    if (to !== name) counts.set(to, (counts.get(to) ?? 0) + 1);
+  }
+  return counts;
+}

@@ -1,0 +1,47 @@
+import { gatewayLink } from "@tapedeck/ingest/tap/link";
+import { type PushOptions, pushItems, type RunningPush } from "@tapedeck/ingest/tap/push";
+import type { GrpcTarget } from "../gateway-address.ts";
+import { type Trouble, troubleOf } from "./trouble.ts";
+
+export type PushTo = Pick<PushOptions, "spill" | "control" | "signal" | "sourceTaken"> & {
+  readonly target: GrpcTarget;
+  /** Full name of the source that it is recorded as; told with every connection. */
+  readonly onWelcome?: (source: string) => void;
+  /** Told with every attempt that failed and every connection that was lost; undefined: for no reason that could be told. */
+  readonly onAway?: (trouble: Trouble | undefined) => void;
+};
+
+export type PushingTo = RunningPush & {
+  readonly isConnected: () => boolean;
+  /** Why it was not connected, the last time. */
+  readonly trouble: () => Trouble | undefined;
+};
+
+const silent = { info: () => {}, warn: () => {} };
+
+/** Pushes a spill to a gateway over any network, with the token. */
+export function pushTo({ target, onWelcome, onAway, sourceTaken, ...options }: PushTo): PushingTo {
+  let isConnected = false;
+  let trouble: Trouble | undefined;
+  const running = pushItems({
+    ...options,
+    link: gatewayLink(target),
+    log: silent,
+    sourceTaken: (message) => {
+      const other = sourceTaken?.(message);
+      if (other === undefined) trouble = { why: "its source is recorded by another tap now", mends: true };
+      return other;
+    },
+    welcomed: ({ source }) => {
+      isConnected = true;
+      trouble = undefined;
+      onWelcome?.(source);
+    },
+    away: (error) => {
+      isConnected = false;
+      trouble = troubleOf(error, target) ?? trouble;
+      onAway?.(trouble);
+    },
+  });
+  return { ...running, isConnected: () => isConnected, trouble: () => trouble };
+}

@@ -1,0 +1,142 @@
+import type { PushOptions } from "@tapedeck/ingest/tap/push";
+import type { Spill } from "@tapedeck/ingest/tap/spill";
+import type { OrphanedSpill, TapIdentity } from "@tapedeck/ingest/tap/spill-folder";
+import { namePart } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/streams/pause";
+import type { GrpcTarget } from "../gateway-address.ts";
+import { type PushingTo, pushTo } from "./push-to.ts";
+import type { Trouble } from "./trouble.ts";
+import { pushWaiting } from "./waiting.ts";
+
+export type PushSource = {
+  readonly target: GrpcTarget;
+  /** Where taps leave their spills. */
+  readonly home: string;
+  readonly spill: Spill;
+  readonly control: PushOptions["control"];
+  /** What the tap says of itself, as soon as all of it is known. */
+  readonly identity: Promise<TapIdentity>;
+  /** Whom the user has named; undefined: nobody, so that the token may say it without a word. */
+  readonly developer: string | undefined;
+  /** One line for people. */
+  readonly say: (line: string) => void;
+  /** Full name of the source; told with every connection. */
+  readonly onWelcome?: (source: string) => void;
+  readonly onAway?: (trouble: Trouble | undefined) => void;
+};
+
+export type SourcePush = {
+  /** Gives Tapedeck a moment to commit the rest, where it is there, and stops. True if all is committed. */
+  readonly finish: (boundMs: number, hurry: AbortSignal) => Promise<boolean>;
+  readonly trouble: () => Trouble | undefined;
+};
+
+/** Between looks for what other taps have left, and for each step forward of one of them. */
+const lookMs = 30_000;
+const patienceMs = 10_000;
+
+/**
+ * Pushes what a tap records, under another name where the source is taken. First comes what an earlier tap of the same
+ * source has left for the same Tapedeck, so that sessions stay in their order; what others have left comes beside it.
+ */
+export function pushSource(options: PushSource): SourcePush {
+  const { target, home, spill, control, say, onWelcome, onAway } = options;
+  const leaving = new AbortController();
+  const stopped = new AbortController();
+  // Undefined: nobody has answered yet, nor failed to.
+  let isConnected: boolean | undefined;
+  let trouble: Trouble | undefined;
+  let others = Promise.resolve();
+
+  const isOurs = ({ to, hello }: OrphanedSpill) => to === target.name && nameOf(hello) === nameOf(spill.hello());
+
+  function away(met: Trouble | undefined): void {
+    isConnected = false;
+    trouble = met;
+    onAway?.(met);
+  }
+
+  async function start(): Promise<PushingTo | undefined> {
+    spill.rename(await options.identity);
+    await pushWaiting({
+      ...{ home, target, isMeant: isOurs, signal: leaving.signal },
+      onConnection: (is) => {
+        isConnected = is;
+      },
+      onLeft: (_, met) => away(met),
+    });
+    if (leaving.signal.aborted) return undefined;
+    let taken: string | undefined;
+    let isFirst = true;
+    return pushTo({
+      ...{ target, spill, control, signal: stopped.signal },
+      sourceTaken: () => {
+        const { project } = spill.hello();
+        taken ??= project;
+        return { ...spill.hello(), project: nextName(project) };
+      },
+      onWelcome: (source) => {
+        isConnected = true;
+        trouble = undefined;
+        const [, developer = "", project = ""] = source.split("/");
+        const isAnothers = options.developer !== undefined && namePart(options.developer) !== developer;
+        if (taken !== undefined)
+          say(`${developer}/${taken} is recorded by another tap: this one is ${developer}/${project}`);
+        else if (isFirst && isAnothers) say(`this is recorded as ${developer}/${project}: the token is ${developer}'s`);
+        taken = undefined;
+        if (isFirst) others = pushOthers();
+        isFirst = false;
+        onWelcome?.(source);
+      },
+      onAway: away,
+    });
+  }
+
+  async function pushOthers(): Promise<void> {
+    const isMeant = (orphan: OrphanedSpill) => orphan.to === target.name && !isOurs(orphan);
+    while (!leaving.signal.aborted) {
+      await pushWaiting({ home, target, isMeant, patienceMs, signal: leaving.signal });
+      await pause(lookMs, leaving.signal);
+    }
+  }
+
+  const started = start();
+  started.catch(() => {}); // met by `finish`
+  return {
+    trouble: () => trouble,
+    finish: async (boundMs, hurry) => {
+      const giveUp = () => {
+        leaving.abort();
+        stopped.abort();
+      };
+      hurry.addEventListener("abort", giveUp);
+      if (hurry.aborted) giveUp();
+      const end = performance.now() + boundMs;
+      const begun = new AbortController();
+      void started.finally(() => begun.abort()).catch(() => {});
+      if (isConnected !== false) await pause(boundMs, AbortSignal.any([begun.signal, hurry]));
+      leaving.abort();
+      const own = await started;
+      const restMs = isConnected !== false && !hurry.aborted ? Math.max(0, Math.ceil(end - performance.now())) : 0;
+      const all = own === undefined ? isEmpty(spill) : await own.finish(restMs);
+      await others;
+      hurry.removeEventListener("abort", giveUp);
+      return all;
+    },
+  };
+}
+
+function isEmpty(spill: Spill): boolean {
+  const { committed, nextIndex } = spill.state();
+  return committed >= nextIndex - 1n;
+}
+
+function nameOf({ developer, project, upstream }: TapIdentity): string {
+  return [developer, project, upstream].map(namePart).join("/");
+}
+
+/** "shop" → "shop-2" → "shop-3". */
+export function nextName(project: string): string {
+  const [, name = project, number] = /^(.*)-(\d{1,3})$/.exec(project) ?? [];
+  return number === undefined ? `${project}-2` : `${name}-${Number(number) + 1}`;
+}

@@ -1,0 +1,70 @@
+import { status } from "@grpc/grpc-js";
+import type { GrpcTarget } from "../gateway-address.ts";
+
+/** Why Tapedeck does not take what is recorded. */
+export type Trouble = {
+  /** For people, without a full stop. */
+  readonly why: string;
+  /** It may pass by itself: the network, a restart. Else somebody has to do something. */
+  readonly mends: boolean;
+};
+
+type GrpcError = {
+  readonly code?: unknown;
+  readonly details?: unknown;
+  readonly metadata?: { readonly get: (name: string) => unknown[] };
+};
+
+/** What a gateway of ours says comes with this; what gRPC itself or something in between says does not. */
+const ownWords = "grpc-status-details-bin";
+
+/** What is wrong, from the error of a push to that gateway; undefined where there is nothing worth a word. */
+export function troubleOf(error: unknown, target: Pick<GrpcTarget, "address" | "name">): Trouble | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, details, metadata } = error as GrpcError;
+  if (code === status.CANCELLED) return undefined;
+  const text = typeof details === "string" && details !== "" ? details : error.message;
+  const isOurs = metadata?.get(ownWords).length === 1;
+  if (isOurs) return { why: text, mends: code === status.UNAVAILABLE };
+  if (code === status.UNIMPLEMENTED || /HTTP status|content-type/i.test(text)) return stranger(target, text);
+  if (code !== status.UNAVAILABLE && typeof code === "number") return { why: text, mends: false };
+  return connectionTrouble(text, target);
+}
+
+function stranger({ name }: Pick<GrpcTarget, "name">, text?: string): Trouble {
+  const said = text === undefined ? "" : ` (${text})`;
+  return {
+    why: `${name} is no gRPC of a Tapedeck${said}: its port is 7051, where nobody has chosen another`,
+    mends: false,
+  };
+}
+
+/** grpc-js tells these things in words only. */
+function connectionTrouble(text: string, { address, name }: Pick<GrpcTarget, "address" | "name">): Trouble {
+  const last = /Last error: (?:Error(?: \[\w+\])?: )?(.*?)\.? Resolution note:/s.exec(text)?.[1] ?? text;
+  const host = address.slice(0, address.lastIndexOf(":"));
+  if (/altnames|certificate is not valid for/i.test(last)) {
+    const names = /altnames: (.*)/i.exec(last)?.[1] ?? last;
+    return { why: `the certificate at ${address} is for another name (${names})`, mends: false };
+  }
+  if (/certificate|issuer|CA cert/i.test(last)) {
+    const said = last.split(";")[0] ?? last;
+    const why = `the certificate at ${address} is not trusted (${said}): name its authority's PEM file in TAPEDECK_CA`;
+    return { why, mends: false };
+  }
+  if (/application protocol|ALPN/i.test(last)) return stranger({ name });
+  if (/SSL routines|wrong version number|EPROTO/i.test(last)) {
+    return { why: `what listens at ${address} does not speak TLS: is the port right?`, mends: false };
+  }
+  if (/^Protocol error/.test(last)) return stranger({ name });
+  // A server that is just dying does that too.
+  if (/^Failed to connect|^Connection dropped/.test(last) && name === address) {
+    return { why: `${address} hangs up: if it speaks TLS, write https://${address}`, mends: true };
+  }
+  if (/ECONNREFUSED/.test(last)) return { why: `nobody listens at ${address}`, mends: true };
+  if (/ENOTFOUND|EAI_|Name resolution failed/.test(last)) return { why: `there is no host ${host}`, mends: true };
+  if (/ETIMEDOUT|no answer within|EHOSTUNREACH|ENETUNREACH|keepalive/i.test(last)) {
+    return { why: `${address} can't be reached`, mends: true };
+  }
+  return { why: `the connection to ${address} is lost`, mends: true };
+}

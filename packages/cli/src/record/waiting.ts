@@ -1,0 +1,67 @@
+import { status } from "@grpc/grpc-js";
+import { openSpill } from "@tapedeck/ingest/tap/spill";
+import { claimOrphan, type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
+import { sentenceOf } from "../command-error.ts";
+import type { GrpcTarget } from "../gateway-address.ts";
+import { pushTo } from "./push-to.ts";
+import type { Trouble } from "./trouble.ts";
+
+export type PushWaiting = {
+  /** Where taps leave their spills. */
+  readonly home: string;
+  readonly target: GrpcTarget;
+  /** Which of them; not all are meant for that target. */
+  readonly isMeant: (orphan: OrphanedSpill) => boolean;
+  /** For each step forward; then the next one has its turn. Without it there is no bound: all wait for the first. */
+  readonly patienceMs?: number;
+  readonly signal: AbortSignal;
+  readonly onTaken?: (orphan: OrphanedSpill) => void;
+  readonly onLeft?: (orphan: OrphanedSpill, trouble: Trouble | undefined) => void;
+  /** Told whether somebody takes them just now. */
+  readonly onConnection?: (isConnected: boolean) => void;
+};
+
+const endlessMs = 2 ** 31 - 1;
+
+/**
+ * Pushes what taps that are gone could not, one after the other, in the order in which they began. What is refused stays,
+ * and so does what another tap's recording is in the way of. Never rejects.
+ */
+export async function pushWaiting({ home, isMeant, ...options }: PushWaiting): Promise<void> {
+  for (const orphan of (await orphanedSpills(home)).filter(isMeant)) {
+    if (options.signal.aborted) return;
+    using claimed = claimOrphan(orphan.dir);
+    if (claimed === undefined) continue;
+    try {
+      await pushOne(orphan, options);
+    } catch (error) {
+      options.onLeft?.(orphan, { why: sentenceOf(error), mends: true });
+    }
+  }
+}
+
+async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" | "isMeant">): Promise<void> {
+  const { target, patienceMs = endlessMs, signal } = options;
+  await using spill = await openSpill({ dir: orphan.dir });
+  const refused = new AbortController();
+  const push = pushTo({
+    target,
+    spill,
+    control: async ({ call }) => {
+      const message = "this process is gone";
+      return { call, code: status.UNAVAILABLE, message, response: Buffer.alloc(0) };
+    },
+    signal: AbortSignal.any([signal, refused.signal]),
+    onWelcome: () => options.onConnection?.(true),
+    onAway: (trouble) => {
+      options.onConnection?.(false);
+      if (trouble?.mends === false) refused.abort();
+    },
+  });
+  if (await push.finishWhileMoving(patienceMs)) {
+    options.onTaken?.(orphan);
+    return;
+  }
+  spill.persist();
+  options.onLeft?.(orphan, push.trouble());
+}
