@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type DeepPartial, LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
@@ -258,12 +259,28 @@ export async function write(log: Log, events: readonly Event[], batch = 500): Pr
     const source = run[0]?.source as SourceName;
     const last = await log.writer.lastOf(source);
     const messages = run.map(messageOf);
-    const published = await log.writer.publish(source, "w1", messages, last?.seq ?? 0);
-    if (published.outcome !== "acknowledged")
-      throw new Error(`not acknowledged but ${published.outcome}`, { cause: published });
-    for (let index = run.length - 1; index >= 0; index -= 1) positions.push(published.lastSeq - index);
+    const lastSeq = await publish(log, source, messages, last?.seq ?? 0);
+    for (let index = run.length - 1; index >= 0; index -= 1) positions.push(lastSeq - index);
   }
   return positions;
+}
+
+/** As a writer does it: after an answer that did not come (the machine is busy) the log is asked what it has. */
+async function publish(
+  log: Log,
+  source: SourceName,
+  messages: readonly NewMessage[],
+  expected: number,
+): Promise<number> {
+  for (;;) {
+    const published = await log.writer.publish(source, "w1", messages, expected);
+    if (published.outcome === "acknowledged") return published.lastSeq;
+    if (published.outcome === "refused") throw new Error("the log refuses it", { cause: published.cause });
+    const last = await log.writer.lastOf(source).catch(() => undefined);
+    const isThere = isDeepStrictEqual(last?.mark.cursor, messages.at(-1)?.cursor);
+    if (last !== undefined && last.seq > expected && isThere) return last.seq;
+    if ((last?.seq ?? expected) !== expected) throw new Error(`somebody else writes ${source}`);
+  }
 }
 
 /** Pieces of one source each, of at most `batch` events. */
