@@ -44,8 +44,9 @@ function connectionTrouble(text: string, { address, name }: Pick<GrpcTarget, "ad
   const last = /Last error: (?:Error(?: \[\w+\])?: )?(.*?)\.? Resolution note:/s.exec(text)?.[1] ?? text;
   const host = address.slice(0, address.lastIndexOf(":"));
   if (/altnames|certificate is not valid for/i.test(last)) {
-    const names = /altnames: (.*)/i.exec(last)?.[1] ?? last;
-    return { why: `the certificate at ${address} is for another name (${names})`, mends: false };
+    const names = /.*(?:altnames|list): (.+)/i.exec(last)?.[1];
+    const said = names === undefined ? "" : ` (${names})`;
+    return { why: `the certificate at ${address} is for another name${said}`, mends: false };
   }
   if (/certificate|issuer|CA cert/i.test(last)) {
     const said = last.split(";")[0] ?? last;

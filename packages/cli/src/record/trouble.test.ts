@@ -1,0 +1,132 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer as httpServer } from "node:http";
+import { createServer as httpsServer } from "node:https";
+import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { gatewayLink } from "@tapedeck/ingest/tap/link";
+import type { PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
+import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type GrpcTarget, grpcTarget } from "../gateway-address.ts";
+import { type Trouble, troubleOf } from "./trouble.ts";
+
+const stack = new AsyncDisposableStack();
+const folder = mkdtempSync(join(tmpdir(), "trouble-"));
+let known: TestCertificate;
+let foreign: TestCertificate;
+
+beforeAll(async () => {
+  known = await testCertificate(folder);
+  foreign = await testCertificate(folder, ["elsewhere.example"]);
+});
+afterAll(async () => {
+  await stack.disposeAsync();
+  rmSync(folder, { recursive: true });
+});
+
+/** Some gRPC server that has nothing to do with us. */
+async function grpc(certificate?: TestCertificate): Promise<number> {
+  const server = new Server();
+  stack.defer(() => server.forceShutdown());
+  const credentials =
+    certificate === undefined
+      ? ServerCredentials.createInsecure()
+      : ServerCredentials.createSsl(null, [
+          { cert_chain: Buffer.from(certificate.cert), private_key: Buffer.from(certificate.key) },
+        ]);
+  return new Promise((resolve, reject) =>
+    server.bindAsync("127.0.0.1:0", credentials, (error, port) => (error ? reject(error) : resolve(port))),
+  );
+}
+
+async function listen(server: NetServer): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stack.defer(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+async function troubleWith(target: GrpcTarget): Promise<Trouble | undefined> {
+  async function* nothing(): AsyncGenerator<PushRequest> {
+    await new Promise(() => {});
+  }
+  try {
+    for await (const _ of gatewayLink(target)(nothing(), AbortSignal.timeout(20_000)));
+  } catch (error) {
+    return troubleOf(error, target);
+  }
+  return undefined;
+}
+
+const at = (text: string, ca?: TestCertificate) =>
+  grpcTarget(text, ca === undefined ? {} : { TAPEDECK_CA: ca.certFile });
+
+test("nobody is there, or there is no such host", async () => {
+  expect(await troubleWith(at("127.0.0.1:9"))).toEqual({ why: "nobody listens at 127.0.0.1:9", mends: true });
+  expect(await troubleWith(at("https://tapedeck.invalid"))).toEqual({
+    why: "there is no host tapedeck.invalid",
+    mends: true,
+  });
+});
+
+test("a certificate that is not trusted, or for another name", async () => {
+  const [port, otherPort] = [await grpc(known), await grpc(foreign)];
+  const untrusted = await troubleWith(at(`https://localhost:${port}`, foreign));
+  expect(untrusted).toEqual({
+    why: `the certificate at localhost:${port} is not trusted (self-signed certificate): name its authority's PEM file in TAPEDECK_CA`,
+    mends: false,
+  });
+  const other = await troubleWith(at(`https://localhost:${otherPort}`, foreign));
+  expect(other).toEqual({
+    why: `the certificate at localhost:${otherPort} is for another name (DNS:elsewhere.example)`,
+    mends: false,
+  });
+});
+
+test("TLS where there is none, and the reverse", async () => {
+  const [plain, tls] = [await grpc(), await grpc(known)];
+  expect(await troubleWith(at(`https://localhost:${plain}`, known))).toEqual({
+    why: `what listens at localhost:${plain} does not speak TLS: is the port right?`,
+    mends: false,
+  });
+  expect(await troubleWith(at(`127.0.0.1:${tls}`))).toEqual({
+    why: `127.0.0.1:${tls} hangs up: if it speaks TLS, write https://127.0.0.1:${tls}`,
+    mends: true,
+  });
+});
+
+test("another port than the one of gRPC", async () => {
+  const http = await listen(httpServer((_, response) => response.end("hello")));
+  const https = await listen(httpsServer({ cert: known.cert, key: known.key }, (_, response) => response.end("hello")));
+  const wrong = (name: string) => ({
+    why: `${name} is no gRPC of a Tapedeck: its port is 7051, where nobody has chosen another`,
+    mends: false,
+  });
+  expect(await troubleWith(at(`127.0.0.1:${http}`))).toEqual(wrong(`127.0.0.1:${http}`));
+  expect(await troubleWith(at(`https://localhost:${https}`, known))).toEqual(wrong(`https://localhost:${https}`));
+  const other = await troubleWith(at(`https://localhost:${await grpc(known)}`, known));
+  expect(other).toMatchObject({
+    why: expect.stringContaining("is no gRPC of a Tapedeck (The server does not implement"),
+    mends: false,
+  });
+});
+
+test("somebody who hangs up in the middle", async () => {
+  const port = await listen(createServer((socket) => socket.once("data", () => socket.destroy())));
+  expect(await troubleWith(at(`https://localhost:${port}`, known))).toEqual({
+    why: `the connection to localhost:${port} is lost`,
+    mends: true,
+  });
+});
+
+test("what Tapedeck itself says is said as it is", () => {
+  const target = { address: "127.0.0.1:7051", name: "127.0.0.1:7051" };
+  const told = (error: TapedeckError) => troubleOf(Object.assign(new Error("x"), toGrpcStatus(error)), target);
+  expect(told(new TapedeckError("forbidden", "not you"))).toEqual({ why: "not you", mends: false });
+  expect(told(new TapedeckError("not_ready", "the log is away"))).toEqual({ why: "the log is away", mends: true });
+  const cancelled = Object.assign(new Error("x"), { code: status.CANCELLED, details: "Call cancelled" });
+  expect(troubleOf(cancelled, target)).toBeUndefined();
+});
