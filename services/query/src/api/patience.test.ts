@@ -1,0 +1,27 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { until } from "@tapedeck/shared/testing/until";
+import { Client } from "pg";
+import { expect, it } from "vitest";
+import { queryClient } from "../testing/client.ts";
+import { stage } from "../testing/stage.ts";
+
+it("tells in time that it takes too long, also to those who wait for a connection to the database", async () => {
+  await using stack = new AsyncDisposableStack();
+  const on = stack.use(await stage());
+  const query = stack.use(await on.startQuery({ patienceMs: 1_000 }));
+  const ask = stack.use(queryClient(query.address));
+  await until(async () => (await ask.listSources()).position !== "", { message: "the tables" });
+  const database = stack.adopt(new Client(on.databaseUrl), (client) => client.end());
+  await database.connect();
+  await database.query("begin; lock table tapedeck.sources in access exclusive mode");
+
+  // Ten are at work at once, for a second each: without an end of its own the wait would be longer than for a database away.
+  const outcomes = await Promise.allSettled(Array.from({ length: 100 }, () => ask.listSources()));
+  const codes = outcomes.map((outcome) =>
+    outcome.status === "rejected" && outcome.reason instanceof TapedeckError ? outcome.reason.code : outcome,
+  );
+  expect(new Set(codes)).toEqual(new Set(["limit_exceeded"]));
+
+  await database.query("rollback");
+  await until(() => ask.listSources(), { message: "answers in time" });
+});
