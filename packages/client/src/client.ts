@@ -1,0 +1,148 @@
+import type { WebSocketClass } from "./connection.ts";
+import type { TapedeckEvent } from "./event.ts";
+import { momentText } from "./filter.ts";
+import { httpAt } from "./http.ts";
+import { iterable } from "./iterable.ts";
+import type { KindsLike } from "./kinds.ts";
+import { type Link, openLink, type Seat, type Subscriber } from "./link.ts";
+import { type ListAsked, list } from "./lists.ts";
+import type { Message } from "./message.ts";
+import type { Backoff } from "./pause.ts";
+import { type Desk, type SubscriptionOptions, subscription } from "./subscription.ts";
+import type {
+  Operation,
+  OperationsOptions,
+  Session,
+  SessionsOptions,
+  Source,
+  SourcesOptions,
+  State,
+  StateOptions,
+} from "./things.ts";
+
+export type ConnectOptions = {
+  /** The gateway's HTTP address, such as "http://127.0.0.1:7052". */
+  readonly url: string;
+  /** Where the gateway wants one. In a page it can be read by everyone who can see the page. */
+  readonly token?: string;
+  /** Where there is no global one (Node 20): that of the package `ws`. */
+  readonly WebSocket?: WebSocketClass;
+  /** Told when live reading is cut, which mends itself, and when it goes on. */
+  readonly onConnection?: (isOpen: boolean) => void;
+  /** Characters of messages that may wait in each iteration for a consumer who is slower than they come; 1 Mi. */
+  readonly mostWaiting?: number;
+};
+
+/**
+ * A Tapedeck to read from. Nothing is connected before something is read, and nothing when nothing is read any more. Each
+ * iteration is a reading of its own: it begins with its first step, and ends by `break`, its signal or `close`.
+ */
+export type Client = Disposable & {
+  /**
+   * Events as they happen, or from anywhere before: each once and in order, over as many connections as it takes.
+   * @throws TapedeckError what the gateway refuses
+   */
+  events<const Pattern extends string = "*">(
+    options?: EventsOptions<Pattern>,
+  ): AsyncIterable<TapedeckEvent<KindsLike<Pattern>>>;
+  /**
+   * The same with what stands between them: a state, marks, and with each message the position to go on after.
+   * @throws TapedeckError what the gateway refuses
+   */
+  subscribe<const Pattern extends string = "*">(
+    options?: SubscriptionOptions<Pattern>,
+  ): AsyncIterable<Message<KindsLike<Pattern>>>;
+  /**
+   * What a source looks like, now or then. `source`: "developer/project", also with "/upstream", or in full.
+   * @throws TapedeckError what the gateway refuses, not_ready included; TypeError (of fetch) when nobody answers
+   */
+  state(source: string, options?: StateOptions): Promise<State>;
+  /** Newest first, as the other lists. Throws as `state` does. */
+  sources(options?: SourcesOptions): AsyncIterable<Source>;
+  sessions(options?: SessionsOptions): AsyncIterable<Session>;
+  operations(options?: OperationsOptions): AsyncIterable<Operation>;
+  /** Ends all iterations. */
+  close(): void;
+};
+
+export type EventsOptions<Pattern extends string = string> = Omit<SubscriptionOptions<Pattern>, "state">;
+
+/** How long is waited for what. */
+export type Patience = {
+  /** Between two attempts. */
+  readonly backoff: Backoff;
+  /** After so much silence of a socket the gateway is asked whether it is there; after as much again it is not. */
+  readonly quietMs: number;
+};
+
+const usual: Patience = { backoff: { first: 200, most: 10_000 }, quietMs: 15_000 };
+
+/** A gateway takes as many subscriptions on one socket. */
+const mostOnSocket = 64;
+
+/** @throws TypeError when the url is none */
+export function connect(options: ConnectOptions): Client {
+  return patientClient(options, usual);
+}
+
+export function patientClient(
+  { url, token, onConnection = () => {}, mostWaiting = 1 << 20, ...given }: ConnectOptions,
+  patience: Patience,
+): Client {
+  const base = new URL(url).href.replace(/\/+$/, "");
+  const http = httpAt(base, token);
+  const closing = new AbortController();
+  const links: Link[] = [];
+
+  function newLink(): Link {
+    const WebSocket = given.WebSocket ?? (globalThis.WebSocket as WebSocketClass | undefined);
+    if (WebSocket === undefined) throw new TypeError("there is no WebSocket here: connect({ url, WebSocket })");
+    const link = openLink({
+      WebSocket,
+      url: `${base.replace(/^http/, "ws")}/api/v1/ws`,
+      protocols: ["tapedeck.v1.json", ...(token === undefined ? [] : [`tapedeck.bearer.${token}`])],
+      refusal: http.refusal,
+      onConnection,
+      ...patience,
+    });
+    links.push(link);
+    return link;
+  }
+
+  const desk: Desk = {
+    join(subscriber: Subscriber): Seat {
+      const link = links.find(({ size }) => size < mostOnSocket) ?? newLink();
+      return link.join(subscriber);
+    },
+    mostWaiting,
+    backoff: patience.backoff,
+  };
+
+  /** Over with its iteration, the user's signal, or the client. */
+  const reading = <T>(signal: AbortSignal | undefined, run: (over: AbortSignal) => AsyncGenerator<T, void>) =>
+    iterable((left) => run(AbortSignal.any([left, closing.signal, ...(signal === undefined ? [] : [signal])])));
+  const listing = <Item>(name: Parameters<typeof list>[1], options: ListAsked) =>
+    reading(options.signal, (over) => list<Item>(http, name, options, over));
+  const close = () => closing.abort();
+
+  const client = {
+    events: (options: EventsOptions = {}) =>
+      reading(options.signal, (over) => eventsOf(subscription(options, desk, over))),
+    subscribe: (options: SubscriptionOptions = {}) =>
+      reading(options.signal, (over) => subscription(options, desk, over)),
+    async state(source: string, { at, session, signal }: StateOptions = {}) {
+      const asked = { source, session, at: at === undefined ? undefined : momentText(at) };
+      return (await http.get("/api/v1/state", asked, signal)) as State;
+    },
+    sources: (options: SourcesOptions = {}) => listing<Source>("sources", options),
+    sessions: (options: SessionsOptions = {}) => listing<Session>("sessions", options),
+    operations: (options: OperationsOptions = {}) => listing<Operation>("operations", options),
+    close,
+    [Symbol.dispose]: close,
+  };
+  return client as Client;
+}
+
+async function* eventsOf(messages: AsyncIterable<Message>): AsyncGenerator<TapedeckEvent, void> {
+  for await (const message of messages) if (message.type === "event") yield message.event;
+}

@@ -1,0 +1,62 @@
+/** The codes of Tapedeck's errors, the same on every transport. A newer Tapedeck may have more. */
+export type ErrorCode =
+  | "out_of_range"
+  | "position_future"
+  | "position_foreign"
+  | "unknown_source"
+  | "unknown_session"
+  | "before_first"
+  | "not_found"
+  | "source_taken"
+  | "ambiguous_source"
+  | "invalid_argument"
+  | "upstream_away"
+  | "not_ready"
+  | "refused_dangerous"
+  | "unauthenticated"
+  | "forbidden"
+  | "limit_exceeded"
+  | "internal"
+  | (string & {});
+
+/** An error as it is on the wire. */
+export type ErrorBody = {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly field?: string;
+  readonly earliest?: string;
+  readonly latest?: string;
+  readonly choices?: readonly string[];
+};
+
+/** What Tapedeck refused, and why. */
+export class TapedeckError extends Error {
+  override name = "TapedeckError";
+  readonly code: ErrorCode;
+  /** What of the request is wrong. */
+  readonly field: string | undefined;
+  /** The first position that can be asked for (out_of_range, before_first). */
+  readonly earliest: string | undefined;
+  /** The last position that can be asked for (position_future). */
+  readonly latest: string | undefined;
+  /** Which sources it may have meant (ambiguous_source). */
+  readonly choices: readonly string[] | undefined;
+
+  constructor({ code, message, field, earliest, latest, choices }: ErrorBody) {
+    super(message);
+    this.code = code;
+    this.field = field;
+    this.earliest = earliest;
+    this.latest = latest;
+    this.choices = choices;
+  }
+}
+
+/** The error of an answer's body; undefined when the body is somebody else's. */
+export function errorIn(body: unknown): TapedeckError | undefined {
+  const { error } = (typeof body === "object" && body !== null ? body : {}) as { error?: Partial<ErrorBody> };
+  const { code, message } = error ?? {};
+  return typeof code === "string" && typeof message === "string"
+    ? new TapedeckError({ ...error, code, message })
+    : undefined;
+}

@@ -1,0 +1,35 @@
+import type { Outcome } from "./event.ts";
+import type { KindPattern } from "./kinds.ts";
+
+/** Values of a field are ORed, fields ANDed; a field that is not there is anything. */
+export type SourceFilter = {
+  readonly developers?: readonly string[];
+  readonly projects?: readonly string[];
+  /** "skaffold", "vagrant", "rkt" */
+  readonly upstreams?: readonly string[];
+  /** "developer/project", also with "/upstream", or in full */
+  readonly sources?: readonly string[];
+};
+
+export type Filter<Pattern extends string = string> = SourceFilter & {
+  readonly sessions?: readonly string[];
+  /** `build.failed`, `build.*`, `*.failed` */
+  readonly kinds?: readonly (Pattern | KindPattern)[];
+  /** Artifacts, resources, pods, jobs … */
+  readonly subjects?: readonly string[];
+  readonly outcomes?: readonly Outcome[];
+};
+
+const fields = ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"] as const;
+
+/** The filter in what somebody asked for, as it goes over a WebSocket. */
+export function filterOf(asked: Filter): Filter {
+  return Object.fromEntries(fields.flatMap((field) => (asked[field] === undefined ? [] : [[field, asked[field]]])));
+}
+
+/** An RFC 3339 time, or a position. */
+export type Moment = string | Date;
+
+export function momentText(moment: Moment): string {
+  return typeof moment === "string" ? moment : moment.toISOString();
+}

@@ -1,0 +1,10 @@
+export { type Client, type ConnectOptions, connect, type EventsOptions } from "./client.ts";
+export type { WebSocketClass, WebSocketLike } from "./connection.ts";
+export type * from "./details.ts";
+export { type ErrorCode, TapedeckError } from "./error.ts";
+export type { DetailOf, Outcome, TapedeckEvent } from "./event.ts";
+export type { Filter, Moment, SourceFilter } from "./filter.ts";
+export { type Kind, type KindPattern, type KindsLike, kinds } from "./kinds.ts";
+export type { Message, StateMessage, UpstreamState } from "./message.ts";
+export type { Gap, SubscriptionOptions } from "./subscription.ts";
+export type * from "./things.ts";

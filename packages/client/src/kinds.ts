@@ -1,0 +1,122 @@
+/**
+ * Every kind of event that Tapedeck of this version tells, "noun.verb". A newer one may tell more: leave a `default` for
+ * what you don't know.
+ */
+export const kinds = [
+  "source.added",
+  "source.checkpoint",
+  "session.started",
+  "session.identified",
+  "session.described",
+  "session.ended",
+  "session.lost",
+  "session.gap",
+  "session.erased",
+  "session.configured",
+  "session.terminated",
+  "loop.started",
+  "loop.succeeded",
+  "loop.failed",
+  "build.started",
+  "build.succeeded",
+  "build.failed",
+  "build.canceled",
+  "build.cached",
+  "test.started",
+  "test.succeeded",
+  "test.failed",
+  "test.canceled",
+  "render.started",
+  "render.succeeded",
+  "render.failed",
+  "render.canceled",
+  "deploy.started",
+  "deploy.succeeded",
+  "deploy.failed",
+  "deploy.canceled",
+  "verify.started",
+  "verify.succeeded",
+  "verify.failed",
+  "verify.canceled",
+  "exec.started",
+  "exec.succeeded",
+  "exec.failed",
+  "exec.canceled",
+  "check.started",
+  "check.succeeded",
+  "check.failed",
+  "resource.pending",
+  "resource.ready",
+  "resource.failed",
+  "sync.started",
+  "sync.succeeded",
+  "sync.failed",
+  "port.forwarded",
+  "debugger.attached",
+  "debugger.detached",
+  "log.written",
+  "host.described",
+  "pod.prepared",
+  "pod.prepare_aborted",
+  "pod.started",
+  "pod.exited",
+  "pod.collected",
+  "pod.changed",
+  "app.started",
+  "app.exited",
+  "image.imported",
+  "image.removed",
+  "image.changed",
+  "job.queued",
+  "job.assigned",
+  "job.requeued",
+  "job.started",
+  "job.cancel_requested",
+  "job.succeeded",
+  "job.failed",
+  "job.canceled",
+  "job.lost",
+  "command.started",
+  "command.finished",
+  "terminal.written",
+  "target.added",
+  "target.changed",
+  "target.removed",
+  "project.added",
+  "project.changed",
+  "project.removed",
+  "basis.added",
+  "basis.changed",
+  "basis.removed",
+  "box.added",
+  "box.changed",
+  "box.removed",
+  "runner.added",
+  "runner.changed",
+  "runner.removed",
+  "control.requested",
+  "control.accepted",
+  "control.rejected",
+  "upstream.connected",
+  "upstream.lost",
+  "upstream.restored",
+  "upstream.unreadable",
+  "mirror.received",
+] as const;
+
+export type Kind = (typeof kinds)[number];
+
+type NounOf<K extends Kind> = K extends `${infer Noun}.${string}` ? Noun : never;
+type VerbOf<K extends Kind> = K extends `${string}.${infer Verb}` ? Verb : never;
+
+/** As a filter takes it: `build.failed`, `build.*`, `*.failed`, `*`. */
+export type KindPattern = Kind | `${NounOf<Kind>}.*` | `*.${VerbOf<Kind>}` | "*";
+
+/** The kinds that a pattern lets through; of a text that is no pattern known here, any. */
+export type KindsLike<Pattern extends string> = Pattern extends Kind
+  ? Pattern
+  : Pattern extends `*.${infer Verb extends VerbOf<Kind>}`
+    ? Extract<Kind, `${string}.${Verb}`>
+    : Pattern extends `${infer Noun extends NounOf<Kind>}.*`
+      ? Extract<Kind, `${Noun}.${string}`>
+      : Kind;

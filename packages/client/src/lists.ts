@@ -1,0 +1,42 @@
+import { type Moment, momentText } from "./filter.ts";
+import type { Http, Parameters } from "./http.ts";
+import type { OperationsOptions, SessionsOptions, SourcesOptions } from "./things.ts";
+
+type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string };
+
+export type ListAsked = SourcesOptions & SessionsOptions & OperationsOptions;
+
+/** A list, page by page as it is taken. Throws as `Http` does. */
+export async function* list<Item>(
+  { get }: Http,
+  name: "sources" | "sessions" | "operations",
+  asked: ListAsked,
+  signal: AbortSignal,
+): AsyncGenerator<Item, void> {
+  let page: string | undefined;
+  try {
+    do {
+      const parameters = { ...parametersOf(asked), ...(page !== undefined && { page }) };
+      const { items, nextPage } = (await get(`/api/v1/${name}`, parameters, signal)) as Page<Item>;
+      yield* items;
+      page = nextPage;
+    } while (page !== undefined && !signal.aborted);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** Fields of a filter are plural, parameters of a URL singular. */
+function parametersOf({ signal: _, at, from, to, labels, ...filter }: ListAsked): Parameters {
+  return {
+    ...Object.fromEntries(Object.entries(filter).map(([field, values]) => [field.slice(0, -1), values])),
+    label: labels && Object.entries(labels).map(([label, value]) => `${label}=${value}`),
+    at: textOf(at),
+    from: textOf(from),
+    to: textOf(to),
+  };
+}
+
+function textOf(moment: Moment | undefined): string | undefined {
+  return moment === undefined ? undefined : momentText(moment);
+}

@@ -1,0 +1,95 @@
+import { setImmediate as turn } from "node:timers/promises";
+import type { Client, Message, SubscriptionOptions, WebSocketClass } from "@tapedeck/client";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import { WebSocket as WsWebSocket } from "ws";
+import { seeded } from "../faults/seeded.ts";
+import { wrongWith } from "../transports/history.ts";
+import { impatientClient } from "./following.ts";
+import { startLiveDesk, type Written } from "./live-desk.ts";
+
+const cuts = 50;
+const restartEvery = 20;
+
+type Wanted = { readonly asked: SubscriptionOptions; readonly wants: (event: Written) => boolean };
+
+const wanted: readonly Wanted[] = [
+  { asked: {}, wants: () => true },
+  { asked: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
+  { asked: { kinds: ["*.failed"] }, wants: ({ kind }) => kind.endsWith(".failed") },
+  { asked: { developers: ["bob"] }, wants: ({ source }) => source.includes("/bob/") },
+  { asked: { subjects: ["api"] }, wants: ({ subject }) => subject === "api" },
+];
+
+test("readers get each event once and in order, however often their connections are cut", async () => {
+  await using desk = await startLiveDesk();
+  const random = seeded("cuts");
+  const done = { cuts: 0, restarts: 0 };
+  let restarting: Promise<void> | undefined;
+
+  const restart = async () => {
+    done.restarts++;
+    await desk.stop();
+    await desk.start();
+    restarting = undefined;
+  };
+  /** Each connection ends after a few bytes or many, for as long as there are cuts to make; `least` more than none. */
+  const client = async (Of: WebSocketClass, least: number) => {
+    const proxy = await desk.cuttable();
+    class Cut extends Of {
+      constructor(url: string, protocols: string[]) {
+        if (done.cuts < cuts) proxy.cutAfter = least + random.below(random.below(3) === 0 ? 400 : 30_000);
+        if (++done.cuts % restartEvery === 0) restarting ??= restart();
+        super(url, protocols);
+      }
+    }
+    return impatientClient({ url: `http://${proxy.address}`, WebSocket: Cut, mostWaiting: 100_000 });
+  };
+  // The runtime's own takes the connection that `fetch` left, which was not to be cut: it is not cut in its handshake,
+  // so that nothing is fetched.
+  const clients = await Promise.all([client(WebSocket as WebSocketClass, 400), client(WsWebSocket, 0)]);
+
+  const read = (client: Client, { asked, wants }: Wanted, isSlow: boolean) => {
+    const received: Message[] = [];
+    const run = async () => {
+      for await (const message of client.subscribe({ ...asked, after: "start" })) {
+        received.push(message);
+        if (isSlow) await turn();
+      }
+    };
+    const ended = run();
+    ended.catch(() => {});
+    return { asked, wants, received, ended };
+  };
+  const readers = clients.flatMap((client) => wanted.map((one, index) => read(client, one, index % 2 === 1)));
+
+  const written: Written[] = [];
+  const tellers = ["alice", "bob"].map((developer) => desk.teller(developer));
+  while (done.cuts < cuts) {
+    for (const teller of tellers) {
+      teller.session.text("x".repeat(random.below(500)));
+      written.push(...(await teller.written()));
+      written.push(...(await teller.builds(1 + random.below(8), ["web", "api"][random.below(2)])));
+    }
+  }
+  await restarting;
+  const due = ({ wants }: Wanted) =>
+    written.filter(wants).map(({ id, position }) => ({ id, seq: Number(position.split("-")[1]) }));
+  const eventsOf = (received: readonly Message[]) => received.filter(({ type }) => type === "event");
+  await until(() => readers.every((reader) => eventsOf(reader.received).length >= due(reader).length), {
+    message: "everybody to have everything",
+  }).catch(() => {}); // what is missing is said below
+  for (const client of clients) client.close();
+
+  for (const reader of readers) {
+    await reader.ended;
+    const { asked, received } = reader;
+    const caughtUp = received.filter(({ type }) => type === "caught_up").length;
+    expect({ asked, caughtUp, wrong: wrongWith(received, due(reader)).slice(0, 5) }).toEqual({
+      asked,
+      caughtUp: 1,
+      wrong: [],
+    });
+  }
+  console.log(`${readers.length} readers, ${written.length} events, ${done.cuts} connections, seed ${random.seed}`);
+});

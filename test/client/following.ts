@@ -1,0 +1,23 @@
+import type { ConnectOptions } from "@tapedeck/client";
+import { patientClient } from "@tapedeck/client/client";
+
+/** What an iteration gave so far, read in the background as fast as it comes. */
+export type Following<T> = {
+  readonly got: readonly T[];
+  /** Resolves with the end, rejects with what was thrown. */
+  readonly ended: Promise<void>;
+};
+
+export function following<T>(items: AsyncIterable<T>): Following<T> {
+  const got: T[] = [];
+  const read = async () => {
+    for await (const item of items) got.push(item);
+  };
+  const ended = read();
+  ended.catch(() => {}); // who looks at it is told
+  return { got, ended };
+}
+
+/** As `connect`, but it does not wait long before it tries again. */
+export const impatientClient = (options: ConnectOptions) =>
+  patientClient(options, { backoff: { first: 5, most: 100 }, quietMs: 15_000 });

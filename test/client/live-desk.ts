@@ -1,0 +1,95 @@
+import { readConfig } from "@tapedeck/gateway/config";
+import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Story, story } from "@tapedeck/query/testing/story";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { sourceName } from "@tapedeck/shared/source";
+import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { type CuttingProxy, cuttingProxy } from "../transports/cutting-proxy.ts";
+
+/** A stack whose log is written as told, and whose gateway can go and come while its address stays. */
+export type LiveDesk = AsyncDisposable & {
+  readonly told: ToldStack;
+  /** Where a client finds the gateway, whichever it is now. */
+  readonly url: string;
+  /** Another way there, which can be cut. */
+  cuttable(): Promise<CuttingProxy>;
+  /** Somebody who tells builds of acme/<developer>/shop. */
+  teller(developer: string): Teller;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+};
+
+export type Teller = {
+  readonly story: Story;
+  readonly session: ReturnType<Story["session"]>;
+  /** Writes what was told since; resolves with its positions. */
+  written(): Promise<readonly Written[]>;
+  /** Builds of an artifact, started and ended, and writes them. */
+  builds(count: number, artifact?: string): Promise<readonly Written[]>;
+};
+
+export type Written = Event & { readonly position: string };
+
+export async function startLiveDesk(env: Readonly<Record<string, string>> = {}): Promise<LiveDesk> {
+  await using stack = new AsyncDisposableStack();
+  const told = stack.use(await startToldStack(env));
+  const { nats, query, ingest } = told.deck.parts;
+  let gateway: Gateway | undefined;
+  const stop = async () => {
+    await gateway?.[Symbol.asyncDispose]();
+    gateway = undefined;
+  };
+  const start = async () => {
+    const addresses = {
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
+      TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc,
+      TAPEDECK_SERVICES_KEY: "test-key",
+      TAPEDECK_WORKSPACE: "acme",
+      TAPEDECK_GATEWAY_GRPC_PORT: "0",
+      TAPEDECK_GATEWAY_HTTP_PORT: "0",
+    };
+    gateway = await startGateway(readConfig({ env: { ...addresses, ...env } }), silentLogger);
+  };
+  stack.defer(stop);
+  await start();
+  const proxies = stack.use(new AsyncDisposableStack());
+  const cuttable = async () => proxies.use(await cuttingProxy(() => gateway?.addresses.http ?? "127.0.0.1:1"));
+  const proxy = await cuttable();
+  const owned = stack.move();
+  return {
+    told,
+    cuttable,
+    url: `http://${proxy.address}`,
+    teller: (developer) => teller(told, developer),
+    stop,
+    start,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function teller(told: ToldStack, developer: string): Teller {
+  const told_ = story(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
+  const session = told_.session(`01${developer.toUpperCase()}`);
+  let done = 0;
+  const written = async () => {
+    const fresh = told_.events.slice(done);
+    done = told_.events.length;
+    const seqs = await told.write(fresh);
+    return fresh.map((event, index) => ({ ...event, position: told.at(seqs[index] ?? 0) }));
+  };
+  session.started();
+  session.configured();
+  session.loopStarted();
+  return {
+    story: told_,
+    session,
+    written,
+    async builds(count, artifact = "web") {
+      for (let index = 0; index < count; index++)
+        session.build(artifact, index % 2 === 0 ? "started" : index % 4 === 1 ? "succeeded" : "failed");
+      return (await written()).filter(({ kind }) => kind.startsWith("build."));
+    },
+  };
+}

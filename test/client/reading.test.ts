@@ -1,0 +1,313 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { type Gap, kinds, TapedeckError, type WebSocketClass } from "@tapedeck/client";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect as connectNats } from "nats";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket as WsWebSocket } from "ws";
+import { following, impatientClient } from "./following.ts";
+import { type LiveDesk, startLiveDesk } from "./live-desk.ts";
+
+const stack = new AsyncDisposableStack();
+let desk: LiveDesk;
+
+beforeAll(async () => {
+  desk = stack.use(await startLiveDesk());
+});
+afterAll(() => stack.disposeAsync());
+
+const ids = (items: readonly { readonly id: string }[]) => items.map(({ id }) => id);
+
+/** A WebSocket that notes what is said, and how many there were. */
+function noting(Of: WebSocketClass = WebSocket as WebSocketClass) {
+  const said: { type: string; id?: string }[] = [];
+  const sockets: { heard: number; isClosed: boolean }[] = [];
+  class Noting extends Of {
+    constructor(url: string, protocols: string[]) {
+      super(url, protocols);
+      const socket = { heard: 0, isClosed: false };
+      sockets.push(socket);
+      this.addEventListener("message", () => {
+        socket.heard++;
+      });
+      this.addEventListener("close", () => {
+        socket.isClosed = true;
+      });
+    }
+    override send(text: string): void {
+      said.push(JSON.parse(text));
+      super.send(text);
+    }
+  }
+  return { WebSocket: Noting as WebSocketClass, said, sockets };
+}
+
+describe.each([
+  ["the runtime's own", undefined],
+  ["that of ws", WsWebSocket as WebSocketClass],
+])("with the WebSocket %s", (name, WebSocket) => {
+  const developer = name.replaceAll(/\W/g, "");
+  const client = () => impatientClient({ url: desk.url, ...(WebSocket && { WebSocket }) });
+
+  it("gives history, one caught_up, then what happens, each with its position", async () => {
+    using tapedeck = client();
+    const teller = desk.teller(developer);
+    const before = await teller.builds(5);
+    const reading = following(tapedeck.subscribe({ after: "start", developers: [developer], kinds: ["build.*"] }));
+    await until(() => reading.got.length === 6, { message: "history" });
+    const after = await teller.builds(3);
+    await until(() => reading.got.length === 9, { message: "what happened since" });
+    const types = reading.got.map(({ type }) => type);
+    expect(types).toEqual([...Array(5).fill("event"), "caught_up", ...Array(3).fill("event")]);
+    const events = reading.got.flatMap((message) => (message.type === "event" ? [message] : []));
+    expect(events.map(({ position, event }) => [position, event.position, event.id])).toEqual(
+      [...before, ...after].map(({ position, id }) => [position, position, id]),
+    );
+    expect(Object.keys(reading.got[0] ?? {}).sort()).toEqual(["event", "position", "type"]);
+  });
+});
+
+it("`events` gives events, narrowed by the kinds that are asked for", async () => {
+  using tapedeck = impatientClient({ url: desk.url });
+  const teller = desk.teller("eve");
+  const told = await teller.builds(4, "api");
+  const artifacts: (string | undefined)[] = [];
+  for await (const event of tapedeck.events({ developers: ["eve"], kinds: ["build.*"], after: "start" })) {
+    // That it compiles is half of the test.
+    artifacts.push(event.detail?.artifact);
+    if (event.id === told.at(-1)?.id) break;
+  }
+  expect(artifacts).toEqual(Array(4).fill("api"));
+});
+
+it("begins now where nothing else is said, and anywhere else where it is", async () => {
+  using tapedeck = impatientClient({ url: desk.url });
+  const teller = desk.teller("finn");
+  const [first, second] = await teller.builds(2);
+  const asked = { developers: ["finn"], kinds: ["build.*"] } as const;
+  const now = following(tapedeck.subscribe(asked));
+  const there = following(tapedeck.events({ ...asked, after: first?.position ?? "" }));
+  const then = following(tapedeck.events({ ...asked, after: new Date(Date.now() - 60_000) }));
+  await until(() => now.got.some(({ type }) => type === "caught_up"), { message: "now" });
+  const [third] = await teller.builds(1);
+  const all = ids([first, second, third].flatMap((event) => event ?? []));
+  await until(() => then.got.length === 3, { message: "all" });
+  expect(ids(then.got)).toEqual(all);
+  await until(() => there.got.length === 2, { message: "those after the first" });
+  expect(ids(there.got)).toEqual(all.slice(1));
+  await until(() => now.got.length === 2, { message: "the last" });
+  expect(now.got[1]).toMatchObject({ type: "event", event: { id: third?.id } });
+});
+
+it("ends where `until` says, with the position of the end", async () => {
+  using tapedeck = impatientClient({ url: desk.url });
+  const teller = desk.teller("gus");
+  const told = await teller.builds(4);
+  const asked = { developers: ["gus"], kinds: ["build.*"], after: "start" } as const;
+  const third = told[2]?.position ?? "";
+  const reading = following(tapedeck.subscribe({ ...asked, until: third }));
+  await reading.ended;
+  expect(reading.got.at(-1)).toEqual({ type: "complete", position: third });
+  expect(reading.got).toHaveLength(4);
+  const all = following(tapedeck.events({ ...asked, until: "now" }));
+  await all.ended;
+  expect(ids(all.got)).toEqual(ids(told));
+  const none = following(tapedeck.events({ ...asked, until: new Date(0) }));
+  await none.ended;
+  expect(none.got).toEqual([]);
+});
+
+it("gives the state first, once, and the events after it, over cuts too", async () => {
+  using tapedeck = impatientClient({ url: desk.url });
+  const teller = desk.teller("hal");
+  await teller.builds(2);
+  await desk.told.deck.caughtUp();
+  const reading = following(tapedeck.subscribe({ sources: ["hal/shop"], state: true }));
+  await until(() => reading.got.length === 2, { message: "state and caught_up" });
+  expect(reading.got[0]).toMatchObject({
+    type: "state",
+    source: "acme/hal/shop/skaffold",
+    state: { v1: { buildState: { artifacts: { web: "Complete" } } } },
+  });
+  await desk.stop();
+  const told = await teller.builds(3);
+  await desk.start();
+  await until(() => reading.got.filter(({ type }) => type === "event").length === 3, { message: "the events" });
+  const [state, caughtUp, ...rest] = reading.got;
+  expect([state?.type, caughtUp?.type]).toEqual(["state", "caught_up"]);
+  // What the second connection says of having caught up is a position like others.
+  expect(rest.flatMap((message) => (message.type === "event" ? message.event.id : []))).toEqual(ids(told));
+  expect(rest.filter(({ type }) => type === "state" || type === "caught_up")).toEqual([]);
+});
+
+it("of one who is slow little is held, others go on meanwhile, and it gets everything", async () => {
+  const notes = noting();
+  using tapedeck = impatientClient({ url: desk.url, WebSocket: notes.WebSocket, mostWaiting: 20_000 });
+  const teller = desk.teller("ida");
+  const told = await teller.builds(400);
+  const asked = { developers: ["ida"], kinds: ["build.*"], after: "start" } as const;
+  const slow = tapedeck.events(asked)[Symbol.asyncIterator]();
+  const got = [await slow.next()];
+  const fast = following(tapedeck.events(asked));
+  await until(() => notes.said.some(({ type }) => type === "unsubscribe"), { message: "it to be too much" });
+  await until(() => fast.got.length === 400, { message: "the other to have it" });
+  // Nothing comes any more for who does not read.
+  const live = await teller.builds(5);
+  await until(() => fast.got.length === 405, { message: "the other to go on" });
+  const first = notes.said.filter(({ type }) => type === "subscribe");
+  while (got.length < 405) got.push(await slow.next());
+  expect(got.map(({ value }) => value.id)).toEqual(ids([...told, ...live]));
+  expect(notes.sockets).toHaveLength(1);
+  const again = notes.said.filter(({ type }) => type === "subscribe").slice(first.length);
+  expect(again.length).toBeGreaterThan(5);
+  await slow.return?.();
+});
+
+it("many subscriptions share a socket, as far as a gateway takes them on one", async () => {
+  const notes = noting();
+  using tapedeck = impatientClient({ url: desk.url, WebSocket: notes.WebSocket });
+  const tellers = ["jon", "kim", "lea"].map((developer) => ({ developer, teller: desk.teller(developer) }));
+  const readings = Array.from({ length: 150 }, (_, index) => {
+    const developer = tellers[index % 3]?.developer ?? "";
+    return { developer, ...following(tapedeck.subscribe({ developers: [developer], kinds: ["build.*"] })) };
+  });
+  await until(() => readings.every(({ got }) => got.length === 1), { message: "all to be there" });
+  expect(notes.sockets).toHaveLength(3);
+  const told = new Map<string, readonly string[]>();
+  for (const { developer, teller } of tellers) told.set(developer, ids(await teller.builds(4)));
+  await until(() => readings.every(({ got }) => got.length === 5), { message: "everybody to have theirs" });
+  for (const { developer, got } of readings) {
+    const events = got.flatMap((message) => (message.type === "event" ? [message.event.id] : []));
+    expect(events).toEqual(told.get(developer));
+  }
+});
+
+it("closes the socket when nothing is read any more, however reading ends", async () => {
+  const notes = noting();
+  using tapedeck = impatientClient({ url: desk.url, WebSocket: notes.WebSocket });
+  const isClosed = () => notes.sockets.every((socket) => socket.isClosed);
+  for await (const { type } of tapedeck.subscribe()) if (type === "caught_up") break;
+  await until(isClosed, { message: "it to close after a break" });
+
+  const over = new AbortController();
+  const signalled = following(tapedeck.subscribe({ signal: over.signal }));
+  await until(() => signalled.got.length === 1, { message: "it to read again" });
+  over.abort();
+  await signalled.ended;
+  await until(isClosed, { message: "it to close after a signal" });
+
+  const left = tapedeck.events()[Symbol.asyncIterator]();
+  const next = left.next();
+  await until(() => notes.sockets.length === 3, { message: "it to connect once more" });
+  await left.return?.();
+  expect(await next).toEqual({ done: true, value: undefined });
+  await until(isClosed, { message: "it to close when it is left while it waits" });
+
+  const closed = following(tapedeck.subscribe());
+  await until(() => closed.got.length === 1, { message: "it to read once more" });
+  tapedeck.close();
+  await closed.ended;
+  await until(isClosed, { message: "it to close with its client" });
+  expect(notes.sockets).toHaveLength(4);
+});
+
+it("an iteration that ended before it began asks nothing", async () => {
+  using tapedeck = impatientClient({ url: "http://127.0.0.1:1" });
+  const ended = following(tapedeck.events({ signal: AbortSignal.abort() }));
+  await ended.ended;
+  tapedeck.close();
+  await following(tapedeck.sources()).ended;
+});
+
+describe("what the gateway refuses is thrown", () => {
+  const refused = async (items: AsyncIterable<unknown>) => {
+    const error: unknown = await following(items).ended.catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(TapedeckError);
+    return error as TapedeckError;
+  };
+
+  it("with its code, and what helps", async () => {
+    using tapedeck = impatientClient({ url: desk.url });
+    await Promise.all([desk.teller("mia").written(), desk.teller("ned").written()]);
+    await desk.told.deck.caughtUp();
+    expect(await refused(tapedeck.events({ kinds: ["Build!"] }))).toMatchObject({
+      code: "invalid_argument",
+      field: "filter.kinds",
+    });
+    expect(await refused(tapedeck.events({ after: "zzzzzz-1" }))).toMatchObject({ code: "position_foreign" });
+    const future = await refused(tapedeck.events({ after: desk.told.at(9_999_999) }));
+    expect(future).toMatchObject({ code: "position_future", latest: expect.stringContaining("-") });
+    const ambiguous = await refused(tapedeck.subscribe({ state: true }));
+    expect(ambiguous).toMatchObject({
+      code: "ambiguous_source",
+      choices: expect.arrayContaining(["acme/mia/shop/skaffold", "acme/ned/shop/skaffold"]),
+    });
+    expect(ambiguous.message).not.toBe("");
+    await expect(tapedeck.state("nobody/shop")).rejects.toMatchObject({ code: "unknown_source" });
+    expect(await refused(tapedeck.operations({ from: "yesterday" }))).toMatchObject({ field: "from" });
+  });
+
+  it("by who is no Tapedeck, too; a gateway that is not there is waited for", async () => {
+    using elsewhere = impatientClient({ url: `${desk.url}/elsewhere` });
+    await expect(following(elsewhere.events()).ended).rejects.toThrow("/elsewhere/api/v1/ws");
+    await desk.stop();
+    using tapedeck = impatientClient({ url: desk.url });
+    const reading = following(tapedeck.subscribe());
+    await expect(tapedeck.state("mia/shop")).rejects.toThrow(TypeError);
+    await desk.start();
+    await until(() => reading.got.length === 1, { message: "it to be there" });
+  });
+});
+
+describe("lists and states", () => {
+  it("come page by page, as far as they are taken", async () => {
+    using tapedeck = impatientClient({ url: desk.url });
+    const teller = desk.teller("ola");
+    await teller.builds(300);
+    await desk.told.deck.caughtUp();
+    const subjects: string[] = [];
+    for await (const { subject, kind } of tapedeck.operations({ developers: ["ola"], kinds: ["build"] })) {
+      expect(kind).toBe("build");
+      subjects.push(subject);
+    }
+    expect(subjects).toHaveLength(150);
+    for await (const source of tapedeck.sources({ developers: ["ola"] })) expect(source.project).toBe("shop");
+    const labelled = { developers: ["ola"], labels: { branch: "none" }, from: new Date(0) };
+    for await (const session of tapedeck.sessions(labelled)) expect(session).toBeUndefined();
+  });
+
+  it("are of now, or of then", async () => {
+    using tapedeck = impatientClient({ url: desk.url });
+    const teller = desk.teller("pia");
+    const [first] = await teller.builds(1);
+    await teller.builds(1);
+    await desk.told.deck.caughtUp();
+    const artifacts = async (at?: string) =>
+      (await tapedeck.state("pia/shop", at === undefined ? {} : { at })).state.v1;
+    expect(await artifacts()).toMatchObject({ buildState: { artifacts: { web: "In Progress" } } });
+    const then = await tapedeck.state("pia/shop", { at: first?.position ?? "" });
+    expect(then).toMatchObject({ position: first?.position, upstream: "skaffold", session: "01PIA" });
+  });
+});
+
+it("what is no longer kept is thrown, or told and gone on after", async () => {
+  using tapedeck = impatientClient({ url: desk.url });
+  const teller = desk.teller("zoe");
+  const told = await teller.builds(6);
+  const [first, , third] = told;
+  const asked = { developers: ["zoe"], kinds: ["build.*"], after: first?.position ?? "" } as const;
+  const connection = await connectNats({ servers: desk.told.deck.parts.nats.url });
+  const seq = Number(third?.position.split("-")[1]) + 1;
+  await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq });
+  await connection.close();
+  await expect(following(tapedeck.events(asked)).ended).rejects.toMatchObject({
+    code: "out_of_range",
+    earliest: third?.position,
+  });
+  const gaps: Gap[] = [];
+  const reading = following(tapedeck.events({ ...asked, onGap: (gap) => gaps.push(gap) }));
+  await until(() => reading.got.length === 3, { message: "what is kept" });
+  expect(ids(reading.got)).toEqual(ids(told.slice(3)));
+  expect(gaps).toEqual([{ after: first?.position, until: third?.position }]);
+});
+
+it("knows each kind once", () => expect(new Set(kinds).size).toBe(kinds.length));
