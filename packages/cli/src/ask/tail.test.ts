@@ -1,7 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
-import type { EventJson } from "./subscription.ts";
-import { eventLines } from "./tail.ts";
+import { eventLines, type ShownEvent } from "./tail.ts";
 
 const event = {
   position: "t-1",
@@ -10,7 +9,7 @@ const event = {
   summary: "==> web1: Booting VM...",
   recordedAt: new Date().toISOString(),
 };
-const shown = (of: Partial<EventJson>, columns?: number) =>
+const shown = (of: Partial<ShownEvent>, columns?: number) =>
   eventLines({ ...event, ...of }, columns).map((line) => stripVTControlCharacters(line).slice("12:00:00  ".length));
 
 it("shows each line of a text, in a row of its own that fits, and nothing of what is there for its place alone", () => {

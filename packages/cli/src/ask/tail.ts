@@ -1,10 +1,24 @@
 import { stripVTControlCharacters, styleText } from "node:util";
+import { connect, type Filter, TapedeckError } from "@tapedeck/client";
 import { type Kind, kindNoun, kinds } from "@tapedeck/shared/events/kinds";
+import { CommandError } from "../command-error.ts";
 import type { TailOptions } from "../commands/tail.ts";
+import { bearer } from "../gateway-address.ts";
 import { apiAt, type Page, type Parameters } from "./api.ts";
 import { shortSource } from "./sessions.ts";
 import { type Colour, statusColour } from "./status-colour.ts";
-import { type EventJson, subscribe } from "./subscription.ts";
+
+/** What of an event is shown. */
+export type ShownEvent = {
+  readonly source: string;
+  readonly kind: string;
+  readonly summary: string;
+  readonly recordedAt: string;
+  readonly occurredAt?: string;
+  readonly outcome?: string;
+  readonly error?: { readonly message: string };
+  readonly detail?: object;
+};
 
 /** What is printed, what another channel tells too, and what only Tapedeck needs. */
 const quiet: readonly Kind[] = [
@@ -30,13 +44,13 @@ export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
   const filter = filterOf(options);
   const columns = process.stdout.columns || undefined;
-  const show = (event: EventJson) => {
+  const show = (event: ShownEvent) => {
     const lines = options.json ? [JSON.stringify(event)] : eventLines(event, columns);
     process.stdout.write(lines.map((line) => `${line}\n`).join(""));
   };
   let { after } = options;
   if (after === undefined) {
-    const { items, position } = await api.get<Page<EventJson>>("/api/v1/events", {
+    const { items, position } = await api.get<Page<ShownEvent>>("/api/v1/events", {
       ...parametersOf(filter),
       last: Math.max(1, options.last),
     });
@@ -49,18 +63,22 @@ export async function tail(options: TailOptions): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const tell = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);
-  await subscribe({
-    base: api.base,
-    after,
-    filter,
-    signal: stop.signal,
-    untilCaughtUp: !options.follow,
-    onEvent: show,
+  const token = bearer()?.replace(/^Bearer /, "");
+  using client = connect({
+    url: api.base,
+    ...(token !== undefined && { token }),
     onConnection: (isOpen) => (isOpen ? undefined : tell("… the connection is lost; going on when it is back")),
   });
+  const until = options.follow ? {} : { until: "now" as const };
+  try {
+    for await (const event of client.events({ ...filter, after, ...until, signal: stop.signal })) show(event);
+  } catch (error) {
+    throw error instanceof TapedeckError ? new CommandError(error.message) : error;
+  }
 }
 
-function filterOf(options: TailOptions): Record<string, readonly string[]> {
+/** As it was said: the gateway says what is wrong with it. */
+function filterOf(options: TailOptions): Filter {
   const { source, developer, project, session, subject, outcome } = options;
   const kind = options.kind ?? (options.all ? undefined : usualKinds());
   const fields = { sources: source, developers: developer, projects: project, sessions: session, subjects: subject };
@@ -68,20 +86,20 @@ function filterOf(options: TailOptions): Record<string, readonly string[]> {
     Object.entries({ ...fields, kinds: kind, outcomes: outcome }).flatMap(([field, values]) =>
       values === undefined ? [] : [[field, values] as const],
     ),
-  );
+  ) as Filter;
 }
 
 /** Fields of a filter are plural, parameters of a URL singular. */
-function parametersOf(filter: Readonly<Record<string, readonly string[]>>): Parameters {
+function parametersOf(filter: Filter): Parameters {
   return Object.fromEntries(Object.entries(filter).map(([field, values]) => [field.slice(0, -1), values]));
 }
 
 const kindWidth = "session.configured".length;
 
 /** One, of a text as many as it has lines. What is only there for positions has none. */
-export function eventLines(event: EventJson, columns: number | undefined): readonly string[] {
-  if (event.detail?.noise === true) return [];
-  const { text } = event.detail ?? {};
+export function eventLines(event: ShownEvent, columns: number | undefined): readonly string[] {
+  const { text, noise } = (event.detail ?? {}) as { readonly text?: unknown; readonly noise?: unknown };
+  if (noise === true) return [];
   const isText = event.kind === "log.written" || event.kind === "terminal.written";
   if (!isText || typeof text !== "string") return [eventLine(event, columns)];
   const lines = text.split("\n").filter((line) => line.trim() !== "");
@@ -89,7 +107,7 @@ export function eventLines(event: EventJson, columns: number | undefined): reado
 }
 
 /** `12:03:41  alice/shop  build.succeeded     Build completed for artifact web`, cut at the terminal's edge. */
-function eventLine(event: EventJson, columns: number | undefined): string {
+function eventLine(event: ShownEvent, columns: number | undefined): string {
   const time = timeText(new Date(event.occurredAt ?? event.recordedAt));
   const [developer, project, upstream] = shortSource(event.source).split("/");
   // A rkt host is <host>/host/rkt: nothing else is called so.
@@ -104,7 +122,7 @@ function eventLine(event: EventJson, columns: number | undefined): string {
 }
 
 /** Not every verb says how it went: pods and apps just exit, commands finish, and a job succeeds whose command failed. */
-function eventColour({ kind, outcome = "" }: EventJson): Colour {
+function eventColour({ kind, outcome = "" }: ShownEvent): Colour {
   const ofVerb = statusColour(kind.slice(kind.indexOf(".") + 1));
   return outcome === "failed" || ofVerb === "reset" ? statusColour(outcome) : ofVerb;
 }
@@ -116,7 +134,7 @@ function timeText(moment: Date): string {
   return moment.toDateString() === new Date().toDateString() ? time : `${moment.toLocaleDateString("sv-SE")} ${time}`;
 }
 
-function oneLine({ summary, error }: EventJson): string {
+function oneLine({ summary, error }: ShownEvent): string {
   const known = error === undefined || error.message === "" || summary.includes(error.message);
   const text = known ? summary : `${summary}: ${error.message}`;
   // What tools write into their texts must not move the cursor or colour the terminal.
