@@ -1,0 +1,124 @@
+import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { rktSession, uuid } from "@tapedeck/query/testing/rkt-story";
+import { type Story, story } from "@tapedeck/query/testing/story";
+import { ulid, vagrantSession } from "@tapedeck/query/testing/vagrant-story";
+import { sourceName } from "@tapedeck/shared/source";
+
+/** What stands in everything that is recorded in a workspace, and in nothing that anybody asks for. */
+export const markOf = (workspace: string) => `hush-${workspace}`;
+
+/** In both workspaces, so that whoever mixes them up finds something. */
+export const both = { pod: uuid(1), job: ulid(1), resource: "P1" };
+
+/** In one workspace only. */
+export const only = {
+  acme: { session: "01KABC0000000000000000ACME", pod: uuid(2), job: ulid(2), image: "sha512-acme", box: "acme/box" },
+  globex: { session: "01KABC0000000000000000BEX0", pod: uuid(3), job: ulid(3), image: "sha512-bex", box: "bex/box" },
+} as const;
+
+export type WorkspaceName = keyof typeof only;
+
+/** The same developer and project with all upstreams, and one of each thing that an upstream can have. */
+export function workspaceStory(workspace: WorkspaceName) {
+  const mark = markOf(workspace);
+  const { session, ...ids } = only[workspace];
+  const of = (upstream: string) => story(sourceName({ workspace, developer: "alice", project: "shop", upstream }));
+  const [shop, host, machines] = [of("skaffold"), of("rkt"), of("vagrant")];
+  const alice = { developer_name: `Alice ${mark}`, project_name: mark };
+  for (const told of [shop, host, machines]) {
+    told.tell({ kind: "source.added", detail: { $case: "source_detail", value: alice } });
+  }
+
+  const dev = shop.session(session);
+  dev.started({ branch: mark });
+  dev.configured();
+  dev.loopStarted();
+  dev.build(mark, "started");
+  dev.build(mark, "failed");
+  dev.text(mark);
+  logOf(shop, session, mark);
+
+  const pods = rktSession(rktSessionOf(session), host);
+  pods.began(`/var/lib/${mark}`);
+  for (const id of [both.pod, ids.pod]) {
+    pods.prepared(id, [mark]);
+    pods.started(id);
+    pods.text(id, mark);
+  }
+  pods.imported({ id: ids.image, name: mark });
+  pods.imported({ id: "sha512-both", name: mark });
+
+  const server = vagrantSession(vagrantSessionOf(session), machines);
+  server.began(mark);
+  server.told("basis", both.resource, { name: mark });
+  server.told("project", both.resource, { name: mark, basis: { resource_id: both.resource, name: mark } });
+  server.told("target", both.resource, { name: mark, project: { resource_id: both.resource, name: mark } });
+  server.told("box", ids.box, { name: ids.box, directory: mark });
+  server.told("runner", both.resource, { components: [{ name: mark }] });
+  for (const job of [both.job, ids.job]) {
+    server.queued(job, mark);
+    server.started(job);
+    server.text(job, mark);
+  }
+  return {
+    mark,
+    session,
+    events: [...shop.events, ...host.events, ...machines.events],
+    /** Something more of each; `hush-<workspace>-more` is in it. */
+    more() {
+      const before = [shop, host, machines].map(({ events }) => events.length);
+      const next = `${mark}-more`;
+      dev.build(next, "started");
+      dev.text(next);
+      logOf(shop, session, next);
+      const pod = uuid(workspace === "acme" ? 4 : 5);
+      pods.prepared(pod, [next]);
+      pods.started(pod);
+      pods.text(both.pod, next);
+      server.text(both.job, next, 1n);
+      return [shop, host, machines].flatMap(({ events }, at) => events.slice(before[at]));
+    },
+  };
+}
+
+export const rktSessionOf = (session: string) => session.replace(/.$/, "R");
+export const vagrantSessionOf = (session: string) => session.replace(/.$/, "V");
+
+function logOf({ tell }: Story, session: string, text: string): void {
+  const event = V2Event.fromPartial({ event_type: { $case: "applicationLogEvent", value: { message: text } } });
+  const bytes = Buffer.from(V2Event.encode(event).finish());
+  const original = { type: "proto.v2.Event", bytes, size: BigInt(bytes.length) };
+  tell({ session, channel: "logs", kind: "log.written", detail: { $case: "text", value: { text } }, original });
+}
+
+/** Whether the text is somewhere in the bytes, as it is or in base64. */
+export function holds(bytes: Uint8Array | string, text: string): boolean {
+  const all = Buffer.from(bytes);
+  // What stands before it shifts it; the characters at the ends depend on its neighbours.
+  const coded = [0, 1, 2].map((shift) =>
+    Buffer.from(`${"-".repeat(shift)}${text}`)
+      .toString("base64")
+      .slice(shift === 0 ? 0 : shift + 1, -4),
+  );
+  return [text, ...coded].some((form) => all.includes(form));
+}
+
+/**
+ * An encoded request that says this text wherever it can say one; of each `oneof` the member that `pick` counts to.
+ * Without a text it is empty.
+ */
+export function filled(desc: DescMessage, text: string, pick: number, depth = 0): Uint8Array {
+  const writer = new BinaryWriter();
+  if (text === "") return writer.finish();
+  for (const member of desc.members) {
+    const field = member.kind === "oneof" ? member.fields[pick % member.fields.length] : member;
+    if (field?.scalar === ScalarType.STRING) writer.tag(field.number, WireType.LengthDelimited).string(text);
+    else if (field?.message !== undefined && field.fieldKind !== "map" && depth < 3) {
+      const inner = filled(field.message, text, pick, depth + 1);
+      writer.tag(field.number, WireType.LengthDelimited).bytes(inner);
+    }
+  }
+  return writer.finish();
+}
