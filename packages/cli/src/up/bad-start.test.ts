@@ -30,13 +30,16 @@ sources:
   - { developer: bob, project: shop, address: 127.0.0.1:50051, upstream: make }
 endpoints:
   - { source: alice/shop }
+limits: { connections: 0, query: 0s }
 `,
       );
     });
     expect(said.split("\n")).toEqual([
-      "tapedeck: 6 settings are wrong:",
+      "tapedeck: 8 settings are wrong:",
       '  tapedeck.yaml: gateway.http.port: "many" is not a whole number from 0 to 65535',
       "  tapedeck.yaml: endpoints.0: expected grpc or http with an address",
+      expect.stringMatching(/^ {2}tapedeck.yaml: limits.connections: 0 is not a whole number from 1 to /),
+      expect.stringMatching(/^ {2}tapedeck.yaml: limits.query: "0s" is not a duration such as .*, of at least 10ms$/),
       '  TAPEDECK_INGEST_GRPC_PORT: "x" is not a whole number from 0 to 65535',
       "  tapedeck.yaml: sources.0.address: expected host:port, such as 127.0.0.1:50051",
       expect.stringContaining("  tapedeck.yaml: sources.1.upstream: expected one of skaffold"),

@@ -157,7 +157,9 @@ export function settingsReader({ env, file }: SettingsSources) {
       const all = new Set([...known, ...alsoKnown]);
       const unknown =
         complete && file !== undefined ? unknownKeys(file.values, all).map((key) => unknownKey(file, key, all)) : [];
-      if (problems.length + unknown.length > 0) throw new SettingsError([...problems, ...unknown]);
+      // What several services read is told once.
+      const told = new Set([...problems, ...unknown]);
+      if (told.size > 0) throw new SettingsError([...told]);
     },
   };
 }
