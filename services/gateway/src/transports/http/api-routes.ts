@@ -101,7 +101,15 @@ export function apiRoutes(
     const seen = call.request.headers["last-event-id"];
     const after = typeof seen === "string" && seen !== "" ? { after: seen } : {};
     const type = accepts(call.request, ndjson) ? ndjson : eventStream;
-    return stream(call, { ...after, ...(until !== undefined && { until }), state, original }, type);
+    try {
+      return await stream(call, { ...after, ...(until !== undefined && { until }), state, original }, type);
+    } catch (error) {
+      const known = told(error);
+      const isResuming = "after" in after && type === eventStream;
+      return isResuming && known.retryAfter !== undefined
+        ? sendComeAgain(call.reply, known, known.retryAfter)
+        : sendError(call.reply, known);
+    }
   });
 
   app.route({
@@ -218,6 +226,12 @@ function errorLine(error: TapedeckError): string {
 
 function errorEvent(error: TapedeckError): string {
   return `event: error\ndata: ${errorLine(error)}\n`;
+}
+
+/** EventSource gives up for good on any status but 200: who resumes is told in its own words to come again. */
+function sendComeAgain(reply: FastifyReply, error: TapedeckError, seconds: number): FastifyReply {
+  const text = `retry: ${seconds * 1_000}\n${errorEvent(error)}`;
+  return reply.headers({ "content-type": eventStream, "cache-control": "no-cache" }).send(text);
 }
 
 function sendError(reply: FastifyReply, error: TapedeckError, status = httpStatusOf(error.code)): FastifyReply {

@@ -135,7 +135,8 @@ export const routes = {
       "Server-sent events for EventSource: `id` is the position, so that a client that connects again goes on where it " +
       "was. Events have no `event:` line, so that `onmessage` fires; the other messages are named by their type. A comment " +
       `is written when nothing was for 15 s. With \`Accept: ${ndjson}\` the same messages line by line. An error after the ` +
-      "beginning is the last message.",
+      "beginning is the last message. Who resumes by `Last-Event-ID` is also told so of what passes (`not_ready`, " +
+      "`limit_exceeded`), with status 200: on any other EventSource would give up for good.",
     parameters: parameters.stream,
     headers: { "Last-Event-ID": "The position after which to go on; counts more than `after`." },
     answers: {
