@@ -52,7 +52,8 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
 
     async firstSince(time) {
       // The server's leader takes a start time here as well; only the client's type does not know.
-      const query = { start_time: time.toISOString() } as unknown as MsgRequest;
+      const ms = Math.min(Math.max(time.getTime(), 0), lastMoment);
+      const query = { start_time: new Date(ms).toISOString() } as unknown as MsgRequest;
       return (await away(jsm.streams.getMessage(streamName, query)))?.seq;
     },
 
@@ -64,6 +65,9 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
     close: async () => tail?.[Symbol.asyncDispose](),
   };
 }
+
+/** The server counts nanoseconds since 1970 in 64 bits, which end in 2262: what is later would be before everything. */
+const lastMoment = Date.UTC(2262, 0);
 
 /** What clients are told when the log does not answer. */
 function away<T>(asked: Promise<T>): Promise<T> {

@@ -116,6 +116,9 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(await log.reader.firstSince(new Date(0))).toBe(1);
       expect(await log.reader.firstSince(third?.recordedAt ?? new Date())).toBeLessThanOrEqual(3);
       expect(await log.reader.firstSince(new Date(Date.now() + 3_600_000))).toBeUndefined();
+      // Further away than a clock of nanoseconds reaches.
+      expect(await log.reader.firstSince(new Date("2999-01-01T00:00:00Z"))).toBeUndefined();
+      expect(await log.reader.firstSince(new Date("0001-01-01T00:00:00Z"))).toBe(1);
     });
   });
 

@@ -1,12 +1,11 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { parseWhen } from "@tapedeck/shared/filter/time";
 import { formatPosition, isOfLog, parsePosition } from "@tapedeck/shared/log/position";
 import { readCheckpoint } from "../checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 
 /** How long an answer waits for the tables to reach a position that is in the log. */
 const waitMs = 2_000;
-
-const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/;
 
 /**
  * The sequence that `at` (a position or a time; empty: now, undefined) means, once the tables have reached it.
@@ -38,14 +37,14 @@ async function seqOf(deps: ApiDeps, text: string, field: string): Promise<number
 
 /** The last sequence recorded at or before the moment. */
 async function seqAtTime({ log }: ApiDeps, text: string): Promise<number> {
-  const moment = time.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(moment)) {
+  const when = parseWhen(text);
+  if (when?.type !== "time") {
     const message = `at "${text}" is neither a position nor a time (RFC 3339, with a zone)`;
     throw new TapedeckError("invalid_argument", message, { field: "at" });
   }
   const reader = log();
   // Recorded times are told in milliseconds.
-  const next = await askLog(() => reader.firstSince(new Date(moment + 1)));
+  const next = await askLog(() => reader.firstSince(new Date(when.time.getTime() + 1)));
   return next === undefined ? (await askLog(() => reader.bounds())).lastSeq : next - 1;
 }
 

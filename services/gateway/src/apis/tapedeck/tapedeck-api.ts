@@ -6,6 +6,7 @@ import type { CallContext } from "../../call-context.ts";
 import type { WaitingLine } from "../../limits/waiting-line.ts";
 import type { Positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
+import { refuseMoment } from "../session-scope.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import { type ListMessages, listMessages, placed } from "./list-request.ts";
 import { type Lists, listsApi, type Page } from "./lists.ts";
@@ -76,6 +77,7 @@ export function tapedeckApi({ query, log, positions, pages }: TapedeckApiDeps): 
     events: eventsPage(log, positions, pages),
 
     async subscribe(request, context) {
+      refuseMoment(context, "a stream has no `at`: use `after` to say where it starts");
       const { after = context.after ?? "now", until, state = false, original = false } = request;
       const filter = placed(parseFilter(request.filter ?? {}), context);
       const { workspace, signal } = context;

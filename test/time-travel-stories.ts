@@ -1,0 +1,76 @@
+import type { Operation_PhysicalState } from "@tapedeck/proto/vagrant/vagrant";
+import { rktHost, rktSession, uuid } from "@tapedeck/query/testing/rkt-story";
+import { type Story, shop, story } from "@tapedeck/query/testing/story";
+import { ulid, vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-story";
+import { sourceName } from "@tapedeck/shared/source";
+
+export const pod = uuid(1);
+export const job = ulid(1);
+
+/** Three chapters for each upstream: how it was, what has changed, and how it is now. */
+export function chapters(): readonly (readonly Story["events"][])[] {
+  const early = story(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
+  early.tell({ kind: "source.added" });
+  const tales = [story(shop), story(rktHost), story(vagrantShop)] as const;
+  const [loops, host, server] = tales;
+  const skaffold = loops.session("01S1");
+  const rkt = rktSession("01R1", host);
+  const vagrant = vagrantSession("01V1", server);
+  const told = new Map<Story, number>();
+  const chapter = () =>
+    tales.map((tale) => {
+      const fresh = tale.events.slice(told.get(tale) ?? 0);
+      told.set(tale, tale.events.length);
+      return fresh;
+    });
+  const things = (number: 1 | 2 | 3) => {
+    const version = `1.${number}.0`;
+    vagrant.told("basis", "basis-1", { name: "default", path: `/b${number}` });
+    vagrant.told("project", "project-1", { name: "shop", path: `/p${number}` });
+    vagrant.told("target", "target-1", {
+      name: `web${number}`,
+      uuid: "4f5a",
+      state: number as Operation_PhysicalState,
+    });
+    vagrant.told("box", "box-1", { name: "debian", version, provider: "virtualbox" });
+    vagrant.told("runner", "runner-1", { components: [{ name: `runner ${number}` }] });
+  };
+
+  skaffold.started();
+  skaffold.configured();
+  skaffold.loopStarted();
+  skaffold.build("web", "started");
+  skaffold.mirrored("web", "InProgress");
+  rkt.began("/one");
+  rkt.imported({ id: "sha512-1", name: "example.com/web", size: 1n });
+  rkt.prepared(pod, ["web"]);
+  vagrant.began("2.3.1");
+  things(1);
+  vagrant.queued(job);
+  const first = chapter();
+
+  skaffold.build("web", "succeeded");
+  skaffold.mirrored("web", "Succeeded");
+  rkt.began("/two");
+  rkt.imported({ id: "sha512-1", size: 2n });
+  rkt.started(pod);
+  vagrant.began("2.3.2");
+  things(2);
+  vagrant.assigned(job);
+  const second = chapter();
+
+  skaffold.ended();
+  const again = loops.session("01S2");
+  again.started();
+  again.configured();
+  again.loopStarted();
+  again.build("web", "canceled");
+  again.mirrored("web", "Canceled");
+  rkt.began("/three");
+  rkt.imported({ id: "sha512-1", size: 3n });
+  rkt.exited(pod, [0]);
+  vagrant.began("2.3.3");
+  things(3);
+  vagrant.started(job);
+  return [[early.events], first, second, chapter()];
+}
