@@ -2,6 +2,7 @@ import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/error
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import type { z } from "zod";
+import { refuseMoment } from "../../apis/session-scope.ts";
 import { placed } from "../../apis/tapedeck/list-request.ts";
 import type { Page } from "../../apis/tapedeck/lists.ts";
 import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
@@ -80,6 +81,7 @@ export function apiRoutes(
       return stream(call, { after, until: until ?? "now", original }, ndjson);
     }
     refuse(asked, ["speed"], `goes with streams: ask for ${ndjson}`);
+    refuseMoment(context, "events have no `at`: use `until` to say where they end");
     const page = await api.events({
       workspace: context.workspace,
       filter: placed(filterOf(asked), context),
