@@ -214,6 +214,48 @@ it("an id in use is refused without it: the subscription that has it goes on", a
   expect(now.open).toBe(1);
 });
 
+it("who says more than it may is told, and read no more for a moment", async () => {
+  let heard = 0;
+  usage = {
+    open: () => {},
+    async message() {
+      heard++;
+      if (heard === 2 || heard === 3) throw new TapedeckError("limit_exceeded", "wait");
+    },
+  };
+  const { got, subscribe, send } = await client();
+  subscribe("a", "10:1");
+  await until(() => now.open === 1, { message: "the subscription" });
+  subscribe("a", "10:1");
+  subscribe("b", "10:1");
+  const refusals = () => got.filter(({ type }) => type === "error");
+  await until(() => refusals().length === 2, { message: "the refusals" });
+  // Without the id of the one that goes on.
+  const error = { code: "limit_exceeded", message: "wait" };
+  expect(refusals()).toEqual([
+    { type: "error", error },
+    { type: "error", id: "b", error },
+  ]);
+  expect([...server.clients].map(({ isPaused }) => isPaused)).toEqual([true]);
+  send({ type: "ping" });
+  await until(() => got.some(({ type }) => type === "pong"), { message: "the answer, a second later" });
+  expect(now.open).toBe(1);
+});
+
+it("a socket too many is told so and closed", async () => {
+  usage = {
+    open: () => {
+      throw new TapedeckError("limit_exceeded", "too many");
+    },
+    message: async () => {},
+  };
+  const { got, closed, subscribe } = await client();
+  subscribe("a", "10:1");
+  expect(await closed).toBe(4429);
+  expect(got).toEqual([{ type: "error", error: { code: "limit_exceeded", message: "too many" } }]);
+  expect(now.open).toBe(0);
+});
+
 it("after complete nothing more comes, though much was waiting", async () => {
   const { got, subscribe, send } = await client();
   subscribe("a", "50000");
