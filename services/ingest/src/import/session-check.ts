@@ -31,6 +31,12 @@ export type SessionCheck = {
 };
 
 const ownChannel = "tapedeck";
+/** Told by Tapedeck alone: whoever reads them does not look at the channel. */
+const ownKinds: ReadonlySet<string> = new Set([
+  ...["session.started", "session.identified", "session.described", "session.ended", "session.lost", "session.gap"],
+  ...["upstream.connected", "upstream.lost", "upstream.restored"],
+  ...["control.requested", "control.accepted", "control.rejected"],
+]);
 const ulid = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const kindForm = /^[a-z][a-z_]{0,31}\.[a-z][a-z_]{0,31}$/;
 const wordForm = /^[\w.]{0,200}$/;
@@ -60,6 +66,7 @@ export function sessionCheck({ session, source, channels, missing }: ForeignSess
     if (id !== `${channel === ownChannel ? source : session}.${channel}.${ordinal}`) return "its id is another event's";
     if (!kindForm.test(kind)) return `${quoted(kind)} is not a kind`;
     if (kind.startsWith("source.") || kind === "session.erased") return `a session has no ${kind}`;
+    if (channel !== ownChannel && ownKinds.has(kind)) return `no upstream says ${kind}`;
     const isFirst = kind === "session.started" && channel === ownChannel;
     if (isFirst !== (events === 0)) {
       return isFirst ? "the session has begun before" : "the session's beginning, session.started, is missing";

@@ -13,7 +13,7 @@ export type SessionToErase = {
   readonly session: string;
   /** Sequences of what the log holds of it, without the mark. */
   readonly sequences: readonly number[];
-  /** The mark is there: an earlier erasure was cut short, or this one has nothing left to do. */
+  /** The mark is behind all of it: an earlier erasure was cut short, or this one has nothing left to do. */
   readonly marked: boolean;
   /** It has neither ended nor lost its upstream. */
   readonly goesOn: boolean;
@@ -45,6 +45,8 @@ export async function findSession(session: string, { log, signal }: EraseDeps): 
       continue;
     }
     sequences.push(seq);
+    // What comes after a mark was imported anew.
+    marked = false;
     if (event.kind === "session.started" || event.kind === "upstream.restored") goesOn = true;
     const isLoss = event.detail?.$case === "upstream" && event.detail.value.channel === "";
     if (event.kind === "session.ended" || (event.kind === "upstream.lost" && isLoss)) goesOn = false;

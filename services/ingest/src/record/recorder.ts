@@ -87,8 +87,9 @@ export function recorder(options: RecorderOptions): Recorder {
         throw notReady("the log is away", cause);
       });
       if (lease === undefined) throw taken(source);
-      await using _session = await sessionLease(store, hello);
-      yield* record({ store, source, reading, hello, lost: lease.lost }, iterator, signal, place);
+      await using session = await sessionLease(store, hello);
+      const lost = session === undefined ? lease.lost : AbortSignal.any([lease.lost, session.lost]);
+      yield* record({ store, source, reading, hello, lost }, iterator, signal, place);
     } finally {
       place.leave();
     }

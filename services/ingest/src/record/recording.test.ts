@@ -362,6 +362,8 @@ test("a state is recorded when it differs from the last one", async () => {
   await tap.push(10, "C1", frame("a", "1 one"));
   for (const state of ["x", "y", "x"]) await tap.push(700, "C1", described("a", state));
   await tap.push(701, "C1", described("b", "x"));
+  // Read back it would be the prototype of all states.
+  await tap.push(702, "C1", described("__proto__", "x"));
   await tap.settled();
   const states = events(log).flatMap(({ detail }) =>
     detail?.$case === "session_detail"
@@ -369,6 +371,7 @@ test("a state is recorded when it differs from the last one", async () => {
       : [],
   );
   expect(states).toEqual(["ax", "ay", "ax", "bx"]);
+  expect(kinds(log).filter((kind) => kind === "session.described")).toHaveLength(4);
 });
 
 test("a Handle call's event is marked when it comes back, also after a crash in between", async () => {

@@ -309,8 +309,8 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   }
 
   function described({ session, resumedSeq }: Connection, { channel, state }: Described, at: Moment): number {
-    // More than the log takes is no state of an upstream that we know.
-    if (session === "" || state.byteLength > frameBytes) return 0;
+    // No upstream's that we know: more than the log takes, or by a name that can be no key of a map (`__proto__`).
+    if (session === "" || state.byteLength > frameBytes || !/^[a-z]\w*$/.test(channel)) return 0;
     const before = history.session?.described.get(channel);
     // Pushed again by the tap: it was looked at before.
     if (resumedSeq !== undefined && before?.at !== undefined && compareMoments(at, before.at) <= 0) return 0;

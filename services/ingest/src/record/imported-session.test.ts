@@ -1,0 +1,343 @@
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { Hello, Imported, type Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { ulid } from "ulid";
+import { describe, expect, test } from "vitest";
+import { ended, type ForeignSession, foreignSession, frameOf, lost } from "../testing/foreign-session.ts";
+import { openBook } from "./book.ts";
+import { type FakeLog, type Fate, fakeLog } from "./fake-log.ts";
+import { openImport } from "./imported-session.ts";
+import { momentOfMs } from "./moment.ts";
+import { plainReading } from "./plain-reading.ts";
+import { openRecording } from "./recording.ts";
+
+const target = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
+const reading = plainReading(...["v1", "v2", "logs"].map((name) => ({ name, replays: true })));
+const well = (): Fate => ({ lands: "now", answers: true });
+
+type Options = {
+  readonly source?: SourceName;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly textTtl?: number;
+  readonly missing?: Readonly<Record<string, bigint>>;
+  /** Only so many of its events, and no end: whoever pushes is killed. */
+  readonly cutAfter?: number;
+  /** Pieces of so many bytes. */
+  readonly pieceBytes?: number;
+};
+
+/** Pushes a session as the command does; gives how many messages were added. */
+async function importInto(log: FakeLog, { session, source, events }: ForeignSession, options: Options = {}) {
+  const { source: to = target, labels = {}, textTtl, missing = {}, cutAfter, pieceBytes = 1 << 20 } = options;
+  const over = new AbortController();
+  const imported = Imported.fromPartial({
+    session,
+    source,
+    missing,
+    exported_at: { seconds: 1_900_000_000n, nanos: 0 },
+  });
+  const hello = Hello.fromPartial({
+    developer: "Bob",
+    project: "Shop",
+    upstream: "skaffold",
+    tap: ulid(),
+    labels,
+    first_index: 1n,
+  });
+  await using importing = await openImport({
+    ...{ log: { writer: log, reader: log.reader }, source: to, reading, hello, imported, signal: over.signal, textTtl },
+  });
+  let index = 0n;
+  const push = (what: Item["what"]) => importing.take({ index: ++index, connection: "C", what });
+  for (const event of events.slice(0, cutAfter)) {
+    const bytes = Buffer.from(Event.encode(event).finish());
+    for (let start = 0; start < bytes.byteLength; start += pieceBytes) {
+      const more = start + pieceBytes < bytes.byteLength;
+      await push({ $case: "recorded", value: { event: bytes.subarray(start, start + pieceBytes), more } });
+    }
+  }
+  if (cutAfter !== undefined) return 0;
+  await push({ $case: "recorded_end", value: { events: BigInt(events.length) } });
+  await importing.drained();
+  expect(importing.committed()).toBe(index);
+  return importing.added;
+}
+
+function whole(options: Parameters<typeof foreignSession>[0] = {}): ForeignSession {
+  const foreign = foreignSession(options);
+  foreign.tell(...frameOf("v1", "1 one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
+  foreign.tell({ kind: "session.gap" }, ...frameOf("v1", "2 two", "deploy.started"));
+  foreign.tell(...frameOf("logs", "there", "log.written"), ...frameOf("v2", "3 mixed", "log.written", "build.started"));
+  // As of a later version.
+  foreign.tell({ ...lost, _unknownFields: { 15994: [Buffer.from([1, 120])] } }, ended);
+  return foreign;
+}
+
+const eventsIn = (log: FakeLog, source = target): Event[] =>
+  log.recorded().flatMap(({ event }) => (event.source === source ? [event] : []));
+const told = ({ kind, channel, ordinal }: Event) => `${channel} ${ordinal} ${kind}`;
+/** As in any Tapedeck: kind and bytes. */
+const anywhere = (events: readonly Event[]) =>
+  events.map((event) => {
+    const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
+    const bytes = Event.encode({ ...event, id: "", source: "", ...places }).finish();
+    return `${event.kind} ${Buffer.from(bytes).toString("base64")}`;
+  });
+const ofSession = (log: FakeLog, session: string) => eventsIn(log).filter((event) => event.session === session);
+
+test("a session comes as it was recorded, with what Tapedeck says about its coming", async () => {
+  const log = fakeLog(well);
+  const foreign = whole();
+  expect(await importInto(log, foreign, { pieceBytes: 50 })).toBe(foreign.events.length + 3);
+  expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(foreign.events));
+  expect(eventsIn(log).map(told)).toEqual([
+    "tapedeck 1 source.added",
+    "tapedeck 2 upstream.connected",
+    "tapedeck 3 session.started",
+    "tapedeck 4 session.identified",
+    "v1 1 build.started",
+    "v1 2 build.succeeded",
+    "logs 1 log.written",
+    "tapedeck 5 session.gap",
+    "v1 3 deploy.started",
+    "logs 2 log.written",
+    "v2 1 log.written",
+    "v2 2 build.started",
+    "tapedeck 6 upstream.lost",
+    "tapedeck 7 session.ended",
+    "tapedeck 8 upstream.lost",
+  ]);
+  const last = log.stored.at(-1)?.message.cursor;
+  expect(last).toMatchObject({
+    session: foreign.session,
+    ordinals: { v1: 3, v2: 2, logs: 2, tapedeck: 8 },
+    frames: { v1: 2, v2: 1 },
+  });
+  for (const { id, channel, ordinal, session } of eventsIn(log)) {
+    expect(id).toBe(channel === "tapedeck" ? `${target}.tapedeck.${ordinal}` : `${session}.${channel}.${ordinal}`);
+  }
+  expect(eventsIn(log)[1]).toMatchObject({
+    session: "",
+    detail: { value: { address: `session of ${foreign.source}` } },
+  });
+});
+
+test("a session without an end gets one, at its last event", async () => {
+  const log = fakeLog(well);
+  const foreign = foreignSession();
+  foreign.tell(...frameOf("v1", "1 one", "build.started"));
+  await importInto(log, foreign);
+  const at = foreign.events[0]?.observed_at;
+  expect(ofSession(log, foreign.session).at(-1)).toMatchObject({
+    ...{ kind: "session.ended", inferred: true, occurred_at: at, observed_at: at },
+    detail: { value: { reason: "it went on when it was exported (2030-03-17T17:46:40Z)" } },
+  });
+  expect(await importInto(log, foreign)).toBe(0);
+});
+
+test("labels can be added", async () => {
+  const log = fakeLog(well);
+  const foreign = whole();
+  await importInto(log, foreign, { labels: { branch: "other", from: "carol" } });
+  expect(ofSession(log, foreign.session)[0]?.detail).toMatchObject({
+    value: { labels: { branch: "other", from: "carol" }, upstream_version: "v2" },
+  });
+  expect(await importInto(log, foreign)).toBe(0);
+});
+
+describe("exactly once", () => {
+  const foreign = whole();
+  const expected = anywhere(foreign.events);
+
+  test("the same session again is nothing new", async () => {
+    const log = fakeLog(well);
+    await importInto(log, foreign);
+    const before = log.stored.length;
+    expect(await importInto(log, foreign)).toBe(0);
+    expect(log.stored).toHaveLength(before);
+  });
+
+  test("wherever whoever pushes it is killed, twice", async () => {
+    for (let first = 0; first <= foreign.events.length; first++) {
+      for (const second of [0, first, foreign.events.length]) {
+        const log = fakeLog(well);
+        await importInto(log, foreign, { cutAfter: first });
+        await importInto(log, foreign, { cutAfter: second });
+        await importInto(log, foreign);
+        expect(anywhere(ofSession(log, foreign.session)), `${first}, ${second}`).toEqual(expected);
+        const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
+        expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
+        // Of each connection the end is told.
+        const links = own.filter(({ session }) => session === "").map(({ kind }) => kind);
+        expect(links.filter((kind) => kind === "upstream.connected")).toHaveLength((links.length - 1) / 2);
+        expect(await importInto(log, foreign)).toBe(0);
+      }
+    }
+  });
+
+  test("though publishes are lost, or only their answers", async () => {
+    for (let seed = 1; seed <= 10; seed++) {
+      let state = seed;
+      const random = (below: number) => {
+        state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+        return Math.floor((state / 2 ** 31) * below);
+      };
+      const fates: readonly Fate[] = [
+        well(),
+        { lands: "now", answers: false },
+        { lands: "never", answers: false },
+        well(),
+      ];
+      const log = fakeLog(() => fates[random(fates.length)] as Fate);
+      for (let cut = random(10); cut > 3; cut = random(10)) {
+        await importInto(log, foreign, { cutAfter: random(foreign.events.length) });
+      }
+      await importInto(log, foreign);
+      expect(anywhere(ofSession(log, foreign.session)), `seed ${seed}`).toEqual(expected);
+    }
+  });
+
+  test("what was exported later, and has more, is told to be another", async () => {
+    const log = fakeLog(well);
+    const early = foreignSession({ session: foreign.session });
+    early.events.push(...foreign.events.slice(2, 5));
+    await importInto(log, early);
+    await expect(importInto(log, foreign)).rejects.toThrow(
+      "event 6 is another one there, session.ended: `tapedeck erase",
+    );
+    await importInto(log, foreign, { cutAfter: 5 });
+    expect(await importInto(log, early)).toBe(0);
+  });
+});
+
+describe("is refused, and nothing is written", () => {
+  const refused = async (log: FakeLog, foreign: ForeignSession, message: string, options: Options = {}) => {
+    const before = log.stored.length;
+    await expect(importInto(log, foreign, options)).rejects.toThrow(message);
+    expect(log.stored).toHaveLength(before);
+  };
+
+  test("where the source has a later session", async () => {
+    const log = fakeLog(well);
+    await importInto(log, whole({ session: ulid(1_700_000_000_001) }));
+    await refused(log, whole(), "import this one as another project, such as --project shop-import");
+    await importInto(log, whole({ session: ulid(1_700_000_000_002) }));
+  });
+
+  test("where it is in this Tapedeck already, in whatever source", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    await importInto(log, foreign);
+    const other = (workspace: string) =>
+      sourceName({ workspace, developer: "eve", project: "x", upstream: "skaffold" });
+    await refused(log, foreign, "in this Tapedeck already, as acme/bob/shop/skaffold", { source: other("acme") });
+    await refused(log, foreign, "in this Tapedeck already, in another workspace", { source: other("globex") });
+  });
+
+  test.each([
+    ["an event that can't be next", (events: Event[]) => events.splice(2, 1), "event 3: v1 1 is missing before it"],
+    ["another's", (events: Event[]) => events.splice(0, 1), "event 1: the session's beginning"],
+  ])("with %s", async (_, change, message) => {
+    const foreign = whole();
+    change(foreign.events);
+    await expect(importInto(fakeLog(well), foreign)).rejects.toThrow(message);
+  });
+
+  test("by an id of the future", async () => {
+    await refused(fakeLog(well), whole({ session: ulid(Date.now() + 10 * 86_400_000) }), "begins in the future");
+  });
+});
+
+test("what is erased can be imported again", async () => {
+  const log = fakeLog(well);
+  const foreign = whole();
+  await importInto(log, foreign);
+  const signal = new AbortController().signal;
+  const logs = { writer: log, reader: log.reader };
+  {
+    const deps = { log: logs, source: target, signal, hello: Hello.create({}), onAcknowledged() {}, onTrouble() {} };
+    await using book = await openBook(deps);
+    const erased = { kind: "session.erased" as const, subject: foreign.session, summary: "" };
+    await book.writer.reached(book.publish([book.own(foreign.session, erased, momentOfMs(0))]));
+  }
+  const mark = log.stored.length;
+  expect(await importInto(log, foreign)).toBe(foreign.events.length + 2);
+  expect(anywhere(ofSession(log, foreign.session).slice(-foreign.events.length))).toEqual(anywhere(foreign.events));
+  expect(log.stored.length).toBe(mark + foreign.events.length + 2);
+});
+
+describe("text that goes in time", () => {
+  const day = 86_400;
+
+  test("goes here too, but not with what else its frame tells", async () => {
+    const log = fakeLog(well);
+    await importInto(log, whole(), { textTtl: day });
+    const going = log.stored.flatMap(({ message }) =>
+      message.ttlSeconds === undefined ? [] : [`${told(Event.decode(message.event))} ${message.ttlSeconds}`],
+    );
+    expect(going).toEqual([`logs 1 log.written ${day}`, `logs 2 log.written ${day}`]);
+  });
+
+  test("is not missed when it is gone", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    await importInto(log, foreign, { textTtl: day });
+    const kept = log.stored.filter(({ message }) => message.ttlSeconds === undefined);
+    (log.stored as unknown[]).splice(0, log.stored.length, ...kept);
+    const before = kept.length;
+    // The recorder looks whether the source's last message may go.
+    expect(await importInto(log, foreign, { textTtl: day })).toBe(0);
+    expect(log.stored).toHaveLength(before);
+  });
+
+  test("may be missing", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    const isText = ({ channel, ordinal }: Event) => channel === "logs" && ordinal === 1n;
+    const some = { ...foreign, events: foreign.events.filter((event) => !isText(event)) };
+    await expect(importInto(fakeLog(well), some)).rejects.toThrow("logs 1 is missing before it");
+    await importInto(log, some, { missing: { logs: 1n } });
+    expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(some.events));
+  });
+});
+
+describe("the source goes on", () => {
+  const open = (log: FakeLog, first_index: bigint) =>
+    openRecording({
+      ...{ log: { writer: log, reader: log.reader }, source: target, reading, signal: new AbortController().signal },
+      hello: Hello.fromPartial({ developer: "Bob", project: "Shop", upstream: "skaffold", tap: "T", first_index }),
+    });
+  const item = (index: bigint, connection: string, ms: number, what: Item["what"]): Item => ({
+    ...{ index, connection, at: momentOfMs(ms), what },
+  });
+  const dialled: Item["what"] = { $case: "dialled", value: { address: "here:1", channels: ["v1"] } };
+  const frame = (text: string): Item["what"] => ({
+    $case: "frame",
+    value: { channel: "v1", bytes: Buffer.from(text), more: false },
+  });
+
+  test("with the next session, whose tap was there before the import", async () => {
+    const log = fakeLog(well);
+    {
+      await using recording = await open(log, 1n);
+      await recording.take(item(1n, "C1", 0, dialled));
+      await recording.take(item(2n, "C1", 1, frame("5 first")));
+      await recording.advance(momentOfMs(5_000));
+      await recording.drained();
+    }
+    const [mine] = new Set(eventsIn(log).flatMap(({ session }) => (session === "" ? [] : [session])));
+    // Its recorder was killed, and it has not come back yet. Later than its session:
+    const foreign = whole({ session: ulid(Date.now() + 1_000) });
+    await importInto(log, foreign);
+    expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(foreign.events));
+    await using recording = await open(log, 3n);
+    await recording.take(item(3n, "C1", 6_000, frame("6 second")));
+    await recording.advance(momentOfMs(12_000));
+    await recording.drained();
+    const frames = ofSession(log, mine ?? "").filter(({ channel }) => channel === "v1");
+    expect(frames.map(({ ordinal, original }) => `${ordinal} ${original?.bytes}`)).toEqual(["1 5 first", "2 6 second"]);
+    expect(ofSession(log, foreign.session)).toHaveLength(foreign.events.length);
+    const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
+    expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
+  });
+});
