@@ -128,7 +128,7 @@ describe("Host and Origin", () => {
     );
     expect(preflight).toMatchObject({
       status: 204,
-      headers: { ...allowed, "access-control-allow-methods": "GET, POST, PUT" },
+      headers: { ...allowed, "access-control-allow-methods": "GET, POST, PUT, DELETE" },
     });
     const over = new AbortController();
     const stream = await fetch(`http://${addresses.http}/api/v1/stream`, {

@@ -238,7 +238,7 @@ function badValues({ items, anyOf, ...schema }: ParameterSchema): string[] {
   if (anyOf !== undefined) return ["", "fast", "0", "-1", "1001", "1e3", "Infinity", "0x10"];
   if (schema.type === "integer") return [0, (schema.maximum ?? 0) + 1, 1.5, ""].map(String);
   if (schema.type === "boolean") return ["yes", "1", ""];
-  return schema.enum === undefined ? [] : ["fine", ""];
+  return schema.enum === undefined ? [] : ["fine"];
 }
 
 /** Every field set, lists and maps with an entry. */

@@ -146,7 +146,7 @@ export const parameters = {
   buildStats: z.strictObject({
     group: z
       .preprocess(
-        (given) => (Array.isArray(given) ? given.flatMap((value) => String(value).split(",")) : given),
+        (given) => (Array.isArray(given) ? given.flatMap((value) => String(value).split(",")).filter(Boolean) : given),
         z.array(z.enum(groups, `is none of ${groups.join(", ")}`)),
       )
       .optional()

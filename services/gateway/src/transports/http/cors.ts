@@ -6,6 +6,7 @@ const answerNames = [
   "tapedeck-position",
   "tapedeck-session",
   "tapedeck-session-ended",
+  "link",
   "retry-after",
   "ratelimit-limit",
   "ratelimit-remaining",

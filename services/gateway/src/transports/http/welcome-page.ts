@@ -17,6 +17,7 @@ ${link("/api/v1/operations?limit=20", "the newest builds, tests, deploys, loops,
 ${link("/api/v1/stats/builds?group=artifact", "how long builds take, and how many fail")}
 ${link("/api/v1/events?last=20", "the newest events")}
 ${link("/api/v1/state", "state of the source; with several, ?source=developer/project")}
+${link("/api/docs", "all that can be asked over HTTP, to read and to try (OpenAPI: /api/docs/openapi.json)")}
 </ul>
 <h2>As it happens</h2>
 <ul>
