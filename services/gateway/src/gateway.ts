@@ -78,7 +78,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
     refused: metrics.refused,
     largeAnswers: limits.largeAnswers,
   });
-  const tapedeck = tapedeckApi({ query, log, positions: where, pages: limits.pages });
+  const tapedeck = tapedeckApi({ query, log, positions: where, ...limits });
   const tokens = tokenApi({
     store: async () => openTokenStore(link.line().connection),
     audit: (audit, { id, name, workspace, roles }, { who }) => {

@@ -41,11 +41,10 @@ export function stateMessage(read: StateRead): SubscriptionMessage {
 
 /** State as gRPC gives it: in the upstream's own messages. */
 export function stateProto({ session = "", at = "", sessionEnded, rows, ...read }: StateRead): GetStateResponse {
+  const { source, position, upstream } = read;
   return {
-    ...read,
-    session,
+    ...{ source, session, position, at, upstream },
     session_ended: sessionEnded,
-    at,
     rows: rows.map(({ bytes, ...row }) => ({ ...row, bytes: asBuffer(bytes) })),
   };
 }

@@ -1,8 +1,10 @@
 import { fromBinary, type JsonObject, toJson } from "@bufbuild/protobuf";
+import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../../call-context.ts";
+import type { WaitingLine } from "../../limits/waiting-line.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
 import { stateMessageTypes } from "../skaffold/methods.ts";
@@ -20,6 +22,8 @@ export type StateRead = {
   readonly at?: string;
   readonly upstream: UpstreamName;
   readonly rows: readonly StateRow[];
+  /** To be called when it is let go of; the end of the call it is for does it, too. */
+  readonly done: () => void;
 };
 
 export type StateRow = {
@@ -45,15 +49,32 @@ export type StateAnswer = {
   readonly state: object;
 };
 
+export type StateDeps = {
+  readonly query: QueryClient;
+  /** For states that may be tens of MiB. */
+  readonly largeAnswers: WaitingLine;
+};
+
 /** Reads the state of a source, now or at a moment. Throws TapedeckError. */
-export function stateReader(query: QueryClient): (context: CallContext) => Promise<StateRead> {
+export function stateReader({ query, largeAnswers }: StateDeps): (context: CallContext) => Promise<StateRead> {
   return async (context) => {
     const source = await resolveSource(query, context);
-    const upstream = source.upstream as UpstreamName;
+    const { isLarge } = statesOf[source.upstream as UpstreamName];
+    const done = isLarge ? await largeAnswers.take(context.signal) : () => {};
+    try {
+      return { ...(await read(source, context)), done };
+    } catch (error) {
+      done();
+      throw error;
+    }
+  };
+
+  async function read({ source, ...of }: Source, context: CallContext): Promise<Omit<StateRead, "done">> {
+    const upstream = of.upstream as UpstreamName;
     const ask = async ([collection, type]: Collection, at: string, session: string) => {
       const { head, rows } = await query.readState({
         workspace: context.workspace,
-        source: source.source,
+        source,
         session,
         at,
         min_position: context.minPosition ?? "",
@@ -68,7 +89,7 @@ export function stateReader(query: QueryClient): (context: CallContext) => Promi
     const { position, session, session_ended } = first.head;
     const rest = await Promise.all(others.map((collection) => ask(collection, position, session)));
     return {
-      source: source.source,
+      source,
       ...(session !== "" && { session }),
       sessionEnded: session_ended,
       position,
@@ -76,7 +97,7 @@ export function stateReader(query: QueryClient): (context: CallContext) => Promi
       upstream,
       rows: [first, ...rest].flatMap(({ rows }) => rows),
     };
-  };
+  }
 }
 
 /** What was read, as JSON. */
@@ -101,6 +122,7 @@ export function stateJson(upstream: UpstreamName, rows: readonly StateRow[]): ob
 type Collection = readonly [name: string, messageType: string];
 
 type StateOf = {
+  readonly isLarge: boolean;
   readonly collections: readonly [Collection, ...Collection[]];
   /** From the messages of each collection. */
   readonly toJson: (collections: readonly (readonly Uint8Array[])[]) => object;
@@ -109,6 +131,7 @@ type StateOf = {
 /** What query keeps of an upstream's state, and how it looks as JSON. */
 const statesOf: Record<UpstreamName, StateOf> = {
   skaffold: {
+    isLarge: false,
     collections: [
       ["skaffold.v1", stateMessageTypes.v1],
       ["skaffold.v2", stateMessageTypes.v2],
@@ -120,6 +143,7 @@ const statesOf: Record<UpstreamName, StateOf> = {
   },
   // As rkt's own clients know it: original field names, what is zero left out. Manifests can be had through its API.
   rkt: {
+    isLarge: false,
     collections: [
       ["rkt.info", "v1alpha.GetInfoResponse"],
       ["rkt.pods", "v1alpha.Pod"],
@@ -132,6 +156,8 @@ const statesOf: Record<UpstreamName, StateOf> = {
     }),
   },
   vagrant: {
+    // Its jobs are those of all times.
+    isLarge: true,
     collections: [
       ["vagrant.version", "hashicorp.vagrant.GetVersionInfoResponse"],
       ["vagrant.targets", "hashicorp.vagrant.Target"],

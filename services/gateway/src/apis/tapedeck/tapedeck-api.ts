@@ -5,13 +5,12 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
 import type { WaitingLine } from "../../limits/waiting-line.ts";
 import type { Positions } from "../../positions.ts";
-import type { QueryClient } from "../../query-client.ts";
 import { refuseMoment } from "../session-scope.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import { type ListMessages, listMessages, placed } from "./list-request.ts";
 import { type Lists, listsApi, type Page } from "./lists.ts";
 import { type SubscriptionMessage, stateMessage } from "./messages.ts";
-import { type StateAnswer, type StateRead, stateAnswer, stateReader } from "./state.ts";
+import { type StateAnswer, type StateDeps, type StateRead, stateAnswer, stateReader } from "./state.ts";
 import { subscribe } from "./subscribe.ts";
 
 /** What a client asks for when it subscribes, on any transport. */
@@ -45,8 +44,7 @@ export type TapedeckApi = {
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
 };
 
-export type TapedeckApiDeps = {
-  readonly query: QueryClient;
+export type TapedeckApiDeps = StateDeps & {
   /** @throws TapedeckError not_ready */
   readonly log: () => LogReader;
   readonly positions: Positions;
@@ -55,8 +53,8 @@ export type TapedeckApiDeps = {
 };
 
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
-export function tapedeckApi({ query, log, positions, pages }: TapedeckApiDeps): TapedeckApi {
-  const readState = stateReader(query);
+export function tapedeckApi({ query, log, positions, pages, largeAnswers }: TapedeckApiDeps): TapedeckApi {
+  const readState = stateReader({ query, largeAnswers });
 
   /** The state that a subscription begins with, and the events after it: without a race, without repeats. */
   async function stateThenEvents(after: string, filter: Filter, context: CallContext) {
@@ -66,7 +64,7 @@ export function tapedeckApi({ query, log, positions, pages }: TapedeckApiDeps): 
     }
     const place = after === "now" ? { minPosition: positions.written(await positions.lastSeq()) } : { at: after };
     const answer = await readState({ ...context, ...placeOf(filter), ...place });
-    return { afterSeq: positions.own(answer.position), message: stateMessage(answer) };
+    return { afterSeq: positions.own(answer.position), message: stateMessage(answer), taken: answer.done };
   }
 
   return {
@@ -82,19 +80,33 @@ export function tapedeckApi({ query, log, positions, pages }: TapedeckApiDeps): 
       const filter = placed(parseFilter(request.filter ?? {}), context);
       const { workspace, signal } = context;
       const first = state ? await stateThenEvents(after, filter, context) : undefined;
-      const afterSeq = first?.afterSeq ?? (await positions.resolveAfter(after));
-      const end = until === undefined ? {} : { untilSeq: await positions.resolveUntil(until) };
-      const events = subscribe(log(), { workspace, filter, afterSeq, original, ...end }, signal);
-      return {
-        position: positions.written(afterSeq),
-        messages: first === undefined ? events : beginningWith(first.message, events),
-      };
+      try {
+        const afterSeq = first?.afterSeq ?? (await positions.resolveAfter(after));
+        const end = until === undefined ? {} : { untilSeq: await positions.resolveUntil(until) };
+        const events = subscribe(log(), { workspace, filter, afterSeq, original, ...end }, signal);
+        return {
+          position: positions.written(afterSeq),
+          messages: first === undefined ? events : beginningWith([first.message], first.taken, events),
+        };
+      } catch (error) {
+        first?.taken();
+        throw error;
+      }
     },
   };
 }
 
-async function* beginningWith(first: SubscriptionMessage, rest: AsyncIterable<SubscriptionMessage>) {
-  yield first;
+/** The first ones are let go of when they are taken: they may be large, and what follows may be without an end. */
+async function* beginningWith(
+  first: SubscriptionMessage[],
+  taken: () => void,
+  rest: AsyncIterable<SubscriptionMessage>,
+): AsyncGenerator<SubscriptionMessage, void> {
+  try {
+    yield* first.splice(0);
+  } finally {
+    taken();
+  }
   yield* rest;
 }
 

@@ -56,7 +56,8 @@ const at = (seq: number) => `${log.epoch}-${seq}`;
 const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "readState"> = {
   async listSources(request) {
     lists.push(ListRequest.fromPartial(request));
-    const item = { source: alice, upstream: "rkt", current_session: "01A" };
+    const upstream = request.developers?.[0] === "carol" ? "vagrant" : "rkt";
+    const item = { source: alice, upstream, current_session: "01A" };
     return { items: request.limit === 50 ? [item as never] : [], next_page: "", position: at(3) };
   },
   async listSessions(request) {
@@ -88,7 +89,7 @@ beforeAll(async () => {
     query: query as QueryClient,
     log: () => log.reader,
     positions: positions(() => log.reader),
-    pages: callerLimits(defaultLimits).pages,
+    ...callerLimits({ ...defaultLimits, largeAnswers: 1 }),
   });
   const { watch } = gatewayMetrics(createMetrics("test"), silentLogger);
   const counted = {
@@ -206,6 +207,16 @@ describe("Events", () => {
       "v1alpha.Pod",
       "v1alpha.Image",
     ]);
+  });
+
+  it("lets go of a large state as soon as it is sent: others get theirs while it goes on", async () => {
+    const request = { state: true, filter: { sources: ["carol/shop"] } };
+    const first = open(request);
+    first.read();
+    await until(() => first.got.length === 2, { message: "caught_up" });
+    const second = open(request);
+    second.read();
+    await until(() => second.got.length === 2, { message: "another's caught_up" });
   });
 
   it("goes by metadata where the fields say nothing, and by the fields where they do", async () => {

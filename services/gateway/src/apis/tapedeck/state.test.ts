@@ -1,0 +1,56 @@
+import { expect, it } from "vitest";
+import { waitingLine } from "../../limits/waiting-line.ts";
+import type { QueryClient } from "../../query-client.ts";
+import { stateAnswer, stateReader } from "./state.ts";
+
+const head = { position: "e-3", session: "01A", session_ended: false };
+
+/** Query, with one source of an upstream; it tells what it was asked for. */
+function queryOf(upstream: string) {
+  const asked: string[] = [];
+  const source = `acme/alice/shop/${upstream}`;
+  const query: Pick<QueryClient, "listSources" | "readState"> = {
+    listSources: async () => ({ items: [{ source, upstream } as never], next_page: "", position: "" }),
+    async readState({ collection = "", at = "", session = "" }) {
+      if (at === "never") throw new Error("away");
+      asked.push(`${collection} ${at} ${session}`);
+      return { head: { ...head, source }, rows: [] };
+    },
+  };
+  return { asked, query: query as QueryClient };
+}
+
+const context = (signal = new AbortController().signal) => ({ workspace: "acme", who: "test", signal });
+const oneAtOnce = () => waitingLine({ atOnce: 1, patienceMs: 20, what: "large answers" });
+
+it("is of one moment and one session: those of the first collection", async () => {
+  const { asked, query } = queryOf("skaffold");
+  const read = await stateReader({ query, largeAnswers: oneAtOnce() })({ ...context(), at: "e-9" });
+  expect(asked).toEqual(["skaffold.v1 e-9 ", "skaffold.v2 e-3 01A"]);
+  expect(stateAnswer(read)).toEqual({
+    ...{ source: "acme/alice/shop/skaffold", session: "01A", sessionEnded: false, position: "e-3", at: "e-9" },
+    ...{ upstream: "skaffold", state: { v1: expect.anything(), v2: expect.anything() } },
+  });
+});
+
+it("waits its turn where it may be large, until the one before is let go of or its call is over", async () => {
+  const { query } = queryOf("vagrant");
+  const read = stateReader({ query, largeAnswers: oneAtOnce() });
+  const call = new AbortController();
+  const first = await read(context());
+  await expect(read(context())).rejects.toMatchObject({ code: "limit_exceeded" });
+  first.done();
+  await expect(read({ ...context(), at: "never" })).rejects.toThrow("away");
+  await read(context(call.signal));
+  call.abort();
+  await read(context());
+});
+
+it("waits for nobody where it is small", async () => {
+  const { query } = queryOf("rkt");
+  const read = stateReader({ query, largeAnswers: oneAtOnce() });
+  expect((await Promise.all([read(context()), read(context())])).map(({ position }) => position)).toEqual([
+    "e-3",
+    "e-3",
+  ]);
+});
