@@ -332,11 +332,10 @@ describe("HEAD", () => {
   });
 });
 
-describe("without the log", () => {
-  it.each(forms)("$name is refused with when to ask again", async (form) => {
-    await on.deck.parts.nats.stop();
-    const got = await read(form, "after=start");
+it("without the log every form is refused, with when to ask again", async () => {
+  await on.deck.parts.nats.stop();
+  for (const got of await Promise.all(forms.map((form) => read(form, "after=start")))) {
     expect(got).toMatchObject({ status: 503, error: { code: "not_ready" } });
     expect(got.headers.get("retry-after")).toBe("1");
-  });
+  }
 });

@@ -69,6 +69,9 @@ describe("the document", () => {
       expect({ path, status: (await get(path, "*/*")).status }).toEqual({ path, status: 200 });
     }
     expect(JSON.parse((await get("/api/docs/json")).body)).toEqual(document);
+    for (const path of ["yaml", "static/more.js"]) {
+      expect(JSON.parse((await get(`/api/docs/${path}`)).body)).toMatchObject({ error: { code: "not_found" } });
+    }
   });
 });
 
