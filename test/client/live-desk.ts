@@ -1,7 +1,7 @@
 import { readConfig } from "@tapedeck/gateway/config";
 import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { type Story, story } from "@tapedeck/query/testing/story";
+import { type Story, startedAt, story } from "@tapedeck/query/testing/story";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { startToldStack, type ToldStack } from "../told-stack.ts";
@@ -70,20 +70,21 @@ export async function startLiveDesk(env: Readonly<Record<string, string>> = {}):
 }
 
 function teller(told: ToldStack, developer: string): Teller {
-  const told_ = story(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
-  const session = told_.session(`01${developer.toUpperCase()}`);
+  const own = story(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
+  const session = own.session(`01${developer.toUpperCase()}`);
   let done = 0;
   const written = async () => {
-    const fresh = told_.events.slice(done);
-    done = told_.events.length;
+    const fresh = own.events.slice(done);
+    done = own.events.length;
     const seqs = await told.write(fresh);
     return fresh.map((event, index) => ({ ...event, position: told.at(seqs[index] ?? 0) }));
   };
-  session.started();
+  // Stories count from a day that may be any: this one is told now.
+  session.started({ branch: "main" }, Date.now() - startedAt);
   session.configured();
   session.loopStarted();
   return {
-    story: told_,
+    story: own,
     session,
     written,
     async builds(count, artifact = "web") {

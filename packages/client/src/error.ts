@@ -1,5 +1,4 @@
-/** The codes of Tapedeck's errors, the same on every transport. A newer Tapedeck may have more. */
-export type ErrorCode =
+export type KnownErrorCode =
   | "out_of_range"
   | "position_future"
   | "position_foreign"
@@ -16,8 +15,10 @@ export type ErrorCode =
   | "unauthenticated"
   | "forbidden"
   | "limit_exceeded"
-  | "internal"
-  | (string & {});
+  | "internal";
+
+/** The codes of Tapedeck's errors, the same on every transport. A newer Tapedeck may have more. */
+export type ErrorCode = KnownErrorCode | (string & {});
 
 /** An error as it is on the wire. */
 export type ErrorBody = {

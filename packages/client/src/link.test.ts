@@ -1,0 +1,178 @@
+import { until } from "@tapedeck/shared/testing/until";
+import { describe, expect, it } from "vitest";
+import { type ConnectOptions, patientClient } from "./client.ts";
+import { TapedeckError } from "./error.ts";
+import { type FakeGateway, fakeGateway, type Said, type Script } from "./testing/fake-gateway.ts";
+
+// What a real gateway does seldom, or never as long as all goes well.
+
+const caughtUp = ({ id }: Said) => ({ type: "caught_up", id, position: "t-1" });
+
+const clientOf = ({ url }: FakeGateway, quietMs = 15_000, options: Partial<ConnectOptions> = {}) =>
+  patientClient({ url, ...options }, { backoff: { first: 2, most: 20 }, quietMs });
+
+/** The first message, and then it reads on. */
+async function reading(items: AsyncIterable<unknown>) {
+  const got: unknown[] = [];
+  const read = async () => {
+    for await (const item of items) got.push(item);
+  };
+  const ended = read();
+  ended.catch(() => {});
+  return { got, ended };
+}
+
+const subscribes = (gateway: FakeGateway) => gateway.said.filter(({ type }) => type === "subscribe");
+
+it("asks a gateway that says nothing whether it is there, and stays while it is", async () => {
+  await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
+  using tapedeck = clientOf(gateway, 20);
+  const { got } = await reading(tapedeck.subscribe());
+  await until(() => gateway.said.filter(({ type }) => type === "ping").length > 5, { message: "some pings" });
+  expect(gateway.sockets).toHaveLength(1);
+  expect(got).toEqual([{ type: "caught_up", position: "t-1" }]);
+});
+
+it("leaves one that answers nothing, and tries again", async () => {
+  const told: boolean[] = [];
+  await using gateway = await fakeGateway({ hears: () => {}, answersPings: false });
+  using tapedeck = clientOf(gateway, 20, { onConnection: (isOpen) => told.push(isOpen) });
+  await reading(tapedeck.subscribe({ after: "t-7" }));
+  await until(() => subscribes(gateway).length > 2, { message: "it to try again" });
+  expect(subscribes(gateway)[2]).toMatchObject({ after: "t-7", on: 2 });
+  expect(told.slice(0, 4)).toEqual([true, false, true, false]);
+});
+
+it("goes on after the last message that came, without the state that came", async () => {
+  await using gateway = await fakeGateway({
+    hears({ type, id, on }, say, socket) {
+      if (type !== "subscribe") return;
+      if (on === 0) {
+        say({ type: "state", id, position: "t-3", source: "s", state: {} });
+        say({ type: "event", id, position: "t-5", event: { position: "t-5" } });
+        socket.close(1001);
+      } else say({ type: "bookmark", id, position: "t-8" });
+    },
+  });
+  using tapedeck = clientOf(gateway);
+  const { got } = await reading(tapedeck.subscribe({ state: true, sources: ["alice/shop"], kinds: ["build.*"] }));
+  await until(() => got.length === 3, { message: "all messages" });
+  const filter = { sources: ["alice/shop"], kinds: ["build.*"] };
+  expect(subscribes(gateway)).toEqual([
+    { type: "subscribe", id: "1", filter, state: true, on: 0 },
+    { type: "subscribe", id: "2", filter, after: "t-5", on: 1 },
+  ]);
+});
+
+it("takes nothing for a subscription that was meant for an earlier one", async () => {
+  await using gateway = await fakeGateway({
+    hears({ type, id }, say) {
+      if (type === "subscribe") for (let n = 1; n <= 5; n++) say({ type: "event", id, position: `t-${n}`, event: {} });
+      // It has not heard yet that it is to stop.
+      if (type === "unsubscribe") say({ type: "event", id, position: "t-6", event: {} });
+    },
+  });
+  using tapedeck = clientOf(gateway, 15_000, { mostWaiting: 1 });
+  const messages = tapedeck.subscribe()[Symbol.asyncIterator]();
+  expect(await messages.next()).toMatchObject({ value: { position: "t-1" } });
+  const second = messages.next();
+  await until(() => subscribes(gateway).length === 2, { message: "it to ask again" });
+  expect(subscribes(gateway)[1]).toMatchObject({ after: "t-1", id: "2" });
+  // The fake one always begins at t-1: it is from the second subscription, and not t-2 of the first.
+  expect(await second).toMatchObject({ value: { position: "t-1" } });
+  await messages.return?.();
+});
+
+it("says again that it leaves, where that was too much to hear", async () => {
+  let refused = 0;
+  await using gateway = await fakeGateway({
+    hears(message, say) {
+      if (message.type === "subscribe") say(caughtUp(message));
+      else if (refused++ < 1) say({ type: "error", error: { code: "limit_exceeded", message: "too fast" } });
+      else say({ type: "complete", id: message.id });
+    },
+  });
+  using tapedeck = clientOf(gateway);
+  const other = await reading(tapedeck.subscribe());
+  for await (const _ of tapedeck.subscribe()) break;
+  const leaving = () => gateway.said.filter(({ type }) => type === "unsubscribe");
+  await until(() => leaving().length === 2, { message: "it to say so again" });
+  expect(new Set(leaving().map(({ id }) => id)).size).toBe(1);
+  expect([gateway.sockets.length, other.got.length]).toEqual([1, 1]);
+});
+
+describe("what passes is tried again", () => {
+  it.each(["not_ready", "limit_exceeded"])("%s of a subscription, on the same socket", async (code) => {
+    await using gateway = await fakeGateway({
+      hears(message, say) {
+        if (subscribes(gateway).length < 4) say({ type: "error", id: message.id, error: { code, message: "later" } });
+        else say(caughtUp(message));
+      },
+    });
+    using tapedeck = clientOf(gateway);
+    const { got } = await reading(tapedeck.subscribe());
+    await until(() => got.length === 1, { message: "it to be there" });
+    expect(gateway.sockets).toHaveLength(1);
+  });
+
+  it.each([503, 429, 502])("a socket that is refused with %i", async (status) => {
+    let left = 3;
+    await using gateway = await fakeGateway({
+      hears: (message, say) => say(caughtUp(message)),
+      refuses: () => (left-- > 0 ? { status, body: { error: { code: "not_ready", message: "later" } } } : undefined),
+    });
+    using tapedeck = clientOf(gateway);
+    const { got } = await reading(tapedeck.subscribe());
+    await until(() => got.length === 1, { message: "it to be there" });
+  });
+});
+
+describe("what does not pass is thrown, by everything that is read", () => {
+  const error = { code: "unauthenticated", message: "the token has expired" };
+  const refusing = (hears: Script["hears"]): Script => ({ hears });
+
+  it.each<[string, string, Script]>([
+    ["an error to nobody", "unauthenticated", refusing((_, say) => say({ type: "error", error }))],
+    ["a close with 4401", "unauthenticated", refusing((_message, _say, socket) => socket.close(4401, "expired"))],
+    ["a close with 4429", "limit_exceeded", refusing((_message, _say, socket) => socket.close(4429))],
+    ["no Tapedeck at all", "invalid_argument", refusing((_message, _say, socket) => socket.send("hello"))],
+    ["a 401", "unauthenticated", { hears: () => {}, refuses: () => ({ status: 401, body: { error } }) }],
+  ])("%s", async (_, code, script) => {
+    await using gateway = await fakeGateway(script);
+    using tapedeck = clientOf(gateway);
+    const all = await Promise.all([reading(tapedeck.events()), reading(tapedeck.subscribe())]);
+    for (const { ended } of all) {
+      const thrown: unknown = await ended.catch((reason: unknown) => reason);
+      expect(thrown).toBeInstanceOf(TapedeckError);
+      expect(thrown).toMatchObject({ code });
+    }
+  });
+
+  it("and what is read after that begins anew", async () => {
+    let isExpired = true;
+    await using gateway = await fakeGateway({
+      hears: (message, say) => say(isExpired ? { type: "error", error } : caughtUp(message)),
+    });
+    using tapedeck = clientOf(gateway);
+    await expect((await reading(tapedeck.subscribe())).ended).rejects.toMatchObject(error);
+    isExpired = false;
+    const { got } = await reading(tapedeck.subscribe());
+    await until(() => got.length === 1, { message: "it to be there" });
+  });
+
+  it("a state that is too much to ask, too", async () => {
+    const tooMuch = { code: "limit_exceeded", message: "it took too long" };
+    await using gateway = await fakeGateway({ hears: ({ id }, say) => say({ type: "error", id, error: tooMuch }) });
+    using tapedeck = clientOf(gateway);
+    await expect((await reading(tapedeck.subscribe({ state: true }))).ended).rejects.toMatchObject(tooMuch);
+  });
+});
+
+it("shows its token as browsers can", async () => {
+  await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
+  using tapedeck = clientOf(gateway, 15_000, { token: "tdk_abc-_1" });
+  for await (const _ of tapedeck.subscribe()) break;
+  expect(gateway.protocols.map((text) => text.replaceAll(" ", ""))).toEqual([
+    "tapedeck.v1.json,tapedeck.bearer.tdk_abc-_1",
+  ]);
+});
