@@ -37,7 +37,7 @@ import { operationsRoutes } from "./transports/http/operations-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
 import { skaffoldRoutes } from "./transports/http/skaffold-routes.ts";
 import { tokenRoutes } from "./transports/http/token-routes.ts";
-import { readTls } from "./transports/tls.ts";
+import { openCertificate } from "./transports/tls.ts";
 
 export type Gateway = AsyncDisposable & {
   /** "host:port" by what listens there: `grpc`, `http`, and the endpoints as "<source> grpc" and "<source> http". */
@@ -57,8 +57,9 @@ const healthMs = 2_000;
  * or query are away, and answers `not_ready` until they are there.
  */
 export async function startGateway(config: GatewayConfig, logger: Logger): Promise<Gateway> {
-  const tls = config.tls && readTls(config.tls);
   await using stack = new AsyncDisposableStack();
+  const say = (message: string) => logger.warn(message);
+  const certificate = config.tls && stack.use(openCertificate(config.tls, { say }));
   const registry = createMetrics("gateway");
   const metrics = gatewayMetrics(registry, logger);
   const limits = callerLimits(config.limits);
@@ -116,14 +117,14 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
     const { failed } = metrics.watch("grpc");
     const interceptors = [callLimits({ limits, failed })];
     const server = stack.use(
-      await grpcServer(at, services, { authenticate, tls, failed, limits: limits.grpc, interceptors }),
+      await grpcServer(at, services, { authenticate, certificate, failed, limits: limits.grpc, interceptors }),
     );
     grpcServers.push(server);
     return server.address;
   };
   const startHttp = async (at: Address, grpc: string, bound?: string): Promise<string> => {
     const allowed = { hosts: config.hosts, origins: config.origins };
-    const app = await httpServer({ allowed, authenticate, tls, watch: metrics.watch, limits });
+    const app = await httpServer({ allowed, authenticate, certificate, watch: metrics.watch, limits });
     skaffoldRoutes(app, skaffold, httpCaller, { bound, watch: metrics.watch("skaffold http"), limits });
     if (bound === undefined) {
       apiRoutes(app, tapedeck, httpCaller, { watch: metrics.watch("api"), limits });

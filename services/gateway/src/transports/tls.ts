@@ -7,8 +7,48 @@ export type TlsFiles = { readonly cert: string; readonly key: string };
 
 export type Tls = { readonly cert: Buffer; readonly key: Buffer };
 
+/** What listeners show. Its files are read again when they change, so that it can be renewed while they listen. */
+export type Certificate = Disposable & {
+  readonly current: () => Tls;
+  /** The listener is told of each later one. */
+  readonly renewed: (listener: (tls: Tls) => void) => void;
+};
+
+export type CertificateOptions = {
+  /** Told of a renewal, and of files that can't be used: what was there before is shown until they can. */
+  readonly say: (message: string) => void;
+  /** How often the files are looked at. Default 60,000. */
+  readonly lookMs?: number;
+};
+
 /** @throws Error one sentence that names the setting and the file */
-export function readTls(files: TlsFiles): Tls {
+export function openCertificate(files: TlsFiles, { say, lookMs = 60_000 }: CertificateOptions): Certificate {
+  let current = readTls(files);
+  let complaint = "";
+  const listeners: ((tls: Tls) => void)[] = [];
+  const look = () => {
+    try {
+      const now = readTls(files);
+      complaint = "";
+      if (now.cert.equals(current.cert) && now.key.equals(current.key)) return;
+      current = now;
+      for (const listener of listeners) listener(now);
+      say(`the certificate in ${files.cert} is new, and is used from now on`);
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== complaint) say(message);
+      complaint = message;
+    }
+  };
+  const timer = setInterval(look, lookMs);
+  return {
+    current: () => current,
+    renewed: (listener) => void listeners.push(listener),
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+function readTls(files: TlsFiles): Tls {
   const cert = readPem("tls.cert", files.cert);
   const key = readPem("tls.key", files.key);
   const certificate = parsed("tls.cert", files.cert, "a certificate", () => new X509Certificate(cert));

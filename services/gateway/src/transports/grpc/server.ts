@@ -1,12 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import {
-  Server,
-  ServerCredentials,
-  type ServerInterceptor,
-  type ServiceDefinition,
-  type UntypedHandleCall,
-} from "@grpc/grpc-js";
+import { Server, type ServerInterceptor, type ServiceDefinition, type UntypedHandleCall } from "@grpc/grpc-js";
 import { loadFileDescriptorSetFromBuffer } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import { listenError } from "@tapedeck/shared/service/health";
@@ -15,8 +9,9 @@ import type { Role } from "../../call-context.ts";
 import { defaultLimits, type Limits } from "../../limits/settings.ts";
 import { type Address, addressText } from "../address.ts";
 import { type Liveness, liveness } from "../liveness.ts";
-import type { Tls } from "../tls.ts";
+import type { Certificate } from "../tls.ts";
 import { type AuthenticationOptions, authentication } from "./authentication.ts";
+import { serverCredentials } from "./credentials.ts";
 
 export type GrpcServices = {
   readonly definition: ServiceDefinition;
@@ -29,7 +24,7 @@ export type GrpcServices = {
 
 export type GrpcServerOptions = Omit<AuthenticationOptions, "roleOf"> & {
   /** Undefined: without TLS. */
-  readonly tls?: Tls | undefined;
+  readonly certificate?: Certificate | undefined;
   readonly liveness?: Liveness;
   readonly limits?: Limits["grpc"];
   /** What calls of services pass once they are let in. */
@@ -51,7 +46,7 @@ export async function grpcServer(
   { host, port }: Address,
   services: readonly GrpcServices[],
   {
-    tls,
+    certificate,
     liveness: { quietMs, silentMs } = liveness,
     limits = defaultLimits.grpc,
     interceptors = [],
@@ -83,7 +78,7 @@ export async function grpcServer(
   new ReflectionService(loadFileDescriptorSetFromBuffer(descriptors), { services: names }).addToServer(server);
 
   const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(addressText({ host, port }), credentialsOf(tls), (error, actual) => {
+    server.bindAsync(addressText({ host, port }), serverCredentials(certificate), (error, actual) => {
       if (error === null) resolve(actual);
       else reject(listenError(Object.assign(error, taken(error)), host, port));
     });
@@ -96,11 +91,6 @@ export async function grpcServer(
       server.forceShutdown();
     },
   };
-}
-
-function credentialsOf(tls: Tls | undefined): ServerCredentials {
-  if (tls === undefined) return ServerCredentials.createInsecure();
-  return ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }]);
 }
 
 function taken(error: Error): { code?: string } {

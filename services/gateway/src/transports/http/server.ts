@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import { Server as TlsServer } from "node:tls";
 import fastifyWebsocket from "@fastify/websocket";
 import { type ErrorCode, httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import { listenError } from "@tapedeck/shared/service/health";
@@ -8,7 +9,7 @@ import type { Authenticator } from "../../auth/authenticator.ts";
 import type { CallerLimits } from "../../limits/limits.ts";
 import type { CallWatch, Door } from "../../metrics.ts";
 import { type Address, addressText } from "../address.ts";
-import type { Tls } from "../tls.ts";
+import type { Certificate } from "../tls.ts";
 import { closeCodes, subprotocol } from "../websocket/protocol.ts";
 import { letIn } from "./authentication.ts";
 import { answerBadRequest } from "./bad-requests.ts";
@@ -23,7 +24,7 @@ export type HttpServerOptions = {
   readonly authenticate: Authenticator;
   readonly watch: (door: Door) => CallWatch;
   /** Undefined: without TLS. */
-  readonly tls?: Tls | undefined;
+  readonly certificate?: Certificate | undefined;
   readonly limits: Pick<CallerLimits, "http" | "webSocket" | "arrivalMs" | "requests">;
 };
 
@@ -38,7 +39,7 @@ const lateCheckMs = 30_000;
 
 /** The HTTP server with what holds for every path: who may come in, how bodies are read, how errors look. */
 export async function httpServer(options: HttpServerOptions): Promise<FastifyInstance> {
-  const { allowed, authenticate, watch, tls, limits } = options;
+  const { allowed, authenticate, watch, certificate, limits } = options;
   const connections = {
     keepAlive: true,
     keepAliveInitialDelay: keepAliveAfterMs,
@@ -54,7 +55,10 @@ export async function httpServer(options: HttpServerOptions): Promise<FastifyIns
     forceCloseConnections: true,
     exposeHeadRoutes: false,
     return503OnClosing: false,
-    ...(tls === undefined ? { http: connections } : { https: { ...connections, ...tls } }),
+    ...(certificate === undefined ? { http: connections } : { https: { ...connections, ...certificate.current() } }),
+  });
+  certificate?.renewed((tls) => {
+    if (app.server instanceof TlsServer) app.server.setSecureContext(tls);
   });
   app.server.maxConnections = limits.http.connections;
   await app.register(fastifyWebsocket, {
@@ -78,7 +82,7 @@ export async function httpServer(options: HttpServerOptions): Promise<FastifyIns
   app.addHook("onRequest", async (request, reply) => {
     const path = pathOf(request);
     const door = isOurs(path) ? "api" : "skaffold http";
-    const refusal = refusalOf(request.headers, allowed, { isTls: tls !== undefined });
+    const refusal = refusalOf(request.headers, allowed, { isTls: certificate !== undefined });
     if (refusal !== undefined) return refuse(request, reply, refusal);
     if (!operators.has(path)) watch(door).seen(closedSignal(reply));
     reply.headers(corsHeaders(request.headers));
