@@ -8,7 +8,8 @@ import { z } from "zod";
 // What the HTTP API answers. Lists are typed by these schemas; nothing is checked by them while it is served. A client
 // has to expect fields, and kinds of events, that are not known here yet.
 
-const text = (description: string, ...examples: string[]) => z.string().meta({ description, ...(examples.length > 0 && { examples }) });
+const text = (description: string, ...examples: string[]) =>
+  z.string().meta({ description, ...(examples.length > 0 && { examples }) });
 const time = (description: string) =>
   z.string().meta({ description, format: "date-time", examples: ["2026-11-20T20:41:10.616063658Z"] });
 const count = (description: string) => z.int().nonnegative().meta({ description });
