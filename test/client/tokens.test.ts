@@ -1,0 +1,104 @@
+import type { WebSocketClass } from "@tapedeck/client";
+import { until } from "@tapedeck/shared/testing/until";
+import { openTokenStore, type TokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
+import { connect as connectNats } from "nats";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { WebSocket as WsWebSocket } from "ws";
+import { following, impatientClient } from "./following.ts";
+import { type LiveDesk, startLiveDesk } from "./live-desk.ts";
+
+const stack = new AsyncDisposableStack();
+const limits = { perSecond: 20, connections: 2 };
+let desk: LiveDesk;
+let tokens: TokenStore;
+
+beforeAll(async () => {
+  desk = stack.use(
+    await startLiveDesk({
+      TAPEDECK_AUTH: "tokens",
+      TAPEDECK_LIMITS_REQUESTS_PER_SECOND: String(limits.perSecond),
+      TAPEDECK_LIMITS_CONNECTIONS: String(limits.connections),
+    }),
+  );
+  const nats = stack.adopt(await connectNats({ servers: desk.told.deck.parts.nats.url }), (nc) => nc.close());
+  tokens = await openTokenStore(nats);
+  await desk.teller("alice").builds(3);
+  await desk.told.deck.caughtUp();
+});
+afterAll(() => stack.disposeAsync());
+
+async function tokenFor(...roles: readonly Role[]) {
+  const developer = roles.includes("recorder") ? { developer: "alice" } : {};
+  const made = makeToken({
+    name: roles.join(),
+    workspace: "acme",
+    roles: [...roles],
+    lifetimeMs: 3_600_000,
+    ...developer,
+  });
+  await tokens.create(made);
+  return { token: made.text, id: made.record.id };
+}
+
+const builds = { kinds: ["build.*"], after: "start" } as const;
+
+it.each([
+  ["the runtime's own", undefined],
+  ["that of ws", WsWebSocket as WebSocketClass],
+])("reads, lists and asks with a viewer's token, with the WebSocket %s", async (_, WebSocket) => {
+  const { token } = await tokenFor("viewer");
+  using tapedeck = impatientClient({ url: desk.url, token, ...(WebSocket && { WebSocket }) });
+  const reading = following(tapedeck.events(builds));
+  await until(() => reading.got.length === 3, { message: "the builds" });
+  expect((await tapedeck.state("alice/shop")).source).toBe("acme/alice/shop/skaffold");
+  const sources = following(tapedeck.sources());
+  await sources.ended;
+  expect(sources.got).toHaveLength(1);
+});
+
+it("is told that a token is needed, is none, or is not enough, though a socket does not say so", async () => {
+  const { token: recorder } = await tokenFor("recorder");
+  for (const [token, code] of [
+    [undefined, "unauthenticated"],
+    [`tdk_${"a".repeat(43)}`, "unauthenticated"],
+    [recorder, "forbidden"],
+  ] as const) {
+    using tapedeck = impatientClient({ url: desk.url, ...(token !== undefined && { token }) });
+    await expect(following(tapedeck.events()).ended).rejects.toMatchObject({ code });
+    await expect(tapedeck.state("alice/shop")).rejects.toMatchObject({ code });
+  }
+});
+
+it("is told when the token is revoked while it reads", async () => {
+  const { token, id } = await tokenFor("viewer");
+  using tapedeck = impatientClient({ url: desk.url, token });
+  const all = [following(tapedeck.subscribe()), following(tapedeck.events(builds))];
+  await until(() => all.every(({ got }) => got.length > 0), { message: "it to read" });
+  await tokens.revoke(id);
+  for (const { ended } of all) await expect(ended).rejects.toMatchObject({ code: "unauthenticated" });
+});
+
+it("asks for more at once than it may, and gets all of it in a while", async () => {
+  const { token } = await tokenFor("viewer");
+  using tapedeck = impatientClient({ url: desk.url, token });
+  const all = Array.from({ length: 2 * limits.perSecond }, () => following(tapedeck.events(builds)));
+  await until(() => all.every(({ got }) => got.length === 3), { message: "all to have the builds" });
+});
+
+it("is told when there are too many connections of its token", async () => {
+  const { token } = await tokenFor("viewer");
+  using tapedeck = stackOf(limits.connections, token);
+  await until(() => tapedeck.all.every(({ got }) => got.length === 3), { message: "as many as may be" });
+  using more = impatientClient({ url: desk.url, token });
+  await expect(following(more.events(builds)).ended).rejects.toMatchObject({ code: "limit_exceeded" });
+});
+
+/** Clients, each with a socket of its own. */
+function stackOf(count: number, token: string) {
+  const stack = new DisposableStack();
+  const all = Array.from({ length: count }, () =>
+    following(stack.use(impatientClient({ url: desk.url, token })).events(builds)),
+  );
+  return { all, [Symbol.dispose]: () => stack.dispose() };
+}
