@@ -20,8 +20,8 @@ export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: 
 type ErrorBody = { readonly error?: { readonly message?: string; readonly choices?: readonly string[] } };
 
 /** With the token of TAPEDECK_TOKEN; https by the certificates of TAPEDECK_CA. */
-export function apiAt(url = defaultUrl()): Api {
-  const { base, headers } = httpBase(url);
+export function apiAt(url?: string): Api {
+  const { base, headers } = httpBase(url || defaultUrl());
   const ask = async <Answer>(path: string, init: RequestInit): Promise<Answer> => {
     const response = await fetch(`${base}${path}`, { ...init, headers: { ...headers, ...init.headers } }).catch(
       (error: unknown) => {
@@ -72,8 +72,9 @@ export function nobodyAt(base: string): CommandError {
 export function defaultUrl(env: NodeJS.ProcessEnv = process.env): string {
   const path = env.TAPEDECK_CONFIG || "tapedeck.yaml";
   const read = settingsReader({ env, file: existsSync(path) ? loadSettingsFile(path) : undefined });
-  const host = read.string("tls.cert", undefined) === undefined ? "http://127.0.0.1" : "https://localhost";
-  return `${host}:${read.port("gateway.http.port", 7052)}`;
+  const isTls = read.string("tls.cert", undefined) !== undefined;
+  const [hostName = "localhost"] = read.list("gateway.hosts", []);
+  return `${isTls ? `https://${hostName}` : "http://127.0.0.1"}:${read.port("gateway.http.port", 7052)}`;
 }
 
 function queryOf(parameters: Parameters): string {

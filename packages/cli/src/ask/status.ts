@@ -56,7 +56,7 @@ export async function status(options: StatusOptions): Promise<void> {
       ),
     );
   }
-  console.log(`\n${healthLine(health, position)}`);
+  console.log(`\n${healthLine(health, position, doorText(running))}`);
   if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
   for (const problem of health.problems) console.log(styleText("red", problem));
 }
@@ -108,9 +108,17 @@ function waitingText(waiting: number, running: RunningUp | undefined): string {
   return running?.mode === "demo" ? `${runs} for the end of the demo: npm start -- --no-demo` : `${runs} to be taken`;
 }
 
-function healthLine({ spillBytes, queryLag, foldDrift }: Health, position: string): string {
+/** How people get in there; nothing for who is open to all on this machine. */
+function doorText(running: RunningUp | undefined): string | undefined {
+  const { tls, auth } = running?.door ?? {};
+  const parts = [tls ? "TLS" : "", auth === "tokens" ? "with tokens" : ""].filter((part) => part !== "");
+  return parts.length === 0 ? undefined : parts.join(", ");
+}
+
+function healthLine({ spillBytes, queryLag, foldDrift }: Health, position: string, door: string | undefined): string {
   const parts = [
     `position ${position}`,
+    door,
     queryLag === undefined ? undefined : queryLag === 0 ? "tables up to date" : `tables ${queryLag} events behind`,
     spillBytes === undefined ? undefined : `spill ${spillBytes === 0 ? "empty" : bytesText(spillBytes)}`,
     foldDrift ? `state differed from the upstream's own ${foldDrift} times (see query's log)` : undefined,

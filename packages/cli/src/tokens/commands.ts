@@ -51,7 +51,7 @@ export async function revokeToken(id: string, { json, ...options }: RevokeTokenO
 }
 
 async function open({ url, data, workspace }: { url?: string; data: string; workspace?: string }): Promise<Tokens> {
-  if (url === undefined) return openTokensHere(data, process.env);
+  if (url === undefined || url === "") return openTokensHere(data, process.env);
   if (workspace === undefined) return remoteTokens(url);
   throw new CommandError("with --url the workspace is that of the token in TAPEDECK_TOKEN: leave --workspace away.");
 }

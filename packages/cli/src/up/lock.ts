@@ -15,6 +15,8 @@ export type RunningUp = {
   readonly storeDir: string;
   /** "host:port" by what listens there. Empty until all is ready. */
   readonly addresses: Readonly<Record<string, string>>;
+  /** How its gateway lets people in. */
+  readonly door?: { readonly tls: boolean; readonly auth: string } | undefined;
   /** The tapedeck.yaml that it was started with. */
   readonly configFile?: string | undefined;
   /** What it taps itself, by its full name, and the address that it dials. */
@@ -81,11 +83,12 @@ async function look(dataDir: string, except = ""): Promise<{ alive: readonly Run
   return { alive, left };
 }
 
-function alreadyRuns({ pid, mode: running, addresses }: RunningUp, wanted: RunningUp["mode"]): string {
+function alreadyRuns({ pid, mode: running, addresses, door }: RunningUp, wanted: RunningUp["mode"]): string {
   if (running === "demo" && wanted === "record") {
     return `the demo runs here (process ${pid}), and your recordings never meet it: stop it first (Ctrl-C in its terminal, or kill ${pid}), then start again.`;
   }
-  const where = addresses.http === undefined ? "" : `, http://${addresses.http}`;
+  const scheme = door?.tls === true ? "https" : "http";
+  const where = addresses.http === undefined ? "" : `, ${scheme}://${addresses.http}`;
   const what = running === "demo" ? "the demo" : "Tapedeck";
   return `${what} already runs here (process ${pid}${where}): use it, or stop it first (Ctrl-C in its terminal, or kill ${pid}).`;
 }

@@ -26,9 +26,18 @@ export type UpSettings = {
   readonly sources: readonly UpSource[];
   /** Everything that listens, by name; port 0 is still open. */
   readonly listeners: Readonly<Record<ListenerName, Listener>>;
+  readonly door: Door;
   /** Somebody else's, where they are configured. */
   readonly natsUrl: string | undefined;
   readonly postgresUrl: string | undefined;
+};
+
+/** How the gateway lets people in. */
+export type Door = {
+  readonly tls: boolean;
+  readonly auth: "none" | "tokens";
+  /** A host name that it goes by, where one is configured. */
+  readonly hostName?: string | undefined;
 };
 
 /** As ingest is told; what is left out has its default. */
@@ -92,6 +101,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
       nats: { what: "NATS", key: "nats.port", host: local, port: own.nats },
       postgres: { what: "Postgres", key: "postgres.port", host: local, port: own.postgres },
     },
+    door: { tls: gateway.tls !== undefined, auth: gateway.auth, hostName: gateway.hosts[0] },
     natsUrl: own.natsUrl,
     postgresUrl: own.postgresUrl,
   };

@@ -3,10 +3,12 @@ import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { credentials, Metadata } from "@grpc/grpc-js";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
 import { namePart, sourceName } from "@tapedeck/shared/source";
 import { sentenceOf } from "../command-error.ts";
 import type { UpOptions } from "../commands/up.ts";
+import type { GrpcTarget } from "../gateway-address.ts";
 import { spillHome } from "../run/spill-home.ts";
 import { startChildService } from "./child-service.ts";
 import { checkDataFolder } from "./data-folder.ts";
@@ -41,7 +43,7 @@ const leftoversMs = 20_000;
 /** Starts Tapedeck on this machine, keeps it running, and stops it in order at the first SIGINT, SIGTERM or SIGHUP. */
 export async function up(options: UpOptions): Promise<void> {
   const settings = readUpSettings(options, process.env);
-  const { dataDir, storeDir, mode } = settings;
+  const { dataDir, storeDir, mode, door } = settings;
   const say = (line: string) => process.stdout.write(`${line}\n`);
   const stop = stopSignal(() => say("\nstopping …"));
 
@@ -102,12 +104,13 @@ export async function up(options: UpOptions): Promise<void> {
     }),
     address,
   }));
-  await lock.tell({ mode, storeDir, addresses, configFile: settings.configFile, sources: tapped });
+  await lock.tell({ mode, storeDir, addresses, door, configFile: settings.configFile, sources: tapped });
   const home = spillHome(process.env);
   const analyst = `postgres://tapedeck_analyst:${analystPassword(secrets)}@${postgres}/${databaseName}`;
   say(
     welcome({
       mode,
+      door,
       addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
       storeDir,
       sources: sources.map(({ developer, project, upstream = "skaffold", address }) => ({
@@ -129,13 +132,25 @@ export async function up(options: UpOptions): Promise<void> {
   const chores = [
     demo && pauseUnwatched({ demo, http, say, signal }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
-    demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", say, signal }),
+    demo === undefined &&
+      settings.isOpen &&
+      takeWaitingSpills({ home, to: gateway.grpc ?? "", target: ownIngest(), say, signal }),
   ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => say(sentenceOf(error))));
   stack.defer(async () => {
     over.abort();
     await Promise.all(chores);
   });
   if (!stop.aborted) await once(stop, "abort");
+
+  /** Past the gateway, which may want a token: what waits here is this machine's. */
+  function ownIngest(): GrpcTarget {
+    const address = addressOf(listeners.ingestGrpc);
+    const metadata = new Metadata();
+    metadata.set("tapedeck-key", secrets.servicesKey);
+    metadata.set("tapedeck-workspace", settings.workspace);
+    const options = { "grpc.enable_http_proxy": 0 };
+    return { address, credentials: credentials.createInsecure(), metadata, options, name: address };
+  }
 }
 
 /** `timeout`, npm and others pass on what the terminal has sent to all already. */

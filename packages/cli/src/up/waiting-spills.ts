@@ -1,14 +1,16 @@
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
 import { pause } from "@tapedeck/shared/streams/pause";
-import { grpcTarget } from "../gateway-address.ts";
+import type { GrpcTarget } from "../gateway-address.ts";
 import { isLoopback } from "../gateway-place.ts";
 import { pushWaiting } from "../record/waiting.ts";
 
 export type TakeWaitingSpills = {
   /** Where taps leave their spills. */
   readonly home: string;
-  /** The gateway's gRPC, "host:port". */
+  /** The gateway's gRPC, "host:port": what is meant for it is taken. */
   readonly to: string;
+  /** Where it is pushed. */
+  readonly target: GrpcTarget;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
 };
@@ -18,9 +20,7 @@ const lookMs = 3_000;
 const patienceMs = 20_000;
 
 /** Pushes what taps that are gone could not push to this machine's Tapedeck, in the order in which they began; again and again. */
-export async function takeWaitingSpills({ home, to, say, signal }: TakeWaitingSpills): Promise<void> {
-  // Our own gateway: nothing leaves this machine, whatever address it listens on.
-  const target = grpcTarget(to, { TAPEDECK_INSECURE: "true" });
+export async function takeWaitingSpills({ home, to, target, say, signal }: TakeWaitingSpills): Promise<void> {
   const onTaken = ({ hello }: OrphanedSpill) => say(`recorded what waited of ${hello.developer}/${hello.project}`);
   while (!signal.aborted) {
     await pushWaiting({ home, target, isMeant: isMeantFor(to), patienceMs, signal, onTaken });

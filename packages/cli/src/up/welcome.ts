@@ -1,9 +1,11 @@
 import { relative } from "node:path";
 import { styleText } from "node:util";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import type { Door } from "./settings.ts";
 
 export type Welcome = {
   readonly mode: "demo" | "record";
+  readonly door: Door;
   readonly addresses: Readonly<Record<string, string>>;
   readonly storeDir: string;
   /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
@@ -40,12 +42,28 @@ function headline({ mode, sources }: Welcome): string {
   return bold(`Tapedeck records ${sources.length} sources.`);
 }
 
-function places({ addresses, storeDir, sources, mode }: Welcome): string[] {
+/** By a name that the certificate may have, and that can be dialled where everything is listened on. */
+function reachable(address = "", { tls, hostName = "localhost" }: Door): string {
+  const isEverywhere = /^(0\.0\.0\.0|\[::\]):/.test(address);
+  return tls || isEverywhere ? address.replace(/^.*(?=:\d+$)/, hostName) : address;
+}
+
+function httpUrl({ addresses, door }: Pick<Welcome, "addresses" | "door">): string {
+  return `${door.tls ? "https" : "http"}://${reachable(addresses.http, door)}`;
+}
+
+/** Options of curl and grpcurl by which the token goes with a call. */
+const tokenHeader = '-H "authorization: Bearer $TAPEDECK_TOKEN"';
+
+function places({ addresses, door, storeDir, sources, mode }: Welcome): string[] {
+  const ways = [door.tls ? "TLS" : "", door.auth === "tokens" ? "tokens (tapedeck token create)" : ""];
+  const access = ways.filter((text) => text !== "").join(", ");
   const endpoints = Object.entries(addresses).filter(([name]) => name.includes("/"));
   return [
-    row("HTTP, WebSocket", `http://${addresses.http}`),
-    row("gRPC", `${addresses.grpc}`),
-    ...endpoints.map(([name, address]) => row(name, address)),
+    row("HTTP, WebSocket", httpUrl({ addresses, door })),
+    row("gRPC", reachable(addresses.grpc, door)),
+    ...endpoints.map(([name, address]) => row(name, reachable(address, door))),
+    ...(access === "" ? [] : [row("access", access)]),
     row("Postgres", addresses.postgres ?? "-"),
     row("data", relative(process.cwd(), storeDir) || storeDir),
     ...sourceRows(mode, sources),
@@ -66,12 +84,19 @@ function toTry(options: Welcome): string[] {
     source === undefined ? [] : [command(`${program.here} state -s ${source.id}`, remark)];
   return [
     bold("Try, in another terminal:"),
+    ...lettingIn(options),
     command(`${program.here} tail`, "what happens, as it happens"),
     ...state(desk, "what is built and deployed now"),
     ...state(machines, "a Vagrant project's machines"),
     ...state(host, "the pods and images of a rkt host"),
     ...moreToTry(options, { desk, machines, host }),
   ];
+}
+
+function lettingIn({ door, program: { here } }: Welcome): string[] {
+  if (door.auth === "none") return [];
+  const make = `${here} token create --name me --role admin --developer me -q`;
+  return [command(`export TAPEDECK_TOKEN=$(\\\n    ${make})`, "lets you in, for 90 days")];
 }
 
 type FirstSources = Readonly<Record<"desk" | "machines" | "host", WelcomeSource | undefined>>;
@@ -83,38 +108,45 @@ function moreToTry(options: Welcome, { desk, machines, host }: FirstSources): st
   return host === undefined ? skaffoldToTry(options, undefined) : rktToTry(options, host);
 }
 
-function skaffoldToTry({ addresses, program: { here }, analystUrl }: Welcome, desk: WelcomeSource | undefined) {
+function skaffoldToTry({ addresses, door, program: { here }, analystUrl }: Welcome, desk: WelcomeSource | undefined) {
   // The log may hold more sources than are configured now.
   const source = desk === undefined ? "" : `?source=${desk.id}`;
   const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
+  const url = httpUrl({ addresses, door });
+  const curl = door.auth === "tokens" ? `curl ${tokenHeader} \\\n    ` : "curl ";
   return [
     ...(desk === undefined ? [command(`${here} state`, "what is built and deployed now")] : []),
     command(`${here} stats builds`, "how long builds take"),
-    command(`curl -N 'http://${addresses.http}/v1/events${source}'`, "Skaffold's own API, for any number of readers"),
-    analystUrl === undefined
-      ? command(`curl 'http://${addresses.http}/v1/state${source}'`, "and its state")
-      : inSql(analystUrl, sql),
+    command(`${curl}-N '${url}/v1/events${source}'`, "Skaffold's own API, for any number of readers"),
+    analystUrl === undefined ? command(`${curl}'${url}/v1/state${source}'`, "and its state") : inSql(analystUrl, sql),
   ];
 }
 
-function rktToTry({ addresses, program: { here }, analystUrl }: Welcome, { id }: WelcomeSource) {
+function grpcurl({ door }: Welcome): string {
+  const token = door.auth === "tokens" ? [tokenHeader] : [];
+  return ["grpcurl", ...(door.tls ? [] : ["-plaintext"]), ...token].join(" ");
+}
+
+function rktToTry(options: Welcome, { id }: WelcomeSource) {
+  const { addresses, door, program, analystUrl } = options;
   const sql = "select app, exit_code, count(*) from tapedeck.rkt_apps group by 1, 2";
-  const call = `-H 'tapedeck-source: ${id}' ${addresses.grpc} v1alpha.PublicAPI/ListenEvents`;
+  const call = `-H 'tapedeck-source: ${id}' ${reachable(addresses.grpc, door)} v1alpha.PublicAPI/ListenEvents`;
   return [
-    command(`${here} tail -s ${id} -k 'pod.*'`, "its pods alone"),
-    command(`grpcurl -plaintext \\\n    ${call}`, "rkt's own API, with the events that no rkt tells"),
+    command(`${program.here} tail -s ${id} -k 'pod.*'`, "its pods alone"),
+    command(`${grpcurl(options)} \\\n    ${call}`, "rkt's own API, with the events that no rkt tells"),
     ...(analystUrl === undefined ? [] : [inSql(analystUrl, sql)]),
   ];
 }
 
-function vagrantToTry({ addresses, program: { here }, analystUrl }: Welcome, { id }: WelcomeSource) {
+function vagrantToTry(options: Welcome, { id }: WelcomeSource) {
+  const { addresses, door, program, analystUrl } = options;
   const sql = "select command, outcome, duration_ms from tapedeck.command_times";
   const metadata = `-H 'tapedeck-source: ${id}' -H 'client-api-protocol: 1,1'`;
-  const call = `${addresses.grpc} hashicorp.vagrant.Vagrant/_ListJobs`;
+  const call = `${reachable(addresses.grpc, door)} hashicorp.vagrant.Vagrant/_ListJobs`;
   return [
-    command(`${here} tail -s ${id} -k terminal.written`, "what its commands print"),
+    command(`${program.here} tail -s ${id} -k terminal.written`, "what its commands print"),
     command(
-      `grpcurl -plaintext \\\n    ${metadata} \\\n    ${call}`,
+      `${grpcurl(options)} \\\n    ${metadata} \\\n    ${call}`,
       "Vagrant's own API, with the jobs of all commands",
     ),
     ...(analystUrl === undefined ? [] : [inSql(analystUrl, sql)]),
