@@ -1,0 +1,120 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { pause } from "@tapedeck/shared/streams/pause";
+
+/** What becomes of what is sent from now on. */
+export type Weather =
+  | "fine"
+  /** Nothing comes through, either way, and nobody is told: packets are lost. */
+  | "hole"
+  /** What the server says does not come through. */
+  | "deaf"
+  /** What the client says does not come through. */
+  | "mute"
+  /** In small pieces, each of them late. */
+  | "slow"
+  /** Whoever comes is hung up on. */
+  | "refusing";
+
+/** A network between a client and a server on this machine. */
+export type FaultyNetwork = AsyncDisposable & {
+  readonly port: number;
+  weather: Weather;
+  /** Ends every connection, in order. */
+  cut(): void;
+  /** Ends every connection with a reset, after a part of what was just on its way. */
+  reset(): void;
+  /** Connections so far. */
+  readonly connections: number;
+};
+
+type Line = { readonly client: Socket; readonly server: Socket; breaking: boolean };
+
+const slow = { bytes: 700, ms: 2 };
+
+export async function faultyNetwork(serverPort: number): Promise<FaultyNetwork> {
+  const lines = new Set<Line>();
+  let weather: Weather = "fine";
+  let connections = 0;
+  let changed = Promise.withResolvers<void>();
+
+  async function passes(toServer: boolean): Promise<void> {
+    const isHeld = () => weather === "hole" || weather === (toServer ? "mute" : "deaf");
+    while (isHeld()) await changed.promise;
+  }
+
+  /** Reads only while it passes on: what is held fills the buffers of the system, and then the sender waits. */
+  async function carry(line: Line, from: Socket, to: Socket): Promise<void> {
+    for await (const chunk of from as AsyncIterable<Buffer>) {
+      await passes(to === line.server);
+      if (line.breaking) {
+        to.write(chunk.subarray(0, Math.ceil(chunk.length / 2)));
+        to.resetAndDestroy();
+        from.resetAndDestroy();
+        return;
+      }
+      if (weather === "slow") {
+        for (let start = 0; start < chunk.length; start += slow.bytes) {
+          await pause(slow.ms);
+          to.write(chunk.subarray(start, start + slow.bytes));
+        }
+      } else if (!to.write(chunk)) await Promise.race([once(to, "drain"), once(to, "close")]);
+    }
+    await passes(to === line.server);
+    to.end();
+  }
+
+  const server = createServer((client) => {
+    connections++;
+    if (weather === "refusing") return client.destroy();
+    const line: Line = { client, server: connect(serverPort, "127.0.0.1"), breaking: false };
+    lines.add(line);
+    for (const [from, to] of [
+      [line.client, line.server],
+      [line.server, line.client],
+    ] as const) {
+      from.on("error", () => {});
+      from.once("close", () => {
+        lines.delete(line);
+        // Lost as all else: the other side is not told.
+        void passes(to === line.server).then(() => to.destroy());
+      });
+      carry(line, from, to).catch(() => {});
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+
+  function end(how: (socket: Socket) => void): void {
+    for (const { client, server: upstream } of lines) {
+      how(client);
+      how(upstream);
+    }
+  }
+
+  const network: FaultyNetwork = {
+    port: (server.address() as AddressInfo).port,
+    get weather() {
+      return weather;
+    },
+    set weather(next) {
+      weather = next;
+      changed.resolve();
+      changed = Promise.withResolvers();
+    },
+    cut: () => end((socket) => void socket.destroy()),
+    reset: () => {
+      for (const line of lines) line.breaking = true;
+    },
+    get connections() {
+      return connections;
+    },
+    async [Symbol.asyncDispose]() {
+      network.weather = "fine";
+      end((socket) => void socket.destroy());
+      server.close();
+      await once(server, "close");
+    },
+  };
+  return network;
+}

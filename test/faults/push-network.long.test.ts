@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { loadRecording, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import { saidBy } from "./ingest-bench.ts";
+import { comesAndGoes, ended, pushBench } from "./push-network.ts";
+import { framesOf } from "./recorded-events.ts";
+
+const recording = (name: string) => loadRecording(join(import.meta.dirname, "..", "fixtures", "skaffold", name));
+
+test.each([
+  "01-dev-success-3-artifacts-5-iterations",
+  "05-control-api-auto-off",
+  "10-status-check-port-forward-sync-app-logs",
+])("200 faults in all, %s", (name) => comesAndGoes({ recording: name, faults: 70, kills: 6, isCompared: true }));
+
+test("a network that swallows everything is noticed, and Skaffold never waits meanwhile", async () => {
+  await using bench = await pushBench();
+  const long = recording("05-control-api-auto-off");
+  const wild = await bench.record("wild", { recording: long, over: "network" });
+  await wild.fake.playUntil({ v1: 20 });
+  await wild.recorded();
+  for (const [at, sign] of [
+    [40, "quiet"],
+    [60, "with things on their way"],
+  ] as const) {
+    if (sign === "quiet") bench.network.weather = "hole";
+    const lost = () => wild.cli.stdout().split("not recorded for now").length - 1;
+    const before = lost();
+    await wild.fake.playUntil({ v1: at });
+    bench.network.weather = "hole";
+    expect([wild.fake.health.v1.stalled, wild.fake.health.v2.stalled]).toEqual([false, false]);
+    const since = performance.now();
+    await until(() => lost() > before, { message: "the tap to miss its Tapedeck", deadlineMs: 60_000 });
+    console.log(`${sign}: noticed after ${Math.round(performance.now() - since)} ms`);
+    bench.network.weather = "fine";
+    await wild.recorded();
+  }
+  await wild.fake.play();
+  await wild.recorded();
+  await ended(wild);
+  for (const channel of ["v1", "v2", "logs"] as const) {
+    expect(framesOf(await wild.events(), channel)).toEqual(saidBy(long, channel));
+  }
+});
+
+test("what is heard while the network is away for long waits on the disk and not in memory", async () => {
+  await using bench = await pushBench();
+  const lines = 4_000;
+  const wild = await bench.record("wild", { recording: talkative(lines, 64 * 1024), over: "network" });
+  await until(() => wild.cli.stdout().includes("recording as"), { message: "the tap to be welcome" });
+  const calm = memoryOf(wild.cli.child.pid);
+  bench.network.weather = "hole";
+  await wild.fake.play();
+  expect(wild.fake.health.v2.stalled).toBe(false);
+  const waiting = filesIn(wild.spill);
+  console.log(
+    `${lines} frames of 64 KiB: ${waiting >> 20} MiB on disk, ${memoryOf(wild.cli.child.pid) >> 10} MiB of memory at most, ${calm >> 10} before`,
+  );
+  // The spill keeps 64 MiB of it in memory, and so much may be on its way from Skaffold and to the disk.
+  expect(waiting).toBeGreaterThan(150 << 20);
+  expect(memoryOf(wild.cli.child.pid) - calm).toBeLessThan(250 << 10);
+  bench.network.weather = "fine";
+  const since = performance.now();
+  const recorded = async () => (await wild.events()).filter(({ event }) => event.channel === "v2").length;
+  await until(async () => (await recorded()) === lines, { message: "all of it", deadlineMs: 300_000 });
+  console.log(`recorded ${Math.round(performance.now() - since)} ms after the network was back`);
+  await ended(wild);
+  expect(filesIn(wild.spill)).toBe(0);
+});
+
+/** With so much console output, all of it at once. */
+function talkative(lines: number, bytes: number): Recording {
+  const plain = recording("12-skaffold-build-one-shot");
+  const at = plain.messages.v1[0]?.at ?? 0;
+  const v2 = Array.from({ length: lines }, (_, index) => {
+    const value = { task_id: "", subtask_id: "", level: 7, message: `line ${index} ${"x".repeat(bytes)}\n` } as const;
+    const timestamp = { seconds: BigInt(index), nanos: 0 };
+    return {
+      at,
+      bytes: Buffer.from(Event.encode({ timestamp, event_type: { $case: "skaffoldLogEvent", value } }).finish()),
+    };
+  });
+  return { ...plain, messages: { ...plain.messages, v2 } };
+}
+
+/** The most that a process has had, in KiB. */
+function memoryOf(pid: number | undefined): number {
+  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+}
+
+function filesIn(folder: string): number {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && entry.name.endsWith(".spill"));
+  return files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
+}

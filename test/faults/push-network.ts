@@ -1,0 +1,211 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type FakeSkaffold,
+  type FakeSkaffoldOptions,
+  startFakeSkaffold,
+} from "@tapedeck/ingest/upstreams/skaffold/fake";
+import { loadRecording, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { sourceName } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/streams/pause";
+import { testCertificate } from "@tapedeck/shared/testing/certificates";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken } from "@tapedeck/shared/tokens/token";
+import { connect } from "nats";
+import { type RunningCli, startCli } from "tapedeck/testing/cli";
+import { expect, inject } from "vitest";
+import { type FaultyNetwork, faultyNetwork, type Weather } from "./faulty-network.ts";
+import { saidBy } from "./ingest-bench.ts";
+import { openTestLog } from "./processes.ts";
+import { framesOf, gapsOf, holes, kindsOf, lasting, sourceEvents } from "./recorded-events.ts";
+import { type Seeded, seeded } from "./seeded.ts";
+import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
+
+const fixtures = join(import.meta.dirname, "..", "fixtures", "skaffold");
+const channels = ["v1", "v2", "logs"] as const;
+
+/** A team's Tapedeck, as far as recording needs it, with TLS and tokens; the network before it is the test's. */
+export type PushBench = AsyncDisposable & {
+  readonly network: FaultyNetwork;
+  readonly services: Readonly<Record<"ingest" | "gateway", ServiceProcess>>;
+  /** A Skaffold, and a laptop's `tapedeck record` beside it, there or not there over the network. */
+  record(developer: string, options: RecordOver): Promise<RecordedOver>;
+};
+
+type RecordOver = Partial<FakeSkaffoldOptions> & {
+  readonly recording: Recording;
+  readonly over: "network" | "wire";
+};
+
+export type RecordedOver = {
+  readonly fake: FakeSkaffold;
+  readonly cli: RunningCli;
+  /** Where what it could not push waits. */
+  readonly spill: string;
+  events(): Promise<readonly Recorded[]>;
+  /** What the fake has said so far is in the log. */
+  recorded(): Promise<void>;
+};
+
+export async function pushBench(): Promise<PushBench> {
+  await using stack = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(inject("serversFolder"), "push-"));
+  const nats = stack.use(await startTestNats());
+  const { certFile, keyFile } = await testCertificate(folder);
+  const env = { TAPEDECK_NATS_URL: nats.url, TAPEDECK_SERVICES_KEY: "test-key" };
+  const ingest = stack.use(await startServiceProcess("ingest", env));
+  const gateway = stack.use(
+    await startServiceProcess("gateway", {
+      ...env,
+      TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
+      TAPEDECK_QUERY_ADDRESS: "127.0.0.1:9",
+      TAPEDECK_AUTH: "tokens",
+      TAPEDECK_TLS_CERT: certFile,
+      TAPEDECK_TLS_KEY: keyFile,
+    }),
+  );
+  const port = Number(gateway.addresses.grpc?.split(":").at(-1));
+  const network = stack.use(await faultyNetwork(port));
+  const log = stack.use(await openTestLog(nats.url));
+  const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const tokens = await openTokenStore(connection);
+  const owned = stack.move();
+  return {
+    network,
+    services: { ingest, gateway },
+    async record(developer, { recording, over, ...options }) {
+      const fake = owned.use(await startFakeSkaffold({ recording, ...options }));
+      const lifetimeMs = 3_600_000;
+      const made = makeToken({ name: developer, workspace: "acme", roles: ["recorder"], developer, lifetimeMs });
+      await tokens.create(made);
+      const args = [
+        "record",
+        "--upstream",
+        "skaffold",
+        "--address",
+        fake.address,
+        "--project",
+        "shop",
+        "--redact",
+        "off",
+      ];
+      const to = `https://localhost:${over === "wire" ? port : network.port}`;
+      const spill = join(folder, developer);
+      const cli = startCli(args, {
+        cwd: folder,
+        env: {
+          TAPEDECK_TO: to,
+          TAPEDECK_CA: certFile,
+          TAPEDECK_TOKEN: made.text,
+          TAPEDECK_SPILL: spill,
+        },
+      });
+      owned.use(cli);
+      await until(() => fake.peers.size === 1, { message: `${developer}'s tap to dial` });
+      const source = sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
+      const events = sourceEvents(log.reader, source);
+      const isThere = async () => {
+        const there = await events();
+        for (const channel of channels) {
+          const count = framesOf(there, channel).length;
+          expect({ channel, count }).toEqual({ channel, count: fake.played[channel] });
+        }
+        return true;
+      };
+      const recorded = async () =>
+        void (await until(isThere, { message: `${developer}'s frames`, deadlineMs: 60_000 }));
+      return { fake, cli, spill, events, recorded };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+export type BadNetwork = {
+  readonly recording: string;
+  /** How often something happens to the network. */
+  readonly faults: number;
+  /** How often ingest or the gateway is killed in between. */
+  readonly kills: number;
+  /** Whether another Skaffold that says the same is recorded over a good network, to compare all that is known of each event. */
+  readonly isCompared: boolean;
+};
+
+const weathers: readonly Weather[] = ["hole", "hole", "deaf", "mute", "slow", "refusing"];
+
+/**
+ * Records a Skaffold over a network that comes and goes. All that it said must be in the log, once, and it may never have
+ * waited.
+ */
+export async function comesAndGoes({ recording: folder, faults, kills, isCompared }: BadNetwork): Promise<void> {
+  const random = seeded("push-network");
+  await using bench = await pushBench();
+  const { network, services } = bench;
+  const recording = loadRecording(join(fixtures, folder));
+  const wild = await bench.record("wild", { recording, over: "network" });
+  const first = random.below(2);
+  const victims = Array.from(
+    { length: kills },
+    (_, at) => (["ingest", "gateway"] as const)[(first + at) % 2] ?? "ingest",
+  );
+  const deaths = new Map(victims.map((victim, at) => [Math.floor(((at + 1) * faults) / (kills + 1)), victim]));
+  for (let fault = 0; fault < faults; fault++) {
+    const victim = deaths.get(fault);
+    await strike(network, random);
+    const v1 = Math.floor((recording.messages.v1.length * (fault + 1)) / (faults + 1));
+    // Resolves only when the tap has taken it all.
+    await wild.fake.playUntil({ v1 });
+    expect([wild.fake.health.v1.stalled, wild.fake.health.v2.stalled]).toEqual([false, false]);
+    if (victim !== undefined) {
+      await services[victim].kill();
+      await services[victim].start();
+    }
+    network.weather = "fine";
+    if (random.below(4) === 0) await wild.recorded();
+  }
+  await wild.fake.play();
+  await wild.recorded();
+  await ended(wild);
+
+  const after = await wild.events();
+  for (const channel of channels) expect(framesOf(after, channel)).toEqual(saidBy(recording, channel));
+  if (isCompared) {
+    const calm = await bench.record("calm", { recording, over: "wire" });
+    await calm.fake.play();
+    await calm.recorded();
+    await ended(calm);
+    const before = await calm.events();
+    for (const channel of channels) expect(lasting(after, channel)).toEqual(lasting(before, channel));
+  }
+  expect(holes(after)).toEqual([]);
+  expect(channels.flatMap((channel) => gapsOf(after, channel))).toEqual([]);
+  expect(kindsOf(after).filter((kind) => /^session\.(started|ended|gap)$/.test(kind))).toEqual(["session.started"]);
+  expect([wild.fake.peers.size, wild.fake.hung]).toEqual([1, []]);
+  console.log(
+    `push-network: ${faults} faults, ${victims.length} kills, ${network.connections} connections, ${after.length} events`,
+  );
+}
+
+/** Ctrl-C, when all is recorded. */
+export async function ended({ cli }: RecordedOver): Promise<void> {
+  cli.child.kill("SIGINT");
+  expect([await cli.ended, cli.stdout().split("\n").at(-2)]).toEqual([
+    0,
+    expect.stringContaining("all is recorded as"),
+  ]);
+}
+
+/** Something happens to what is on its way, and maybe it stays like that for a while. */
+async function strike(network: FaultyNetwork, random: Seeded): Promise<void> {
+  const how = random.below(4);
+  if (how === 0) network.cut();
+  else if (how === 1) network.reset();
+  else {
+    network.weather = weathers[random.below(weathers.length)] ?? "hole";
+    // Some of them while it is so, too.
+    if (how === 2) network.cut();
+    await pause(random.below(150));
+  }
+}
