@@ -5,7 +5,6 @@ import { grpcLink, linkOptions } from "@tapedeck/ingest/tap/link";
 import { Hello, Imported, type Item, type PushRequest, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
-import { ulid } from "ulid";
 import { CommandError } from "../command-error.ts";
 import type { GrpcTarget } from "../gateway-address.ts";
 
@@ -27,8 +26,8 @@ export type Pushed = {
 
 /** Without progress for so long it is given up. */
 const patienceMs = 60_000;
-/** Events travel in pieces of at most this. */
-const pieceBytes = 1024 * 1024;
+/** Events travel together up to this, and larger ones in pieces of it. */
+const itemBytes = 128 * 1024;
 
 /**
  * Pushes one session, from its beginning as often as it takes: the recorder passes over what it has.
@@ -38,25 +37,24 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
   const { target, header, session } = options;
   const hello = Hello.fromPartial({
     ...options.hello,
-    tap: ulid(),
+    // Whoever goes on with an import that was killed takes its place over at once.
+    tap: session.session,
     first_index: 1n,
     imported: importedOf(header, session),
   });
   const client = new RecorderClient(target.address, target.credentials, linkOptions);
   const waits = backoff(100, 2_000);
+  let furthest = 0n;
   let progressAt = Date.now();
   try {
     for (;;) {
       try {
-        return await pushOnce(() => {
-          progressAt = Date.now();
-          waits.reset();
-        });
+        return await pushOnce();
       } catch (error) {
         const { code, details } = error as ServiceError;
         if (typeof code !== "number") throw error;
         if (!passing.has(code)) throw new CommandError(`not imported: ${details}`);
-        if (Date.now() - progressAt > patienceMs) throw nobodyTakes(code, details, target.name);
+        if (Date.now() - progressAt > patienceMs) throw nobodyTakes(details, target.name);
         await pause(waits.next(), new AbortController().signal);
       }
     }
@@ -64,27 +62,30 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
     client.close();
   }
 
-  async function pushOnce(progress: () => void): Promise<Pushed> {
+  async function pushOnce(): Promise<Pushed> {
     const over = new AbortController();
+    const late = setTimeout(() => over.abort(nobodyTakes("", target.name)), patienceMs);
+    const pushed = requestsOr(options, hello, (unreadable) => over.abort(unreadable));
     let source = "";
-    let unreadable: unknown;
-    const pushed = requestsOr(options, hello, (error) => {
-      unreadable = error;
-      over.abort();
-    });
     try {
       for await (const { body } of grpcLink(client, target.metadata)(pushed, over.signal)) {
-        progress();
+        late.refresh();
         if (body?.$case === "welcome") source = body.value.source;
+        if (body?.$case === "committed" && body.value.index > furthest) {
+          furthest = body.value.index;
+          progressAt = Date.now();
+          waits.reset();
+        }
         if (body?.$case === "import_ended") return { source, added: Number(body.value.added) };
       }
+      over.signal.throwIfAborted();
+      throw new CommandError(`${target.name} takes no session files: it is an older Tapedeck.`);
     } catch (error) {
-      throw unreadable ?? error;
+      throw over.signal.aborted ? over.signal.reason : error;
     } finally {
+      clearTimeout(late);
       over.abort();
     }
-    if (unreadable !== undefined) throw unreadable;
-    throw new CommandError(`${target.name} takes no session files: it is an older Tapedeck.`);
   }
 }
 
@@ -114,18 +115,33 @@ async function* requestsOr(options: ToPush, hello: Hello, failed: (error: unknow
 
 async function* requests({ file, session }: ToPush, hello: Hello): AsyncGenerator<PushRequest, void> {
   yield { body: { $case: "hello", value: hello } };
-  let index = 0n;
-  const item = (what: Item["what"]): PushRequest => {
-    index++;
-    return { body: { $case: "item", value: { index, connection: hello.tap, what } } };
+  let index = 1n;
+  /** Pieces share their index. */
+  const item = (what: Item["what"], more = false): PushRequest => {
+    const value = { index, connection: hello.tap, what };
+    if (!more) index++;
+    return { body: { $case: "item", value } };
   };
+  const recorded = (events: Buffer[], more = false) => item({ $case: "recorded", value: { events, more } }, more);
+  let events: Buffer[] = [];
+  let size = 0;
   for await (const event of sessionEvents(file, session)) {
     const bytes = Buffer.from(encodeEvent(event));
-    for (let start = 0; start < bytes.byteLength; start += pieceBytes) {
-      const value = { event: bytes.subarray(start, start + pieceBytes), more: start + pieceBytes < bytes.byteLength };
-      yield item({ $case: "recorded", value });
+    if (events.length > 0 && size + bytes.byteLength > itemBytes) {
+      yield recorded(events);
+      events = [];
+      size = 0;
     }
+    size += bytes.byteLength;
+    if (bytes.byteLength <= itemBytes) events.push(bytes);
+    else
+      for (let start = 0; start < bytes.byteLength; start += itemBytes) {
+        const end = start + itemBytes;
+        yield recorded([bytes.subarray(start, end)], end < bytes.byteLength);
+        size = 0;
+      }
   }
+  if (events.length > 0) yield recorded(events);
   yield item({ $case: "recorded_end", value: { events: BigInt(session.events) } });
 }
 
@@ -134,7 +150,6 @@ function timestamp(date: Date) {
   return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms - Math.floor(ms / 1_000) * 1_000) * 1_000_000 };
 }
 
-function nobodyTakes(code: number, details: string, name: string): CommandError {
-  const why = code === status.UNAVAILABLE && /moment/.test(details) ? details : `no Tapedeck takes it at ${name}`;
-  return new CommandError(`not imported: ${why}`);
+function nobodyTakes(details: string, name: string): CommandError {
+  return new CommandError(`not imported: ${/moment/.test(details) ? details : `no Tapedeck takes it at ${name}`}`);
 }

@@ -22,13 +22,13 @@ type Options = {
   readonly missing?: Readonly<Record<string, bigint>>;
   /** Only so many of its events, and no end: whoever pushes is killed. */
   readonly cutAfter?: number;
-  /** Pieces of so many bytes. */
+  /** Each event in pieces of so many bytes. */
   readonly pieceBytes?: number;
 };
 
 /** Pushes a session as the command does; gives how many messages were added. */
 async function importInto(log: FakeLog, { session, source, events }: ForeignSession, options: Options = {}) {
-  const { source: to = target, labels = {}, textTtl, missing = {}, cutAfter, pieceBytes = 1 << 20 } = options;
+  const { source: to = target, labels = {}, textTtl, missing = {}, cutAfter, pieceBytes } = options;
   const over = new AbortController();
   const imported = Imported.fromPartial({
     session,
@@ -48,12 +48,23 @@ async function importInto(log: FakeLog, { session, source, events }: ForeignSess
     ...{ log: { writer: log, reader: log.reader }, source: to, reading, hello, imported, signal: over.signal, textTtl },
   });
   let index = 0n;
-  const push = (what: Item["what"]) => importing.take({ index: ++index, connection: "C", what });
-  for (const event of events.slice(0, cutAfter)) {
-    const bytes = Buffer.from(Event.encode(event).finish());
-    for (let start = 0; start < bytes.byteLength; start += pieceBytes) {
-      const more = start + pieceBytes < bytes.byteLength;
-      await push({ $case: "recorded", value: { event: bytes.subarray(start, start + pieceBytes), more } });
+  const push = (what: Item["what"], isRest = false) => {
+    if (!isRest) index++;
+    return importing.take({ index, connection: "C", what });
+  };
+  const encoded = events.slice(0, cutAfter).map((event) => Buffer.from(Event.encode(event).finish()));
+  if (pieceBytes === undefined) {
+    // As many at once as it happens.
+    for (let start = 0; start < encoded.length; start += 3) {
+      await push({ $case: "recorded", value: { events: encoded.slice(start, start + 3), more: false } });
+    }
+  } else {
+    for (const bytes of encoded) {
+      for (let start = 0; start < bytes.byteLength; start += pieceBytes) {
+        const more = start + pieceBytes < bytes.byteLength;
+        const events = [bytes.subarray(start, start + pieceBytes)];
+        await push({ $case: "recorded", value: { events, more } }, start > 0);
+      }
     }
   }
   if (cutAfter !== undefined) return 0;

@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Hello, Imported, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { Hello, Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { sourceParts } from "@tapedeck/shared/source";
@@ -29,8 +29,6 @@ export type ImportOptions = RecordingOptions & { readonly imported: Imported };
 /** Of what is in an event beside the frame, and not in the headers. */
 const besideFrameBytes = 590 * 1024;
 const mostEventBytes = 8 * 1024 * 1024;
-
-type Waiting = { readonly event: Event; readonly index: bigint };
 
 /**
  * Records the events of a session that was recorded elsewhere. What the log has of it is read again beside what comes, and
@@ -67,38 +65,49 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
   const items = commits(hello.first_index === 0n ? 0n : hello.first_index - 1n);
   const addedBefore = writer.appended;
   let pieces: readonly Buffer[] = [];
-  let frame: Waiting[] = [];
+  let frame: Event[] = [];
+  /** Items whose last event is in it. */
+  let waiting: readonly bigint[] = [];
   let hasBegun = false;
   let isOver = false;
 
   async function take({ index, what }: Item): Promise<void> {
     if (isOver) throw refused("nothing can come after the end");
     items.began(index);
-    if (what?.$case === "recorded") await takePiece(what.value, index);
+    if (what?.$case === "recorded") await takeRecorded(what.value, index);
     else if (what?.$case === "recorded_end") await end(what.value.events, index);
     else throw refused("an import consists of events, and their end");
     importing.onCommitted();
     await writer.room();
   }
 
-  async function takePiece(piece: { readonly event: Buffer; readonly more: boolean }, index: bigint): Promise<void> {
-    pieces = [...pieces, piece.event];
-    const bytes = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
-    if (bytes > mostEventBytes) throw refused(`event ${check.events + 1} has more than ${mostEventBytes} bytes`);
-    // Sent again from the first piece on, or not at all.
-    if (piece.more) return items.finished(index, 0);
-    const foreign = read(Buffer.concat(pieces), check.events + 1);
-    pieces = [];
-    const unfit = check.next(foreign);
-    if (unfit !== undefined) throw refused(`event ${check.events + 1}: ${unfit}`);
-    await takeEvent(withLabels(foreign, hello), index);
+  async function takeRecorded({ events, more }: Recorded, index: bigint): Promise<void> {
+    if (more || pieces.length > 0) {
+      pieces = [...pieces, ...events];
+      const bytes = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+      if (bytes > mostEventBytes) throw refused(`event ${check.events + 1} has more than ${mostEventBytes} bytes`);
+      if (more) return;
+      await takeBytes(Buffer.concat(pieces));
+      pieces = [];
+    } else {
+      for (const event of events) await takeBytes(event);
+    }
+    if (frame.length === 0) items.finished(index, writer.appended);
+    else waiting = [...waiting, index];
   }
 
-  async function takeEvent(event: Event, index: bigint): Promise<void> {
-    if (await isThere(event)) return items.finished(index, 0);
-    if (frame[0] !== undefined && !isOfFrame(event, frame[0].event)) flush(true);
-    frame.push({ event, index });
-    const bytes = frame.reduce((sum, one) => sum + (one.event.original?.bytes.byteLength ?? 0), 0);
+  async function takeBytes(bytes: Uint8Array): Promise<void> {
+    const foreign = read(bytes, check.events + 1);
+    const unfit = check.next(foreign);
+    if (unfit !== undefined) throw refused(`event ${check.events + 1}: ${unfit}`);
+    await takeEvent(withLabels(foreign, hello));
+  }
+
+  async function takeEvent(event: Event): Promise<void> {
+    if (await isThere(event)) return;
+    if (frame[0] !== undefined && !isOfFrame(event, frame[0])) flush(true);
+    frame.push(event);
+    const bytes = frame.reduce((sum, { original }) => sum + (original?.bytes.byteLength ?? 0), 0);
     if (frame.length >= largestBatch.messages || bytes >= largestBatch.bytes) flush(false);
   }
 
@@ -121,14 +130,15 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     const [first] = frame;
     if (first === undefined) return;
     if (!hasBegun) begin();
-    const expires = isWhole && first.event.channel !== ownChannel && isText(frame.map(({ event }) => event));
-    const numbered = frame.map(({ event }) => numbers.imported(event, expires));
+    const expires = isWhole && first.channel !== ownChannel && isText(frame);
+    const numbered = frame.map((event) => numbers.imported(event, expires));
     for (const { message, event } of numbered) {
       if (message.event.byteLength <= frameBytes + besideFrameBytes) continue;
       throw refused(`event ${event.id} has ${message.event.byteLength} bytes: this log does not take so large ones`);
     }
     const messages = book.publish(numbered);
-    for (const { index } of frame) items.finished(index, messages);
+    for (const index of waiting) items.finished(index, messages);
+    waiting = [];
     frame = [];
   }
 

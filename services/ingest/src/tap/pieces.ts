@@ -30,7 +30,11 @@ export function payloadOf({
   what,
 }: Pick<Item, "what">): { readonly channel: string; readonly bytes: Buffer; readonly more: boolean } | undefined {
   if (what?.$case === "frame") return what.value;
-  if (what?.$case === "recorded") return { channel: "", bytes: what.value.event, more: what.value.more };
+  if (what?.$case === "recorded") {
+    // Only one that comes alone may be a piece.
+    const [bytes = Buffer.alloc(0)] = what.value.events;
+    return { channel: "", bytes, more: what.value.more };
+  }
   if (what?.$case !== "described") return undefined;
   const { channel, state, more = false } = what.value;
   return { channel, bytes: state, more };
@@ -40,7 +44,7 @@ export function payloadOf({
 export function withPayload(item: Item, bytes: Buffer, more: boolean): Item {
   const { what } = item;
   if (what?.$case === "frame") return { ...item, what: { $case: "frame", value: { ...what.value, bytes, more } } };
-  if (what?.$case === "recorded") return { ...item, what: { $case: "recorded", value: { event: bytes, more } } };
+  if (what?.$case === "recorded") return { ...item, what: { $case: "recorded", value: { events: [bytes], more } } };
   if (what?.$case !== "described") return item;
   return { ...item, what: { $case: "described", value: { ...what.value, state: bytes, more } } };
 }
