@@ -3,6 +3,7 @@ import { story } from "@tapedeck/query/testing/story";
 import { vagrantSession } from "@tapedeck/query/testing/vagrant-story";
 import { registry } from "@tapedeck/shared/descriptors/registry";
 import { sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { skaffoldRefusal } from "./error-info.ts";
@@ -228,6 +229,12 @@ describe("a WebSocket", () => {
   });
 });
 
+it("the page that says where things are says what it takes", async () => {
+  const { body } = await http("/", { accept: "text/html" });
+  expect(body).toContain("authorization: Bearer");
+  expect(JSON.parse((await http("/readyz")).body)).toEqual({ ready: true, checks: { log: "ok", query: "ok" } });
+});
+
 describe("what is under way", () => {
   it("ends with the token, on every transport", async () => {
     const token = await desk.token("acme", ["viewer", "recorder"]);
@@ -292,4 +299,19 @@ describe("what is under way", () => {
       error: { code: "unauthenticated", message: "the token has expired" },
     });
   });
+});
+
+it("while NATS is away who is known is let in, and nobody else", async () => {
+  expect((await http("/api/v1/sources", bearing(viewer.text))).status).toBe(200);
+  const unknown = bearing(`tdk_${"B".repeat(43)}`);
+  await desk.on.deck.parts.nats.kill();
+  await until(async () => (await http("/api/v1/sources", unknown)).status === 503, { message: "it to be noticed" });
+  const refusal = await http("/api/v1/sources", unknown);
+  expect([refusal.headers["retry-after"], JSON.parse(refusal.body).error.code]).toEqual(["1", "not_ready"]);
+  expect(await grpc.ask("/proto.SkaffoldService/GetState", unknown)).toMatchObject({ code: 14 });
+  expect((await http("/api/v1/sources", bearing(viewer.text))).status).toBe(200);
+  expect((await http("/api/v1/sources", bearing(recorder.text))).status).toBe(403);
+  expect((await http("/api/v1/sources")).status).toBe(401);
+  const away = { ready: false, checks: { log: "away" } };
+  expect(JSON.parse((await http("/readyz")).body)).toMatchObject(away);
 });

@@ -130,7 +130,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
       apiRoutes(app, tapedeck, httpCaller, { watch: metrics.watch("api"), limits });
       tokenRoutes(app, tokens, httpCaller, metrics.watch("api"));
       await openApiPage(app);
-      operationsRoutes(app, { readiness, metrics: registry, grpc });
+      operationsRoutes(app, { readiness, metrics: registry, grpc, needsToken: config.auth !== "none" });
     }
     const address = await listenHttp(app, at);
     stack.defer(() => app.close());

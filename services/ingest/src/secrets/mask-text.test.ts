@@ -64,6 +64,7 @@ const masked: readonly string[] = [
   `«sk-proj-${"e".repeat(24)}» «ya29.${"f".repeat(24)}» https://«hooks.slack.com/services/${"G/".repeat(12)}»`,
   "hook «xoxb-1234567890-abcdef»",
   "jwt «eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N»!",
+  `recorded with «tdk_${"aZ0_-".repeat(8)}xyz», and tapedeck.bearer.«tdk_${"-".repeat(43)}»`,
   `«npm_${"x".repeat(36)}» «glpat-${"y".repeat(20)}»`,
   "-----BEGIN RSA PRIVATE KEY-----«\nMIIE\nabc\n»-----END RSA PRIVATE KEY-----\n",
   "-----BEGIN PRIVATE KEY-----«\nMIIEcut off»",

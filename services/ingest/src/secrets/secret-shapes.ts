@@ -5,6 +5,7 @@ import type { Span } from "./span.ts";
  * no two parts that could share text, so that a failed match costs no more than what it looked at: time stays linear.
  */
 const tokenShapes: readonly RegExp[] = [
+  /tdk_[A-Za-z0-9_-]{43}/, // our own
   /gh[pousr]_[A-Za-z0-9]{30,}/, // GitHub
   /github_pat_[A-Za-z0-9_]{22,}/,
   /glpat-[A-Za-z0-9_-]{20,}/, // GitLab

@@ -26,3 +26,20 @@ describe("Host and Origin", () => {
     expect(refusalOf(headers, allowed)).toMatch(reason);
   });
 });
+
+describe("with TLS of our own", () => {
+  it.each([
+    ["https", { host: "deck.example.com", origin: "https://deck.example.com" }, undefined],
+    ["https, the port written out", { host: "deck.example.com:443", origin: "https://deck.example.com" }, undefined],
+    ["http", { host: "deck.example.com", origin: "http://deck.example.com" }, /Origin/],
+    ["another port", { host: "deck.example.com", origin: "https://deck.example.com:8443" }, /Origin/],
+  ])("our own page is one of %s or not", (_, headers, reason) => {
+    const refusal = refusalOf(headers, allowed, { isTls: true });
+    if (reason === undefined) expect(refusal).toBeUndefined();
+    else expect(refusal).toMatch(reason);
+  });
+
+  it("without it a proxy before us may be who speaks https", () => {
+    expect(refusalOf({ host: "deck.example.com", origin: "https://deck.example.com" }, allowed)).toBeUndefined();
+  });
+});

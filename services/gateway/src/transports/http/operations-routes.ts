@@ -9,18 +9,24 @@ export type Operations = {
   readonly metrics: Registry;
   /** Where gRPC listens, for the page at `/`. */
   readonly grpc: string;
+  /** Nobody gets in without a token; what is wrong inside is then for the service's log. */
+  readonly needsToken?: boolean;
 };
 
 /**
  * What operators ask: /healthz, /readyz (503 with reasons), /metrics; and `/` for who opens it in a browser. Of these only
- * /metrics needs a token where others do: it tells how much goes on here.
+ * /metrics needs a token where others do, as it tells how much goes on here; /readyz then gives no reasons.
  */
-export function operationsRoutes(app: FastifyInstance, { readiness, metrics, grpc }: Operations): void {
+export function operationsRoutes(
+  app: FastifyInstance,
+  { readiness, metrics, grpc, needsToken = false }: Operations,
+): void {
   const open = { config: { access: "everyone" } } as const;
   app.get("/healthz", open, async () => ({ status: "ok" }));
   app.get("/readyz", open, async (_request, reply) => {
-    const answer = await readiness();
-    return reply.code(answer.ready ? 200 : 503).send(answer);
+    const { ready, checks } = await readiness();
+    const told = needsToken ? Object.entries(checks).map(([name, is]) => [name, is === "ok" ? is : "away"]) : [];
+    return reply.code(ready ? 200 : 503).send({ ready, checks: needsToken ? Object.fromEntries(told) : checks });
   });
   app.get("/metrics", async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()));
   app.get("/", open, (request, reply) => {
@@ -31,6 +37,6 @@ export function operationsRoutes(app: FastifyInstance, { readiness, metrics, grp
     return reply
       .type("text/html; charset=utf-8")
       .header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-      .send(welcomePage(`${request.protocol}://${request.host}`, grpc));
+      .send(welcomePage(`${request.protocol}://${request.host}`, grpc, { needsToken }));
   });
 }

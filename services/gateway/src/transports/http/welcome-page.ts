@@ -1,5 +1,7 @@
 /** A plain page for who opens the gateway in a browser: what can be asked where. */
-export function welcomePage(http: string, grpc: string): string {
+export function welcomePage(http: string, grpc: string, { needsToken }: { readonly needsToken: boolean }): string {
+  const isTls = http.startsWith("https:");
+  const header = needsToken ? ` -H "authorization: Bearer $TAPEDECK_TOKEN"` : "";
   const link = (path: string, what: string) => `<li><a href="${escaped(path)}">${escaped(path)}</a> – ${what}</li>`;
   const example = (command: string, what: string) => `<li><code>${escaped(command)}</code> – ${what}</li>`;
   return `<!doctype html>
@@ -8,7 +10,12 @@ export function welcomePage(http: string, grpc: string): string {
 <title>Tapedeck</title>
 <style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 46em; margin: 3em auto; padding: 0 1em }</style>
 <h1>Tapedeck</h1>
-<p>Records what development tools do, and plays it back. gRPC is on <code>${escaped(grpc)}</code>, HTTP and WebSocket here.</p>
+<p>Records what development tools do, and plays it back. gRPC is on <code>${escaped(grpc)}</code>, HTTP and WebSocket here.</p>${
+    needsToken
+      ? `
+<p>What was recorded needs a token: <code>authorization: Bearer …</code></p>`
+      : ""
+  }
 <h2>What was recorded</h2>
 <ul>
 ${link("/api/v1/sources", "who is recorded, and whether it runs")}
@@ -21,9 +28,9 @@ ${link("/api/docs", "all that can be asked over HTTP, to read and to try (OpenAP
 </ul>
 <h2>As it happens</h2>
 <ul>
-${example(`curl -N ${http}/api/v1/stream`, "server-sent events")}
-${example(`curl -N ${http}/v1/events`, "Skaffold's own API, with several sources ?source=developer/project; its clients work unchanged")}
-${example(`grpcurl -plaintext ${grpc} v1alpha.PublicAPI/ListenEvents`, "rkt's own API, with events; with several hosts -H 'tapedeck-source: host/host'")}
+${example(`curl${header} -N ${http}/api/v1/stream`, "server-sent events")}
+${example(`curl${header} -N ${http}/v1/events`, "Skaffold's own API, with several sources ?source=developer/project; its clients work unchanged")}
+${example(`grpcurl${isTls ? "" : " -plaintext"}${header} ${grpc} v1alpha.PublicAPI/ListenEvents`, "rkt's own API, with events; with several hosts -H 'tapedeck-source: host/host'")}
 ${example(`${http.replace(/^http/, "ws")}/api/v1/ws`, "WebSocket, subprotocol tapedeck.v1.json")}
 </ul>
 <h2>Health</h2>
