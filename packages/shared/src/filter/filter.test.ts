@@ -5,7 +5,7 @@ import { kinds } from "../events/kinds.ts";
 import { outcomeNames } from "../events/names.ts";
 import { eventSubject } from "../log/subjects.ts";
 import { parseSourceName } from "../source.ts";
-import { matches, parseFilter } from "./filter.ts";
+import { kindMatches, matches, parseFilter } from "./filter.ts";
 import { toSubjects } from "./subjects.ts";
 
 const developers = ["alice", "bob", "chris"];
@@ -116,6 +116,19 @@ describe("a filter", () => {
   it("widens when there are too many subjects", () => {
     const many = parseFilter({ developers: Array.from({ length: 90 }, (_, n) => `dev${n}`), kinds: ["build.*"] });
     expect(toSubjects(many, "acme")).toEqual(["tapedeck.v1.acme.*.*.*.*.build"]);
+  });
+
+  it("makes no more subjects than it gives, however many values there are", () => {
+    const values = (name: string) => Array.from({ length: 100 }, (_, n) => `${name}${n}`);
+    const patterns = ["*.failed", "*.started", "*.changed"];
+    const fields = { developers: values("d"), projects: values("p"), upstreams: values("u"), kinds: patterns };
+    const ofKinds = kinds.filter((kind) => patterns.some((pattern) => kindMatches(pattern, kind)));
+    const nouns = new Set(ofKinds.map((kind) => kind.split(".")[0]));
+    const subjects = toSubjects(parseFilter(fields), "acme");
+    expect(subjects.sort()).toEqual([...nouns].map((noun) => `tapedeck.v1.acme.*.*.*.*.${noun}`).sort());
+
+    const repeated = { developers: Array(100).fill("alice"), projects: ["shop"], kinds: ["build.*"] };
+    expect(toSubjects(parseFilter(repeated), "acme")).toEqual(["tapedeck.v1.acme.alice.shop.*.*.build"]);
   });
 
   it.each([

@@ -11,25 +11,25 @@ const mostSubjects = 64;
  */
 export function toSubjects(filter: Filter, workspace: string): string[] {
   const nouns = filter.kinds === undefined ? ["*"] : nounsOf(filter.kinds);
-  const upstreams = filter.upstreams ?? ["*"];
-  const developers = filter.developers ?? ["*"];
-  const projects = filter.projects ?? ["*"];
-  const sources = filter.sources?.map(fromSource) ?? [];
+  const upstreams = [...new Set(filter.upstreams ?? ["*"])];
+  const developers = [...new Set(filter.developers ?? ["*"])];
+  const projects = [...new Set(filter.projects ?? ["*"])];
+  const sources = [...new Set(filter.sources?.map(fromSource) ?? [])];
 
-  const places =
+  const places = () =>
     sources.length > 0
       ? sources
       : developers.flatMap((developer) => projects.flatMap((p) => upstreams.map((u) => `${developer}.${p}.${u}`)));
+  // Counted before they are made: a hundred values in each field would be millions.
+  const count = sources.length || developers.length * projects.length * upstreams.length;
   const candidates = [
-    () => places.flatMap((place) => nouns.map((noun) => `${place}.*.${noun}`)),
-    () => places.map((place) => `${place}.*.*`),
-    () => nouns.map((noun) => `*.*.*.*.${noun}`),
+    { count: count * nouns.length, make: () => places().flatMap((place) => nouns.map((noun) => `${place}.*.${noun}`)) },
+    { count, make: () => places().map((place) => `${place}.*.*`) },
+    { count: nouns.length, make: () => nouns.map((noun) => `*.*.*.*.${noun}`) },
   ];
-  for (const make of candidates) {
-    const subjects = [...new Set(make())];
-    if (subjects.length <= mostSubjects) return withoutOverlap(subjects.map((s) => `tapedeck.v1.${workspace}.${s}`));
-  }
-  return [`tapedeck.v1.${workspace}.>`];
+  const narrowest = candidates.find((candidate) => candidate.count <= mostSubjects);
+  if (narrowest === undefined) return [`tapedeck.v1.${workspace}.>`];
+  return withoutOverlap(narrowest.make().map((subject) => `tapedeck.v1.${workspace}.${subject}`));
 }
 
 function nounsOf(patterns: readonly string[]): string[] {
