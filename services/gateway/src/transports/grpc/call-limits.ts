@@ -1,4 +1,10 @@
-import { ServerInterceptingCall, type ServerInterceptor, ServerListenerBuilder } from "@grpc/grpc-js";
+import {
+  ResponderBuilder,
+  ServerInterceptingCall,
+  type ServerInterceptingCallInterface,
+  type ServerInterceptor,
+  ServerListenerBuilder,
+} from "@grpc/grpc-js";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { UpstreamError } from "../../apis/upstream-error.ts";
 import type { CallerLimits } from "../../limits/limits.ts";
@@ -21,7 +27,7 @@ const isOpen = (path: string) => path.startsWith("/grpc.");
 export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterceptor {
   const { requests, live, arrivalMs } = limits;
   return ({ path, requestStream, responseStream }, call) => {
-    if (isOpen(path)) return new ServerInterceptingCall(call);
+    if (isOpen(path)) return readAsAnswered(call);
     const over = new AbortController();
     const refuse = (error: unknown) => call.sendStatus(toStatus(failed(error)));
     const late = requestStream ? undefined : setTimeout(() => refuse(tooLate(arrivalMs)), arrivalMs);
@@ -47,6 +53,33 @@ export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterce
       .build();
     return new ServerInterceptingCall(call, { start: (next) => next(listener) });
   };
+}
+
+/** Requests of one open call that wait for an answer to be taken. */
+const mostUnanswered = 16;
+
+/** Reflection answers whoever asks, and a stream of questions whose answers nobody takes would fill the memory. */
+function readAsAnswered(call: ServerInterceptingCallInterface): ServerInterceptingCall {
+  let unanswered = 0;
+  let goOn: (() => void) | undefined;
+  const listener = new ServerListenerBuilder()
+    .withOnReceiveMessage((message, next) => {
+      unanswered += 1;
+      if (unanswered < mostUnanswered) next(message);
+      else goOn = () => next(message);
+    })
+    .build();
+  const responder = new ResponderBuilder()
+    .withStart((next) => next(listener))
+    .withSendMessage((message, next) => {
+      unanswered -= 1;
+      next(message);
+      const held = goOn;
+      goOn = undefined;
+      held?.();
+    })
+    .build();
+  return new ServerInterceptingCall(call, responder);
 }
 
 function tooLate(arrivalMs: number): TapedeckError {
