@@ -24,8 +24,8 @@ const commitMs = 10_000;
 
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Records what runs already until a signal comes; or, with `waiting`, pushes what was left. Sets the exit code. */
-export async function record(options: RecordOptions): Promise<void> {
+/** Records what runs already until a signal comes; or, with `waiting`, pushes what was left. Ends this process. */
+export async function record(options: RecordOptions): Promise<never> {
   const target = grpcTarget(options.to);
   const home = spillHome(process.env, options.spill);
   const stop = stopSignals();
@@ -34,7 +34,8 @@ export async function record(options: RecordOptions): Promise<void> {
       ? await recordUntil({ options, target, home, stop })
       : await pushAllThatWaits({ home, target, from: options.waiting, signal: stop.first, say });
   stop.release();
-  process.exitCode = all ? 0 : 1;
+  // A connection that never came to be would keep us: gRPC does not give it up.
+  process.exit(all ? 0 : 1);
 }
 
 type Recorded = {

@@ -30,7 +30,7 @@ const overNetworks = {
 };
 
 /** For a connection, TLS included: gRPC itself would wait for ever. */
-const connectMs = 20_000;
+const longestConnectMs = 20_000;
 
 /** Where a gateway takes pushes. */
 export type Gateway = {
@@ -42,7 +42,10 @@ export type Gateway = {
 };
 
 /** A way to a gateway over any network: each push has a connection of its own, and a dead one is noticed. */
-export function gatewayLink({ address, credentials, metadata, options }: Gateway): Link {
+export function gatewayLink(
+  { address, credentials, metadata, options }: Gateway,
+  connectMs: number = longestConnectMs,
+): Link {
   return async function* push(requests, signal) {
     const client = new RecorderClient(address, credentials, { ...overNetworks, ...options });
     const late = new AbortController();
