@@ -4,6 +4,7 @@ import { readConfig } from "./config.ts";
 
 const yaml = (text: string) => () => readConfig({ env: {}, file: parseSettings("tapedeck.yaml", text) });
 const tls = "tls: { cert: cert.pem, key: key.pem }";
+const tokens = "auth: tokens\nservices: { key: abc }";
 
 describe("beyond loopback", () => {
   it.each([
@@ -17,9 +18,9 @@ describe("beyond loopback", () => {
       new RegExp(`${key}: ".*" is beyond loopback, which needs tls.cert and tls.key, auth: tokens`),
     );
     expect(yaml(`${text}\n${tls}`)).toThrow(`which needs auth: tokens`);
-    expect(yaml(`${text}\nauth: tokens`)).toThrow("which needs tls.cert and tls.key");
+    expect(yaml(`${text}\n${tokens}`)).toThrow("which needs tls.cert and tls.key");
     expect(yaml(`${text}\n${tls}\nauth: none`)).toThrow(key);
-    expect(yaml(`${text}\n${tls}\nauth: tokens`)).not.toThrow();
+    expect(yaml(`${text}\n${tls}\n${tokens}`)).not.toThrow();
     expect(yaml(`${text}\ninsecure: true`)).not.toThrow();
   });
 
@@ -31,6 +32,7 @@ describe("beyond loopback", () => {
 it.each([
   ["tls: { cert: cert.pem }", "tls.key: missing; TLS needs tls.cert and tls.key"],
   ["tls: { key: key.pem }", "tls.cert: missing; TLS needs tls.cert and tls.key"],
+  ["auth: tokens", "services.key: missing"],
   ["auth: some", 'tapedeck.yaml: auth: "some" is not one of none, tokens'],
 ])("%s is a problem", (text, problem) => {
   expect(yaml(text)).toThrow(problem);

@@ -1,5 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
+import { namePart } from "@tapedeck/shared/source";
 import type { TokenStore } from "@tapedeck/shared/tokens/store";
 import { type MadeToken, makeToken, roles, type TokenRecord } from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
@@ -45,7 +46,12 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
       const { expires, developer, ...wanted } = parsed(wish);
       const lifetimeMs = durationMs(expires);
       if (lifetimeMs === undefined) throw invalid(`expires: "${expires}" is not ${durationForm}`, "expires");
-      const made = asked({ ...wanted, workspace, lifetimeMs, ...(developer !== undefined && { developer }) });
+      const made = asked({
+        ...wanted,
+        workspace,
+        lifetimeMs,
+        ...(developer !== undefined && { developer: namePart(developer) }),
+      });
       await (await store()).create(made);
       audit("token created", made.record, caller);
       return { ...made.record, token: made.text };

@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { until } from "@tapedeck/shared/testing/until";
 import fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { whileLetIn } from "../../call-context.ts";
 import { defaultLimits } from "../../limits/settings.ts";
 import { closedSignal } from "./call-context.ts";
 import { writeStream } from "./write-stream.ts";
@@ -11,6 +13,9 @@ import { writeStream } from "./write-stream.ts";
 let app: FastifyInstance;
 let sent = 0;
 let open = 0;
+/** Of the streams that can be revoked, as the server has them. */
+const sockets: (Socket | null)[] = [];
+const revoked = new AbortController();
 
 /** Says its first chunk, then as many of 100 kB as are taken. */
 async function* flood(signal: AbortSignal) {
@@ -38,21 +43,30 @@ async function* broken() {
   throw new Error("in the middle");
 }
 
+const written = {
+  headers: { "content-type": "text/plain" },
+  lastWords: (error: unknown) => `${(error as Error).message}\n`,
+  sent: (bytes: number) => {
+    sent += bytes;
+  },
+  unreadBytes: defaultLimits.unreadBytes,
+  idle: { ms: 20, text: ":\n" },
+};
+
 beforeAll(async () => {
   app = fastify({ forceCloseConnections: true });
   for (const [path, chunks] of Object.entries({ flood, idle, broken })) {
     app.get(`/${path}`, async (_request, reply) => {
       const signal = closedSignal(reply);
-      await writeStream(reply, signal, {
-        headers: { "content-type": "text/plain" },
-        chunks: chunks(signal),
-        lastWords: (error) => `${(error as Error).message}\n`,
-        sent: (bytes) => {
-          sent += bytes;
-        },
-        unreadBytes: defaultLimits.unreadBytes,
-        idle: { ms: 20, text: ":\n" },
-      });
+      await writeStream(reply, signal, { ...written, chunks: chunks(signal) });
+      return reply;
+    });
+  }
+  for (const [path, chunks] of Object.entries({ flood, idle })) {
+    app.get(`/revocable/${path}`, async (_request, reply) => {
+      const signal = whileLetIn(closedSignal(reply), { revoked: revoked.signal });
+      sockets.push(reply.raw.socket);
+      await writeStream(reply, signal, { ...written, chunks: chunks(signal) });
       return reply;
     });
   }
@@ -99,6 +113,21 @@ it("an idle stream says something now and then, and is over when the client leav
   await until(() => text.startsWith("first\n:\n:\n:\n"), { message: "three comments" });
   response.destroy();
   await until(() => open === 0, { message: "the source to be let go" });
+});
+
+it("who is let in no more is told so at the end, and let go though it does not read", async () => {
+  const [idle, stalled] = await Promise.all([read("/revocable/idle"), read("/revocable/flood")]);
+  let text = "";
+  idle.on("data", (chunk: string) => {
+    text += chunk;
+  });
+  await until(() => text !== "", { message: "a beginning" });
+  revoked.abort(new TapedeckError("unauthenticated", "the token has expired"));
+  await once(idle, "end");
+  expect(text.replaceAll(":\n", "")).toBe("first\nthe token has expired\n");
+  await until(() => open === 0, { message: "the sources to be let go" });
+  await until(() => sockets.every((socket) => socket?.destroyed), { message: "their connections to be let go" });
+  stalled.destroy();
 });
 
 it("a stream that fails in the middle ends with its last words", async () => {
