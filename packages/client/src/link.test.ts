@@ -11,8 +11,8 @@ const caughtUp = ({ id }: Said) => ({ type: "caught_up", id, position: "t-1" });
 const clientOf = ({ url }: FakeGateway, quietMs = 15_000, options: Partial<ConnectOptions> = {}) =>
   patientClient({ url, ...options }, { backoff: { first: 2, most: 20 }, quietMs });
 
-/** The first message, and then it reads on. */
-async function reading(items: AsyncIterable<unknown>) {
+/** Reads in the background. */
+function reading(items: AsyncIterable<unknown>) {
   const got: unknown[] = [];
   const read = async () => {
     for await (const item of items) got.push(item);
@@ -27,7 +27,7 @@ const subscribes = (gateway: FakeGateway) => gateway.said.filter(({ type }) => t
 it("asks a gateway that says nothing whether it is there, and stays while it is", async () => {
   await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
   using tapedeck = clientOf(gateway, 20);
-  const { got } = await reading(tapedeck.subscribe());
+  const { got } = reading(tapedeck.subscribe());
   await until(() => gateway.said.filter(({ type }) => type === "ping").length > 5, { message: "some pings" });
   expect(gateway.sockets).toHaveLength(1);
   expect(got).toEqual([{ type: "caught_up", position: "t-1" }]);
@@ -37,7 +37,7 @@ it("leaves one that answers nothing, and tries again", async () => {
   const told: boolean[] = [];
   await using gateway = await fakeGateway({ hears: () => {}, answersPings: false });
   using tapedeck = clientOf(gateway, 20, { onConnection: (isOpen) => told.push(isOpen) });
-  await reading(tapedeck.subscribe({ after: "t-7" }));
+  reading(tapedeck.subscribe({ after: "t-7" }));
   await until(() => subscribes(gateway).length > 2, { message: "it to try again" });
   expect(subscribes(gateway)[2]).toMatchObject({ after: "t-7", on: 2 });
   expect(told.slice(0, 4)).toEqual([true, false, true, false]);
@@ -55,12 +55,32 @@ it("goes on after the last message that came, without the state that came", asyn
     },
   });
   using tapedeck = clientOf(gateway);
-  const { got } = await reading(tapedeck.subscribe({ state: true, sources: ["alice/shop"], kinds: ["build.*"] }));
+  const { got } = reading(tapedeck.subscribe({ state: true, sources: ["alice/shop"], kinds: ["build.*"] }));
   await until(() => got.length === 3, { message: "all messages" });
   const filter = { sources: ["alice/shop"], kinds: ["build.*"] };
   expect(subscribes(gateway)).toEqual([
     { type: "subscribe", id: "1", filter, state: true, on: 0 },
     { type: "subscribe", id: "2", filter, after: "t-5", on: 1 },
+  ]);
+});
+
+it("learns once where `now` is, and ends there after a cut too", async () => {
+  await using gateway = await fakeGateway({
+    hears({ type, id, on, until: end }, say, socket) {
+      if (type !== "subscribe") return;
+      if (end === "now" || on === 1) return say({ type: "complete", id, position: "t-9" });
+      say({ type: "event", id, position: "t-5", event: { position: "t-5" } });
+      socket.close(1001);
+    },
+  });
+  using tapedeck = clientOf(gateway);
+  const { got, ended } = reading(tapedeck.subscribe({ after: "start", until: "now" }));
+  await ended;
+  expect(got.map((message) => (message as { type: string }).type)).toEqual(["event", "complete"]);
+  expect(subscribes(gateway).map(({ after, until: end }) => [after, end])).toEqual([
+    ["now", "now"],
+    ["start", "t-9"],
+    ["t-5", "t-9"],
   ]);
 });
 
@@ -93,7 +113,7 @@ it("says again that it leaves, where that was too much to hear", async () => {
     },
   });
   using tapedeck = clientOf(gateway);
-  const other = await reading(tapedeck.subscribe());
+  const other = reading(tapedeck.subscribe());
   for await (const _ of tapedeck.subscribe()) break;
   const leaving = () => gateway.said.filter(({ type }) => type === "unsubscribe");
   await until(() => leaving().length === 2, { message: "it to say so again" });
@@ -110,7 +130,7 @@ describe("what passes is tried again", () => {
       },
     });
     using tapedeck = clientOf(gateway);
-    const { got } = await reading(tapedeck.subscribe());
+    const { got } = reading(tapedeck.subscribe());
     await until(() => got.length === 1, { message: "it to be there" });
     expect(gateway.sockets).toHaveLength(1);
   });
@@ -122,7 +142,7 @@ describe("what passes is tried again", () => {
       refuses: () => (left-- > 0 ? { status, body: { error: { code: "not_ready", message: "later" } } } : undefined),
     });
     using tapedeck = clientOf(gateway);
-    const { got } = await reading(tapedeck.subscribe());
+    const { got } = reading(tapedeck.subscribe());
     await until(() => got.length === 1, { message: "it to be there" });
   });
 });
@@ -140,7 +160,7 @@ describe("what does not pass is thrown, by everything that is read", () => {
   ])("%s", async (_, code, script) => {
     await using gateway = await fakeGateway(script);
     using tapedeck = clientOf(gateway);
-    const all = await Promise.all([reading(tapedeck.events()), reading(tapedeck.subscribe())]);
+    const all = [reading(tapedeck.events()), reading(tapedeck.subscribe())];
     for (const { ended } of all) {
       const thrown: unknown = await ended.catch((reason: unknown) => reason);
       expect(thrown).toBeInstanceOf(TapedeckError);
@@ -154,9 +174,9 @@ describe("what does not pass is thrown, by everything that is read", () => {
       hears: (message, say) => say(isExpired ? { type: "error", error } : caughtUp(message)),
     });
     using tapedeck = clientOf(gateway);
-    await expect((await reading(tapedeck.subscribe())).ended).rejects.toMatchObject(error);
+    await expect(reading(tapedeck.subscribe()).ended).rejects.toMatchObject(error);
     isExpired = false;
-    const { got } = await reading(tapedeck.subscribe());
+    const { got } = reading(tapedeck.subscribe());
     await until(() => got.length === 1, { message: "it to be there" });
   });
 
@@ -164,7 +184,7 @@ describe("what does not pass is thrown, by everything that is read", () => {
     const tooMuch = { code: "limit_exceeded", message: "it took too long" };
     await using gateway = await fakeGateway({ hears: ({ id }, say) => say({ type: "error", id, error: tooMuch }) });
     using tapedeck = clientOf(gateway);
-    await expect((await reading(tapedeck.subscribe({ state: true }))).ended).rejects.toMatchObject(tooMuch);
+    await expect(reading(tapedeck.subscribe({ state: true })).ended).rejects.toMatchObject(tooMuch);
   });
 });
 
