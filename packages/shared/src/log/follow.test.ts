@@ -1,5 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { connect } from "nats";
 import { expect, test } from "vitest";
@@ -9,7 +10,7 @@ import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { type OpenLogOptions, openLog } from "./jetstream.ts";
 import type { Recorded } from "./log.ts";
-import { sourceFilter } from "./subjects.ts";
+import { sourceFilter, streamName } from "./subjects.ts";
 
 const sourceOf = (developer: string) =>
   sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
@@ -132,5 +133,40 @@ test("who waits is told how far the log has been passed, though nothing of it wa
   const mine = await testWriter(log.writer, alice).append(1);
   expect((await first).value?.seq).toBe(mine);
   expect(reached).not.toContain(mine); // not before it is asked for more
+  abort.abort();
+});
+
+test("what was erased from the log is not given from memory, also not to who reads just then", async () => {
+  await using log = await open();
+  const writer = testWriter(log.writer, alice);
+  const abort = new AbortController();
+  const from = { afterSeq: 0, subjects: [sourceFilter(alice)] };
+  const follow = () => {
+    const told = Promise.withResolvers<void>();
+    const options = { signal: abort.signal, caughtUp: () => told.resolve() };
+    return { events: log.reader.follow(from, options), caughtUp: told.promise };
+  };
+  // The tail joins an empty log: it has all that comes.
+  const live = follow();
+  const first = live.events.next();
+  await live.caughtUp;
+  const end = await writer.append(3, { session: "gone" });
+  const kept = await writer.append(1, { session: "kept" });
+  expect((await first).value?.seq).toBe(1);
+  await writer.append(1, { session: "gone", channel: "tapedeck", kind: "session.erased" });
+  const jsm = await jetstreamManager(log.nc);
+  for (let seq = 1; seq <= end; seq++) await jsm.streams.deleteMessage(streamName, seq, true);
+  const again = await writer.append(1, { session: "gone" });
+
+  const given = async ({ events }: ReturnType<typeof follow>) => {
+    const seqs: number[] = [];
+    for await (const { seq } of events) {
+      seqs.push(seq);
+      if (seq === again) return seqs;
+    }
+    return seqs;
+  };
+  expect(await given(live)).toEqual([kept, kept + 1, again]);
+  expect(await given(follow())).toEqual([kept, kept + 1, again]);
   abort.abort();
 });

@@ -61,7 +61,7 @@ export async function* followLog(
     }
     let index = ring.indexAfter(done);
     for (let entry = ring.at(index); entry !== undefined && !signal.aborted; entry = ring.at(++index)) {
-      if (matches(entry.tokens)) yield entry.recorded;
+      if (entry.recorded !== undefined && matches(entry.tokens)) yield entry.recorded;
       done = entry.seq;
     }
     if (done < ring.floor || signal.aborted) continue;

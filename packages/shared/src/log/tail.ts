@@ -14,7 +14,12 @@ import { LogReplacedError, type Recorded } from "./log.ts";
 import { type Ring, type RingLimits, ring } from "./ring.ts";
 
 /** An entry of the ring; the tokens are the subject's, split once for all subscribers. */
-export type TailEntry = { readonly seq: number; readonly tokens: readonly string[]; readonly recorded: Recorded };
+export type TailEntry = {
+  readonly seq: number;
+  readonly tokens: readonly string[];
+  /** Undefined when its session was erased since. */
+  recorded: Recorded | undefined;
+};
 
 /** The one reader of the log's end in a process, shared by all who follow. */
 export type Tail = AsyncDisposable & {
@@ -73,6 +78,7 @@ export function openTail(deps: TailDeps): Tail {
     const recorded = decode(message);
     last = message.seq;
     if (recorded !== undefined) {
+      if (recorded.event.kind === "session.erased") forget(entries, recorded.event.session);
       entries.push({ seq: message.seq, tokens: message.subject.split("."), recorded }, message.data.byteLength);
     }
     wake();
@@ -149,6 +155,14 @@ export function openTail(deps: TailDeps): Tail {
       await running;
     },
   };
+}
+
+/** What was erased from the log must not be given from memory. What comes after the mark was recorded anew. */
+function forget(entries: Ring<TailEntry>, session: string): void {
+  let index = entries.indexAfter(entries.floor);
+  for (let entry = entries.at(index); entry !== undefined; entry = entries.at(++index)) {
+    if (entry.recorded?.event.session === session) entry.recorded = undefined;
+  }
 }
 
 /** Pulls until the consumer or the server is gone, which is an error, or the signal aborts. */
