@@ -247,6 +247,19 @@ describe("reading one's own write", () => {
     }
   });
 
+  it.each(["tapedeck-min-position", "tapedeck-at"])("%s is waited for of a source that nobody knew", async (name) => {
+    for (let turn = 0; turn < 3; turn++) {
+      const fresh = story(sourceOf(`acme/new-${turn}/${name}`));
+      const session = fresh.session(`01N${turn}${name}`);
+      session.started();
+      session.configured();
+      session.build("first", "started");
+      const seqs = await on.write(fresh.events);
+      const asked = { "tapedeck-source": `new-${turn}/${name}`, [name]: on.at(seqs.at(-1) ?? 0) };
+      expect(await ask(asked)).toMatchObject({ artifacts: { first: "In Progress" } });
+    }
+  });
+
   it("is position_future beyond the log, with the latest", async () => {
     const { lastSeq } = await on.deck.log.bounds();
     const asked = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };

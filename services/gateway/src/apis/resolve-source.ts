@@ -14,16 +14,20 @@ const mostChoices = 50;
  */
 export async function resolveSource(
   query: QueryClient,
-  { workspace, source }: Pick<CallContext, "workspace" | "source">,
+  { workspace, source, at, minPosition = "" }: Pick<CallContext, "workspace" | "source" | "at" | "minPosition">,
   upstream?: string,
 ): Promise<Source> {
   const wanted = source === undefined ? {} : sourcePattern(workspace, source, upstream);
-  const { items } = await query.listSources({
+  const asked = {
     workspace,
     ...(upstream !== undefined && { upstreams: [upstream] }),
     ...wanted,
+    min_position: minPosition,
     limit: mostChoices,
-  });
+  };
+  let { items } = await query.listSources(asked);
+  // One that the tables do not have yet, they may have when they have come to the moment that is asked for.
+  if (items.length === 0 && at !== undefined) ({ items } = await query.listSources({ ...asked, at }));
   const [first, ...others] = items;
   if (first === undefined) throw unknownSource(source, upstream);
   if (others.length > 0) {
