@@ -46,11 +46,14 @@ describe.each(transports)("over $name", (transport) => {
   it.each<[code: string, grpc: number, http: number, asked: Asked, details: Partial<Told>]>([
     ["position_future", 11, 416, { after: "FUTURE" }, { field: "after", latest: "LAST" }],
     ["position_foreign", 9, 409, { after: "zzzzzz-1" }, { field: "after" }],
+    ["position_future", 11, 416, { state: true, after: "FUTURE", filter: ofAlice }, { field: "after", latest: "LAST" }],
+    ["position_foreign", 9, 409, { state: true, after: "zzzzzz-1", filter: ofAlice }, { field: "after" }],
     ["unknown_source", 5, 404, { state: true, filter: { sources: ["nobody/shop"] } }, {}],
     ["unknown_session", 5, 404, { state: true, filter: { ...ofAlice, sessions: ["01ZZ"] } }, {}],
     ["before_first", 5, 404, { state: true, after: "FIRST", filter: ofAlice }, { earliest: "ALICE" }],
     ["ambiguous_source", 9, 409, { state: true }, { choices: ["acme/alice/shop/skaffold", "acme/bob/shop/skaffold"] }],
     ["invalid_argument", 3, 400, { after: "yesterday" }, { field: "after" }],
+    ["invalid_argument", 3, 400, { state: true, after: "yesterday", filter: ofAlice }, { field: "after" }],
     ["invalid_argument", 3, 400, { filter: { kinds: ["Build!"] } }, { field: "filter.kinds" }],
     ["invalid_argument", 3, 400, { filter: { sources: ["shop"] } }, { field: "filter.sources" }],
     ["invalid_argument", 3, 400, { filter: { outcomes: ["bad"] } }, { field: "filter.outcomes" }],
@@ -82,11 +85,16 @@ describe("in trouble", () => {
 
   it("what is no longer kept is `out_of_range`, with the earliest that is", async () => {
     const connection = await connect({ servers: on.deck.parts.nats.url });
-    await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 4 });
+    await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 5 });
     await connection.close();
+    const expected = { code: "out_of_range", field: "after", earliest: on.at(4) };
+    // Bob's state at 3 is known still, but not all that came after it.
+    const asked = [{ after: on.at(1) }, { after: on.at(3), state: true, filter: { sources: ["bob/shop"] } }];
     for (const transport of transports) {
-      const told = await refusalOf(transport, door, { after: on.at(1) });
-      expect(told).toMatchObject({ code: "out_of_range", earliest: on.at(3), ...statusOf(transport, 11, 410) });
+      for (const one of asked) {
+        const told = await refusalOf(transport, door, one);
+        expect(told).toMatchObject({ ...expected, ...statusOf(transport, 11, 410) });
+      }
     }
   });
 

@@ -62,6 +62,8 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
       const message = "before the first event there is no state: ask for it now, at a position or at a time";
       throw new TapedeckError("invalid_argument", message, { field: "after" });
     }
+    // Query may still know the state at a position whose next events the log has let go of.
+    if (after !== "now") await positions.resolveAfter(after);
     const place = after === "now" ? { minPosition: positions.written(await positions.lastSeq()) } : { at: after };
     const answer = await readState({ ...context, ...placeOf(filter), ...place });
     return { afterSeq: positions.own(answer.position), message: stateMessage(answer), taken: answer.done };
