@@ -234,6 +234,13 @@ describe("a stream", () => {
     expect(await stream("after=start&until=2020-01-01T00:00:00Z").done).toMatchObject([{ type: "complete" }]);
   });
 
+  it("leads nobody back by an end before the beginning", async () => {
+    const range = `after=${on.at(6)}&until=${on.at(3)}`;
+    expect(await stream(range).done).toEqual([{ type: "complete", position: on.at(6) }]);
+    const page = await on.deck.httpCall("GET", `/api/v1/events?${range}`);
+    expect(JSON.parse(page.body)).toEqual({ items: [], position: on.at(6) });
+  });
+
   it("is what EventSource expects, which resumes by itself", async () => {
     const source = new EventSource(`http://${on.deck.http}/api/v1/stream?after=start&kind=build.*`);
     const got: string[] = [];

@@ -47,8 +47,10 @@ export function eventsPage(
 
   async function page(request: EventsPageRequest): Promise<Page<EventJson>> {
     const { firstSeq, lastSeq } = await log().bounds();
-    const untilSeq = request.until === undefined ? lastSeq : await positions.resolveUntil(request.until);
+    const end = request.until === undefined ? lastSeq : await positions.resolveUntil(request.until);
     const afterSeq = await positions.resolveAfter(request.after);
+    // An end before the beginning must not lead who goes on from here back.
+    const untilSeq = Math.max(afterSeq, end);
     if (request.last !== undefined) {
       return newest(request, request.last, Math.max(afterSeq, firstSeq - 1), untilSeq);
     }

@@ -36,7 +36,10 @@ export async function* subscribe(
       ? eventMessage(log.epoch, step.recorded, { original })
       : markMessage(step.type, log.epoch, step.seq);
   }
-  if (untilSeq !== undefined && !signal.aborted) yield markMessage("complete", log.epoch, untilSeq);
+  // An end before the beginning must not lead who resumes back.
+  if (untilSeq !== undefined && !signal.aborted) {
+    yield markMessage("complete", log.epoch, Math.max(afterSeq, untilSeq));
+  }
 }
 
 /** How far one has come: by an event, by joining the live tail, or because nothing up to there was for one. */
