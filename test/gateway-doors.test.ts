@@ -81,6 +81,11 @@ describe("listeners bound to a source", () => {
     expect(skaffoldRefusal(overHttp)).toMatchObject({ code: 3, info: infoOf(refusal) });
   });
 
+  it("one of another workspace is another source, whatever the rest of its name", async () => {
+    const asked = { "tapedeck-source": "globex/alice/shop/skaffold" };
+    expect(await grpc("alice/shop grpc").unary(getState, Buffer.alloc(0), asked)).toMatchObject({ code: 3 });
+  });
+
   it("only Skaffold's API is there, with health and reflection", async () => {
     for (const path of ["/api/v1/sources", "/metrics", "/readyz", "/"]) {
       expect(await http(path, { accept: "text/html" }, "GET", "alice/shop http")).toMatchObject({ status: 404 });

@@ -77,18 +77,18 @@ export function headEntries(head: AnswerHead): [name: string, value: string][] {
  */
 export function boundTo(bound: string | undefined, context: CallContext): CallContext {
   if (bound === undefined) return context;
-  if (context.source !== undefined && !isSame(context.source, bound)) {
+  if (context.source !== undefined && !isSame(context.source, bound, context.workspace)) {
     const message = `this address serves ${bound} only: ask for another source at the gateway's own address`;
     throw new TapedeckError("invalid_argument", message, { field: "source" });
   }
   return { ...context, source: bound };
 }
 
-/** As far as both names say it: developer, project, upstream. */
-function isSame(one: string, other: string): boolean {
+/** As far as both names say it: developer, project, upstream; in full the workspace as well, which else is the caller's. */
+function isSame(one: string, other: string, workspace: string): boolean {
   const [a, b] = [one, other].map((name) => {
     const parts = name.split("/").map(namePart);
-    return parts.length === 4 ? parts.slice(1) : parts;
+    return parts.length === 4 ? parts : [workspace, ...parts];
   }) as [string[], string[]];
-  return a.length > 1 && a.every((part, index) => b[index] === undefined || b[index] === part);
+  return a.length > 2 && a.every((part, index) => b[index] === undefined || b[index] === part);
 }
