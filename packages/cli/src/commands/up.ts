@@ -14,6 +14,7 @@ export type UpOptions = {
   readonly redact?: "on" | "off";
   /** false with --no-demo. */
   readonly demo?: boolean;
+  readonly insecure?: boolean;
   readonly verbose?: boolean;
 };
 
@@ -45,6 +46,7 @@ plays a demo that goes on and on: three developers, each with a skaffold dev, so
     .addOption(dataOption())
     .addOption(new Option("--demo", "play the demo whatever is configured"))
     .addOption(new Option("--no-demo", "with nothing configured: wait for `tapedeck run`"))
+    .option("--insecure", "listen beyond this machine without TLS or tokens, where the settings say so")
     .option("--verbose", "show what the services log")
     .addHelpText(
       "after",

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { gatewaySettings } from "@tapedeck/gateway/config";
+import { certificateProblem } from "@tapedeck/gateway/transports/tls";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
 import { ingestSettings, type SourceConfig } from "@tapedeck/ingest/config";
 import { querySettings } from "@tapedeck/query/config";
@@ -27,6 +28,7 @@ export type UpSettings = {
   /** Everything that listens, by name; port 0 is still open. */
   readonly listeners: Readonly<Record<ListenerName, Listener>>;
   readonly door: Door;
+  readonly isInsecure: boolean;
   /** Somebody else's, where they are configured. */
   readonly natsUrl: string | undefined;
   readonly postgresUrl: string | undefined;
@@ -58,11 +60,15 @@ export type ListenerName = (typeof listenerNames)[number];
 
 const database = "tapedeck";
 
+/** As if the settings said it. */
+const insecure = { [envName("insecure")]: "true" };
+
 /**
  * Reads the flags, the environment and tapedeck.yaml, for all services at once.
  * @throws SettingsError with every problem
  */
-export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSettings {
+export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): UpSettings {
+  const env = options.insecure === true ? { ...given, ...insecure } : given;
   const configFile = options.config ?? (existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined);
   const file = configFile === undefined ? undefined : loadSettingsFile(configFile);
   const read = settingsReader({ env, file });
@@ -75,6 +81,8 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
     nats: read.port("nats.port", 7042),
     postgres: read.port("postgres.port", 7043),
   };
+  const noCertificate = gateway.tls && certificateProblem(gateway.tls);
+  if (noCertificate !== undefined) read.problem(noCertificate);
   for (const problem of [...strangeVariables(env, read.knownKeys()), ...strangeFlags(options)]) read.problem(problem);
   read.assertValid({ complete: true });
 
@@ -101,6 +109,7 @@ export function readUpSettings(options: UpOptions, env: NodeJS.ProcessEnv): UpSe
       nats: { what: "NATS", key: "nats.port", host: local, port: own.nats },
       postgres: { what: "Postgres", key: "postgres.port", host: local, port: own.postgres },
     },
+    isInsecure: options.insecure === true,
     door: { tls: gateway.tls !== undefined, auth: gateway.auth, hostName: gateway.hosts[0] },
     natsUrl: own.natsUrl,
     postgresUrl: own.postgresUrl,
@@ -196,6 +205,7 @@ export function serviceEnv(
   return {
     ...Object.fromEntries(values.map(([key = "", value = ""]) => [envName(key), value])),
     ...(settings.configFile !== undefined && { TAPEDECK_CONFIG: settings.configFile }),
+    ...(settings.isInsecure && insecure),
     TAPEDECK_LOG_FORMAT: "json",
   };
 }

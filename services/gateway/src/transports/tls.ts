@@ -48,6 +48,16 @@ export function openCertificate(files: TlsFiles, { say, lookMs = 60_000 }: Certi
   };
 }
 
+/** Why a certificate can't be opened; undefined: it can. */
+export function certificateProblem(files: TlsFiles): string | undefined {
+  try {
+    readTls(files);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
 function readTls(files: TlsFiles): Tls {
   const cert = readPem("tls.cert", files.cert);
   const key = readPem("tls.key", files.key);

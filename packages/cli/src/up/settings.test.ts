@@ -1,0 +1,32 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { testCertificate } from "@tapedeck/shared/testing/certificates";
+import { describe, expect, inject, it } from "vitest";
+import { readUpSettings, serviceEnv } from "./settings.ts";
+
+const options = { data: ".tapedeck" };
+const open = { TAPEDECK_GATEWAY_HTTP_HOST: "0.0.0.0" };
+const secrets = { natsPassword: "a", postgresPassword: "b", servicesKey: "c" };
+
+describe("beyond this machine", () => {
+  it("it listens with TLS and tokens, or where --insecure says so", async () => {
+    expect(() => readUpSettings(options, open)).toThrow(
+      /gateway.http.host: .* needs tls.cert and tls.key, auth: tokens/,
+    );
+
+    const { certFile, keyFile } = await testCertificate(await mkdtemp(join(inject("serversFolder"), "up-")));
+    const safe = { ...open, TAPEDECK_AUTH: "tokens", TAPEDECK_TLS_CERT: certFile, TAPEDECK_TLS_KEY: keyFile };
+    expect(readUpSettings(options, safe).door).toMatchObject({ tls: true, auth: "tokens" });
+
+    const settings = readUpSettings({ ...options, insecure: true }, open);
+    expect(settings.listeners.gatewayHttp.host).toBe("0.0.0.0");
+    expect(serviceEnv(settings, settings.listeners, [], secrets)).toMatchObject({ TAPEDECK_INSECURE: "true" });
+  });
+
+  it("the certificate is looked at before anything starts", () => {
+    const missing = { TAPEDECK_TLS_CERT: "/nowhere/cert.pem", TAPEDECK_TLS_KEY: "/nowhere/key.pem" };
+    expect(() => readUpSettings(options, missing)).toThrow(
+      "tls.cert: /nowhere/cert.pem can't be read (there is no such file)",
+    );
+  });
+});
