@@ -59,15 +59,12 @@ function laptop(bearer: string) {
     ...{ PATH: path, TAPEDECK_SPILL: spill, TAPEDECK_TO: to, TAPEDECK_CA: caFile, TAPEDECK_TOKEN: bearer },
     STAND_IN_RECORDING: build,
   };
+  const cli = (args: readonly string[], more = {}) => startCli(args, { cwd, env: { ...env, ...more } });
+  const record = (fake: FakeSkaffold, more = {}) =>
+    cli(["record", "--upstream", "skaffold", "--address", fake.address, "--project", "blog"], more);
+  const run = (...more: string[]) => cli(["run", "--project", "shop", ...more, "--", "skaffold", "build"]);
   return {
-    spill,
-    cli: (args: readonly string[], more = {}) => startCli(args, { cwd, env: { ...env, ...more } }),
-    run(...more: string[]): RunningCli {
-      return this.cli(["run", "--project", "shop", ...more, "--", "skaffold", "build"]);
-    },
-    record(fake: FakeSkaffold): RunningCli {
-      return this.cli(["record", "--upstream", "skaffold", "--address", fake.address, "--project", "blog"]);
-    },
+    ...{ spill, cli, run, record },
   };
 }
 
@@ -200,10 +197,7 @@ describe("a team's Tapedeck", () => {
     expect(await before.ended).toBe(1);
 
     const next = await token(["recorder"], "rita");
-    const again = first.cli(["record", "--upstream", "skaffold", "--address", fake.address, "--project", "blog"], {
-      TAPEDECK_TOKEN: next.text,
-    });
-    await using after = again;
+    await using after = first.record(fake, { TAPEDECK_TOKEN: next.text });
     const isWhole = async (channel: "v1" | "v2") =>
       framesOf(await events("rita", "blog"), channel).length >= saidIn(control, channel).length;
     await until(async () => (await isWhole("v1")) && (await isWhole("v2")), { message: "the rest" });
@@ -215,6 +209,33 @@ describe("a team's Tapedeck", () => {
     expect(fake.hung).toEqual([]);
   });
 
+  it("has all of it once though the tap was killed, as the next one is the same tap", async () => {
+    const { text } = await token(["recorder"], "kim");
+    const { record } = laptop(text);
+    await using fake = await startFakeSkaffold({ recording: loadRecording(control) });
+    const frames = async () => framesOf(await events("kim", "blog"), "v1").length;
+    const first = record(fake);
+    await tells(first, "recording as acme/kim/blog/skaffold");
+    await fake.playUntil({ v1: 20 });
+    await until(async () => (await frames()) === fake.played.v1, { message: "the beginning" });
+    process.kill(first.child.pid ?? 0, "SIGKILL");
+    await first.ended;
+    await fake.playUntil({ v1: 40 });
+    await using second = record(fake);
+    await tells(second, "recording as acme/kim/blog/skaffold");
+    await fake.play();
+    await until(async () => (await frames()) === saidIn(control, "v1").length, { message: "the rest" });
+    second.child.kill("SIGINT");
+    expect(await second.ended).toBe(0);
+    const all = await events("kim", "blog");
+    for (const channel of ["v1", "v2"] as const) expect(framesOf(all, channel)).toEqual(saidIn(control, channel));
+    const taps = all.flatMap(({ detail }) =>
+      detail?.$case === "upstream" && detail.value.tap ? [detail.value.tap] : [],
+    );
+    expect([taps.length, new Set(taps).size]).toEqual([2, 1]);
+    expect(all.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
+  });
+
   it("does not take what comes without a token that may record, which is said in one line", async () => {
     const refused = [
       [await token(["viewer"]), /needs a token with the role recorder/],
@@ -223,8 +244,8 @@ describe("a team's Tapedeck", () => {
     ] as const;
     await Promise.all(
       refused.map(async ([{ text }, words]) => {
-        const { spill, ...mine } = laptop(text);
-        const ran = mine.run();
+        const { spill, run } = laptop(text);
+        const ran = run();
         expect(await ran.ended).toBe(0);
         const [now = "", end = ""] = ran.stderr().split("\n");
         expect(now).toMatch(words);

@@ -243,7 +243,7 @@ describe("tapedeck run of a vagrant", () => {
     });
     expect(await cli.ended).toBe(4);
     expect(cli.stderr()).toBe(
-      "tapedeck: this command is not recorded: its server is the one at 10.0.0.7:9701: record that with `tapedeck up --vagrant`\n",
+      "tapedeck: this command is not recorded: its server is the one at 10.0.0.7:9701: `tapedeck record --upstream vagrant` records that\n",
     );
   });
 });

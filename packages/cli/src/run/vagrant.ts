@@ -24,7 +24,7 @@ export const vagrant: RecordableCommand = {
     if (isUpstream && tellsOnly) return undefined;
     if (env.VAGRANT_SERVER_ADDR) {
       throw new CommandError(
-        `its server is the one at ${env.VAGRANT_SERVER_ADDR}: record that with \`tapedeck up --vagrant\``,
+        `its server is the one at ${env.VAGRANT_SERVER_ADDR}: \`tapedeck record --upstream vagrant\` records that`,
       );
     }
     const recordable = {
