@@ -1,6 +1,7 @@
 import { Hello, type Item, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { mostBytes, payloadOf, withPayload } from "../tap/pieces.ts";
+import { momentFrom } from "../upstreams/facts.ts";
 
 /** Labels, and what a user says of themselves: no more than that is needed of anybody. */
 const helloBytes = 256 * 1024;
@@ -23,7 +24,11 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
   let last: bigint | undefined;
   let open: Open | undefined;
 
-  function place({ index, connection, what }: Item): void {
+  function place({ index, connection, at, what }: Item): void {
+    if (at !== undefined && momentFrom(at) === undefined) {
+      // Whoever reads the log has to be able to write it.
+      throw wrong("at", `item ${index}: at is no time between the years 1 and 9999`);
+    }
     if (connection.length > idLength) throw wrong("connection", `item ${index}: the connection's id is too long`);
     const expected = open === undefined ? (last ?? 0n) + 1n : open.item.index;
     const isAfterLoss = open === undefined && what?.$case === "dropped" && index > expected;

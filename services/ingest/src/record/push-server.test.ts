@@ -68,8 +68,7 @@ function push({ key = "key", workspace, developer }: { key?: string; workspace?:
         value: { developer, project: "shop", upstream, tap, labels, redact: "off", first_index, settings: {} },
       });
     },
-    item(index: bigint, what: Item["what"], connection = "C1") {
-      const at = { seconds: 1_800_000_000n + index, nanos: 0 };
+    item(index: bigint, what: Item["what"], connection = "C1", at = { seconds: 1_800_000_000n + index, nanos: 0 }) {
       write({ $case: "item", value: { index, connection, at, what } });
     },
     frame(index: bigint, bytes: Uint8Array, connection = "C1") {
@@ -226,6 +225,8 @@ test.each<[string, string, readonly Pushed[]]>([
       [2n, piece(1, false)],
     ],
   ],
+  ["comes in no year", "at is no time", [[1n, dialled, "C1", { seconds: 10n ** 15n, nanos: 0 }]]],
+  ["comes at no time", "at is no time", [[1n, dialled, "C1", { seconds: 1n, nanos: -1 }]]],
   ["has an endless id", "id is too long", [[1n, dialled, "C".repeat(65)]]],
 ])("what %s is refused", async (_, details, items) => {
   using tap = push();
