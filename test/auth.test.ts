@@ -153,6 +153,9 @@ describe("HTTP", () => {
       const { status, body } = await http(path, bearing(viewer.text), method, "{}");
       expect([path, status, JSON.parse(body).code]).toEqual([path, 403, 7]);
     }
+    const { body } = await http("/metrics", bearing(viewer.text));
+    const refused = /^tapedeck_gateway_control_refused_total\{code="forbidden"\} (\d+)$/m.exec(body)?.[1];
+    expect(Number(refused)).toBeGreaterThanOrEqual(controls.length);
   });
 
   it("a recorder may not read; a controller gets as far as to the upstream", async () => {
