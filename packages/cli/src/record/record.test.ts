@@ -70,7 +70,6 @@ test.concurrent("records what runs already, waits for it, goes on with the next 
     expect.stringMatching(/^(connected to|recording as)/),
     expect.stringMatching(/^lost Skaffold at /),
     `connected to Skaffold at ${address}`,
-    expect.stringMatching(/^lost Skaffold at /),
     "all is recorded as default/alice/My Shop/skaffold",
   ]);
   expect(recorder.hellos).toHaveLength(1);

@@ -69,7 +69,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   // What it has left was recorded under the name that it had then.
   const name = firstIndex < nextIndex ? { project: spill.hello().project } : {};
 
-  const lines = stateLines({ upstream, address, target, say });
+  const lines = stateLines({ upstream, address, target, signal: stop.first, say });
   const running = upstreams[upstream].tap.run({
     address,
     emit: (item) => {

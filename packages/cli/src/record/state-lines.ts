@@ -7,6 +7,8 @@ export type StateLinesOptions = {
   readonly upstream: UpstreamName;
   readonly address: string;
   readonly target: Pick<GrpcTarget, "name">;
+  /** Aborts when the user has ended it: from there on nothing is lost any more. */
+  readonly signal: AbortSignal;
   readonly say: (line: string) => void;
 };
 
@@ -24,7 +26,7 @@ export type StateLines = {
 
 const names: Readonly<Record<UpstreamName, string>> = { skaffold: "Skaffold", vagrant: "Vagrant's server", rkt: "rkt" };
 
-export function stateLines({ upstream, address, target, say }: StateLinesOptions): StateLines {
+export function stateLines({ upstream, address, target, signal, say }: StateLinesOptions): StateLines {
   const what = `${names[upstream]} at ${address}`;
   let open: string | undefined;
   let source: string | undefined;
@@ -36,7 +38,7 @@ export function stateLines({ upstream, address, target, say }: StateLinesOptions
       if (seen?.$case === "dialled" && seen.value.channels.length > 0) {
         open = connection;
         say(`connected to ${what}`);
-      } else if (seen?.$case === "closed" && !seen.value.unseen) {
+      } else if (seen?.$case === "closed" && !seen.value.unseen && !signal.aborted) {
         say(open === connection ? `lost ${what}: ${seen.value.reason}` : `${address}: ${seen.value.reason}`);
         open = undefined;
       }
