@@ -327,28 +327,53 @@ describe("the source goes on", () => {
     value: { channel: "v1", bytes: Buffer.from(text), more: false },
   });
 
-  test("with the next session, whose tap was there before the import", async () => {
+  /** A tap whose recorder is killed; then so much of the session is imported, and the tap comes back to its own. */
+  async function between(foreign: ForeignSession, options: Options) {
     const log = fakeLog(well);
-    {
-      await using recording = await open(log, 1n);
-      await recording.take(item(1n, "C1", 0, dialled));
-      await recording.take(item(2n, "C1", 1, frame("5 first")));
-      await recording.advance(momentOfMs(5_000));
+    const tap = async (first: bigint, ...items: readonly Item[]) => {
+      await using recording = await open(log, first);
+      for (const one of items) await recording.take(one);
+      await recording.advance(momentOfMs(100_000));
       await recording.drained();
-    }
-    const [mine] = new Set(eventsIn(log).flatMap(({ session }) => (session === "" ? [] : [session])));
-    // Its recorder was killed, and it has not come back yet. Later than its session:
-    const foreign = whole({ session: ulid(Date.now() + 1_000) });
+    };
+    await tap(1n, item(1n, "C1", 0, dialled), item(2n, "C1", 1, frame("5 first")));
+    const [mine = ""] = new Set(eventsIn(log).flatMap(({ session }) => (session === "" ? [] : [session])));
+    await importInto(log, foreign, options);
+    await tap(3n, item(3n, "C1", 61_000, frame("6 second")));
+    const frames = ofSession(log, mine).filter(({ channel }) => channel === "v1");
+    expect(frames.map(({ ordinal, original }) => `${ordinal} ${original?.bytes}`)).toEqual(["1 5 first", "2 6 second"]);
+    return log;
+  }
+
+  /** Later than what was recorded before. */
+  const later = () => whole({ session: ulid(Date.now() + 1_000) });
+
+  test("with the tap that was there before", async () => {
+    const foreign = later();
+    const log = await between(foreign, {});
+    expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(foreign.events));
+    expect(await importInto(log, foreign)).toBe(0);
+  });
+
+  test("and then with the import that was cut short at an end of its session", async () => {
+    const foreign = later();
+    // Of the last frame it is not known yet whether it is whole.
+    const cutAfter = foreign.events.length + 1;
+    foreign.tell({ kind: "upstream.restored" }, ...frameOf("v1", "7 again", "build.started"), ended);
+    const log = await between(foreign, { cutAfter });
     await importInto(log, foreign);
     expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(foreign.events));
-    await using recording = await open(log, 3n);
-    await recording.take(item(3n, "C1", 6_000, frame("6 second")));
-    await recording.advance(momentOfMs(12_000));
-    await recording.drained();
-    const frames = ofSession(log, mine ?? "").filter(({ channel }) => channel === "v1");
-    expect(frames.map(({ ordinal, original }) => `${ordinal} ${original?.bytes}`)).toEqual(["1 5 first", "2 6 second"]);
-    expect(ofSession(log, foreign.session)).toHaveLength(foreign.events.length);
+    for (const { id, channel, session } of eventsIn(log)) {
+      if (channel !== "tapedeck") expect(id.startsWith(`${session}.${channel}.`)).toBe(true);
+    }
     const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
     expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
+    expect(log.stored.at(-1)?.message.cursor).toMatchObject({ session: foreign.session, ordinals: { v1: 4, logs: 2 } });
+  });
+
+  test("not with an import that was cut short in the middle, as its session was ended here", async () => {
+    const foreign = later();
+    const log = await between(foreign, { cutAfter: 6 });
+    await expect(importInto(log, foreign)).rejects.toThrow("event 6 is another one there, session.ended");
   });
 });

@@ -166,7 +166,7 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     if (connection === undefined || connection.lost) return [];
     const { id, address } = connection;
     const lost = own.upstreamLost({ connection: id, address }, "a session is imported", true);
-    return [book.own(connection.session === session ? "" : connection.session, lost, momentNow())];
+    return [book.own(connection.session, lost, momentNow())];
   }
 
   async function end(events: bigint, index: bigint): Promise<void> {

@@ -30,9 +30,15 @@ export function upstreamConnected({ connection, address }: Link, tap: string): F
   return upstream("upstream.connected", `connected to ${address}`, { connection, address, tap });
 }
 
+const importPrefix = "session of ";
+
 /** What stands for the upstream's address where a session comes from a file. */
 export function importAddress({ source }: Imported): string {
-  return `session of ${source}`;
+  return `${importPrefix}${source}`;
+}
+
+export function isImport({ address }: Pick<Link, "address">): boolean {
+  return address.startsWith(importPrefix);
 }
 
 /** A session's events follow that were recorded elsewhere: of the source, as no event of the session tells it. */

@@ -7,6 +7,7 @@ import { decodeTime } from "ulid";
 import type { Moment } from "../upstreams/upstream.ts";
 import { momentKey } from "./moment.ts";
 import { ownChannel } from "./numbering.ts";
+import { isImport } from "./own-facts.ts";
 
 export type KnownSession = {
   readonly id: string;
@@ -104,7 +105,8 @@ export function sourceHistory(): SourceHistory {
       };
       sessions.set(event.session, current);
       calls.clear();
-      if (connection !== undefined && !connection.lost) connection.session = event.session;
+      // Nothing of an import is told in the session.
+      if (connection !== undefined && !connection.lost && !isImport(connection)) connection.session = event.session;
     }
     const session = sessions.get(event.session);
     if (session === undefined) return;
