@@ -15,7 +15,6 @@ import { rktHost, rktSession } from "@tapedeck/query/testing/rkt-story";
 import { shop, story } from "@tapedeck/query/testing/story";
 import { vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-story";
 import { folds } from "@tapedeck/query/views/folds";
-import { sourceParts } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -48,15 +47,15 @@ function lives(random: Random): readonly Life[] {
   for (const session of ["01R1", "01R2"]) {
     const pods = rktSession(session, host);
     pods.began();
-    randomHost(random, host, pods, 150);
+    randomHost(random, host, pods, 100);
     pods.ended();
     const things = vagrantSession(session.replace("R", "V"), server);
     things.began();
-    randomServer(random, server, things, { size: 150, firstJob: session === "01R1" ? 1 : 500 });
+    randomServer(random, server, things, { size: 100, firstJob: session === "01R1" ? 1 : 500 });
     things.ended();
   }
   // An erased session is no more, also in the past.
-  const loops = randomEvents(random, 1_800).filter(({ source, kind }) => source === shop && kind !== "session.erased");
+  const loops = randomEvents(random, 1_200).filter(({ source, kind }) => source === shop && kind !== "session.erased");
   return [loops, host.events, server.events].map((events) => {
     const source = events[0]?.source ?? "";
     return { source, upstream: source.split("/")[3] as UpstreamName, events, seqs: [] };
@@ -229,5 +228,5 @@ it("is complete and without repeats, whenever one asks, while others write", asy
       });
     }
   }
-  expect(readers.length).toBeGreaterThan(40);
+  expect(readers.length).toBeGreaterThan(25);
 });
