@@ -90,14 +90,15 @@ function readAnswer(msg: Msg): PullAnswer {
 /**
  * Reads `$JS.ACK.[<domain>.<account hash>.]<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>[.<random>]`.
  */
-function readDelivery(reply: string) {
+export function readDelivery(reply: string) {
   const tokens = reply.split(".");
   if (tokens[0] !== "$JS" || tokens[1] !== "ACK") return undefined;
   const first = tokens.length === 9 ? 5 : 7;
   return {
     seq: Number(tokens[first]),
     deliverySeq: Number(tokens[first + 1]),
-    recordedAtMs: Math.floor(Number(tokens[first + 2]) / 1e6),
+    // As text: so many nanoseconds are no exact number, and might round up to a moment that the log says is later.
+    recordedAtMs: Number(tokens[first + 2]?.slice(0, -6)),
     pending: Number(tokens[first + 3]),
   };
 }
