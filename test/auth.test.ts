@@ -150,8 +150,11 @@ describe("HTTP", () => {
   it("a viewer may read, and change nothing", async () => {
     for (const path of reads) expect([path, (await http(path, bearing(viewer.text))).status]).toEqual([path, 200]);
     for (const [method, path] of controls) {
-      const { status, body } = await http(path, bearing(viewer.text), method, "{}");
-      expect([path, status, JSON.parse(body).code]).toEqual([path, 403, 7]);
+      // Nobody reads the body of who may not call.
+      for (const asked of ["{}", "[not JSON"]) {
+        const { status, body } = await http(path, bearing(viewer.text), method, asked);
+        expect([path, status, JSON.parse(body).code]).toEqual([path, 403, 7]);
+      }
     }
     const { body } = await http("/metrics", bearing(viewer.text));
     const refused = /^tapedeck_gateway_control_refused_total\{[^}]*code="forbidden"[^}]*\} (\d+)$/m.exec(body)?.[1];
