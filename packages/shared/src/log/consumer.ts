@@ -18,6 +18,8 @@ export type Delivered = {
   /** 1, 2, 3 … per consumer: a hole means that something was lost on the way. */
   readonly deliverySeq: number;
   readonly recordedAtMs: number;
+  /** When the log drops it, by the clock of the log; undefined: it stays. */
+  readonly expiresAtMs?: number;
   /** How many more match. */
   readonly pending: number;
   readonly subject: string;
@@ -82,7 +84,9 @@ export function exceedsMaxBytes(description: string): boolean {
 function readAnswer(msg: Msg): PullAnswer {
   const stored = msg.reply === undefined ? undefined : readDelivery(msg.reply);
   if (stored !== undefined) {
-    return { type: "message", message: { ...stored, subject: msg.subject, data: msg.data } };
+    const ttl = Number(/^(\d+)s$/.exec(msg.headers?.get("Nats-TTL") ?? "")?.[1]);
+    const expiry = ttl > 0 ? { expiresAtMs: stored.recordedAtMs + ttl * 1_000 } : {};
+    return { type: "message", message: { ...stored, ...expiry, subject: msg.subject, data: msg.data } };
   }
   return { type: "status", code: msg.headers?.code ?? 0, description: msg.headers?.description ?? "" };
 }

@@ -5,11 +5,11 @@ import { Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { connect } from "nats";
 import { expect, test } from "vitest";
 import { type SourceName, sourceName } from "../source.ts";
-import { testWriter } from "../testing/log-messages.ts";
+import { acknowledged, testMessage, testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { type OpenLogOptions, openLog } from "./jetstream.ts";
-import type { Recorded } from "./log.ts";
+import type { NewMessage, Recorded } from "./log.ts";
 import { sourceFilter, streamName } from "./subjects.ts";
 
 const sourceOf = (developer: string) =>
@@ -169,4 +169,28 @@ test("what was erased from the log is not given from memory, also not to who rea
   expect(await given(live)).toEqual([kept, kept + 1, again]);
   expect(await given(follow())).toEqual([kept, kept + 1, again]);
   abort.abort();
+});
+
+test("what has expired from the log is not given from memory", async () => {
+  await using log = await open();
+  const over = new AbortController();
+  const seen: number[] = [];
+  const reading = (async () => {
+    for await (const { seq } of log.reader.follow({ afterSeq: 0, subjects: [] }, over)) seen.push(seq);
+  })();
+  const messages = [1, 2].map((ordinal) => testMessage(alice, ordinal));
+  const [first, second] = messages as [NewMessage, NewMessage];
+  // What stays comes last: a log whose newest message expires forgets where its end was.
+  const publish = (message: NewMessage, after: number) => log.writer.publish(alice, "w1", [message], after);
+  await until(() => log.reader.bounds().then(() => true), { message: "the log" });
+  expect(acknowledged(await publish({ ...first, ttlSeconds: 1 }, 0))).toBe(1);
+  expect(acknowledged(await publish(second, 1))).toBe(2);
+  await until(() => seen.length === 2, { message: "both to be followed" });
+
+  const kept = () => Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, 2, over.signal));
+  await until(async () => (await kept()).length === 1, { message: "the log to have dropped the first" });
+  const late = log.reader.follow({ afterSeq: 0, subjects: [] }, over);
+  expect((await late.next()).value).toMatchObject({ seq: 2 });
+  over.abort();
+  await reading;
 });

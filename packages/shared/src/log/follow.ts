@@ -61,7 +61,8 @@ export async function* followLog(
     }
     let index = ring.indexAfter(done);
     for (let entry = ring.at(index); entry !== undefined && !signal.aborted; entry = ring.at(++index)) {
-      if (entry.recorded !== undefined && matches(entry.tokens)) yield entry.recorded;
+      const isKept = entry.expiresAtMs === undefined || entry.expiresAtMs > Date.now();
+      if (entry.recorded !== undefined && isKept && matches(entry.tokens)) yield entry.recorded;
       done = entry.seq;
     }
     if (done < ring.floor || signal.aborted) continue;

@@ -17,6 +17,8 @@ import { type Ring, type RingLimits, ring } from "./ring.ts";
 export type TailEntry = {
   readonly seq: number;
   readonly tokens: readonly string[];
+  /** What the log has dropped by then must not be given from memory; undefined: it stays. */
+  readonly expiresAtMs: number | undefined;
   /** Undefined when its session was erased since. */
   recorded: Recorded | undefined;
 };
@@ -79,7 +81,9 @@ export function openTail(deps: TailDeps): Tail {
     last = message.seq;
     if (recorded !== undefined) {
       if (recorded.event.kind === "session.erased") forget(entries, recorded.event.session);
-      entries.push({ seq: message.seq, tokens: message.subject.split("."), recorded }, message.data.byteLength);
+      const { seq, subject, expiresAtMs } = message;
+      const entry = { seq, tokens: subject.split("."), recorded, expiresAtMs };
+      entries.push(entry, message.data.byteLength);
     }
     wake();
   };
