@@ -5,6 +5,8 @@ import { credentials, Metadata } from "@grpc/grpc-js";
 import { sessionEvents, verifySessionFile } from "@tapedeck/ingest/import/session-file";
 import { type ExportedEvent, readEventLine } from "@tapedeck/ingest/import/session-file-format";
 import { eraseSession, findSession } from "@tapedeck/ingest/record/erase-session";
+import { ended, foreignSession, frameOf } from "@tapedeck/ingest/testing/foreign-session";
+import { sessionFileLines, textOf } from "@tapedeck/ingest/testing/session-file-lines";
 import { loadRecording as loadRkt } from "@tapedeck/ingest/upstreams/rkt/recording";
 import { startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
 import { loadRecording as loadSkaffold } from "@tapedeck/ingest/upstreams/skaffold/recording";
@@ -27,6 +29,7 @@ import { connect } from "nats";
 import { exportSessions } from "tapedeck/export/export";
 import { importFiles } from "tapedeck/import/import";
 import { startCli } from "tapedeck/testing/cli";
+import { ulid } from "ulid";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { rktClient } from "./rkt-client.ts";
 import { rktKinds } from "./rkt-events.ts";
@@ -306,6 +309,43 @@ it("what was erased can come again, and be erased again", async () => {
     await target.caughtUp();
     expect(await sessions()).toMatchObject({ items: [{ session: filed.session }] });
   }
+});
+
+it("several sessions of a source are moved at once", async () => {
+  const sessions = [1, 2].map((ms) => foreignSession({ session: ulid(1_700_000_000_000 + ms) }));
+  for (const foreign of sessions) foreign.tell(...frameOf("v2", "hi", "log.written"), ended);
+  const ids = sessions.map(({ session }) => session);
+  const file = join(folder, "several");
+  await writeFile(file, textOf(sessionFileLines({ sessions })));
+  expect((await importFile(target, file)).split("\n")).toEqual(
+    ids.map((id) => `carol/site/skaffold: recorded session ${id} of globex/carol/site/skaffold, 4 events`),
+  );
+  await target.caughtUp();
+  const again = join(folder, "again");
+  const exportIds = (wanted: readonly string[], source?: string) =>
+    exportSessions(wanted, { from: target.grpc, output: again, ...(source !== undefined && { source }) });
+  const said = vi.spyOn(console, "log").mockReturnValue();
+  await exportIds(ids.toReversed());
+  expect((await verifySessionFile(again)).sessions.map(({ session }) => session)).toEqual(ids);
+  await exportIds([], "carol/site");
+  expect((await verifySessionFile(again)).sessions.map(({ session }) => session)).toEqual(ids.slice(1));
+  said.mockRestore();
+  await expect(exportIds([ulid()])).rejects.toThrow(/^there is no session \w+: see `tapedeck sessions`\.$/);
+  await expect(exportIds([ids[0] ?? ""], "bob/moved")).rejects.toThrow(`there is no session ${ids[0]} of bob/moved`);
+  const {
+    sessions: [vagrant = expect.fail()],
+  } = await verifySessionFile(fileOf("vagrant"));
+  await expect(exportIds([vagrant.session, ...ids])).rejects.toThrow(
+    "a file holds sessions of one source, and these are of",
+  );
+  await expect(exportIds([])).rejects.toThrow(/^which source\? Say it with -s: (\w+\/\w+\/\w+(, )?){4}\.$/);
+  await expect(exportIds([], "bob/nothing")).rejects.toThrow("there is nothing of bob/nothing: see `tapedeck status`");
+  // The first of them would come before what is there.
+  const earlier = foreignSession({ session: ulid(1_700_000_000_000) });
+  await writeFile(file, textOf(sessionFileLines({ sessions: [earlier] })));
+  await expect(importFile(target, file)).rejects.toThrow(
+    "import this one as another project, such as --project site-import",
+  );
 });
 
 it("a source that is being recorded takes no imports", async () => {

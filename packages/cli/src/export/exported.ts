@@ -1,13 +1,15 @@
-import { type ClientReadableStream, type ServiceError, status } from "@grpc/grpc-js";
+import { type ClientReadableStream, type requestCallback, type ServiceError, status } from "@grpc/grpc-js";
 import type { ExportedEvent } from "@tapedeck/ingest/import/session-file-format";
-import type { ListSessionsResponse, Session } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { ListSessionsResponse, ListSourcesResponse, Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import {
   EventsRequest,
   type EventsResponse,
   ListSessionsRequest,
+  ListSourcesRequest,
   TapedeckClient,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
+import { shortSource } from "../ask/sessions.ts";
 import { CommandError } from "../command-error.ts";
 import type { GrpcTarget } from "../gateway-address.ts";
 
@@ -34,20 +36,35 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
   // One event may have 8 MiB, which is above what a client takes by default.
   const client = new TapedeckClient(address, credentials, { "grpc.max_receive_message_length": 16 * 1024 * 1024 });
 
-  function list(request: ListSessionsRequest): Promise<ListSessionsResponse> {
+  function answer<Response>(ask: (take: requestCallback<Response>) => unknown): Promise<Response> {
     return new Promise((resolve, reject) => {
-      client.listSessions(request, metadata, (error, response) => {
-        if (error === null) resolve(response);
-        else reject(worded(error, name));
+      ask((error, response) => {
+        if (error !== null) reject(worded(error, name));
+        else if (response !== undefined) resolve(response);
       });
     });
   }
 
+  /** The only one there is, or that fits. */
+  async function onlySource(source: string | undefined): Promise<string> {
+    const filter = { sources: source === undefined ? [] : [source] };
+    const request = ListSourcesRequest.fromPartial({ filter });
+    const { items } = await answer<ListSourcesResponse>((take) => client.listSources(request, metadata, take));
+    const [only, ...others] = items.map((item) => item.source);
+    if (only === undefined) throw new CommandError(`there is nothing${of(source)}: see \`tapedeck status\`.`);
+    if (others.length > 0)
+      throw new CommandError(`which source? Say it with -s: ${[only, ...others].map(shortSource).join(", ")}.`);
+    return only;
+  }
+
   return {
     async find(wanted, source) {
-      const filter = { sessions: [...new Set(wanted)], sources: source === undefined ? [] : [source] };
-      const limit = wanted.length === 0 ? 1 : Math.max(1, filter.sessions.length);
-      const { items, position } = await list(ListSessionsRequest.fromPartial({ filter, limit }));
+      const sessions = [...new Set(wanted)];
+      const only = sessions.length === 0 ? await onlySource(source) : source;
+      const filter = { sessions, sources: only === undefined ? [] : [only] };
+      const request = ListSessionsRequest.fromPartial({ filter, limit: Math.max(1, sessions.length) });
+      const list = await answer<ListSessionsResponse>((take) => client.listSessions(request, metadata, take));
+      const { items, position } = list;
       return { ...chosenOf(items, wanted, source), position };
     },
     async *events({ session, source, start_position }, until) {
@@ -85,10 +102,10 @@ async function* eventsUntilEnd(call: ClientReadableStream<EventsResponse>): Asyn
 
 function chosenOf(items: readonly Session[], wanted: readonly string[], source: string | undefined) {
   const absent = wanted.find((one) => !items.some(({ session }) => session === one));
-  const where = source === undefined ? "" : ` of ${source}`;
-  if (absent !== undefined) throw new CommandError(`there is no session ${absent}${where}: see \`tapedeck sessions\`.`);
+  if (absent !== undefined)
+    throw new CommandError(`there is no session ${absent}${of(source)}: see \`tapedeck sessions\`.`);
   const [first] = items;
-  if (first === undefined) throw new CommandError(`there are no sessions${where}: see \`tapedeck sessions\`.`);
+  if (first === undefined) throw new CommandError(`there are no sessions${of(source)}: see \`tapedeck sessions\`.`);
   const other = items.find((item) => item.source !== first.source);
   if (other !== undefined) {
     throw new CommandError(
@@ -97,6 +114,10 @@ function chosenOf(items: readonly Session[], wanted: readonly string[], source: 
   }
   const sessions = items.toSorted((one, next) => (one.session < next.session ? -1 : 1));
   return { source: first.source, sessions };
+}
+
+function of(source: string | undefined): string {
+  return source === undefined ? "" : ` of ${source}`;
 }
 
 /** Reading begins after a position, and the session begins at this one. */

@@ -24,8 +24,8 @@ export type Pushed = {
   readonly added: number;
 };
 
-/** Without progress for so long it is given up. */
-const patienceMs = 60_000;
+/** Without progress for so long it is given up; sooner where nobody has ever taken it. */
+const patienceMs = { unheard: 10_000, begun: 60_000 } as const;
 /** Events travel together up to this, and larger ones in pieces of it. */
 const itemBytes = 128 * 1024;
 
@@ -44,6 +44,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
   });
   const client = new RecorderClient(target.address, target.credentials, linkOptions);
   const waits = backoff(100, 2_000);
+  let source = "";
   let furthest = 0n;
   let progressAt = Date.now();
   try {
@@ -54,7 +55,8 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
         const { code, details } = error as ServiceError;
         if (typeof code !== "number") throw error;
         if (!passing.has(code)) throw new CommandError(`not imported: ${details}`);
-        if (Date.now() - progressAt > patienceMs) throw nobodyTakes(details, target.name);
+        if (Date.now() - progressAt > (source === "" ? patienceMs.unheard : patienceMs.begun))
+          throw nobodyTakes(details, target.name);
         await pause(waits.next(), new AbortController().signal);
       }
     }
@@ -64,9 +66,8 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
 
   async function pushOnce(): Promise<Pushed> {
     const over = new AbortController();
-    const late = setTimeout(() => over.abort(nobodyTakes("", target.name)), patienceMs);
+    const late = setTimeout(() => over.abort(nobodyTakes("", target.name)), patienceMs.begun);
     const pushed = requestsOr(options, hello, (unreadable) => over.abort(unreadable));
-    let source = "";
     try {
       for await (const { body } of grpcLink(client, target.metadata)(pushed, over.signal)) {
         late.refresh();

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,8 +6,9 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ulid } from "ulid";
 import { afterAll, describe, expect, it } from "vitest";
 import { ended, type ForeignSession, foreignSession, frameOf } from "../testing/foreign-session.ts";
+import { type FileParts, sessionFileLines, textOf } from "../testing/session-file-lines.ts";
 import { isSessionFile, sessionEvents, verifySessionFile } from "./session-file.ts";
-import { endLine, eventLine, headerLine, readEventLine } from "./session-file-format.ts";
+import { eventLine, readEventLine } from "./session-file-format.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tapedeck-session-file-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -35,26 +35,7 @@ function sessionOf(ms: number): ForeignSession {
 
 const sessions = [sessionOf(1_700_000_000_000), sessionOf(1_700_000_000_001)];
 
-type Parts = { readonly header?: object; readonly sessions?: readonly ForeignSession[]; readonly end?: object };
-
-/** Lines of a file as the command writes it. */
-function linesOf({ header = {}, sessions: filed = sessions, end = {} }: Parts = {}): string[] {
-  const about = {
-    exportedAt: "2026-11-20T17:00:00.000Z",
-    exportedBy: "tapedeck 0.1.0",
-    source,
-    upstream: "skaffold" as const,
-  };
-  const of = filed.map(({ session }) => ({ session, labels: {}, upstreamVersion: "v2" }));
-  const lines = [headerLine({ ...about, position: "abc-40", sessions: of, ...header })];
-  for (const event of filed.flatMap(({ events }) => events)) {
-    lines.push(eventLine({ position: `abc-${lines.length}`, recordedAt: new Date(1_800_000_000_123), event }));
-  }
-  const sha256 = createHash("sha256").update(textOf(lines)).digest("hex");
-  return [...lines, endLine({ events: lines.length - 1, missing: {}, sha256, ...end })];
-}
-
-const textOf = (lines: readonly string[]) => lines.map((line) => `${line}\n`).join("");
+const linesOf = (parts: Partial<FileParts> = {}) => sessionFileLines({ sessions, ...parts });
 const encoded = (event: Event) => Buffer.from(Event.encode(event).finish()).toString("base64");
 
 describe("a line of an event", () => {
