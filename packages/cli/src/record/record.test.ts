@@ -143,6 +143,19 @@ test.concurrent("what `run` left goes to the Tapedeck that it was meant for, in 
   expect(waiting()).not.toContain(alices);
 });
 
+test.concurrent("what an earlier one left is in nobody's way while another tap has its source", async () => {
+  const { port, address, ...gone } = await startRecorder();
+  await gone[Symbol.asyncDispose]();
+  const { run, waiting } = user(address);
+  expect(await run("alice").ended).toBe(0);
+  await using recorder = await startRecorder({ port, taken: ["shop"] });
+  const ran = run("alice");
+  expect(await ran.ended).toBe(0);
+  expect(ran.stderr()).toBe("tapedeck: alice/shop is recorded by another tap: this one is alice/shop-2\n");
+  expect(recorder.hellos.map(({ project }) => project)).toEqual(["shop-2"]);
+  expect(waiting()).toHaveLength(1);
+});
+
 test.concurrent("`record --waiting` takes what waits, for the same address or for one that is no more", async () => {
   const { port, address, ...gone } = await startRecorder();
   await gone[Symbol.asyncDispose]();

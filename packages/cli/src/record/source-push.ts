@@ -34,6 +34,8 @@ export type SourcePush = {
 /** Between looks for what other taps have left, and for each step forward of one of them. */
 const lookMs = 30_000;
 const patienceMs = 10_000;
+/** The same for one of the same source, which keeps this one waiting. */
+const earlierPatienceMs = 60_000;
 
 /**
  * Pushes what a tap records, under another name where the source is taken. First comes what an earlier tap of the same
@@ -58,13 +60,7 @@ export function pushSource(options: PushSource): SourcePush {
 
   async function start(): Promise<PushingTo | undefined> {
     spill.rename(await options.identity);
-    await pushWaiting({
-      ...{ home, target, isMeant: isOurs, signal: leaving.signal },
-      onConnection: (is) => {
-        isConnected = is;
-      },
-      onLeft: (_, met) => away(met),
-    });
+    await pushEarlier();
     if (leaving.signal.aborted) return undefined;
     let taken: string | undefined;
     let isFirst = true;
@@ -90,6 +86,25 @@ export function pushSource(options: PushSource): SourcePush {
       },
       onAway: away,
     });
+  }
+
+  /** Ends when nothing is left, or when it is no matter of the network that something is. */
+  async function pushEarlier(): Promise<void> {
+    for (let isAway = true; isAway && !leaving.signal.aborted; ) {
+      isAway = false;
+      let hasAnswered = false;
+      await pushWaiting({
+        ...{ home, target, isMeant: isOurs, patienceMs: earlierPatienceMs, signal: leaving.signal },
+        onConnection: (is) => {
+          isConnected = is;
+          hasAnswered ||= is;
+        },
+        onLeft: (_, met) => {
+          isAway = met?.mends !== false && !hasAnswered;
+          if (!hasAnswered) away(met);
+        },
+      });
+    }
   }
 
   async function pushOthers(): Promise<void> {

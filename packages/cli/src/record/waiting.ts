@@ -17,7 +17,7 @@ export type PushWaiting = {
   readonly signal: AbortSignal;
   readonly onTaken?: (orphan: OrphanedSpill) => void;
   readonly onLeft?: (orphan: OrphanedSpill, trouble: Trouble | undefined) => void;
-  /** Told whether somebody takes them just now. */
+  /** Told whether the target answers just now. */
   readonly onConnection?: (isConnected: boolean) => void;
 };
 
@@ -35,7 +35,7 @@ export async function pushWaiting({ home, isMeant, ...options }: PushWaiting): P
     try {
       await pushOne(orphan, options);
     } catch (error) {
-      options.onLeft?.(orphan, { why: sentenceOf(error), mends: true });
+      options.onLeft?.(orphan, { why: sentenceOf(error), mends: false });
     }
   }
 }
@@ -52,6 +52,10 @@ async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" 
       return { call, code: status.UNAVAILABLE, message, response: Buffer.alloc(0) };
     },
     signal: AbortSignal.any([signal, refused.signal]),
+    sourceTaken: () => {
+      options.onConnection?.(true);
+      return undefined;
+    },
     onWelcome: () => options.onConnection?.(true),
     onAway: (trouble) => {
       options.onConnection?.(false);
