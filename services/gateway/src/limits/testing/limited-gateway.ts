@@ -44,6 +44,7 @@ export async function gatewayDesk() {
 async function limitedGateway(natsUrl: string, settings: Readonly<Record<string, string>>) {
   await using stack = new AsyncDisposableStack();
   const env = {
+    SERVICES_KEY: "test-key",
     NATS_URL: natsUrl,
     NATS_SYNC_ALWAYS: "true",
     GATEWAY_GRPC_PORT: "0",
