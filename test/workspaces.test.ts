@@ -69,7 +69,8 @@ const head = { "client-api-protocol": "1,1" };
 
 describe("gRPC", () => {
   function askAll(token: string, metadata: Record<string, string>, text: string, at = grpc) {
-    const asked = unary.map(async (method) => {
+    const those = text === "" ? unary : unary.filter(({ input }) => input.members.length > 0);
+    const asked = those.map(async (method) => {
       const call = at.open(pathOf(method), { ...head, ...bearing(token), ...metadata });
       call.write(filled(method.input, text, 0));
       call.end();
