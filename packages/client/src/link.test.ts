@@ -105,20 +105,25 @@ it("takes nothing for a subscription that was meant for an earlier one", async (
 });
 
 it("says again that it leaves, where that was too much to hear", async () => {
-  let refused = 0;
+  let heard = 0;
   await using gateway = await fakeGateway({
     hears(message, say) {
       if (message.type === "subscribe") say(caughtUp(message));
-      else if (refused++ < 1) say({ type: "error", error: { code: "limit_exceeded", message: "too fast" } });
+      // The second of them is not obeyed at first.
+      else if (++heard === 2) say({ type: "error", error: { code: "limit_exceeded", message: "too fast" } });
       else say({ type: "complete", id: message.id });
     },
   });
   using tapedeck = clientOf(gateway);
   const other = reading(tapedeck.subscribe());
-  for await (const _ of tapedeck.subscribe()) break;
-  const leaving = () => gateway.said.filter(({ type }) => type === "unsubscribe");
-  await until(() => leaving().length === 2, { message: "it to say so again" });
-  expect(new Set(leaving().map(({ id }) => id)).size).toBe(1);
+  const left = () => gateway.said.filter(({ type }) => type === "unsubscribe").map(({ id }) => id);
+  for (const count of [1, 2]) {
+    for await (const _ of tapedeck.subscribe()) break;
+    await until(() => left().length === count, { message: "it to leave" });
+  }
+  await until(() => left().length === 3, { message: "it to say so again" });
+  expect(left()[2]).toBe(left()[1]);
+  expect(left()[0]).not.toBe(left()[1]);
   expect([gateway.sockets.length, other.got.length]).toEqual([1, 1]);
 });
 
@@ -167,18 +172,27 @@ describe("what does not pass is thrown, by everything that is read", () => {
       expect(thrown).toBeInstanceOf(TapedeckError);
       expect(thrown).toMatchObject({ code });
     }
+    const isOver = () => gateway.sockets.every(({ readyState, CLOSED }) => readyState === CLOSED);
+    await until(isOver, { message: "nothing to stay open" });
   });
 
-  it("and what is read after that begins anew", async () => {
-    let isExpired = true;
+  it("and what is read after that begins anew, though somebody has not looked yet", async () => {
+    let isExpired = false;
     await using gateway = await fakeGateway({
-      hears: (message, say) => say(isExpired ? { type: "error", error } : caughtUp(message)),
+      hears(message, say, socket) {
+        if (isExpired) socket.close(4401, error.message);
+        else say(caughtUp(message));
+      },
     });
     using tapedeck = clientOf(gateway);
+    const idle = tapedeck.subscribe()[Symbol.asyncIterator]();
+    await idle.next();
+    isExpired = true;
     await expect(reading(tapedeck.subscribe()).ended).rejects.toMatchObject(error);
     isExpired = false;
     const { got } = reading(tapedeck.subscribe());
     await until(() => got.length === 1, { message: "it to be there" });
+    await expect(idle.next()).rejects.toMatchObject(error);
   });
 
   it("a state that is too much to ask, too", async () => {
