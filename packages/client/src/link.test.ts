@@ -176,22 +176,16 @@ describe("what does not pass is thrown, by everything that is read", () => {
     await until(isOver, { message: "nothing to stay open" });
   });
 
-  it("and what is read after that begins anew, though somebody has not looked yet", async () => {
-    let isExpired = false;
-    await using gateway = await fakeGateway({
-      hears(message, say, socket) {
-        if (isExpired) socket.close(4401, error.message);
-        else say(caughtUp(message));
-      },
-    });
-    using tapedeck = clientOf(gateway);
+  it("and what is read after that begins anew, though nobody has looked yet", async () => {
+    await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
+    const told: boolean[] = [];
+    using tapedeck = clientOf(gateway, 15_000, { onConnection: (isOpen) => told.push(isOpen) });
     const idle = tapedeck.subscribe()[Symbol.asyncIterator]();
     await idle.next();
-    isExpired = true;
-    await expect(reading(tapedeck.subscribe()).ended).rejects.toMatchObject(error);
-    isExpired = false;
+    gateway.sockets[0]?.close(4401, error.message);
+    await until(() => told.length === 2, { message: "it to be closed" });
     const { got } = reading(tapedeck.subscribe());
-    await until(() => got.length === 1, { message: "it to be there" });
+    await until(() => got.length === 1, { message: "another one to be there" });
     await expect(idle.next()).rejects.toMatchObject(error);
   });
 
