@@ -26,12 +26,16 @@ export type TestUp = {
   readonly stop: () => Promise<number | string>;
 };
 
-export type StartUp = { readonly cwd: string; readonly args?: readonly string[] };
+export type StartUp = {
+  readonly cwd: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+};
 
 /** `tapedeck up` in a folder, on free ports, with its data and its users' state in there. */
-export async function startUp({ cwd, args = [] }: StartUp): Promise<TestUp> {
+export async function startUp({ cwd, args = [], env = {} }: StartUp): Promise<TestUp> {
   const state = { XDG_STATE_HOME: join(cwd, "state") };
-  const cli = startCli(["up", ...args], { cwd, env: { ...anyPorts, ...state } });
+  const cli = startCli(["up", ...args], { cwd, env: { ...anyPorts, ...state, ...env } });
   let isOver = false;
   void cli.ended.then(() => {
     isOver = true;

@@ -74,7 +74,9 @@ describe("the demo", { timeout: 120_000 }, () => {
     expect(readdirSync(join(cwd, "state", "tapedeck", "spill"))).toHaveLength(1);
     expect(await up.stop()).toBe(0);
 
-    const real = await startUp({ cwd, args: ["--no-demo"] });
+    // What waits is meant for a Tapedeck at that port.
+    const port = up.env.TAPEDECK_TO?.split(":").at(-1) ?? "";
+    const real = await startUp({ cwd, args: ["--no-demo"], env: { TAPEDECK_GATEWAY_GRPC_PORT: port } });
     await until(() => real.cli.stdout().includes("recorded what waited of"), { message: "the run that waited" });
     const status = startCli(["status", "--json"], { cwd, env: real.env });
     await status.ended;
