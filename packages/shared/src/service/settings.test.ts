@@ -13,6 +13,20 @@ describe("settings", () => {
     ]);
   });
 
+  it("that are lists come from the environment with commas or as JSON", () => {
+    const env = {
+      TAPEDECK_A: "https://x.example, https://y.example",
+      TAPEDECK_B: '["https://x.example"]',
+      TAPEDECK_C: "[",
+    };
+    const read = settingsReader({ env });
+    expect(read.list("a", [])).toEqual(["https://x.example", "https://y.example"]);
+    expect(read.list("b", [])).toEqual(["https://x.example"]);
+    expect(read.list("c", [])).toEqual(["[fd00::1]"]);
+    expect(read.list("d", [])).toEqual([]);
+    expect(() => read.assertValid()).toThrow(/TAPEDECK_D: .* is not a list of texts/);
+  });
+
   it("are read in people's units", () => {
     const read = settingsReader({ env: {}, file: file("a: 30d\nb: 500ms\nc: [x, y]\nd: 'on'\ne: {n: 1}") });
     expect(read.duration("a", 0)).toBe(30 * 86_400_000);

@@ -119,9 +119,12 @@ export function settingsReader({ env, file }: SettingsSources) {
         const ms = durationMs(value);
         return ms !== undefined && ms >= min ? ms : undefined;
       }),
-    /** From a YAML list, or text with commas. */
+    /** From a YAML list; from the environment text with commas, or JSON. */
     list: (key: string, fallback: readonly string[]): readonly string[] =>
-      read(key, fallback, "a list of texts", (value) => {
+      read(key, fallback, "a list of texts", (given) => {
+        const json = typeof given === "string" ? fromJson(given) : undefined;
+        // A host may begin like JSON, too: [fd00::1].
+        const value = Array.isArray(json) ? json : given;
         if (typeof value === "string")
           return value
             .split(",")
