@@ -17,7 +17,8 @@ describe("settings", () => {
     const env = {
       TAPEDECK_A: "https://x.example, https://y.example",
       TAPEDECK_B: '["https://x.example"]',
-      TAPEDECK_C: "[",
+      TAPEDECK_C: "[fd00::1]",
+      TAPEDECK_D: "[[1]]",
     };
     const read = settingsReader({ env });
     expect(read.list("a", [])).toEqual(["https://x.example", "https://y.example"]);
