@@ -282,6 +282,48 @@ describe("output that may be cut", () => {
   });
 });
 
+describe("output of a job that a server has given up", () => {
+  const times = { command: "up", assigned: 1_000, acked: 1_000, canceled: 2_000 };
+  const error = { code: 1, message: "canceled", details: [] };
+  const givenUp = job("j", { state: "ERROR", ...times, error });
+
+  function readAgain(desk: Play, replayed = lines(0, 0)): string {
+    const stream = desk.stream("j");
+    stream.state(3_000, givenUp);
+    const told = stream.prints(3_001, replayed, true);
+    return [told, stream.says(3_002, { $case: "complete", value: { error, result: undefined } })].join(" > ");
+  }
+
+  it("may be that of a server before it, which nobody has heard, where it has none", () => {
+    const desk = begun();
+    live(desk).ends(1_001, 14);
+    desk.watcher.connected();
+    expect(readAgain(desk)).toBe(" > gap 0-? | whole");
+    // As a recorder sees it that comes to the second server.
+    expect(readAgain(play())).toBe(" > gap 0-? | whole");
+  });
+
+  it("is told once to be in doubt", () => {
+    const desk = begun();
+    live(desk).prints(1_001, lines(0, 3));
+    expect(readAgain(desk)).toBe(" > gap 3-? | whole");
+    const over = begun();
+    over.list(2_000, givenUp);
+    expect(over.stream("j").ends(2_500, 14)).toBe("gap 0-?");
+    expect(readAgain(over)).toBe(" > whole");
+  });
+
+  it("is whole where the server has some, or the job never began", () => {
+    expect(readAgain(begun(), lines(0, 2))).toBe("0-1 > whole");
+    const waited = play();
+    const canceled = job("j", { state: "ERROR", command: "up", canceled: 2_000, error });
+    waited.list(2_000, canceled);
+    const stream = waited.stream("j");
+    stream.state(3_000, canceled);
+    expect(stream.says(3_002, { $case: "complete", value: { error, result: undefined } })).toBe("whole");
+  });
+});
+
 describe("who was resumed from the log", () => {
   function resumed(before: Play): Play {
     const after = play();

@@ -1,4 +1,5 @@
 import type { Event, KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
+import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { decodeTime } from "ulid";
 import { msOfMoment } from "../../record/moment.ts";
 import { recordedSha } from "../../record/original.ts";
@@ -73,6 +74,8 @@ export const completeEvent = "complete";
 const mostAttempts = 2;
 /** The server does not know the job; the connection is gone, and most often the server with it. */
 const [notFound, unavailable] = [5, 14];
+/** What a server itself gives as the error of a job. */
+const canceled = 1;
 
 export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from?: OutputMemory): JobOutput {
   const alignment = outputAlignment(from, windowSize);
@@ -141,7 +144,9 @@ export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from
       const output = steps.map((step) => seenOf(step, at));
       heardAt = at;
       if (!isFinal) return { seen: output, isFinal };
-      return { seen: [...output, ...(isShort ? cut(stage, at) : []), completed(bytes, at)], isFinal };
+      // A server that was started anew ends like this what ran before it, whose output it does not have.
+      const isInDoubt = isShort || (before === 0 && isGivenUp(bytes));
+      return { seen: [...output, ...(isInDoubt ? cut(stage, at) : []), completed(bytes, at)], isFinal };
     },
     ended(stream, code, stage, at) {
       if (opening?.stream === stream) opening = undefined;
@@ -166,6 +171,12 @@ export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from
     },
     memory: () => ({ ...alignment.memory(), output_final: false }),
   };
+}
+
+/** That nothing was heard of its runner any more, or that it was canceled before it had one. */
+function isGivenUp(complete: Uint8Array): boolean {
+  const { event } = GetJobStreamResponse.decode(complete);
+  return event?.$case === "complete" && event.value.error?.code === canceled;
 }
 
 /** The stream's id is a ULID: it tells when it was opened, by the same clock. In the same millisecond it may be older. */
