@@ -93,8 +93,8 @@ export async function vagrantBench(
   };
 }
 
-/** Looks at the host from this process, and pushes what it sees to the gateway, whoever is away. */
-async function tapBeside({ name, fake }: VagrantHost, to: string) {
+/** Looks at the host from this process, and pushes what it sees to the gateway or to ingest, whoever is away. */
+export async function tapBeside({ name, fake }: Pick<VagrantHost, "name" | "fake">, to: string) {
   await using stack = new AsyncDisposableStack();
   const over = new AbortController();
   const hello = { developer: name, project: "shop", upstream: "vagrant", tap: fake.newId(), labels: {}, redact: "off" };
@@ -112,7 +112,7 @@ async function tapBeside({ name, fake }: VagrantHost, to: string) {
   return { spill, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-function isPushed({ spill }: { readonly spill: Spill }): boolean {
+export function isPushed({ spill }: { readonly spill: Spill }): boolean {
   const { committed, nextIndex } = spill.state();
   return committed === nextIndex - 1n;
 }
