@@ -1,6 +1,7 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { testCertificate } from "@tapedeck/shared/testing/certificates";
+import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { startCli } from "../testing/cli.ts";
 import { startUp, type TestUp } from "../testing/up.ts";
@@ -50,7 +51,10 @@ it("the machine makes the first token, with which an admin makes others from els
   });
   expect((await tapedeck(["token", "list"], viewing)).err).toMatch(/role admin; this one has viewer/);
   expect((await tapedeck(["token", "revoke", id], { TAPEDECK_TOKEN })).out).toContain("revoked dashboard");
-  expect((await tapedeck(["status"], viewing)).err).toMatch(/this token is not known|revoked/);
+  // A gateway knows of it within a moment.
+  await until(async () => /this token is not known|revoked/.test((await tapedeck(["status"], viewing)).err), {
+    message: "the revoked token to be refused",
+  });
 });
 
 it("who comes without is told what it takes", async () => {
