@@ -107,10 +107,10 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
         return false;
       };
       while (left > 0) {
-        left--;
+        const turn = --left;
         const isNetwork = random.below(2) === 0;
         await read(isNetwork ? 10_000 : 1 + random.below(40), isNetwork ? random.below(20_000) : undefined);
-        if (random.below(50) === 0 && left > 0) {
+        if (turn > 0 && turn % 50 === 0) {
           restarts++;
           await gateways.restart();
         }
