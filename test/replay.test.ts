@@ -1,11 +1,13 @@
+import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
 import { loadRecording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { exportSessions } from "tapedeck/export/export";
 import { play } from "tapedeck/replay/play";
 import { recordedSession } from "tapedeck/replay/recorded-session";
 import { type ServedTape, serveTape } from "tapedeck/replay/serve";
 import { type Tape, tapeOf } from "tapedeck/replay/tape";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { httpCall } from "./http-call.ts";
 import { skaffoldClient } from "./skaffold-client.ts";
 import { type Stack, startStack } from "./stack.ts";
@@ -72,6 +74,15 @@ describe("a replayed session", () => {
       deck.httpCall("GET", "/v2/state"),
     ]);
     expect(here.body).toBe(there.body);
+  });
+
+  it("is the same from a file that was exported", async () => {
+    const folder = await mkdtemp(join(inject("serversFolder"), "replay-"));
+    const file = join(folder, "shop.tapedeck.gz");
+    await exportSessions([], { from: deck.grpc, source: "alice/shop", output: file });
+    const filed = await recordedSession({ session: file, source: undefined, from: "127.0.0.1:1" });
+    // The session runs: more may have been recorded of it since.
+    expect(filed.slice(0, tape.events.length)).toEqual(tape.events.map(({ event }) => event));
   });
 
   it("refuses what would change something", async () => {
