@@ -13,6 +13,8 @@ export default defineConfig(({ mode }) => {
       // Tests wait for other processes most of the time: on two cores two files at once take little more than half as long.
       maxWorkers: Math.max(2, availableParallelism() - 1),
       // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
+      // What whoever runs the tests has logged in to is no matter of theirs.
+      env: { XDG_CONFIG_HOME: "/nonexistent" },
       testTimeout: long ? 600_000 : 60_000,
       hookTimeout: 60_000,
       // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): nothing else

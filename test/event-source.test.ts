@@ -43,13 +43,14 @@ async function tell(): Promise<void> {
 }
 
 /** Always at the same address, which the page knows. */
-async function start(): Promise<void> {
+async function start(settings: Readonly<Record<string, string>> = {}): Promise<void> {
   const config = readConfig({
     env: {
       TAPEDECK_NATS_URL: nats.url,
       TAPEDECK_WORKSPACE: "acme",
       TAPEDECK_GATEWAY_GRPC_PORT: "0",
       TAPEDECK_GATEWAY_HTTP_PORT: http.split(":")[1] ?? "",
+      ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`TAPEDECK_${name}`, value])),
     },
   });
   gateway = await startGateway(config, silentLogger);
@@ -61,8 +62,8 @@ async function stop(): Promise<void> {
   gateway = undefined;
 }
 
-function page() {
-  const source = new EventSource(`http://${http}/api/v1/stream?after=start`);
+function page(query = "?after=start") {
+  const source = new EventSource(`http://${http}/api/v1/stream${query}`);
   stack.defer(() => source.close());
   const events: string[] = [];
   const named: string[] = [];
@@ -109,7 +110,7 @@ it("an EventSource goes on by itself after the gateway was away, without loss or
   expect(new Set(named)).toEqual(new Set(["caught_up"]));
 });
 
-it("who has seen nothing yet, or speaks NDJSON, is refused by the status", async () => {
+it("who is no EventSource is refused by the status", async () => {
   await nats.stop();
   const ask = async (headers: Record<string, string>) => {
     const { status, headers: told, body } = await httpCall(http, "GET", "/api/v1/stream", headers);
@@ -117,11 +118,34 @@ it("who has seen nothing yet, or speaks NDJSON, is refused by the status", async
   };
   const seen = { "last-event-id": written[0] ?? "" };
   const refused = { status: 503, type: "application/json; charset=utf-8", retry: "1", code: "not_ready" };
-  const [first, lines, resumed] = await Promise.all([
+  const [other, lines, first, resumed] = await Promise.all([
     ask({}),
     ask({ ...seen, accept: "application/x-ndjson" }),
+    ask({ accept: "text/event-stream" }),
     ask(seen),
   ]);
-  expect([first, lines]).toEqual([refused, refused]);
-  expect(resumed).toEqual({ status: 200, type: "text/event-stream", code: "not_ready" });
+  expect([other, lines]).toEqual([refused, refused]);
+  const told = { status: 200, type: "text/event-stream", code: "not_ready" };
+  expect([first, resumed]).toEqual([told, told]);
+  await nats.restart();
+});
+
+it("an EventSource that asks too much comes again by itself; one that may not come at all does not", async () => {
+  await stop();
+  await start({ LIMITS_REQUESTS_PER_SECOND: "1", LIMITS_CONNECTIONS: "2" });
+  await until(async () => (await httpCall(http, "GET", "/readyz")).body.includes('"log":"ok"'), {
+    message: "the log",
+  });
+  const pages = [page(), page(), page()];
+  const isOn = ({ named }: ReturnType<typeof page>) => named.includes("caught_up");
+  await until(() => pages.filter(isOn).length === 2, { message: "two of them to be let in" });
+  const [late = expect.fail()] = pages.filter((one) => !isOn(one));
+  await until(() => late.refusals.length > 0, { message: "the third to be told" });
+  expect(late.refusals.at(-1)).toMatchObject({ error: { code: "limit_exceeded" } });
+  expect(late.source.readyState).not.toBe(EventSource.CLOSED);
+
+  for (const one of pages) one.source.close();
+  const { source, refusals } = page("?kind=Build!");
+  await until(() => source.readyState === EventSource.CLOSED, { message: "the end" });
+  expect(refusals.filter((told) => !JSON.stringify(told).includes("limit_exceeded"))).toEqual([]);
 });

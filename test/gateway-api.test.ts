@@ -38,6 +38,7 @@ describe("the shapes of what is listed", () => {
       projectName: "Shop",
       address: "127.0.0.1:50051",
       gaps: 0,
+      notHeardSince: null,
     });
   });
 
@@ -126,11 +127,14 @@ describe("the shapes of what is listed", () => {
 
   it("state, now and then", async () => {
     const { body } = await get("state?source=alice/shop");
-    expect(Object.keys(body)).toEqual(["source", "session", "sessionEnded", "position", "at", "upstream", "state"]);
+    expect(Object.keys(body)).toEqual([
+      ...["source", "session", "sessionEnded", "notHeardSince", "position", "at", "upstream", "state"],
+    ]);
     expect(body).toMatchObject({
       source: "acme/alice/shop/skaffold",
       session: "01A2",
       sessionEnded: false,
+      notHeardSince: null,
       position: desk.on.at(desk.lastSeq),
       at: null,
       upstream: "skaffold",

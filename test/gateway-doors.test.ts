@@ -1,7 +1,9 @@
+import { gzipSync } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials } from "@grpc/grpc-js";
+import { skaffoldMethods } from "@tapedeck/gateway/apis/skaffold/methods";
 import { readConfig } from "@tapedeck/gateway/config";
 import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
@@ -145,8 +147,118 @@ describe("Host and Origin", () => {
     expect((await http("/api/v1/sources")).headers).not.toHaveProperty("access-control-allow-origin");
   });
 
+  it("a page that is configured only reads where nobody needs a token: it changes nothing, and takes no backup", async () => {
+    const description = JSON.parse((await http("/api/docs/openapi.json")).body) as { paths: Record<string, object> };
+    const described = Object.entries(description.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => [method.toUpperCase(), path.replace(/\{\w+\}/g, "none")] as const),
+    );
+    const changing = [
+      ...described.filter(([method]) => method !== "GET"),
+      ["GET", "/api/v1/backup"],
+      ["GET", "/api/v1/tokens"],
+      ...skaffoldMethods.flatMap(({ kind, http: { verb, path } }) =>
+        kind === "control" ? [[verb, path] as const] : [],
+      ),
+    ] as const;
+    expect(changing.map(([method]) => method)).toEqual(expect.arrayContaining(["DELETE", "POST", "PUT", "GET"]));
+    const refused = expect.stringContaining("own page");
+    for (const [method, path] of changing) {
+      const answer = await http(path, { origin: dashboard }, method);
+      const { error, message = error?.message } = JSON.parse(answer.body);
+      expect({ method, path, status: answer.status, message }).toEqual({ method, path, status: 403, message: refused });
+      expect(answer.headers["access-control-allow-origin"]).toBe(dashboard);
+    }
+    const bound = await http("/v1/execute?source=alice/shop", { origin: dashboard }, "POST", "alice/shop http");
+    expect(bound).toMatchObject({ status: 403, body: expect.stringContaining("own page") });
+    // An image or a link on such a page says no origin.
+    for (const from of ["same-site", "cross-site"]) {
+      const headers = { "sec-fetch-site": from, "sec-fetch-mode": "navigate" };
+      expect(await http("/api/v1/backup", headers)).toMatchObject({ status: 403 });
+      expect(await http("/api/v1/sources", headers)).toMatchObject({ status: 200 });
+    }
+  });
+
+  it("our own page and programs may do all there", async () => {
+    for (const headers of [{}, { origin: `http://${addresses.http}`, "sec-fetch-site": "same-origin" }]) {
+      expect(await http("/api/v1/sessions/none", headers, "DELETE")).toMatchObject({ status: 404 });
+      expect(await http("/v1/execute?source=carol/shop", headers, "POST")).toMatchObject({ status: 404 });
+    }
+  });
+
+  it("a page that is refused reads that, and nothing else, and learns it also where it asks first", async () => {
+    const origin = "https://evil.example";
+    const readable = { "access-control-allow-origin": origin, vary: "origin" };
+    for (const path of ["/api/v1/sources", "/v1/state", "/metrics"]) {
+      const refusal = await http(path, { origin });
+      expect(refusal).toMatchObject({ status: 403, headers: readable });
+      expect(refusal.headers).not.toHaveProperty("access-control-expose-headers");
+      const asks = {
+        origin,
+        "access-control-request-method": "GET",
+        "access-control-request-headers": "authorization",
+      };
+      expect(await http(path, asks, "OPTIONS")).toMatchObject({
+        status: 204,
+        headers: { ...readable, "access-control-allow-methods": "GET" },
+      });
+    }
+    expect((await http("/v1/execute", { origin }, "POST")).status).toBe(403);
+    const rebound = await http("/api/v1/sources", { origin, host: "evil.example" });
+    expect(rebound.headers).not.toHaveProperty("access-control-allow-origin");
+  });
+
   it("an OPTIONS without a page behind it is as with Skaffold", async () => {
     expect(await http("/v1/state", {}, "OPTIONS")).toMatchObject({ status: 501 });
+  });
+});
+
+describe("compression", () => {
+  const asked = { "accept-encoding": "gzip, deflate, br" };
+  const read = async (path: string, headers: Record<string, string> = {}) => {
+    const over = new AbortController();
+    const response = await fetch(`http://${addresses.http}${path}`, { headers, signal: over.signal });
+    const encoding = response.headers.get("content-encoding");
+    return { response, encoding, end: () => over.abort() };
+  };
+
+  it.each(["/api/v1/events", "/v1/state?source=alice/shop", "/api/docs/openapi.json", "/metrics"])(
+    "answers of %s are, where the client takes it, and mean the same",
+    async (path) => {
+      const [plain, compressed] = [await read(path, { "accept-encoding": "identity" }), await read(path, asked)];
+      const isLarge = Number(plain.response.headers.get("content-length")) >= 1_024;
+      expect([plain.encoding, compressed.encoding]).toEqual([null, isLarge ? "br" : null]);
+      expect(isLarge).toBe(!path.startsWith("/v1"));
+      // What /metrics counts goes on.
+      if (path !== "/metrics") expect(await compressed.response.text()).toBe(await plain.response.text());
+    },
+  );
+
+  it("an answer for a page depends on both", async () => {
+    const { response } = await read("/api/v1/events", { ...asked, origin: dashboard });
+    expect(response.headers.get("vary")?.split(", ").sort()).toEqual(["accept-encoding", "origin"]);
+  });
+
+  it("an answer to HEAD has no body", async () => {
+    const answer = await http("/api/v1/events", asked, "HEAD");
+    expect([answer.status, answer.body]).toEqual([200, ""]);
+  });
+
+  it.each([
+    ["/api/v1/stream?after=start", { accept: "text/event-stream" }],
+    ["/api/v1/stream?after=start", { accept: "application/x-ndjson" }],
+    ["/api/v1/events", { accept: "application/x-ndjson" }],
+    ["/v1/events?source=alice/shop", {}],
+    ["/v2/events?source=alice/shop", {}],
+  ])("a stream is not, so that each message comes at once: %s %j", async (path, headers) => {
+    const { response, encoding, end } = await read(path, { ...asked, ...headers });
+    expect([response.status, encoding]).toEqual([200, null]);
+    end();
+  });
+
+  it("what a client sends is not taken apart", async () => {
+    const packed = gzipSync(JSON.stringify({ build: true })).toString("latin1");
+    const answer = await httpCall(addresses.http ?? "", "POST", "/v1/execute", { "content-encoding": "gzip" }, packed);
+    expect(answer.status).toBe(400);
   });
 });
 

@@ -15,6 +15,7 @@ import { openTokenStore, type TokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
 import { type RunningCli, startCli } from "tapedeck/testing/cli";
+import { urlOf } from "tapedeck/testing/recorder";
 import { installSkaffold, recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "./stack.ts";
@@ -56,7 +57,7 @@ function laptop(bearer: string) {
   const cwd = mkdtempSync(join(folder, "laptop-"));
   const spill = join(cwd, "spill");
   const env = {
-    ...{ PATH: path, TAPEDECK_SPILL: spill, TAPEDECK_TO: to, TAPEDECK_CA: caFile, TAPEDECK_TOKEN: bearer },
+    ...{ PATH: path, TAPEDECK_SPILL: spill, TAPEDECK_URL: urlOf(to), TAPEDECK_CA: caFile, TAPEDECK_TOKEN: bearer },
     STAND_IN_RECORDING: build,
   };
   const cli = (args: readonly string[], more = {}) => startCli(args, { cwd, env: { ...env, ...more } });
@@ -128,7 +129,12 @@ describe("a team's Tapedeck", () => {
     await using record = laptop(dora.text).record(fake);
     const run = laptop(alice.text).run("--developer", "dora");
     expect(await run.ended).toBe(0);
-    expect(run.stderr()).toBe("tapedeck: this is recorded as alice/shop: the token is alice's\n");
+    expect(run.stderr().split("\n")).toEqual([
+      "tapedeck: this is recorded as alice/shop: the token is alice's",
+      expect.stringMatching(/^tapedeck: recording as alice\/shop, session /),
+      expect.stringMatching(/^tapedeck: recorded as alice\/shop, session /),
+      "",
+    ]);
     await tells(record, `recording as acme/dora/blog/skaffold at ${to}`);
     await fake.playUntil({ v1: 40 });
     await until(async () => framesOf(await events("dora", "blog"), "v1").length === fake.played.v1, {

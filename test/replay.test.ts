@@ -7,6 +7,7 @@ import { play } from "tapedeck/replay/play";
 import { recordedSession } from "tapedeck/replay/recorded-session";
 import { type ServedTape, serveTape } from "tapedeck/replay/serve";
 import { type Tape, tapeOf } from "tapedeck/replay/tape";
+import { urlOf } from "tapedeck/testing/recorder";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { httpCall } from "./http-call.ts";
 import { skaffoldClient } from "./skaffold-client.ts";
@@ -30,7 +31,7 @@ beforeAll(async () => {
   await deck.connected();
   await fake.play();
   await deck.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
-  tape = tapeOf(await recordedSession({ session: undefined, source: "alice/shop", from: deck.grpc }));
+  tape = tapeOf(await recordedSession({ session: undefined, source: "alice/shop", url: urlOf(deck.grpc) }));
   served = stack.use(await serveTape(tape, anyPort, anyPort));
 });
 afterAll(() => stack.disposeAsync());
@@ -79,8 +80,8 @@ describe("a replayed session", () => {
   it("is the same from a file that was exported", async () => {
     const folder = await mkdtemp(join(inject("serversFolder"), "replay-"));
     const file = join(folder, "shop.tapedeck.gz");
-    await exportSessions([], { from: deck.grpc, source: "alice/shop", output: file });
-    const filed = await recordedSession({ session: file, source: undefined, from: "127.0.0.1:1" });
+    await exportSessions([], { url: urlOf(deck.grpc), source: "alice/shop", output: file });
+    const filed = await recordedSession({ session: file, source: undefined, url: "127.0.0.1:2" });
     // The session runs: more may have been recorded of it since.
     expect(filed.slice(0, tape.events.length)).toEqual(tape.events.map(({ event }) => event));
   });

@@ -5,6 +5,7 @@ import { credentials, Metadata } from "@grpc/grpc-js";
 import { sessionEvents, verifySessionFile } from "@tapedeck/ingest/import/session-file";
 import { type ExportedEvent, readEventLine } from "@tapedeck/ingest/import/session-file-format";
 import { eraseSession, findSession } from "@tapedeck/ingest/record/erase-session";
+import { idIn } from "@tapedeck/ingest/record/imported-id";
 import { ended, foreignSession, frameOf } from "@tapedeck/ingest/testing/foreign-session";
 import { sessionFileLines, textOf } from "@tapedeck/ingest/testing/session-file-lines";
 import { loadRecording as loadRkt } from "@tapedeck/ingest/upstreams/rkt/recording";
@@ -28,7 +29,10 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { exportSessions } from "tapedeck/export/export";
 import { importFiles } from "tapedeck/import/import";
+import type { ProgressTo } from "tapedeck/progress";
 import { startCli } from "tapedeck/testing/cli";
+import { progressPipe } from "tapedeck/testing/progress";
+import { urlOf } from "tapedeck/testing/recorder";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { rktClient } from "./rkt-client.ts";
@@ -55,19 +59,29 @@ type Move = keyof typeof moves;
 const fileOf = (move: Move) => join(folder, `${move}.tapedeck${move === "skaffold" ? ".gz" : ""}`);
 const head = (source: string) => ({ "tapedeck-source": source });
 
-async function importFile(deck: Stack, file: string, names: { developer?: string; project?: string } = {}) {
+async function importFile(
+  deck: Stack,
+  file: string,
+  names: { developer?: string; project?: string } = {},
+  progressTo: ProgressTo = {},
+) {
   const said = vi.spyOn(console, "log").mockReturnValue();
   try {
-    await importFiles([file], { to: deck.grpc, redact: "on", ...names });
+    await importFiles([file], { url: urlOf(deck.grpc), redact: "on", ...names }, progressTo);
     return said.mock.calls.join("\n");
   } finally {
     said.mockRestore();
   }
 }
 
-async function exportTo(deck: Stack, source: string, output: string): Promise<ExportedEvent[]> {
+async function exportTo(
+  deck: Stack,
+  source: string,
+  output: string,
+  progressTo: ProgressTo = {},
+): Promise<ExportedEvent[]> {
   const said = vi.spyOn(console, "log").mockReturnValue();
-  await exportSessions([], { from: deck.grpc, source, output });
+  await exportSessions([], { url: urlOf(deck.grpc), source, output }, progressTo);
   said.mockRestore();
   const { sessions } = await verifySessionFile(output);
   if (output.endsWith(".gz")) return [];
@@ -123,7 +137,9 @@ beforeAll(async () => {
     // A rkt host keeps its name by itself.
     const told = await importFile(target, fileOf(move), move === "rkt" ? {} : { developer, project });
     expect(told).toMatch(
-      new RegExp(`^${developer}/${project}/${move}: recorded session \\w{26} of default/${from}, \\d+ events$`),
+      new RegExp(
+        `^${developer}/${project}/${move}: recorded session \\w{26} of default/${from}, \\d+ events, as session \\w{26}$`,
+      ),
     );
   }
   await target.caughtUp();
@@ -162,7 +178,11 @@ async function importPart(deck: Stack, file: string, names: { developer: string;
 /** As in any Tapedeck. */
 function anywhere({ event }: ExportedEvent): string {
   const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
-  return `${event.kind} ${Buffer.from(Event.encode({ ...event, id: "", source: "", ...places }).finish()).toString("base64")}`;
+  const { detail } = event;
+  const started = detail?.$case === "session_detail" ? { ...detail.value, origin_session: undefined } : undefined;
+  const told = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
+  const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...told }).finish();
+  return `${event.kind} ${Buffer.from(bytes).toString("base64")}`;
 }
 
 describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported there", (move) => {
@@ -177,12 +197,14 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
     expect(after.map(anywhere)).toEqual(before.map(anywhere));
     expect(before.length).toBeGreaterThan(15);
     expect(new Set(after.map(({ event }) => event.source))).toEqual(new Set([`team/${to}`]));
+    const [id = ""] = new Set(after.map(({ event }) => event.session));
+    expect(id).toBe(idIn("team", before[0]?.event.session ?? ""));
     // The log's own time is that of the import.
     expect(after[0]?.recordedAt.getTime()).toBeGreaterThan(before.at(-1)?.recordedAt.getTime() ?? Infinity);
   });
 
   it("has the same operations, and the session its labels and times", async () => {
-    const places = /^(id|source|startPosition|endPosition)$/;
+    const places = /^(id|source|session|startPosition|endPosition)$/;
     const items = async (deck: Stack, path: string) => {
       const { body } = await deck.httpCall("GET", path);
       const page = JSON.parse(body) as { readonly items: readonly Readonly<Record<string, unknown>>[] };
@@ -203,7 +225,9 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
   it("is known to be there already", async () => {
     const last = await target.log.bounds();
     const [developer = "", project = ""] = to.split("/");
-    expect(await importFile(target, fileOf(move), { developer, project })).toMatch(/events: recorded already$/);
+    expect(await importFile(target, fileOf(move), { developer, project })).toMatch(
+      /events: recorded already, as session/,
+    );
     expect(await target.log.bounds()).toEqual(last);
   });
 });
@@ -218,9 +242,10 @@ it("Skaffold's API says the same", async () => {
   for (const service of ["/proto.SkaffoldService", "/proto.v2.SkaffoldV2Service"]) {
     const streams = service.includes("v2") ? ["Events", "ApplicationLogs"] : ["Events"];
     for (const rpc of streams) {
-      const only = { "tapedeck-session": session };
-      const before = base64(await here.all(`${service}/${rpc}`, { ...head(moves.skaffold.from), ...only }));
-      expect(base64(await there.all(`${service}/${rpc}`, { ...head(moves.skaffold.to), ...only }))).toEqual(before);
+      const only = (id: string) => ({ "tapedeck-session": id });
+      const before = base64(await here.all(`${service}/${rpc}`, { ...head(moves.skaffold.from), ...only(session) }));
+      const headThere = { ...head(moves.skaffold.to), ...only(idIn("team", session)) };
+      expect(base64(await there.all(`${service}/${rpc}`, headThere))).toEqual(before);
       expect(before.length).toBeGreaterThan(3);
     }
     const { code, bytes } = await here.unary(`${service}/GetState`, undefined, head(moves.skaffold.from));
@@ -299,7 +324,7 @@ it("what was erased can come again, and be erased again", async () => {
   const deps = { nats, log, signal: new AbortController().signal };
   const sessions = async () => JSON.parse((await target.httpCall("GET", "/api/v1/sessions?upstream=vagrant")).body);
   for (let round = 0; round < 2; round++) {
-    const found = (await findSession(filed.session, deps)) ?? expect.fail();
+    const found = (await findSession(idIn("team", filed.session), deps)) ?? expect.fail();
     // With the end that it was given.
     expect(found.sequences).toHaveLength(filed.events + 1);
     await eraseSession(found, deps, () => {});
@@ -307,35 +332,45 @@ it("what was erased can come again, and be erased again", async () => {
     expect(await sessions()).toMatchObject({ items: [] });
     await importFile(target, file, { developer: "bob", project: "moved" });
     await target.caughtUp();
-    expect(await sessions()).toMatchObject({ items: [{ session: filed.session }] });
+    expect(await sessions()).toMatchObject({ items: [{ session: idIn("team", filed.session) }] });
   }
 });
 
 it("several sessions of a source are moved at once", async () => {
-  const sessions = [1, 2].map((ms) => foreignSession({ session: ulid(1_700_000_000_000 + ms) }));
+  // So many that the recorder has often not let go of the source yet when the next one comes.
+  const sessions = Array.from({ length: 12 }, (_, ms) => foreignSession({ session: ulid(1_700_000_000_000 + ms) }));
   for (const foreign of sessions) foreign.tell(...frameOf("v2", "hi", "log.written"), ended);
-  const ids = sessions.map(({ session }) => session);
+  const ids = sessions.map(({ session }) => idIn("team", session));
   const file = join(folder, "several");
   await writeFile(file, textOf(sessionFileLines({ sessions })));
-  expect((await importFile(target, file)).split("\n")).toEqual(
-    ids.map((id) => `carol/site/skaffold: recorded session ${id} of globex/carol/site/skaffold, 4 events`),
+  // Two seconds or less for each of them.
+  const progress = progressPipe(1_000);
+  expect((await importFile(target, file, {}, progress)).split("\n")).toEqual(
+    sessions.map(({ session }) => {
+      const what = `session ${session} of globex/carol/site/skaffold, 4 events`;
+      return `carol/site/skaffold: recorded ${what}, as session ${idIn("team", session)}`;
+    }),
   );
+  expect(progress.lines()).toContain(`importing ${file}: 40 of 48 events (83 %)`);
   await target.caughtUp();
   const again = join(folder, "again");
   const exportIds = (wanted: readonly string[], source?: string) =>
-    exportSessions(wanted, { from: target.grpc, output: again, ...(source !== undefined && { source }) });
+    exportSessions(wanted, { url: urlOf(target.grpc), output: again, ...(source !== undefined && { source }) });
   const said = vi.spyOn(console, "log").mockReturnValue();
+  const exporting = progressPipe(60_000);
+  await exportTo(target, "carol/site", again, exporting);
+  expect(exporting.lines().at(-1)).toMatch(/^exporting carol\/site\/skaffold: [1-9]\d* events$/);
   await exportIds(ids.toReversed());
   expect((await verifySessionFile(again)).sessions.map(({ session }) => session)).toEqual(ids);
   await exportIds([], "carol/site");
-  expect((await verifySessionFile(again)).sessions.map(({ session }) => session)).toEqual(ids.slice(1));
+  expect((await verifySessionFile(again)).sessions.map(({ session }) => session)).toEqual(ids.slice(-1));
   said.mockRestore();
   await expect(exportIds([ulid()])).rejects.toThrow(/^there is no session \w+: see `tapedeck sessions`\.$/);
   await expect(exportIds([ids[0] ?? ""], "bob/moved")).rejects.toThrow(`there is no session ${ids[0]} of bob/moved`);
   const {
     sessions: [vagrant = expect.fail()],
   } = await verifySessionFile(fileOf("vagrant"));
-  await expect(exportIds([vagrant.session, ...ids])).rejects.toThrow(
+  await expect(exportIds([idIn("team", vagrant.session), ...ids])).rejects.toThrow(
     "a file holds sessions of one source, and these are of",
   );
   await expect(exportIds([])).rejects.toThrow(/^which source\? Say it with -s: (\w+\/\w+\/\w+(, )?){4}\.$/);
@@ -348,6 +383,27 @@ it("several sessions of a source are moved at once", async () => {
   );
 });
 
+it("a session that went on when it was exported goes on with a later export, and is open for so long", async () => {
+  const foreign = foreignSession({ session: ulid(1_750_000_000_000) });
+  foreign.tell(...frameOf("v2", "hi", "log.written"));
+  const file = join(folder, "went-on");
+  const names = { developer: "carol", project: "later" };
+  const importNow = async () => {
+    await writeFile(file, textOf(sessionFileLines({ sessions: [foreign] })));
+    return importFile(target, file, names);
+  };
+  const listed = async () => {
+    await target.caughtUp();
+    return JSON.parse((await target.httpCall("GET", "/api/v1/sessions?project=later")).body);
+  };
+  await importNow();
+  expect(await listed()).toMatchObject({ items: [{ endReason: expect.stringMatching(/^it went on/) }] });
+  foreign.tell(...frameOf("v2", "there", "log.written"), ended);
+  await importNow();
+  expect(await listed()).toMatchObject({ items: [{ endReason: "process ended" }] });
+  expect(await importNow()).toMatch(/recorded already/);
+});
+
 it("a source that is being recorded takes no imports", async () => {
   await expect(importFile(origin, fileOf("rkt"))).rejects.toThrow(
     "not imported: default/h1/host/rkt is recorded by another tap",
@@ -355,12 +411,16 @@ it("a source that is being recorded takes no imports", async () => {
 });
 
 it("as people type it: to standard output, and what is wrong with a file", async () => {
-  await using exporting = startCli(["export", "--from", origin.grpc, "-s", "alice/shop/vagrant"], { cwd: folder });
+  await using exporting = startCli(["export", "--url", urlOf(origin.grpc), "-s", "alice/shop/vagrant"], {
+    cwd: folder,
+  });
   expect([await exporting.ended, exporting.stderr()]).toEqual([0, ""]);
   const whole = exporting.stdout();
   const file = join(folder, "vagrant.cut");
   await writeFile(file, whole.slice(0, -400));
-  await using importing = startCli(["import", "--to", target.grpc, file, "--developer", "eve"], { cwd: folder });
+  await using importing = startCli(["import", "--url", urlOf(target.grpc), file, "--developer", "eve"], {
+    cwd: folder,
+  });
   expect(await importing.ended).toBe(1);
   const last = whole.slice(0, -400).split("\n").length;
   expect(importing.stderr()).toBe(`tapedeck: ${file}:${last}: it is not JSON, or cut off.\n`);

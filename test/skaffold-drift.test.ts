@@ -3,6 +3,7 @@ import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/ingest/upstreams
 import type { Api } from "@tapedeck/ingest/upstreams/skaffold/methods";
 import { loadRecording, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
 import { LogEntry, State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import type { Recorded } from "@tapedeck/shared/log/log";
 import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
@@ -27,17 +28,45 @@ it("finds no drift in what real processes answered about themselves", async () =
   expect(on.drifts).toEqual([]);
 });
 
-it("finds a Skaffold whose GetState lies, and tells it once", async () => {
+it("finds a Skaffold whose GetState says otherwise, tells it once, and says the same from then on", async () => {
   await using on = await theatre([{ name: "04-deploy-failure-then-recovery", lie: sayTestsFailed }]);
   const [show] = on.shows;
   if (show === undefined) throw new Error("no show");
   const { recording, source } = show;
-  for (const rest of rests(recording).slice(0, 2)) await on.compareAt(rest, show);
+  const testState = async (at?: string) => {
+    const query = at === undefined ? "" : `&at=${at}`;
+    const { body } = await on.deck.httpCall("GET", `/api/v1/state?source=${source}${query}`);
+    const { position, state } = JSON.parse(body) as {
+      readonly position: string;
+      readonly state: { readonly v1: { readonly testState: { readonly status: string } } };
+    };
+    return { position, status: state.v1.testState.status };
+  };
+  for (const rest of rests(recording).slice(0, 2)) {
+    const adoptions = async () => (await adopted(on.deck)).length;
+    const before = await adoptions();
+    await on.compareAt(rest, show);
+    await until(async () => (await adoptions()) > before, { message: "the answer to be adopted" });
+    await on.deck.caughtUp();
+    expect((await testState()).status).toBe("Failed");
+  }
   expect(await on.count("drift", source)).toBeGreaterThanOrEqual(2);
+  const { position } = await testState();
+  for (const { seq } of await adopted(on.deck)) {
+    const [epoch] = position.split("-");
+    expect((await testState(`${epoch}-${seq - 1}`)).status).toBe("Not Started");
+    expect((await testState(`${epoch}-${seq}`)).status).toBe("Failed");
+  }
   const session = (await on.deck.events()).find(({ event }) => event.kind === "session.started")?.event.session;
   const differences = ["v1 testState: Skaffold says Failed, its events Not Started"];
   expect(on.drifts).toEqual([{ source, session, differences }]);
 });
+
+async function adopted(deck: Stack): Promise<Recorded[]> {
+  return (await deck.events()).filter(
+    ({ event: { detail } }) => detail?.$case === "session_detail" && detail.value.adopted === true,
+  );
+}
 
 type Rest = { readonly v1: number; readonly v2: number };
 type Show = { readonly recording: Recording; readonly source: string; readonly fake: FakeSkaffold };

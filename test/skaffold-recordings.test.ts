@@ -44,8 +44,6 @@ const scenarios = [
 const otherStates: Readonly<Record<string, string>> = {
   "05-control-api-auto-off/v2-state-07-after-v2-execute.json": "v2 control calls are not repeated: they act here",
   "05-control-api-auto-off/v2-state-08-after-v2-auto-build-on.json": "v2 control calls are not repeated: they act here",
-  "17-invalid-utf8-in-build-output/v2-state-01-after-bad-bytes.json": "what follows the break of v2 is not told",
-  "17-invalid-utf8-in-build-output/v2-state-02-after-next-edit.json": "what follows the break of v2 is not told",
 };
 
 /** Recorded calls that are answered otherwise, by label, with the reason. */

@@ -94,7 +94,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const database = options.servers?.database ?? stack.use(await freshDatabase()).url;
   const sources = [
     ...skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source })),
-    ...rkt.map((host) => ({ developer: "h1", project: "host", upstream: "rkt", ...host })),
+    // A fake host has nothing else to do, and a recording is played as fast as it is asked for.
+    ...rkt.map((host) => ({ developer: "h1", project: "host", upstream: "rkt", load: "100", ...host })),
     ...vagrant.map((source) => ({ developer: "alice", project: "shop", upstream: "vagrant", ...source })),
   ];
   const env: Record<string, string> = {

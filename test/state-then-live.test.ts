@@ -95,7 +95,7 @@ function given({ upstream }: Life, { rows }: GetStateResponse): ReturnType<typeo
       `${upstream}.${name}`,
       rows
         .filter(({ collection }) => collection === `${upstream}.${name}`)
-        .map(({ key, bytes }) => [key, bytes.toString("base64")] as const),
+        .map(({ key, message }) => [key, message?.value.toString("base64") ?? ""] as const),
     ]),
   );
 }

@@ -247,7 +247,7 @@ const vagrant: readonly Call[] = [
 
 const T = TapedeckService;
 const first = ({ rows }: GetStateResponse, collection: string) =>
-  rows.find((row) => row.collection === collection)?.bytes ?? Buffer.alloc(0);
+  rows.find((row) => row.collection === collection)?.message?.value ?? Buffer.alloc(0);
 const now = GetStateRequest.create();
 
 type HttpState = {

@@ -19,6 +19,8 @@ export type StartNatsServer = {
   readonly logFile?: string;
   /** Every acknowledged message is on disk. Default true; tests that lose no power may turn it off. */
   readonly syncAlways?: boolean;
+  /** As nats-server's configuration says it; for tests. Default: as much as the disk has. */
+  readonly maxFileStore?: string;
   /** Stop a server that an earlier, killed process left running on this data directory. The caller knows that it is alone. */
   readonly takeOver?: boolean;
 };
@@ -55,7 +57,10 @@ export const startNatsServer = async (options: StartNatsServer): Promise<NatsSer
 
   const logFile = options.logFile ?? join(dataDir, "nats-server.log");
   const logStart = await logSize(logFile);
-  const server = await spawnServer({ command: binary, args: ["-c", configFile], logFile, stopSignal: "SIGTERM" });
+  const server = await spawnServer({
+    ...{ command: binary, args: ["-c", configFile], mark: configFile },
+    ...{ logFile, stopSignal: "SIGTERM" },
+  });
   await writeFile(join(dataDir, "pid"), String(server.pid));
 
   const portsFile = join(dataDir, "ports", `nats-server_${server.pid}.ports`);
@@ -71,7 +76,15 @@ export const startNatsServer = async (options: StartNatsServer): Promise<NatsSer
   };
 };
 
-const config = ({ dataDir, host = "127.0.0.1", port, user, password, syncAlways = true }: StartNatsServer): string => {
+const config = ({
+  dataDir,
+  host = "127.0.0.1",
+  port,
+  user,
+  password,
+  syncAlways = true,
+  maxFileStore = "1PB",
+}: StartNatsServer): string => {
   const quoted = JSON.stringify;
   return `# Written at every start.
 server_name: tapedeck
@@ -81,6 +94,8 @@ ports_file_dir: ${quoted(join(dataDir, "ports"))}
 max_payload: 8MB
 jetstream {
   store_dir: ${quoted(join(dataDir, "store"))}
+  # The disk is the limit; else it would be three quarters of what is free at the start.
+  max_file_store: ${maxFileStore}
   ${syncAlways ? "sync_interval: always" : ""}
   # Room for the open batches of several hundred sources; the server's own limit is 50 a stream.
   limits { batch { max_inflight_per_stream: 500, max_inflight_total: 2000 } }

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { open, readFile, rename, stat } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { run } from "./run.ts";
+import { watchOver } from "./watchdog.ts";
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
@@ -20,9 +21,11 @@ export type ServerCommand = {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly user?: { readonly uid: number; readonly gid: number } | undefined;
-  /** Output goes to a file and not through a pipe, so that the server outlives whoever started it without dying of a closed pipe. */
+  /** Output goes to a file and not through a pipe, so that the server can still end cleanly when whoever started it is gone. */
   readonly logFile: string;
   readonly stopSignal: NodeJS.Signals;
+  /** What of its command line tells it from every other process. */
+  readonly mark: string;
 };
 
 const STOP_TIMEOUT_MS = 10_000;
@@ -30,7 +33,7 @@ const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
 
 /**
  * Starts a server in a process group of its own: a Ctrl-C in the terminal reaches only us, and we decide when it stops.
- * If this process ends without stopping it, it is told to stop on the way out.
+ * If this process ends without stopping it, it is told to stop on the way out; if this process is killed, by a watchdog.
  */
 export const spawnServer = async (server: ServerCommand): Promise<ServerProcess> => {
   await rotate(server.logFile);
@@ -55,6 +58,8 @@ export const spawnServer = async (server: ServerCommand): Promise<ServerProcess>
   }
   const pid = child.pid as number;
   stopOnExit(child, server.stopSignal);
+  const watchdog = watchOver({ pid, ...server });
+  void exited.then(() => watchdog.kill("SIGKILL"));
 
   const kill = (signal: NodeJS.Signals = "SIGKILL") => {
     child.kill(signal);
@@ -85,8 +90,10 @@ export const untilReady = async <T>(
   return undefined;
 };
 
-/** The command line of a running process; undefined when there is none with that id. */
+/** The command line of a running process; undefined when there is none with that id. Slim images of Linux have no `ps`. */
 export const commandLineOf = async (pid: number): Promise<string | undefined> => {
+  const told = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+  if (told !== "") return told.replaceAll("\0", " ").trim();
   const { code, stdout } = await run("ps", ["-ww", "-p", String(pid), "-o", "args="]);
   return code === 0 ? stdout.trim() : undefined;
 };

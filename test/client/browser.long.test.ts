@@ -1,4 +1,4 @@
-import { execFile, execFileSync, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -12,20 +12,11 @@ import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect as connectNats } from "nats";
 import { expect, it } from "vitest";
+import { browser, openInBrowser } from "./browser.ts";
 import { startLiveDesk } from "./live-desk.ts";
 
 // The client as it is built, in a real browser: on a page of another origin than the gateway's, with a token, through a
 // network that breaks and a gateway that is replaced. Needs a Chromium (Debian: apt-get install chromium).
-
-const browser = ["chromium", "chromium-browser", "google-chrome"].find((name) => {
-  try {
-    execFileSync(name, ["--version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
-if (browser === undefined) console.log("no chromium on this machine: the client is not tested in a browser");
 
 /** What the page tells. */
 type Report =
@@ -117,16 +108,7 @@ it.skipIf(browser === undefined)("reads in a browser, over cuts and restarts, un
   const teller = desk.teller("alice");
   const told = [...(await teller.builds(200))];
   await desk.told.deck.caughtUp();
-  const chromium = spawn(
-    browser ?? "",
-    ["--headless", "--no-sandbox", "--disable-gpu", `--user-data-dir=${join(folder, "profile")}`, origin],
-    { stdio: "ignore", detached: true },
-  );
-  stack.defer(async () => {
-    if (chromium.exitCode !== null || chromium.pid === undefined) return;
-    process.kill(-chromium.pid, "SIGKILL"); // with the processes it started
-    await once(chromium, "exit");
-  });
+  stack.use(openInBrowser([origin], join(folder, "profile")));
 
   const endOf = () => reports.find(({ what }) => what === "ended");
   const messages = () => reports.flatMap((report) => (report.what === "message" ? [report] : []));

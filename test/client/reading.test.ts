@@ -297,7 +297,7 @@ describe("lists and states", () => {
     const source: Record<keyof Source, true> = {
       ...{ source: true, workspace: true, developer: true, project: true, upstream: true, status: true },
       ...{ currentSession: true, lastEventAt: true, lastPosition: true, firstPosition: true },
-      ...{ developerName: true, projectName: true, address: true, gaps: true },
+      ...{ developerName: true, projectName: true, address: true, gaps: true, notHeardSince: true },
     };
     const session: Record<keyof Session, true> = {
       ...{ session: true, source: true, labels: true, startedAt: true, endedAt: true, endReason: true },
@@ -309,7 +309,16 @@ describe("lists and states", () => {
       ...{ exitCode: true, cacheHit: true, platform: true, startPosition: true, endPosition: true },
     };
     const state: Record<keyof State, true> = {
-      ...{ source: true, session: true, sessionEnded: true, position: true, at: true, upstream: true, state: true },
+      ...{
+        source: true,
+        session: true,
+        sessionEnded: true,
+        notHeardSince: true,
+        position: true,
+        at: true,
+        upstream: true,
+        state: true,
+      },
     };
     const fields = (thing: object | undefined) => Object.keys(thing ?? {}).sort();
     const [one, two, three] = await Promise.all([

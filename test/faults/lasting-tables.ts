@@ -19,7 +19,7 @@ const tables = [
 const aside: Readonly<Record<string, readonly string[]>> = {
   "*": ["position", "start_position", "end_position", "first_position", "last_position", "recorded_at", "observed_at"],
   // Ends with what Tapedeck itself said last.
-  sources: ["last_event_at", "last_event_ns", "address"],
+  sources: ["last_event_at", "last_event_ns", "not_heard_since", "address"],
   sessions: ["started_at", "started_ns", "ended_at", "ended_ns"],
 };
 

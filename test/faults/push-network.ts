@@ -16,6 +16,7 @@ import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
 import { type RunningCli, startCli } from "tapedeck/testing/cli";
+import { urlOf } from "tapedeck/testing/recorder";
 import { expect, inject } from "vitest";
 import { type FaultyNetwork, faultyNetwork, type Weather } from "./faulty-network.ts";
 import { saidBy } from "./ingest-bench.ts";
@@ -97,7 +98,7 @@ export async function pushBench(): Promise<PushBench> {
       const cli = startCli(args, {
         cwd: folder,
         env: {
-          TAPEDECK_TO: to,
+          TAPEDECK_URL: urlOf(to),
           TAPEDECK_CA: certFile,
           TAPEDECK_TOKEN: made.text,
           TAPEDECK_SPILL: spill,

@@ -108,7 +108,7 @@ export async function rktBench(): Promise<RktBench> {
     async ingest(hosts, settings = () => ({})) {
       const sources = hosts.map((host) => ({
         ...{ upstream: "rkt", developer: host.name, address: host.fake.address, redact: "off" },
-        ...{ interval: `${intervalMs}ms`, ...settings(host) },
+        ...{ interval: `${intervalMs}ms`, load: 100, ...settings(host) },
       }));
       return owned.use(
         await startServiceProcess("ingest", {

@@ -12,7 +12,9 @@ export const grpc: Transport = {
     const { path, requestSerialize, responseDeserialize } = TapedeckService.events;
     const request = EventsRequest.fromPartial({
       after: asked.after ?? "",
+      until: asked.until ?? "",
       state: asked.state ?? false,
+      ...(asked.speed !== undefined && { speed: asked.speed }),
       ...(asked.filter && { filter: copyOf(asked.filter) }),
     });
     const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadata);

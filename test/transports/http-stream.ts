@@ -58,7 +58,7 @@ function httpStream(name: string, accept: string, parserOf: () => Parse): Transp
 
 async function open(
   { http, token }: Door,
-  { after, filter = {}, state }: Asked,
+  { after, until, speed, filter = {}, state }: Asked,
   accept: string,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
@@ -68,6 +68,8 @@ async function open(
   // EventSource gives what it saw last in a header; the URL that it repeats begins earlier, and must not count.
   const resumes = accept === "text/event-stream" && after?.includes("-") === true && !after.includes(":");
   if (after !== undefined) query.set("after", resumes ? "start" : after);
+  if (until !== undefined) query.set("until", until);
+  if (speed !== undefined) query.set("speed", speed.toFixed(6));
   if (state !== undefined) query.set("state", String(state));
   const headers = {
     accept,

@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startToldStack, type ToldStack } from "../told-stack.ts";
 import { transports } from "./all-transports.ts";
@@ -55,6 +56,8 @@ beforeAll(async () => {
 });
 afterAll(() => stack.disposeAsync());
 
+/** A WebSocket stays open after it. */
+const isComplete = ({ type }: Message) => type === "complete";
 const quiet: AskedFilter = { kinds: ["session.*", "loop.*", "build.*", "deploy.*", "source.*"] };
 const ids = (wanted: (event: Event) => boolean) => recorded.flatMap(({ event }) => (wanted(event) ? [event.id] : []));
 const isQuiet = ({ kind }: Event) => kind !== "log.written";
@@ -159,6 +162,61 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(idsOf(then)).toEqual(
       recorded.filter(({ event, seq }) => event.source === alice.source && seq > third).map(({ event }) => event.id),
     );
+  });
+
+  it("ends where it is told to, with `complete`", async () => {
+    const [third, fifth] = [recorded[2]?.seq ?? 0, recorded[4]?.seq ?? 0];
+    const wanted = recorded.filter(({ seq, event }) => seq > third && seq <= fifth && isQuiet(event));
+    const messages = await read({ after: on.at(third), until: on.at(fifth), filter: quiet }, isComplete);
+    expect(idsOf(messages)).toEqual(wanted.map(({ event }) => event.id));
+    expect(messages.at(-1)).toMatchObject({ type: "complete", position: on.at(fifth) });
+    const all = await read({ after: "start", until: "now", filter: quiet }, isComplete);
+    expect(new Set(typesOf(all))).toEqual(new Set(["event", "bookmark", "complete"]));
+  });
+
+  it("waits for an end in the future, is live until then, and ends then, whether something comes or not", async () => {
+    const end = new Date(Date.now() + 800);
+    const time = end.toISOString();
+    const filter = { ...quiet, developers: ["alice"] };
+    const after = on.at(recorded.at(-1)?.seq ?? 0);
+    const ended = [
+      read({ after, until: time, filter }, isComplete),
+      read({ until: time, filter: { developers: ["nobody"] } }, isComplete),
+    ] as const;
+    // Some come before the end, and some after it.
+    while (Date.now() <= end.getTime() + 50) {
+      sessions.alice.build("soon", "started");
+      await tell();
+    }
+    const [live, silent] = await Promise.all(ended);
+    expect([live, silent].map((messages) => messages.at(-1)?.type)).toEqual(["complete", "complete"]);
+    expect(idsOf(silent)).toEqual([]);
+    // What is recorded says where the end was.
+    const again = await read({ after, until: time, filter }, isComplete);
+    expect(idsOf(live)).toEqual(idsOf(again));
+    expect(live.at(-1)).toEqual(again.at(-1));
+    const seqs = live.map(seqOf);
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+  });
+
+  it("plays history at a speed", async () => {
+    const filter = { developers: ["bob", "alice"], subjects: ["api"] };
+    const fast = await read({ after: "start", speed: 1_000, filter });
+    expect(idsOf(fast)).toEqual(ids(({ subject }) => subject === "api"));
+    // Slower than any test: what was recorded at the same time as the first comes, and then nothing.
+    const slow: Message[] = [];
+    const leaving = new AbortController();
+    const reading = (async () => {
+      const asked = { after: "start", speed: 0.000001, filter };
+      for await (const message of transport.read(door, asked, leaving.signal)) slow.push(message);
+    })().catch(() => {});
+    await until(() => slow.length > 0, { message: "the first" });
+    await read({ after: "start", filter });
+    leaving.abort();
+    await reading;
+    expect(idsOf(slow)[0]).toBe(idsOf(fast)[0]);
+    expect(idsOf(slow)).not.toContain(idsOf(fast).at(-1));
+    expect(slow.some(isCaughtUp)).toBe(false);
   });
 
   it.each(transports)("goes on where $name has stopped", async (other) => {

@@ -90,7 +90,9 @@ describe.each(transports)("over $name", (transport) => {
     };
     const held = await Promise.all(over.map(({ signal }) => open(signal)));
     // A WebSocket is opened and told so there: a browser could not see why it was not.
-    const status = transport.name === "WebSocket" ? {} : statusOf(transport, 8, 429);
+    // EventSource is told to come again.
+    const isInWords = transport.name === "WebSocket" || transport.name === "server-sent events";
+    const status = isInWords ? {} : statusOf(transport, 8, 429);
     expect(await refusedWith(token)).toMatchObject({ code: "limit_exceeded", ...status });
     over[0]?.abort();
     await held[0]?.return();

@@ -14,6 +14,8 @@ export type ReceivedEvent = { readonly id: string; readonly kind: string; readon
 /** What is asked for, as far as every transport can ask it. */
 export type Asked = {
   readonly after?: string;
+  readonly until?: string;
+  readonly speed?: number;
   readonly filter?: AskedFilter;
   readonly state?: boolean;
 };

@@ -1,9 +1,11 @@
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { type ChannelCredentials, type ChannelOptions, credentials, Metadata } from "@grpc/grpc-js";
 import { CommandError } from "./command-error.ts";
-import { isLoopback, type Place, parsePlace } from "./gateway-place.ts";
+import { chosenDeck, type Deck } from "./context/chosen-deck.ts";
+import { isLoopback, type Place, placeText } from "./gateway-place.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -24,89 +26,101 @@ export type GrpcTarget = {
 export type HttpBase = {
   /** "http://127.0.0.1:7052", without a slash at its end. */
   readonly base: string;
+  readonly token: string | undefined;
   /** `authorization`, where there is a token. */
   readonly headers: Readonly<Record<string, string>>;
 };
 
 /**
- * `host:port` (plaintext) or `https://host[:port]` (TLS; 7051 when no port is written). TLS trusts the PEM file in
- * TAPEDECK_CA, else what Node.js and this system trust. The token is that of `bearer`.
- * @throws CommandError when it is no address, is plaintext that leaves this machine (see `assertPrivate`), or TAPEDECK_CA
- * or TAPEDECK_TOKEN can't be used
+ * Where the Tapedeck of an address takes gRPC: `http(s)://host[:port]`, as `httpBase` has it; without one, the Tapedeck that
+ * is chosen. The same host, on the port that TAPEDECK_GRPC_PORT or its context says, else the one below (7052: 7051). TLS
+ * trusts the PEM file in TAPEDECK_CA or of the context, else what Node.js and this system trust.
+ * @throws CommandError when it is no address, is plaintext that leaves this machine (see `assertPrivate`), or the
+ * certificates or the token can't be used
  */
-export function grpcTarget(text: string, env: Env = process.env): GrpcTarget {
-  const place = parsePlace(text, "grpc");
-  const token = bearer(env);
-  assertPrivate(place, env, token);
+export function grpcTarget(url?: string, env: Env = process.env): GrpcTarget {
+  const deck = chosenDeck(url, env);
+  const { isTls, host } = deck.place;
+  const token = bearerOf(deck);
+  assertPrivate({ ...deck.place, port: deck.grpcPort }, env, deck, token);
   const metadata = new Metadata();
   if (token !== undefined) metadata.set("authorization", token);
-  const address = `${place.host}:${place.port}`;
-  const options = isLoopback(place.host) ? { "grpc.enable_http_proxy": 0 } : {};
+  const address = `${host}:${deck.grpcPort}`;
+  const options = isLoopback(host) ? { "grpc.enable_http_proxy": 0 } : {};
   const common = { address, metadata, options };
-  if (!place.isTls) return { ...common, credentials: credentials.createInsecure(), name: address };
+  if (!isTls) return { ...common, credentials: credentials.createInsecure(), name: address };
   // grpc-js names the address to the server, of which Node.js would warn on the user's terminal.
-  if (isIP(place.host.replace(/[[\]]/g, "")) > 0) process.noDeprecation = true;
-  const trusted = credentials.createSsl(Buffer.from(trustedCertificates(env).join("\n")));
+  if (isIP(host.replace(/[[\]]/g, "")) > 0) process.noDeprecation = true;
+  const trusted = credentials.createSsl(Buffer.from(trustedCertificates(deck).join("\n")));
   return { ...common, credentials: trusted, name: `https://${address}` };
 }
 
 /**
- * `http://host[:port][/path]` (plaintext), `https://…` (TLS), or `host:port`; 7052 when no port is written. Makes this
+ * `http://host[:port][/path]` or `host:port` (plaintext), `https://…` (TLS); 7052 when no port is written. Makes this
  * process trust the same certificates as `grpcTarget`, as `fetch` can't be told otherwise.
  * @throws CommandError as `grpcTarget`
  */
-export function httpBase(text: string, env: Env = process.env): HttpBase {
-  const place = parsePlace(text, "http");
-  const token = bearer(env);
-  assertPrivate(place, env, token);
-  if (place.isTls) setDefaultCACertificates(trustedCertificates(env));
-  const base = `${place.isTls ? "https" : "http"}://${place.host}:${place.port}${place.path}`;
-  return { base, headers: token === undefined ? {} : { authorization: token } };
+export function httpBase(url?: string, env: Env = process.env): HttpBase {
+  return httpBaseOf(chosenDeck(url, env), env);
 }
 
-/**
- * "Bearer <token>" of TAPEDECK_TOKEN; undefined without one. There is no flag for it: what stands on a command line can
- * be read by everyone on the machine.
- * @throws CommandError for what can't be a token, which it does not show
- */
-export function bearer(env: Env = process.env): string | undefined {
-  const token = env.TAPEDECK_TOKEN?.trim() ?? "";
-  if (token === "") return undefined;
+export function httpBaseOf(deck: Deck, env: Env): HttpBase {
+  const bearer = bearerOf(deck);
+  assertPrivate(deck.place, env, deck, bearer);
+  if (deck.place.isTls) setDefaultCACertificates(trustedCertificates(deck));
+  return {
+    base: placeText(deck.place),
+    token: deck.token,
+    headers: bearer === undefined ? {} : { authorization: bearer },
+  };
+}
+
+/** There is no flag for a token: what stands on a command line can be read by everyone on the machine. */
+function bearerOf({ token, tokenFrom }: Deck): string | undefined {
+  if (token === undefined) return undefined;
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new CommandError("TAPEDECK_TOKEN is not a token: give it one as `tapedeck token` wrote it.");
+    throw new CommandError(`${tokenFrom} is not a token: give it one as \`tapedeck token\` wrote it.`);
   }
   return `Bearer ${token}`;
 }
 
 /** Plaintext stays on this machine, unless TAPEDECK_INSECURE says that the network is private; a token always does. */
-function assertPrivate({ isTls, host, port }: Place, env: Env, token: string | undefined): void {
+function assertPrivate({ isTls, host, port }: Place, env: Env, deck: Deck, token: string | undefined): void {
   if (isTls || isLoopback(host)) return;
   if (token !== undefined) {
     throw new CommandError(
-      `the token of TAPEDECK_TOKEN is not sent to ${host}:${port} in plaintext, which anybody on the way can read: write https://${host}:${port}.`,
+      `the token of ${deck.tokenFrom} is not sent to ${host}:${port} in plaintext, which anybody on the way can read: write https://${host}:${deck.place.port}.`,
     );
   }
   if (!["1", "true"].includes(env.TAPEDECK_INSECURE?.toLowerCase() ?? "")) {
     throw new CommandError(
-      `${host}:${port} is not on this machine, and plaintext can be read on the way: write https://${host}:${port}, or set TAPEDECK_INSECURE=true.`,
+      `${host}:${port} is not on this machine, and plaintext can be read on the way: write https://${host}:${deck.place.port}, or set TAPEDECK_INSECURE=true.`,
     );
   }
 }
 
 /** A file that is named stands alone, so that it can also say whom not to trust. */
-function trustedCertificates(env: Env): readonly string[] {
-  const path = env.TAPEDECK_CA ?? "";
-  if (path === "") return [...getCACertificates("default"), ...getCACertificates("system")];
+function trustedCertificates({ ca: path }: Deck): readonly string[] {
+  if (path === undefined) return [...getCACertificates("default"), ...getCACertificates("system")];
   const pem = readCertificates(path);
   const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
-  if (found === null) throw new CommandError(`TAPEDECK_CA: ${path} holds no certificate: it has to be a PEM file.`);
+  if (found === null || !found.every(isCertificate))
+    throw new CommandError(`${path} (TAPEDECK_CA, or of the context) holds no certificate: it has to be a PEM file.`);
   return found;
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function readCertificates(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    throw new CommandError(`TAPEDECK_CA: ${path} can't be read.`);
+    throw new CommandError(`${path} (TAPEDECK_CA, or of the context) can't be read.`);
   }
 }

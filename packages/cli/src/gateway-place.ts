@@ -1,7 +1,7 @@
 import { CommandError } from "./command-error.ts";
 
-/** Where a gateway listens when no port is written. */
-const ports = { grpc: 7051, http: 7052 } as const;
+/** Where a gateway's HTTP listens when no port is written. */
+const usualPort = 7052;
 
 /** Whether this is an address of this machine that nobody else can listen on. */
 export function isLoopback(host: string): boolean {
@@ -17,20 +17,26 @@ export type Place = {
   readonly path: string;
 };
 
+/** "https://tapedeck.example:7052", without a slash at its end. */
+export function placeText({ isTls, host, port, path }: Place): string {
+  return `${isTls ? "https" : "http"}://${host}:${port}${path}`;
+}
+
 /**
- * `host:port` or `http://host[:port]` (plaintext), `https://host[:port]` (TLS); over HTTP there may be a path.
+ * `http://host[:port][/path]` or `host:port` (plaintext), `https://host[:port][/path]` (TLS).
  * Read by hand: `new URL` drops :443 of https and :80 of http, which are not our defaults.
  * @throws CommandError when it is none of these
  */
-export function parsePlace(text: string, protocol: "grpc" | "http"): Place {
-  const usualPort = ports[protocol];
+export function parsePlace(text: string): Place {
   const [, scheme = "", host = "", port, path = ""] =
     /^(?:(https?):\/\/)?(\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(?::(\d{1,5}))?(\/[^\s?#]*)?$/i.exec(text.trim()) ?? [];
   const number = port === undefined ? usualPort : Number(port);
   const isWhole = host !== "" && (scheme !== "" || port !== undefined) && number >= 1 && number <= 65_535;
   const folder = path.replace(/\/+$/, "");
-  if (!isWhole || (protocol === "grpc" && folder !== "")) {
-    throw new CommandError(`${text} is not an address: write https://tapedeck.example or 127.0.0.1:${usualPort}.`);
+  if (!isWhole) {
+    throw new CommandError(
+      `${text} is not an address: write https://tapedeck.example, or http://127.0.0.1:${usualPort} for this machine.`,
+    );
   }
   return { isTls: scheme.toLowerCase() === "https", host: host.toLowerCase(), port: number, path: folder };
 }

@@ -1,25 +1,37 @@
 import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
+import { version } from "@tapedeck/shared/version";
 import { Command } from "commander";
 import { backupCommand } from "./commands/backup.ts";
+import { contextCommand } from "./commands/context/context.ts";
+import { loginCommand, logoutCommand } from "./commands/context/login.ts";
 import { eraseCommand } from "./commands/erase.ts";
 import { exportCommand } from "./commands/export.ts";
 import { importCommand } from "./commands/import.ts";
+import { logsCommand } from "./commands/logs.ts";
+import { completionCommand } from "./commands/machine/completion.ts";
+import { doctorCommand } from "./commands/machine/doctor.ts";
+import { newEpochCommand } from "./commands/new-epoch.ts";
 import { rebuildCommand } from "./commands/rebuild.ts";
 import { recordCommand } from "./commands/record.ts";
 import { replayCommand } from "./commands/replay.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { runCommand } from "./commands/run.ts";
 import { sessionsCommand } from "./commands/sessions.ts";
+import { sqlRoleCommand } from "./commands/sql-role.ts";
 import { stateCommand } from "./commands/state.ts";
 import { statsCommand } from "./commands/stats.ts";
 import { statusCommand } from "./commands/status.ts";
 import { tailCommand } from "./commands/tail.ts";
 import { tokenCommand } from "./commands/token.ts";
 import { upCommand } from "./commands/up.ts";
+import { waitCommand } from "./commands/wait.ts";
+
+/** A shell asks for words: `complete -- <words>`. It describes the `completion` command by itself. */
+const isCompleting = process.argv[2] === "complete" && process.argv[3] === "--";
 
 const program = new Command("tapedeck")
   .description("Records what development tools do in one durable log, and plays it back through their own APIs.")
-  .version("0.1.0")
+  .version(version)
   .enablePositionalOptions()
   .configureHelp({ showGlobalOptions: false })
   .showHelpAfterError("(--help says more)")
@@ -31,6 +43,8 @@ for (const command of [
   recordCommand(),
   statusCommand(),
   tailCommand(),
+  logsCommand(),
+  waitCommand(),
   stateCommand(),
   sessionsCommand(),
   statsCommand(),
@@ -41,7 +55,14 @@ for (const command of [
   rebuildCommand(),
   backupCommand(),
   restoreCommand(),
+  newEpochCommand(),
   tokenCommand(),
+  sqlRoleCommand(),
+  loginCommand(),
+  logoutCommand(),
+  contextCommand(),
+  doctorCommand(),
+  ...(isCompleting ? [] : [completionCommand()]),
 ]) {
   program.addCommand(command);
 }
@@ -70,7 +91,8 @@ surviveDiscardedSockets(
 );
 
 try {
-  await program.parseAsync();
+  if (isCompleting) await (await import("./completion/completion.ts")).completeWords(program, process.argv.slice(4));
+  else await program.parseAsync();
 } catch (error) {
   const { sentenceOf } = await import("./command-error.ts");
   const sentence = sentenceOf(error);

@@ -18,9 +18,18 @@ export type SessionDetail = {
   readonly fingerprintSha256: string;
   /** Of session.described: the upstream's own messages by API. */
   readonly states: Readonly<Record<string, string>>;
+  /** Of session.described: the recorded state becomes all of this, statuses too. */
+  readonly adopted?: boolean;
+  /** Of session.started of an imported session: the id under which it was recorded first. */
+  readonly originSession?: string;
+  /** Of session.erased: which events of Tapedeck's own channel went with the session. */
+  readonly erased?: { readonly ordinals: readonly OrdinalRange[] };
 };
 
-/** Of session.gap: something may be missing. */
+/** Ordinals of one channel, both included. */
+export type OrdinalRange = { readonly channel: string; readonly first: string; readonly last: string };
+
+/** Of session.gap: something may be missing. Of session.gap_filled: what an open gap missed has been recorded since. */
 export type GapDetail = {
   readonly channel: string;
   readonly reason: string;
@@ -28,6 +37,15 @@ export type GapDetail = {
   readonly dropped: Readonly<Record<string, string>>;
   /** What may be missing of a job's output. */
   readonly output?: { readonly job: string; readonly index: string; readonly nextIndex?: string };
+  /** What was recorded and is not in the log any more; positions of the events before and after it, empty where there are none. */
+  readonly lost?: {
+    readonly after: string;
+    readonly before: string;
+    readonly ordinals: readonly OrdinalRange[];
+    readonly events: string;
+  };
+  /** What is missing may still come. */
+  readonly open?: boolean;
 };
 
 export type LoopDetail = {
@@ -123,6 +141,8 @@ export type UpstreamDetail = {
   /** gRPC status that ended it. */
   readonly code: number;
   readonly tap: string;
+  /** The tap has gone without a word; or, of upstream.restored, it has come back. */
+  readonly unheard?: boolean;
 };
 
 /** What another channel tells too: kept to serve that channel again. */
@@ -230,7 +250,7 @@ export type ThingDetail = {
   readonly job: string;
 };
 
-/** By the noun of the kind; session.gap has a GapDetail. */
+/** By the noun of the kind; session.gap and session.gap_filled have a GapDetail. */
 export type Details = {
   readonly source: SourceDetail;
   readonly session: SessionDetail;

@@ -11,7 +11,7 @@ export type TapedeckEvent<K extends Kind = Kind> = K extends Kind
   ? EventFields & { readonly kind: K; readonly detail?: DetailOf<K> }
   : never;
 
-export type DetailOf<K extends Kind> = K extends "session.gap"
+export type DetailOf<K extends Kind> = K extends "session.gap" | "session.gap_filled"
   ? GapDetail
   : K extends `${infer Noun extends keyof Details}.${string}`
     ? Details[Noun]

@@ -10,12 +10,20 @@ export type SubscriptionOptions<Pattern extends string = string> = Filter<Patter
    * it; a time: the first event recorded then or later.
    */
   readonly after?: "start" | "now" | Moment;
-  /** A position or a time, inclusive, or `now`: it ends there. Without it there is no end. */
+  /**
+   * A position or a time, inclusive, or `now`: it ends there. A time that is still to come is waited for: until then it is
+   * live. Without it there is no end.
+   */
   readonly until?: "now" | Moment;
   /** First the state of the one source (and session) that the filter names; not with `start`. */
   readonly state?: boolean;
   /** Events carry the upstream's own messages. */
   readonly original?: boolean;
+  /**
+   * How fast history is played: 1 keeps the gaps between the events' recorded times, 10 is ten times as fast, up to 1,000.
+   * `max` (the default) leaves them out. What happens after `caught_up` comes as it happens.
+   */
+  readonly speed?: number | "max";
   /** Ends it, without an error. */
   readonly signal?: AbortSignal;
   /**
@@ -68,6 +76,7 @@ export async function* subscription(
       ...(until !== undefined && { until }),
       ...(wantsState && { state: true }),
       ...(asked.original === true && { original: true }),
+      ...(asked.speed !== undefined && { speed: asked.speed }),
     };
   }
 

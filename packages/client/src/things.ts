@@ -52,6 +52,8 @@ export type Source = {
   readonly projectName: string;
   readonly address: string;
   readonly gaps: number;
+  /** Where it is lost: nothing has been heard of it since. */
+  readonly notHeardSince: string | null;
 };
 
 /** One lifetime of the upstream behind a source. */
@@ -60,6 +62,7 @@ export type Session = {
   readonly source: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly startedAt: string | null;
+  /** Null while it runs; and where nobody saw when it ended, though `endReason` says that it has. */
   readonly endedAt: string | null;
   readonly endReason: string | null;
   readonly startPosition: string;
@@ -106,6 +109,8 @@ export type State = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
+  /** Where the source is lost: nothing has been heard of its upstream since. */
+  readonly notHeardSince: string | null;
   /** What it reflects. */
   readonly position: string;
   /** What was asked for. */

@@ -31,6 +31,8 @@ export type Caller = {
   readonly token?: string;
   /** Undefined without authentication: everything is allowed then. */
   readonly roles?: ReadonlySet<Role>;
+  /** An admin also of what concerns all workspaces. */
+  readonly everywhere?: true;
   /** Whose work a recorder's token records; undefined: whom the tap names. */
   readonly developer?: string;
   /** Aborts, with a TapedeckError as its reason, when the token expires or is revoked. */
@@ -52,6 +54,8 @@ export type AnswerHead = {
   readonly position: string;
   readonly session?: string;
   readonly sessionEnded?: boolean;
+  /** RFC 3339: the source is lost. */
+  readonly notHeardSince?: string;
 };
 
 /** The names that carry the above, the same as gRPC metadata and HTTP headers. */
@@ -67,6 +71,7 @@ export function headEntries(head: AnswerHead): [name: string, value: string][] {
   const entries: [string, string][] = [["tapedeck-position", head.position]];
   if (head.session !== undefined && head.session !== "") entries.push(["tapedeck-session", head.session]);
   if (head.sessionEnded === true) entries.push(["tapedeck-session-ended", "true"]);
+  if (head.notHeardSince !== undefined) entries.push(["tapedeck-not-heard-since", head.notHeardSince]);
   return entries;
 }
 

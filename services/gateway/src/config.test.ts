@@ -33,7 +33,38 @@ it.each([
   ["tls: { cert: cert.pem }", "tls.key: missing; TLS needs tls.cert and tls.key"],
   ["tls: { key: key.pem }", "tls.cert: missing; TLS needs tls.cert and tls.key"],
   ["auth: tokens", "services.key: missing"],
+  ["gateway: { origins: ['*'] }", 'gateway.origins: "*" is no origin'],
+  ["gateway: { origins: ['https://*'] }", 'gateway.origins: "https://*" would let every page of the web in'],
+  ["gateway: { origins: ['https://dash.example.com/'] }", "without a path"],
+  ["gateway: { origins: ['https://*.example.com'] }", "is no origin"],
   ["auth: some", 'tapedeck.yaml: auth: "some" is not one of none, tokens'],
 ])("%s is a problem", (text, problem) => {
   expect(yaml(text)).toThrow(problem);
+});
+
+it("origins may be patterns", () => {
+  expect(
+    yaml("gateway: { origins: ['http://localhost:*', 'vscode-webview://*', 'http://[::1]:5173', 'null'] }"),
+  ).not.toThrow();
+});
+
+describe("an endpoint that is open to viewers", () => {
+  const endpoint = (host: string, open = "viewer") =>
+    `endpoints: [{ source: a/b, grpc: '${host}:50051', open: ${open} }]`;
+
+  it("is one on loopback", () => {
+    expect(yaml(`${endpoint("127.0.0.1")}\n${tokens}`)).not.toThrow();
+    expect(yaml(endpoint("localhost"))).not.toThrow();
+  });
+
+  it.each(["0.0.0.0", "10.0.0.1", "deck.example.com"])("is not at %s, whatever else is said", (host) => {
+    const problem = /endpoints.0.grpc: ".*" is beyond loopback, where an endpoint can't be open: viewer/;
+    for (const more of ["", "insecure: true", `${tls}\n${tokens}`]) {
+      expect(yaml(`${endpoint(host)}\n${more}`)).toThrow(problem);
+    }
+  });
+
+  it("gives no more than reading", () => {
+    expect(yaml(endpoint("127.0.0.1", "controller"))).toThrow("expected viewer: more than reading needs a token");
+  });
 });

@@ -1,10 +1,11 @@
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
-import { refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
+import { isLoopback, refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { z } from "zod";
 import { type Limits, limitSettings } from "./limits/settings.ts";
 import { splitAddress } from "./transports/address.ts";
+import { originProblem } from "./transports/origins.ts";
 import type { TlsFiles } from "./transports/tls.ts";
 
 /** An extra listener bound to one source, for clients that can't say which one they mean. */
@@ -14,6 +15,8 @@ export type Endpoint = {
   /** "host:port" of what is to listen; at least one of the two. */
   readonly grpc?: string | undefined;
   readonly http?: string | undefined;
+  /** Callers without a token may read there, where tokens are asked for; on loopback only. */
+  readonly open?: "viewer" | undefined;
 };
 
 export type GatewayConfig = {
@@ -26,7 +29,7 @@ export type GatewayConfig = {
   readonly servicesKey: string;
   /** The workspace of callers without a token. */
   readonly workspace: string;
-  /** Host names and origins beside loopback that requests may name. */
+  /** Host names beside loopback that requests may name, and origins beside our own pages'; these may be patterns. */
   readonly hosts: readonly string[];
   readonly origins: readonly string[];
   readonly endpoints: readonly Endpoint[];
@@ -45,7 +48,12 @@ const address = z
 
 const endpoints = z.array(
   z
-    .strictObject({ source: z.string().min(1), grpc: address.optional(), http: address.optional() })
+    .strictObject({
+      source: z.string().min(1),
+      grpc: address.optional(),
+      http: address.optional(),
+      open: z.literal("viewer", "expected viewer: more than reading needs a token").optional(),
+    })
     .refine(({ grpc, http }) => grpc !== undefined || http !== undefined, "expected grpc or http with an address"),
 );
 
@@ -78,11 +86,19 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     tls: tlsFiles(read),
     limits: limitSettings(read),
   };
+  for (const problem of config.origins.flatMap((origin) => originProblem(origin) ?? [])) {
+    read.problem(`gateway.origins: ${problem}`);
+  }
+  for (const [key, host, open] of hostsOf(config)) {
+    if (open === undefined || isLoopback(host)) continue;
+    read.problem(`${key}: "${host}" is beyond loopback, where an endpoint can't be open: ${open}; use 127.0.0.1`);
+  }
   const lacks = [
     ...(config.tls === undefined ? ["tls.cert and tls.key"] : []),
     ...(config.auth === "none" ? ["auth: tokens"] : []),
   ];
-  refuseOpenHosts(read, hostsOf(config), lacks.length === 0 ? undefined : lacks.join(", "));
+  const hosts = hostsOf(config).map(([key, host]) => [key, host] as const);
+  refuseOpenHosts(read, hosts, lacks.length === 0 ? undefined : lacks.join(", "));
   return config;
 }
 
@@ -96,12 +112,16 @@ function tlsFiles(read: SettingsReader): TlsFiles | undefined {
 }
 
 /** Everything that will listen, by its key. */
-function hostsOf({ grpc, http, endpoints }: GatewayConfig): (readonly [key: string, host: string])[] {
+function hostsOf({ grpc, http, endpoints }: GatewayConfig) {
   const ofEndpoints = endpoints.flatMap((endpoint, index) =>
     (["grpc", "http"] as const).flatMap((kind) => {
       const at = endpoint[kind] === undefined ? undefined : splitAddress(endpoint[kind]);
-      return at === undefined ? [] : [[`endpoints.${index}.${kind}`, at.host] as const];
+      return at === undefined ? [] : [[`endpoints.${index}.${kind}`, at.host, endpoint.open] as const];
     }),
   );
-  return [["gateway.grpc.host", grpc.host], ["gateway.http.host", http.host], ...ofEndpoints];
+  const own = [
+    ["gateway.grpc.host", grpc.host, undefined],
+    ["gateway.http.host", http.host, undefined],
+  ] as const;
+  return [...own, ...ofEndpoints];
 }

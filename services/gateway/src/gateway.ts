@@ -1,3 +1,4 @@
+import { ToldConditions } from "@tapedeck/shared/service/condition";
 import { type ReadinessCheck, readinessOf } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
@@ -5,19 +6,23 @@ import { pause } from "@tapedeck/shared/streams/pause";
 import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import { version } from "@tapedeck/shared/version";
+import { maintainApi } from "./apis/maintain/maintain-api.ts";
 import { recorderRelay } from "./apis/recorder/relay.ts";
 import { rktApi } from "./apis/rkt/rkt-api.ts";
 import { skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
 import { vagrantApi } from "./apis/vagrant/vagrant-api.ts";
 import { type Authenticator, everyone } from "./auth/authenticator.ts";
+import { openEndpoint } from "./auth/open-endpoint.ts";
 import { tokenApi } from "./auth/token-api.ts";
 import { tokenAuthenticator } from "./auth/token-authenticator.ts";
-import type { GatewayConfig } from "./config.ts";
+import type { Endpoint, GatewayConfig } from "./config.ts";
 import { controlClient } from "./control-client.ts";
 import { limitedAuthenticator } from "./limits/limited-authenticator.ts";
 import { callerLimits } from "./limits/limits.ts";
 import { linkLog } from "./log-link.ts";
+import { maintainClient } from "./maintain-client.ts";
 import { type Door, gatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
 import { queryClient } from "./query-client.ts";
@@ -30,8 +35,10 @@ import { type GrpcServer, type GrpcServices, grpcServer } from "./transports/grp
 import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
 import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
 import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
+import { aboutRoute } from "./transports/http/about-route.ts";
 import { apiRoutes } from "./transports/http/api-routes.ts";
 import { callerOf as httpCaller } from "./transports/http/authentication.ts";
+import { maintainRoutes } from "./transports/http/maintain-routes.ts";
 import { openApiPage } from "./transports/http/openapi-page.ts";
 import { operationsRoutes } from "./transports/http/operations-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
@@ -59,7 +66,9 @@ const healthMs = 2_000;
 export async function startGateway(config: GatewayConfig, logger: Logger): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
   const say = (message: string) => logger.warn(message);
-  const certificate = config.tls && stack.use(openCertificate(config.tls, { say }));
+  const ours = config.tls && stack.use(openCertificate(config.tls, { say }));
+  // A client that can send no token trusts no certificate of ours either, and an open endpoint is on loopback.
+  const certificateOf = (open: Endpoint["open"]) => (open === undefined ? ours : undefined);
   const registry = createMetrics("gateway");
   const metrics = gatewayMetrics(registry, logger);
   const limits = callerLimits(config.limits);
@@ -87,8 +96,23 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
     },
   });
 
-  const authenticate = limitedAuthenticator(authenticator(), limits.refusalsPerMinute);
+  const everywhere = limitedAuthenticator(authenticator(), limits.refusalsPerMinute);
+  const authenticatorOf = (bound: string | undefined, open: Endpoint["open"]) =>
+    bound === undefined || open === undefined || config.auth === "none"
+      ? everywhere
+      : openEndpoint(bound, config.workspace, everywhere);
 
+  const maintain = maintainApi({
+    query,
+    services: stack.use(maintainClient(config, config.servicesKey)),
+    line: link.line,
+    audit: (audit, { who, workspace, token }, about) => {
+      logger.info({ audit, who, workspace, token, ...about }, audit);
+    },
+  });
+
+  const conditions = new ToldConditions();
+  link.opened.then(() => conditions.listen(link.line().connection)).catch(() => {}); // the next one is started again
   let failure: Error | undefined;
   const checks: Readonly<Record<string, ReadinessCheck>> = {
     log: async () => {
@@ -96,6 +120,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
       await link.reader().bounds();
       return undefined;
     },
+    recording: () => conditions.now.problems[0],
     query: async () => {
       await query.position();
       return undefined;
@@ -104,7 +129,8 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const readiness = () => readinessOf(checks);
 
   const grpcServers: GrpcServer[] = [];
-  const startGrpc = async (at: Address, bound?: string): Promise<string> => {
+  const startGrpc = async (at: Address, { source: bound, open }: Bound = {}): Promise<string> => {
+    const authenticate = authenticatorOf(bound, open);
     const services: GrpcServices[] = [];
     const options = (door: Door) => ({ bound, watch: metrics.watch(door), unreadBytes: limits.unreadBytes });
     if (serves("skaffold", bound)) services.push(skaffoldServices(skaffold, grpcCaller, options("skaffold grpc")));
@@ -116,21 +142,34 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
     }
     const { failed } = metrics.watch("grpc");
     const interceptors = [callLimits({ limits, failed })];
-    const server = stack.use(
-      await grpcServer(at, services, { authenticate, certificate, failed, limits: limits.grpc, interceptors }),
-    );
+    const { grpc: ofGrpc, arrivalMs } = limits;
+    const letting = { authenticate, certificate: certificateOf(open), failed, interceptors };
+    const server = stack.use(await grpcServer(at, services, { ...letting, limits: ofGrpc, arrivalMs }));
     grpcServers.push(server);
     return server.address;
   };
-  const startHttp = async (at: Address, grpc: string, bound?: string): Promise<string> => {
+  const startHttp = async (at: Address, grpc: string, { source: bound, open }: Bound = {}): Promise<string> => {
+    const authenticate = authenticatorOf(bound, open);
     const allowed = { hosts: config.hosts, origins: config.origins };
+    const certificate = certificateOf(open);
     const app = await httpServer({ allowed, authenticate, certificate, watch: metrics.watch, limits });
     skaffoldRoutes(app, skaffold, httpCaller, { bound, watch: metrics.watch("skaffold http"), limits });
+    // A page has no more than EventSource where it can send no token, and that is part of our own API.
+    const isOpen = open !== undefined;
+    if (bound === undefined || isOpen)
+      apiRoutes(app, tapedeck, httpCaller, { bound, watch: metrics.watch("api"), limits });
     if (bound === undefined) {
-      apiRoutes(app, tapedeck, httpCaller, { watch: metrics.watch("api"), limits });
+      maintainRoutes(app, maintain, httpCaller, { watch: metrics.watch("api"), limits });
       tokenRoutes(app, tokens, httpCaller, metrics.watch("api"));
       await openApiPage(app);
-      operationsRoutes(app, { readiness, metrics: registry, grpc, needsToken: config.auth !== "none" });
+      aboutRoute(app, { version, grpc, auth: config.auth, authenticate });
+      operationsRoutes(app, {
+        readiness,
+        warnings: () => conditions.now.warnings,
+        metrics: registry,
+        grpc,
+        needsToken: config.auth !== "none",
+      });
     }
     const address = await listenHttp(app, at);
     stack.defer(() => app.close());
@@ -139,10 +178,11 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
 
   const grpc = await startGrpc(config.grpc);
   const addresses: Record<string, string> = { grpc, http: await startHttp(config.http, grpc) };
-  for (const { source, ...endpoint } of config.endpoints) {
+  for (const endpoint of config.endpoints) {
+    const { source } = endpoint;
     const [grpcAt, httpAt] = [endpoint.grpc, endpoint.http].map((text) => text && splitAddress(text));
-    if (grpcAt) addresses[`${source} grpc`] = await startGrpc(grpcAt, source);
-    if (httpAt) addresses[`${source} http`] = await startHttp(httpAt, grpc, source);
+    if (grpcAt) addresses[`${source} grpc`] = await startGrpc(grpcAt, endpoint);
+    if (httpAt) addresses[`${source} http`] = await startHttp(httpAt, grpc, endpoint);
   }
 
   const closing = new AbortController();
@@ -162,6 +202,9 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
     return tokenAuthenticator(stack.use(knownTokens({ line: link.line, warn })));
   }
 }
+
+/** The endpoint that a listener is of, if any. */
+type Bound = Partial<Pick<Endpoint, "source" | "open">>;
 
 /** Whether a listener for one source, where `bound` names it, offers this upstream's API; developer/project may be any. */
 function serves(upstream: UpstreamName, bound: string | undefined): boolean {

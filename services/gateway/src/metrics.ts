@@ -3,6 +3,7 @@ import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { Counter, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
 import { UpstreamError } from "./apis/upstream-error.ts";
+import { type Refusal, RefusedCalls } from "./limits/refused-calls.ts";
 
 /** The doors by which calls come in, as metrics name them. */
 export type Door =
@@ -25,15 +26,6 @@ export type CallWatch = {
   readonly failed: (error: unknown) => TapedeckError | UpstreamError;
 };
 
-/** A control call that the gateway itself refused: it is in no event log, so it is in this process's. */
-export type Refusal = {
-  readonly who: string;
-  readonly workspace: string;
-  readonly source: string;
-  readonly method: string;
-  readonly error: TapedeckError;
-};
-
 export type GatewayMetrics = {
   readonly watch: (door: Door) => CallWatch;
   /** The same reader; what follows the log through it is counted. */
@@ -43,6 +35,7 @@ export type GatewayMetrics = {
 
 export function gatewayMetrics(registry: Registry, logger: Logger): GatewayMetrics {
   const registers = [registry];
+  const refusedCalls = new RefusedCalls(logger);
   const requests = new Counter({
     name: "tapedeck_gateway_requests_total",
     help: "Requests by API.",
@@ -120,9 +113,9 @@ export function gatewayMetrics(registry: Registry, logger: Logger): GatewayMetri
         }
       },
     }),
-    refused({ error, ...what }) {
-      refusals.inc({ code: error.code });
-      logger.warn({ audit: "control refused", ...what, code: error.code }, error.message);
+    refused(refusal) {
+      refusals.inc({ code: refusal.error.code });
+      refusedCalls.write(refusal);
     },
   };
 }

@@ -18,6 +18,8 @@ export type Positions = {
   resolveAfter(after: string): Promise<number>;
   /** `until`: the last sequence to give, inclusive: `now`, a position, or the last one recorded at or before a time. */
   resolveUntil(until: string): Promise<number>;
+  /** The same, but for a time that is still to come for the log: that time. */
+  resolveEnd(until: string): Promise<number | Date>;
 };
 
 export function positions(log: () => LogReader): Positions {
@@ -52,6 +54,14 @@ export function positions(log: () => LogReader): Positions {
     return first === undefined ? lastSeq() : first - 1;
   };
 
+  const resolveUntil: Positions["resolveUntil"] = async (until) => {
+    const when = parseWhen(until);
+    if (when?.type === "now") return lastSeq();
+    if (when?.type === "position") return ofThisLog(when.position, "until");
+    if (when?.type === "time") return beforeFirstSince(new Date(when.time.getTime() + 1));
+    throw invalid("until", until, ", nor now");
+  };
+
   return {
     own: (position) => parsePosition(position)?.seq ?? 0,
     written,
@@ -71,12 +81,20 @@ export function positions(log: () => LogReader): Positions {
           throw invalid("after", after, ", nor start or now");
       }
     },
-    async resolveUntil(until) {
+    resolveUntil,
+    async resolveEnd(until) {
       const when = parseWhen(until);
-      if (when?.type === "now") return lastSeq();
-      if (when?.type === "position") return ofThisLog(when.position, "until");
-      if (when?.type === "time") return beforeFirstSince(new Date(when.time.getTime() + 1));
-      throw invalid("until", until, ", nor now");
+      if (when?.type !== "time") return resolveUntil(until);
+      return (await lastBy(log(), when.time)) ?? when.time;
     },
   };
+}
+
+/** The last sequence recorded at a time or before; undefined while the time has not passed for the log. */
+export async function lastBy(log: LogReader, time: Date): Promise<number | undefined> {
+  // First: what is recorded after this is recorded later than the time, if that has passed by then.
+  const { at, lastSeq } = await log.now();
+  const later = await log.firstSince(new Date(time.getTime() + 1));
+  if (later !== undefined) return later - 1;
+  return at > time ? lastSeq : undefined;
 }

@@ -19,8 +19,15 @@ test("off is off, as a word and as YAML's false", () => {
 test("a rkt host is named by this machine, is looked at every second, and its logs only where asked for", () => {
   const [host] = yaml("sources: [{ upstream: rkt, address: '127.0.0.1:15441', interval: 250ms }]")().sources;
   expect(host).toMatchObject({ developer: hostname(), project: "host", logs: "off", redact: "on" });
-  const settings = { interval: "250", timeout: "10000", extinctionHold: "600000" };
+  const settings = { interval: "250", timeout: "10000", load: "2", extinctionHold: "600000" };
   expect(host && upstreamSettings(host)).toEqual(settings);
+});
+
+test("what looking at a rkt host may cost is a percentage", () => {
+  const load = (given: string) => yaml(`sources: [{ upstream: rkt, address: 'a:1', load: ${given} }]`)().sources[0];
+  expect(load("0.5")).toMatchObject({ load: 0.5 });
+  expect(() => load("0")).toThrow(/load: expected 0.1 or more/);
+  expect(() => load("much")).toThrow(/load: expected percent of a processor/);
 });
 
 test("text stays for ever unless something else is said", () => {

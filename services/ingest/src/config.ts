@@ -1,5 +1,7 @@
 import { hostname, userInfo } from "node:os";
 import { basename } from "node:path";
+import { type DoorLimits, doorLimits } from "@tapedeck/shared/service/grpc-listener";
+import { type HealthPlace, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import {
@@ -16,15 +18,20 @@ import { z } from "zod";
 export type IngestConfig = {
   readonly workspace: string;
   readonly grpc: { readonly host: string; readonly port: number };
-  readonly health: { readonly host: string; readonly port: number };
+  readonly door: DoorLimits;
+  readonly health: HealthPlace;
   readonly nats: NatsSettings;
   /** Of the services; empty: whoever reaches the port may push. */
   readonly servicesKey: string;
   readonly sources: readonly SourceConfig[];
   /** Seconds that text lives in the log; undefined: for ever. */
   readonly retention: { readonly textTtl: number | undefined };
+  /** All of the log is read so often, at the start for the first time, at most so many messages a second. */
+  readonly check: { readonly everyMs: number; readonly rate: number };
   /** Of all sources together. */
   readonly spill: SpillBounds;
+  /** After which a session whose tap does not come back is taken to be over. */
+  readonly lostAfterMs: number;
 };
 
 export type SpillBounds = { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
@@ -92,6 +99,12 @@ const rktSource = z.strictObject(
     interval: duration(10).default(1_000),
     /** Of one call. */
     timeout: duration(10).default(10_000),
+    /** Percent of one of the host's processors that looks may take, of pods and images together. */
+    load: z.coerce
+      .number("expected percent of a processor, such as 2")
+      .min(0.1, "expected 0.1 or more")
+      .max(100, "expected 100 or less")
+      .default(2),
     /** How long a host that seems empty after a reconnect is taken for a directory that is not mounted. */
     extinction_hold: duration(0).default(600_000),
   },
@@ -129,8 +142,13 @@ export function upstreamSettings(source: SourceConfig): Readonly<Record<string, 
     case "vagrant":
       return { timeout: String(source.timeout) };
     case "rkt": {
-      const { interval, timeout, extinction_hold } = source;
-      return { interval: String(interval), timeout: String(timeout), extinctionHold: String(extinction_hold) };
+      const { interval, timeout, load, extinction_hold } = source;
+      return {
+        interval: String(interval),
+        timeout: String(timeout),
+        load: String(load),
+        extinctionHold: String(extinction_hold),
+      };
     }
   }
 }
@@ -158,11 +176,17 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
   const config = {
     workspace: namePart(read.string("workspace", "default")),
     grpc: { host: read.string("ingest.grpc.host", "127.0.0.1"), port: read.port("ingest.grpc.port", 7054) },
-    health: { host: read.string("ingest.health.host", "127.0.0.1"), port: read.port("ingest.health.port", 7061) },
+    door: doorLimits(read),
+    health: healthSettings(read, "ingest", 7061),
     nats: natsSettings(read),
     servicesKey: read.string("services.key", ""),
     sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, []),
     retention: { textTtl: textTtl(read) },
+    lostAfterMs: read.duration("ingest.lostAfter", 600_000, { min: 10 }),
+    check: {
+      everyMs: read.duration("ingest.check.every", 24 * 3_600_000, { min: 10 }),
+      rate: read.integer("ingest.check.rate", 2_000, { min: 1 }),
+    },
     spill: {
       dir: read.string("ingest.spill.dir", ".tapedeck/spill"),
       memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * MiB),

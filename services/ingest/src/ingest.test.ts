@@ -1,11 +1,14 @@
 import { basename } from "node:path";
+import { credentials } from "@grpc/grpc-js";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { Hello, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { namePart } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
+import { grpcLink } from "./tap/link.ts";
 import {
   bytesOf,
   fixtures,
@@ -177,6 +180,43 @@ test("a second ingest never dials, and takes over when the first is gone", async
     { message: "all of it" },
   );
   expect(fake.peers.size).toBe(2);
+});
+
+test("a source at whose address nothing listens is free for another tap, and is taken when somebody listens", async () => {
+  const recording = loadRecording(long);
+  const { port, address, ...gone } = await startFakeSkaffold({ recording });
+  await gone[Symbol.asyncDispose]();
+  await using desk = await startDesk("erin", address);
+  const state = () => desk.ingest.status().map(({ source, state: one, tap }) => ({ source, state: one, tap }));
+  const source = skaffoldSource("erin");
+  await until(() => state()[0]?.state === "waiting for the upstream", { message: "the source to be free" });
+
+  const client = new RecorderClient(desk.ingest.addresses.grpc, credentials.createInsecure());
+  const stop = new AbortController();
+  const hello = Hello.fromPartial({ developer: "erin", project: "shop", upstream: "skaffold", tap: "RUN" });
+  const welcomed = Promise.withResolvers<string>();
+  const pushing = (async () => {
+    const requests = async function* () {
+      yield { body: { $case: "hello" as const, value: hello } };
+      await new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
+    };
+    for await (const { body } of grpcLink(client)(requests(), stop.signal)) {
+      if (body?.$case === "welcome") welcomed.resolve(body.value.source);
+    }
+  })().catch(welcomed.reject);
+  expect(await welcomed.promise).toBe(source);
+
+  // Whoever has it keeps it; then it is the configured source's again.
+  await using fake = await startFakeSkaffold({ recording, port });
+  await until(() => state().find(({ tap }) => tap !== "RUN")?.state === "standby", { message: "it to stand by" });
+  expect(fake.health.v1.opened).toBe(0);
+  stop.abort();
+  await pushing;
+  client.close();
+  await fake.play();
+  await until(async () => framesOf(await recorded("erin"), "v1").length === bytesOf(recording, "v1").length, {
+    message: "all of v1",
+  });
 });
 
 test("a log that is away is waited for, while the upstream is drained", async () => {

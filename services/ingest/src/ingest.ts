@@ -1,10 +1,16 @@
+import { statfs } from "node:fs/promises";
+import { tellCondition } from "@tapedeck/shared/service/condition";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
+import { backoff, pause } from "@tapedeck/shared/streams/pause";
 import { ulid } from "ulid";
 import { type IngestConfig, spillOfEach } from "./config.ts";
+import type { DamageWatch } from "./damage/damage-watch.ts";
+import { watchDamage } from "./damage/watch-damage.ts";
 import { type LocalSource, startLocalSource } from "./local-source.ts";
-import { logTrouble } from "./log-trouble.ts";
+import { LogTrouble } from "./log-trouble.ts";
+import { lostDetails } from "./lost-details.ts";
 import { ingestMetrics } from "./metrics.ts";
 import { startPushServer } from "./record/push-server.ts";
 import { recorder as openRecorder, type Store } from "./record/recorder.ts";
@@ -40,11 +46,27 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
 
   const metrics = ingestMetrics({
     spills: () => [...locals].map(([source, { spill }]) => [source, spill()] as const),
+    isFull: () => trouble.isFull,
+    damage: () => damage?.state,
     connected: () => [...recorder.recording].map(([source, { connected }]) => [source, connected] as const),
   });
-  const opening = openStore(config.nats, ulid(), logger, stop.signal).then(
+  const ingest = ulid();
+  let damage: DamageWatch | undefined;
+  let telling: Disposable | undefined;
+  const warnings = () => [damage?.warning].filter((warning) => warning !== undefined);
+  const opening = openStore(config.nats, ingest, logger, stop.signal).then(
     (opened) => {
       store = opened;
+      if (opened !== undefined) {
+        void watchOver(opened);
+        void trouble.watchServer(opened.nats);
+        const { say } = recorder;
+        telling = tellCondition(opened.nats, ingest, () => ({
+          problems: trouble.problem === undefined ? [] : [trouble.problem],
+          warnings: warnings(),
+        }));
+        damage = watchDamage({ store: opened, ingest, say, ...config.check, logger, signal: stop.signal });
+      }
       return opened;
     },
     (cause: unknown) => {
@@ -55,20 +77,43 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   );
   stack.defer(async () => {
     stop.abort();
-    await (await opening)?.[Symbol.asyncDispose]();
+    const opened = await opening;
+    telling?.[Symbol.dispose]();
+    await damage?.[Symbol.asyncDispose]();
+    await opened?.[Symbol.asyncDispose]();
   });
+
+  /** Sources that an ingest before this one has left. */
+  async function watchOver(opened: Store): Promise<void> {
+    const waits = backoff(1_000, 30_000);
+    while (!stop.signal.aborted) {
+      try {
+        return await recorder.watchOver(opened);
+      } catch (err) {
+        logger.warn({ err }, "the log can't be read for sources that are lost: trying again");
+        await pause(waits.next(), stop.signal);
+      }
+    }
+  }
 
   const bounds = async () => {
     if (store === undefined) throw new Error("the log is away");
     return store.log.reader.bounds();
   };
-  const trouble = logTrouble(bounds, logger);
+  const freeBytes = async () => {
+    const folder = config.nats.storeDir;
+    if (folder === undefined) return undefined;
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  };
+  const trouble = stack.use(new LogTrouble({ bounds, logger, freeBytes }));
   const recorder = stack.use(
     openRecorder({
       store: () => store,
       upstreams,
       logger,
       textTtl: config.retention.textTtl,
+      lostAfterMs: config.lostAfterMs,
       watch(source) {
         const counting = metrics.watch(source);
         return {
@@ -90,17 +135,26 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   const server = stack.use(
     await startPushServer({
       ...config.grpc,
+      door: config.door,
       key: config.servicesKey,
       workspace: config.workspace,
       recorder,
+      store: () => store,
       onInternal: (err) => logger.error({ err }, "a push failed"),
     }),
   );
   const health = stack.use(
     await startHealthServer({
       ...config.health,
-      checks: { log: () => bounds().then(() => undefined) },
+      checks: {
+        log: async () => {
+          await bounds();
+          await store?.assertWhole();
+          return trouble.problem;
+        },
+      },
       metrics: metrics.registry,
+      details: () => ({ ...lostDetails(recorder.lost), ...(warnings().length > 0 && { warnings: warnings() }) }),
     }),
   );
 

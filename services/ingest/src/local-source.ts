@@ -11,6 +11,7 @@ import { pushItems } from "./tap/push.ts";
 import { openSpill, type SpillState } from "./tap/spill.ts";
 import { takeTapId } from "./tap/tap-id.ts";
 import { fileMemory } from "./tap/tap-memory.ts";
+import { UpstreamPresence } from "./upstream-presence.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
 
 export type LocalSourceOptions = {
@@ -30,7 +31,7 @@ export type LocalSource = AsyncDisposable & {
   readonly source: SourceName;
   readonly address: string;
   readonly tap: string;
-  readonly state: () => "waiting for the log" | "standby" | "tapping";
+  readonly state: () => "waiting for the log" | "waiting for the upstream" | "standby" | "tapping";
   readonly spill: () => SpillState;
 };
 
@@ -73,7 +74,8 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
       } catch (err) {
         logger.warn({ source, err }, "the log is away");
         // It has not said that somebody else has the source, and Skaffold is best dialled early.
-        if (state === "waiting for the log" && ++failures === mostFailures) return undefined;
+        const isUndecided = state === "waiting for the log" || state === "waiting for the upstream";
+        if (isUndecided && ++failures === mostFailures) return undefined;
         await pause(waits.next(), signal);
       }
     }
@@ -101,31 +103,60 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
     return lease;
   }
 
+  const presence = upstream.livesInCommand ? new UpstreamPresence(config.address) : undefined;
+
+  /** The source is held while there is somebody to record: else a tap that has started the upstream has it. */
   async function run(): Promise<void> {
-    const lease = await mayDial();
-    if (stop.signal.aborted) return await lease?.[Symbol.asyncDispose]();
+    try {
+      for (let round = 1; !stop.signal.aborted; round++) {
+        if (round > 1 && isDrained()) {
+          state = "waiting for the upstream";
+          await presence?.came(stop.signal);
+        }
+        const lease = await mayDial();
+        if (stop.signal.aborted) await lease?.[Symbol.asyncDispose]();
+        else await tapOnce(lease);
+      }
+    } finally {
+      const all = isDrained();
+      await spill[Symbol.asyncDispose]();
+      if (all) id[Symbol.dispose]();
+    }
+  }
+
+  /** Until the stop, or until nobody listens any more and all is recorded. */
+  async function tapOnce(lease: Lease | undefined): Promise<void> {
     state = "tapping";
+    const away = new AbortController();
+    const leaving = AbortSignal.any([stop.signal, away.signal]);
     const tap = upstream.tap.run({
       address: config.address,
-      emit: (item) => void spill.append(item),
-      signal: stop.signal,
+      emit: (item) => {
+        presence?.see(item);
+        spill.append(item);
+      },
+      signal: leaving,
       skipChannels: "logs" in config && config.logs === "off" ? ["logs"] : [],
       settings,
       memory: fileMemory(dir, source, (err) => logger.warn({ source, err }, "what the tap knows can't be kept")),
     });
+    void presence?.went(isDrained, leaving).then(() => away.abort());
     const pushing = new AbortController();
     const push = pushItems({ link, spill, control: tap.control, signal: pushing.signal, log: logger });
     try {
       await tap.done;
     } finally {
-      const all = await push.finish(finishMs);
+      if (!(await push.finish(finishMs))) spill.persist();
       pushing.abort();
-      if (!all) spill.persist();
       await lease?.[Symbol.asyncDispose]();
-      await spill[Symbol.asyncDispose]();
-      if (all) id[Symbol.dispose]();
     }
   }
+
+  function isDrained(): boolean {
+    const { committed, nextIndex } = spill.state();
+    return committed >= nextIndex - 1n;
+  }
+
   const running = run().catch((err: unknown) => logger.error({ source, err }, "recording of this source has failed"));
 
   return {

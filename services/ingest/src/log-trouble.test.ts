@@ -2,10 +2,11 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
 import { expect, test, vi } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { logTrouble } from "./log-trouble.ts";
+import { LogTrouble } from "./log-trouble.ts";
 import { fixtures, openLogBook, skaffoldSource, temporaryFolder } from "./testing/ingest-desk.ts";
 import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
 import { loadRecording } from "./upstreams/skaffold/recording.ts";
@@ -49,7 +50,7 @@ test("what the log refuses is told once, and again when it had been well in betw
   const logger = silentLogger.child({});
   const error = vi.spyOn(logger, "error");
   const bounds = vi.fn(async () => ({ firstSeq: 1, lastSeq: 1 }));
-  const trouble = logTrouble(bounds, logger);
+  using trouble = new LogTrouble({ bounds, logger });
   const full = { outcome: "refused", cause: new Error("the log refused: insufficient storage") } as const;
   const met = async (published: Parameters<typeof trouble.met>[0]) => {
     const asked = bounds.mock.calls.length;
@@ -67,4 +68,55 @@ test("what the log refuses is told once, and again when it had been well in betw
   await met({ outcome: "unknown", cause: new Error("timeout") });
   expect(await met({ outcome: "wrong-sequence" })).toBe(0);
   expect(error).toHaveBeenCalledTimes(2);
+});
+
+const bounds = async () => ({ firstSeq: 1, lastSeq: 1 });
+const unanswered = { outcome: "unknown", cause: new Error("timeout") } as const;
+
+/** A disk without room, as it was when a publish was not answered; nobody publishes any more. */
+async function fullDisk(quietMs: number) {
+  const disk = { free: 0, looks: 0 };
+  const freeBytes = async () => {
+    disk.looks++;
+    return disk.free;
+  };
+  const trouble = new LogTrouble({ bounds, logger: silentLogger, freeBytes, quietMs });
+  trouble.met(unanswered);
+  await until(() => trouble.isFull, { message: "the disk to be full" });
+  return Object.assign(trouble, { disk });
+}
+
+test("a full disk is over when there is room, though nobody has anything to record any more", async () => {
+  using trouble = await fullDisk(20);
+  const { disk } = trouble;
+  const before = disk.looks;
+  await until(() => disk.looks > before + 20, { message: "some looks" });
+  expect(trouble.problem).toContain("the log's disk is full");
+  disk.free = 1e9;
+  await until(() => !trouble.isFull, { message: "it to be over" });
+  expect(trouble.problem).toBeUndefined();
+  // The server takes nothing before it is started again, and that is still for the disk that was full.
+  trouble.met(unanswered);
+  await until(() => trouble.isFull, { message: "the disk to be full" });
+  trouble.over();
+  trouble.met(unanswered);
+  await new Promise(setImmediate);
+  expect(trouble.isFull).toBe(false);
+});
+
+test("a full disk is over for a server that was started since", async () => {
+  await using nats = await startTestNats();
+  await using stack = new AsyncDisposableStack();
+  const options = { servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 };
+  const nc = stack.adopt(await connect(options), (connection) => connection.close());
+  using trouble = await fullDisk(3_600_000);
+  void trouble.watchServer(nc);
+  // The connection alone tells nothing of the server.
+  const statuses = nc.status()[Symbol.asyncIterator]();
+  await nc.reconnect();
+  for (let type = ""; type !== "reconnect"; ) type = (await statuses.next()).value?.type ?? "reconnect";
+  await new Promise(setImmediate);
+  expect(trouble.isFull).toBe(true);
+  await nats.restart();
+  await until(() => !trouble.isFull, { message: "it to be over" });
 });

@@ -1,40 +1,134 @@
+import { LogRefusedError } from "@tapedeck/shared/log/jetstream-writer";
 import type { LogReader, Published } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import type { NatsConnection } from "nats";
 
-export type LogTrouble = {
-  /** A publish ended otherwise than acknowledged. */
-  readonly met: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
-  /** A publish was acknowledged. */
-  readonly over: () => void;
+export type LogTroubleOptions = {
+  readonly bounds: LogReader["bounds"];
+  readonly logger: Logger;
+  /** Of the disk that the log is on; undefined where that can't be told. */
+  readonly freeBytes?: () => Promise<number | undefined>;
+  /** How long nothing may be refused, on a disk with room, until it is taken for well. Default 10 s. */
+  readonly quietMs?: number;
 };
 
-/** Says in the service's log why nothing gets into the event log: once, however often and for how many sources it is met. */
-export function logTrouble(bounds: LogReader["bounds"], logger: Logger): LogTrouble {
-  let isAsking = false;
-  let told: string | undefined;
+const full = "nothing is recorded: the log's disk is full";
+const stuck =
+  "nothing is recorded: the log can be read and takes nothing; its disk may be full (see what the nats-server logs)";
 
-  async function tell(refusal: unknown): Promise<void> {
+/** A disk with less has no room: a server that failed to write does not try again by itself. */
+const leastBytes = 8 * 1024 * 1024;
+/** With as much it has room again: as much as `tapedeck up` waits for before it starts its NATS anew. */
+const roomBytes = 64 * 1024 * 1024;
+
+/** A lost answer is mended within this time. */
+const patienceMs = 3_000;
+
+/**
+ * Says why nothing gets into the event log: in the service's log once, however often and for how many sources it is met.
+ * It is over when something gets in. Where nobody has anything to record any more, it is over when nothing was refused
+ * and the disk had room for a while.
+ */
+export class LogTrouble implements Disposable {
+  readonly #options: Required<LogTroubleOptions>;
+  #isAsking = false;
+  #told: string | undefined;
+  /** Of the first publish in a row that failed. */
+  #since: number | undefined;
+  /** Of the last one, or of the last look at a disk without room. */
+  #lastMet = 0;
+  #isFull = false;
+  #isStuck = false;
+  /** The disk was full to this server, which takes nothing more, however much room there is, before it is started again. */
+  #wasFull = false;
+  readonly #looking: NodeJS.Timeout;
+
+  constructor(options: LogTroubleOptions) {
+    this.#options = { freeBytes: async () => undefined, quietMs: 10_000, ...options };
+    this.#looking = setInterval(() => void this.#look(), Math.min(1_000, this.#options.quietMs / 4)).unref();
+  }
+
+  /** Why nothing gets into a log that can be asked, in one sentence; undefined when all is well, or was a moment ago. */
+  get problem(): string | undefined {
+    return this.#isFull ? full : this.#isStuck ? stuck : undefined;
+  }
+
+  /** It is for lack of room. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /** A publish ended otherwise than acknowledged. */
+  met(published: Exclude<Published, { outcome: "acknowledged" }>): void {
+    if (published.outcome === "wrong-sequence") return;
+    this.#lastMet = performance.now();
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    this.#since ??= performance.now();
+    void this.#tell(published.outcome === "refused" ? published.cause : undefined).finally(() => {
+      this.#isAsking = false;
+    });
+  }
+
+  /** A publish was acknowledged. */
+  over(): void {
+    this.#wasFull = false;
+    this.#clear();
+  }
+
+  /**
+   * A server other than before was started since, and may take what that one did not. Ends when the connection is closed.
+   */
+  async watchServer(nats: Pick<NatsConnection, "info" | "status">): Promise<void> {
+    let server = nats.info?.server_id;
+    for await (const { type } of nats.status()) {
+      if (type !== "reconnect" || nats.info?.server_id === server) continue;
+      server = nats.info?.server_id;
+      this.over();
+    }
+  }
+
+  #clear(): void {
+    this.#told = undefined;
+    this.#since = undefined;
+    this.#isFull = false;
+    this.#isStuck = false;
+  }
+
+  async #tell(refusal: unknown): Promise<void> {
+    const { bounds, logger } = this.#options;
+    const asked = this.#since;
+    const isWithoutRoom = (await this.#free()) < leastBytes;
+    const isFull = this.#wasFull || isWithoutRoom || (refusal instanceof LogRefusedError && refusal.isFull);
     const err = await bounds().then(
       () => refusal,
       (cause: unknown) => cause,
     );
-    const reason = err === undefined ? undefined : String(err);
-    if (reason !== undefined && reason !== told) {
-      logger.error({ err }, "nothing gets into the log now: what is seen waits in the spill");
+    // Something was acknowledged meanwhile.
+    if (asked !== this.#since || asked === undefined) return;
+    this.#wasFull ||= isWithoutRoom;
+    this.#isFull ||= isFull;
+    this.#isStuck ||= performance.now() - asked > patienceMs;
+    const reason = this.#isFull ? full : err === undefined ? undefined : String(err);
+    if (reason !== undefined && reason !== this.#told) {
+      logger.error({ err: err ?? new Error(reason) }, "nothing gets into the log now: what is seen waits in the spill");
     }
-    told = reason;
+    this.#told = reason;
   }
 
-  return {
-    met(published) {
-      if (isAsking || published.outcome === "wrong-sequence") return;
-      isAsking = true;
-      void tell(published.outcome === "refused" ? published.cause : undefined).finally(() => {
-        isAsking = false;
-      });
-    },
-    over() {
-      told = undefined;
-    },
-  };
+  async #look(): Promise<void> {
+    if (this.problem === undefined) return;
+    const met = this.#lastMet;
+    if ((await this.#free()) < roomBytes) this.#lastMet = performance.now();
+    else if (met === this.#lastMet && performance.now() - met > this.#options.quietMs) this.#clear();
+  }
+
+  async #free(): Promise<number> {
+    const free = await this.#options.freeBytes().catch(() => undefined);
+    return free ?? Number.POSITIVE_INFINITY;
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#looking);
+  }
 }

@@ -1,5 +1,6 @@
 import { Counter, createMetrics, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
 import type { SourceName } from "@tapedeck/shared/source";
+import type { DamageState } from "./damage/damage-watch.ts";
 import type { RecordingWatch } from "./record/recording.ts";
 import type { SpillState } from "./tap/spill.ts";
 
@@ -15,9 +16,12 @@ export type IngestMetrics = {
 export type IngestGauges = {
   readonly spills: () => Iterable<readonly [SourceName, SpillState]>;
   readonly connected: () => Iterable<readonly [SourceName, boolean]>;
+  readonly isFull: () => boolean;
+  /** Undefined before the log was looked through. */
+  readonly damage: () => DamageState | undefined;
 };
 
-export function ingestMetrics({ spills, connected }: IngestGauges): IngestMetrics {
+export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauges): IngestMetrics {
   const registry = createMetrics("ingest");
   const registers = [registry];
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
@@ -78,6 +82,7 @@ export function ingestMetrics({ spills, connected }: IngestGauges): IngestMetric
     },
   });
 
+  logGauges(registry, { isFull, damage });
   return {
     registry,
     watch: (source) => ({
@@ -92,4 +97,43 @@ export function ingestMetrics({ spills, connected }: IngestGauges): IngestMetric
     recordingBegan: (source) => began.inc({ source }),
     recordingEnded: () => {},
   };
+}
+
+/** How the log itself is. */
+function logGauges(registry: Registry, { isFull, damage }: Pick<IngestGauges, "isFull" | "damage">): void {
+  const registers = [registry];
+  new Gauge({
+    name: "tapedeck_ingest_log_full",
+    help: "1 while nothing is recorded because the log's disk is full.",
+    registers,
+    collect() {
+      this.set(isFull() ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: "tapedeck_ingest_log_lost_events",
+    help: "Recorded events that are not in the log any more because its files were damaged.",
+    labelNames: ["source"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [source, count] of damage()?.lost ?? []) this.set({ source }, count);
+    },
+  });
+  new Gauge({
+    name: "tapedeck_ingest_log_checked_position",
+    help: "Position up to which the last check of all of the log came; 0 before the first one.",
+    registers,
+    collect() {
+      this.set(damage()?.checkedSeq ?? 0);
+    },
+  });
+  new Gauge({
+    name: "tapedeck_ingest_log_check_seconds",
+    help: "How long the last check of all of the log took.",
+    registers,
+    collect() {
+      this.set(damage()?.seconds ?? 0);
+    },
+  });
 }

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import type { Batch } from "./batches.ts";
 import { lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
 import type { Tx } from "./db/database.ts";
+import type { CheckpointRow } from "./db/schema.ts";
 import type { View } from "./views/view.ts";
 
 export type Applied = {
@@ -43,8 +44,17 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, p
       await view.apply(tx, events);
     }
   }
-  if (position > checkpoint.position) await moveCheckpoint(tx, position);
+  if (position > checkpoint.position)
+    await moveCheckpoint(tx, { ...checkpoint, position, ...appliedTo(checkpoint, fresh) });
   return { position, events: fresh.length };
+}
+
+/** The latest of all, as the clock of a log may be set back. */
+function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly Recorded[]): Partial<CheckpointRow> {
+  const last = fresh.at(-1);
+  if (last === undefined) return {};
+  const latest = fresh.reduce((ms, { recordedAt }) => Math.max(ms, recordedAt.getTime()), recorded_until_ms ?? 0);
+  return { applied_position: last.seq, recorded_until_ms: latest };
 }
 
 /** Sessions that are erased in this batch, and where. */

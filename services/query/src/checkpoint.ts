@@ -15,9 +15,12 @@ export async function readCheckpoint(db: Kysely<Schema>): Promise<CheckpointRow 
   return db.selectFrom("checkpoint").selectAll().where("name", "=", name).executeTakeFirst();
 }
 
+const whatToDo =
+  "bring a backup back with `tapedeck restore`, or go on with what is left, under new positions, with `tapedeck new-epoch`.";
+
 /** The place of a fresh set of tables: before the first event. */
 export async function beginCheckpoint(db: Kysely<Schema>, projection: string, epoch: string): Promise<CheckpointRow> {
-  const row = { name, projection, epoch, position: 0 };
+  const row = { name, projection, epoch, position: 0, applied_position: null, recorded_until_ms: null };
   await db
     .insertInto("checkpoint")
     .values(row)
@@ -31,8 +34,12 @@ export async function lockCheckpoint(tx: Tx): Promise<CheckpointRow | undefined>
   return tx.selectFrom("checkpoint").selectAll().where("name", "=", name).forUpdate().executeTakeFirst();
 }
 
-export async function moveCheckpoint(tx: Tx, position: number): Promise<void> {
-  await tx.updateTable("checkpoint").set({ position }).where("name", "=", name).execute();
+export async function moveCheckpoint(
+  tx: Tx,
+  { position, applied_position, recorded_until_ms }: CheckpointRow,
+): Promise<void> {
+  const moved = { position, applied_position, recorded_until_ms };
+  await tx.updateTable("checkpoint").set(moved).where("name", "=", name).execute();
 }
 
 /**
@@ -55,7 +62,13 @@ export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, l
   const { lastSeq } = await log.bounds();
   if (position > lastSeq) {
     throw new ForeignCheckpointError(
-      `the database is at position ${epoch}-${position}, beyond the log's end ${epoch}-${lastSeq}, so the log has lost events: run \`tapedeck rebuild\` to make the tables from what the log has, or \`tapedeck restore\` to bring the log back.`,
+      `the database is at position ${epoch}-${position}, beyond the log's end ${epoch}-${lastSeq}, so the log has lost events: ${whatToDo}`,
+    );
+  }
+  const other = await givenTwice(checkpoint, log);
+  if (other !== undefined) {
+    throw new ForeignCheckpointError(
+      `the database is at position ${epoch}-${position}, but position ${epoch}-${other} was given to another event since, so the log has lost events: ${whatToDo}`,
     );
   }
   if (epoch === log.epoch) return checkpoint;
@@ -66,4 +79,17 @@ export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, l
     .where("epoch", "=", epoch)
     .execute();
   return { ...checkpoint, epoch: log.epoch };
+}
+
+/**
+ * The first position up to the last applied event that holds what was recorded after all that was applied: the log had
+ * ended before it meanwhile. Erased and expired events don't matter: nothing takes their place.
+ */
+async function givenTwice(
+  { applied_position, recorded_until_ms }: CheckpointRow,
+  log: LogReader,
+): Promise<number | undefined> {
+  if (applied_position === null || recorded_until_ms === null) return undefined;
+  const later = await log.firstSince(new Date(recorded_until_ms + 1));
+  return later !== undefined && later <= applied_position ? later : undefined;
 }

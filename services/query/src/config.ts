@@ -1,17 +1,23 @@
+import { type DoorLimits, doorLimits } from "@tapedeck/shared/service/grpc-listener";
+import { type HealthPlace, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import { queryPatience } from "@tapedeck/shared/service/query-patience";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { defaultLimits } from "./batches.ts";
+import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 
 export type QueryConfig = {
   readonly grpc: { readonly host: string; readonly port: number };
-  readonly health: { readonly host: string; readonly port: number };
+  readonly door: DoorLimits;
+  readonly health: HealthPlace;
   readonly nats: NatsSettings;
   /** Its user owns the database: makes schemas in it, and the role tapedeck_analyst if it may. */
   readonly databaseUrl: string;
   /** With it tapedeck_analyst may log in; without it is a role to grant. */
   readonly analystPassword: string | undefined;
+  /** What its logins may take. */
+  readonly readers: ReaderLimits;
   /** Of the services; empty: whoever reaches the port may ask. */
   readonly servicesKey: string;
   /** How long an answer may take, in ms. */
@@ -33,10 +39,12 @@ export function readConfig(sources: SettingsSources): QueryConfig {
 export function querySettings(read: SettingsReader): QueryConfig {
   const config = {
     grpc: { host: read.string("query.grpc.host", "127.0.0.1"), port: read.port("query.grpc.port", 7053) },
-    health: { host: read.string("query.health.host", "127.0.0.1"), port: read.port("query.health.port", 7062) },
+    door: doorLimits(read),
+    health: healthSettings(read, "query", 7062),
     nats: natsSettings(read),
     databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck"),
     analystPassword: read.string("postgres.analystPassword", undefined),
+    readers: readerLimits(read),
     servicesKey: read.string("services.key", ""),
     patienceMs: queryPatience(read),
     textRows: read.boolean("query.textRows", false),

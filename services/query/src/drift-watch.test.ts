@@ -1,6 +1,6 @@
 import { State } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
-import { observedSubject } from "@tapedeck/shared/log/subjects";
+import { adoptSubject, observedSubject } from "@tapedeck/shared/log/subjects";
 import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
@@ -83,6 +83,23 @@ it("counts what an upstream at rest says otherwise of itself, and tells the same
   on.answer("Canceled", later);
   await checked(on.query, 4);
   expect(on.warnings).toHaveLength(2);
+});
+
+it("asks for the answer to be adopted, at the place of what is folded and of control calls", async () => {
+  await using on = await theatre();
+  const nats = await connect({ servers: on.on.nats.url });
+  const asked: Observed[] = [];
+  nats.subscribe(adoptSubject(shop), { callback: (_, { data }) => void asked.push(Observed.decode(data)) });
+  await nats.flush();
+  on.answer("Complete", later);
+  on.answer("Failed", later, { v1: 5n, v2: 0n, logs: 99n, tapedeck: 1n });
+  await until(() => asked.length > 0, { message: "the answer to be asked for" });
+  await nats.close();
+  expect(asked).toMatchObject([
+    { source: shop, session: "S", channel: "v1", ordinals: { v1: 5n, v2: 0n, tapedeck: 1n } },
+  ]);
+  expect(Object.keys(asked[0]?.ordinals ?? {}).sort()).toEqual(["tapedeck", "v1", "v2"]);
+  expect(State.decode(asked[0]?.state ?? Buffer.alloc(0)).buildState?.artifacts).toEqual({ web: "Failed" });
 });
 
 it("compares no answer that may belong to another place", async () => {

@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { channelFilter, eventSubject, everyObservedSubject } from "@tapedeck/shared/log/subjects";
+import { adoptSubject, channelFilter, eventSubject, everyObservedSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { pause } from "@tapedeck/shared/streams/pause";
@@ -18,10 +18,13 @@ export type DriftWatchOptions = ApiDeps & {
   readonly compared: (source: string, differs: boolean) => void;
 };
 
-/** Our check of truth in the field: holds what upstreams answer about themselves against the folded state. */
+/**
+ * Our check of truth in the field: holds what upstreams answer about themselves against the folded state. Where the two
+ * differ (a call past Tapedeck, that no event tells), it is counted, and record is asked to adopt the answer.
+ */
 export type DriftWatch = AsyncDisposable & {
   /** Listens on this connection until it is closed. */
-  readonly listen: (nats: Pick<NatsConnection, "subscribe">) => void;
+  readonly listen: (nats: Pick<NatsConnection, "subscribe" | "publish">) => void;
 };
 
 /*
@@ -46,7 +49,7 @@ export function driftWatch(options: DriftWatchOptions): DriftWatch {
   const waiting = new Set<Promise<void>>();
   const told = new Set<string>();
 
-  async function check(message: Uint8Array): Promise<void> {
+  async function check(message: Uint8Array, nats: Pick<NatsConnection, "publish">): Promise<void> {
     const observed = Observed.decode(message);
     const fold = foldFor(folds, observed);
     await pause(silenceMs.after, stop.signal);
@@ -55,7 +58,12 @@ export function driftWatch(options: DriftWatchOptions): DriftWatch {
     const differences = state === undefined ? undefined : fold.drift(state, observed);
     if (differences === undefined) return;
     compared(observed.source, differences.length > 0);
-    if (differences.length > 0) tell(observed, differences);
+    if (differences.length === 0) return;
+    tell(observed, differences);
+    // What else there is, such as logs, never touches the state.
+    const names = [...fold.channels, "tapedeck"];
+    const ordinals = Object.fromEntries(names.map((name) => [name, observed.ordinals[name] ?? 0n]));
+    nats.publish(adoptSubject(observed.source as SourceName), Observed.encode({ ...observed, ordinals }).finish());
   }
 
   /** The folded state, if it is of the very place that the answer belongs to. */
@@ -103,10 +111,10 @@ export function driftWatch(options: DriftWatchOptions): DriftWatch {
     );
   }
 
-  function hear(bytes: Uint8Array): void {
+  function hear(bytes: Uint8Array, nats: Pick<NatsConnection, "publish">): void {
     if (waiting.size >= mostWaiting || stop.signal.aborted) return;
     // Log or database are away, or it can't be read: then this answer is not compared.
-    const checked = check(bytes)
+    const checked = check(bytes, nats)
       .catch((err: unknown) => logger.debug({ err }, "an upstream's answer could not be compared"))
       .finally(() => waiting.delete(checked));
     waiting.add(checked);
@@ -116,7 +124,7 @@ export function driftWatch(options: DriftWatchOptions): DriftWatch {
     listen: (nats) => {
       nats.subscribe(everyObservedSubject, {
         callback: (error, message) => {
-          if (error === null) hear(message.data);
+          if (error === null) hear(message.data, nats);
         },
       });
     },

@@ -1,9 +1,11 @@
-import { type Log, LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import { tellTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
 import type { BatchLimits } from "./batches.ts";
 import { ForeignCheckpointError, readCheckpoint } from "./checkpoint.ts";
-import { grantAnalyst } from "./db/analyst.ts";
+import type { ConnectedLog } from "./connect-log.ts";
+import { letReadersIn, limitReaders, type ReaderLogins } from "./db/access/grants.ts";
 import type { Database } from "./db/database.ts";
 import { AlreadyProjectedError, withTables } from "./db/lock.ts";
 import { migrate, NewerSchemaError } from "./db/migrate.ts";
@@ -16,8 +18,8 @@ import { projectionVersion } from "./views/views.ts";
 export type KeepProjecting = {
   readonly database: Database;
   readonly databaseUrl: string;
-  readonly analystPassword: string | undefined;
-  readonly openLog: () => Promise<Log>;
+  readonly readers: ReaderLogins;
+  readonly openLog: () => Promise<ConnectedLog>;
   readonly views: readonly View[];
   readonly limits: BatchLimits;
   readonly progress: Progress;
@@ -27,7 +29,7 @@ export type KeepProjecting = {
     /** The database has its tables: they can be asked. */
     readonly tables: () => void;
     /** The log that is read from now on; undefined: none. */
-    readonly log: (log: Log | undefined) => void;
+    readonly log: (log: ConnectedLog | undefined) => void;
     readonly applied: (applied: Projected) => void;
     /** Why nothing is projected now; undefined: it is. */
     readonly waiting: (reason: string | undefined) => void;
@@ -45,9 +47,17 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
   const { progress, logger, signal, on } = options;
   const retry = backoff(100, 2_000);
   let told = "";
+  let areLimited = false;
+  const admitReaders = async () => {
+    const leftOut = [...(await letReadersIn(options.database))];
+    if (areLimited) return;
+    leftOut.push(...(await limitReaders(options.database, options.readers)));
+    areLimited = true;
+    if (leftOut.length > 0) logger.warn({ leftOut }, "readers of the database are not held to all that they should be");
+  };
   while (!signal.aborted) {
     try {
-      await projectOnce(options, () => {
+      await projectOnce(options, admitReaders, () => {
         retry.reset();
         told = "";
       });
@@ -58,6 +68,7 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
         await standBy(options);
         continue;
       }
+      areLimited = false; // the database may be another one when it is back
       const reason = error instanceof Error ? error.message || error.name : String(error);
       on.waiting(reason);
       if (reason !== told) logger.warn({ err: error, position: progress.position }, "projecting broke off, will go on");
@@ -67,12 +78,14 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
   }
 }
 
-async function projectOnce(options: KeepProjecting, onWorking: () => void): Promise<void> {
-  const { database, databaseUrl, analystPassword, views, limits, progress, logger, signal, on } = options;
+async function projectOnce(
+  options: KeepProjecting,
+  admitReaders: () => Promise<void>,
+  onWorking: () => void,
+): Promise<void> {
+  const { database, databaseUrl, views, limits, progress, logger, signal, on } = options;
   await migrate(database);
-  const grant = await grantAnalyst(database, analystPassword);
-  if (grant === "refused")
-    logger.warn("this database user may not make the role tapedeck_analyst: make it as a superuser");
+  await admitReaders();
   on.tables();
 
   await using log = await options.openLog();
@@ -84,11 +97,17 @@ async function projectOnce(options: KeepProjecting, onWorking: () => void): Prom
     if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
       logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
       on.waiting("the tables are rebuilt from the log, because this version makes them otherwise");
-      await rebuild({ databaseUrl, log: reader, views, limits, analystPassword, signal });
+      await rebuild({ databaseUrl, log: reader, views, limits, signal });
       return;
     }
-    const work = withTables(database, (connection) => project({ connection, log: reader, views, limits, signal }));
+    let epoch = checkpoint?.epoch ?? reader.epoch;
+    const work = withTables(database, async function* (connection, held) {
+      // Before the log is looked at: where it has lost its end, ingest is not to give these positions again.
+      using _telling = tellTablesEnd(log.nats, () => ({ epoch, seq: progress.position }));
+      yield* project({ connection, log: reader, views, limits, signal: AbortSignal.any([signal, held]) });
+    });
     for await (const applied of work) {
+      epoch = reader.epoch;
       onWorking();
       on.waiting(undefined);
       progress.advance(applied.position);

@@ -59,6 +59,21 @@ it("changes nothing when events are delivered again", async () => {
   expect(await contents(database.url)).toEqual(expected);
 });
 
+it("keeps the latest time of the log also where its clock was set back", async () => {
+  await using database = await freshDatabase();
+  await projectUntil(database.url, on.log.reader, end);
+  await using tables = openDatabase({ url: database.url });
+  const [last] = await Array.fromAsync(
+    on.log.reader.history({ afterSeq: end - 1, subjects: [] }, end, new AbortController().signal),
+  );
+  const before = await readCheckpoint(tables.db);
+  if (last === undefined || before === undefined) throw new Error("nothing was projected");
+  expect(before).toMatchObject({ applied_position: end, recorded_until_ms: last.recordedAt.getTime() });
+  const next = { ...last, seq: end + 1, recordedAt: new Date(last.recordedAt.getTime() - 60_000) };
+  await tables.db.transaction().execute((tx) => applyBatch(tx, [], { events: [next] }, { after: end, ...before }));
+  expect(await readCheckpoint(tables.db)).toEqual({ ...before, position: end + 1, applied_position: end + 1 });
+});
+
 it(`gives the same tables when query is killed again and again (seed ${seed})`, async () => {
   await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
   const position = async () => {

@@ -1,13 +1,18 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
+import { askTablesEnd } from "@tapedeck/shared/log/tables-end";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
+import { connect } from "nats";
 import { describe, expect, it } from "vitest";
+import { createLogin, dropLogin } from "./db/access/workspace-logins.ts";
 import { openDatabase } from "./db/database.ts";
 import { forgetSessions } from "./forget-sessions.ts";
+import { forgetForeignTables } from "./forget-tables.ts";
 import { startQuery } from "./query.ts";
 import { queryClient } from "./testing/client.ts";
 import { reaches, stage } from "./testing/stage.ts";
@@ -20,8 +25,8 @@ async function readiness(health: string): Promise<{ status: number; checks: Reco
 
 describe("refuses tables that are not this log's", () => {
   it.each([
-    ["another log", { epoch: "other1", position: 1 }, /follows another log .*tapedeck rebuild.*tapedeck restore/],
-    ["beyond the log's end", { position: 1_000 }, /beyond the log's end .*tapedeck rebuild.*tapedeck restore/],
+    ["another log", { epoch: "other1", position: 1 }, /follows another log .*tapedeck rebuild/],
+    ["beyond the log's end", { position: 1_000 }, /beyond the log's end .*tapedeck new-epoch/],
   ])("%s", async (_what, checkpoint, message) => {
     await using on = await stage();
     const [position = 0] = await on.write([story().tell({ kind: "source.added" })]);
@@ -33,6 +38,51 @@ describe("refuses tables that are not this log's", () => {
     await database.db.updateTable("checkpoint").set(checkpoint).execute();
     await expect(on.startQuery()).rejects.toThrow(message);
   });
+});
+
+it("refuses a log that lost its end and has grown past the tables since", async () => {
+  await using on = await stage();
+  const tale = story();
+  const written = await on.write(Array.from({ length: 10 }, () => tale.tell({ kind: "source.checkpoint" })));
+  expect(written.at(-1)).toBe(10);
+  {
+    await using query = await on.startQuery();
+    await reaches(query, 10);
+    const nc = await connect({ servers: on.nats.url });
+    expect(await askTablesEnd(nc, 10_000)).toEqual({ epoch: on.log.epoch, seq: 10 });
+    await nc.close();
+  }
+  await on.nats.kill();
+  const file = join(on.nats.streamFolder("TAPEDECK"), "1.blk");
+  await truncate(file, Math.floor((await stat(file)).size * 0.65));
+  await on.nats.restart();
+  const end = await until(async () => (await on.log.reader.bounds()).lastSeq, { message: "the log to be back" });
+  expect(end).toBeLessThan(10);
+  await on.write(Array.from({ length: 12 }, () => tale.tell({ kind: "source.checkpoint" })));
+  await expect(on.startQuery()).rejects.toThrow(
+    `the database is at position ${on.at(10)}, but position ${on.at(end + 1)} was given to another event since, so the log has lost events: bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+  );
+  // Once all agree on a new epoch: tables of a log that is no more are dropped, and made from what is there.
+  expect(await forgetForeignTables(on.databaseUrl, on.log.reader)).toBe(true);
+  await using query = await on.startQuery();
+  await reaches(query, end + 12);
+});
+
+it("goes on with tables whose last events are gone from the log on purpose", async () => {
+  await using on = await stage();
+  const tale = story();
+  await on.write(Array.from({ length: 10 }, () => tale.tell({ kind: "source.checkpoint" })));
+  {
+    await using query = await on.startQuery();
+    await reaches(query, 10);
+  }
+  const nc = await connect({ servers: on.nats.url });
+  const { streams } = await jetstreamManager(nc);
+  for (const seq of [8, 9, 10]) await streams.deleteMessage("TAPEDECK", seq);
+  await nc.close();
+  await on.write(Array.from({ length: 3 }, () => tale.tell({ kind: "source.checkpoint" })));
+  await using query = await on.startQuery();
+  await reaches(query, 13);
 });
 
 it("refuses the schema of a newer Tapedeck in one sentence", async () => {
@@ -198,30 +248,32 @@ it("has no rows for text, until it is asked to: then for all there was", async (
   await until(async () => (await kinds()).join() === "log.written,build.started", { message: "the text to have rows" });
 });
 
-it("the analyst reads everything and writes nothing", async () => {
+it("lets readers in as far as they may, and ends those who take too long", async () => {
   await using on = await stage();
-  await using query = await on.startQuery({ analystPassword: "only reading" });
+  const readers = { ...on.config.readers, statementMs: 1_000 };
+  await using query = await on.startQuery({ readers });
   const [written = 0] = await on.write([story().tell({ kind: "source.added" })]);
   await reaches(query, written);
-  const url = new URL(on.databaseUrl);
-  url.username = "tapedeck_analyst";
-  url.password = "only reading";
-  await using analyst = openDatabase({ url: url.href, connections: 1 });
-  const { rows } = await sql`select count(*) as count from events`.execute(analyst.db);
-  expect(rows).toEqual([{ count: 1 }]);
-  for (const view of ["build_times_daily", "command_times", "vagrant_jobs"]) {
-    await sql`select * from ${sql.table(view)}`.execute(analyst.db);
-  }
-  await sql`set default_transaction_read_only = off`.execute(analyst.db);
-  for (const statement of [
-    "delete from sources",
-    "create table mine (a int)",
-    "create temporary table mine (a int)",
-    "create schema mine",
-  ]) {
-    await expect(sql.raw(statement).execute(analyst.db)).rejects.toThrow(
-      /permission denied|no schema has been selected/,
-    );
+  await using owner = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const may = async (table: string) =>
+    (
+      await sql<{ may: boolean }>`select has_table_privilege('tapedeck_analyst', ${table}, 'select') as may`.execute(
+        owner.db,
+      )
+    ).rows[0]?.may;
+  expect([await may("tapedeck.sources"), await may("tapedeck.checkpoint")]).toEqual([true, false]);
+
+  const { login, password } = await createLogin(owner, { workspace: "acme", limits: readers });
+  try {
+    const url = new URL(on.databaseUrl);
+    url.username = login;
+    url.password = password;
+    await using reader = openDatabase({ url: url.href, connections: 1 });
+    expect((await sql`select workspace from sources`.execute(reader.db)).rows).toEqual([{ workspace: "acme" }]);
+    // The pool lifts statement_timeout for itself, as any client may.
+    await expect(sql`select pg_sleep(600)`.execute(reader.db)).rejects.toThrow(/terminat/i);
+  } finally {
+    await dropLogin(owner, login);
   }
 });
 

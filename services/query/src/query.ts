@@ -9,11 +9,13 @@ import { startApi } from "./api/server.ts";
 import { defaultLimits } from "./batches.ts";
 import type { QueryConfig } from "./config.ts";
 import { connectLog } from "./connect-log.ts";
+import { watchReaders } from "./db/access/watch-readers.ts";
 import { openDatabase } from "./db/database.ts";
 import { driftWatch } from "./drift-watch.ts";
 import { keepProjecting } from "./keep-projecting.ts";
 import { queryMetrics } from "./metrics.ts";
 import { progress as newProgress } from "./progress.ts";
+import { rebuild } from "./rebuild.ts";
 import { folds } from "./views/folds.ts";
 import { views } from "./views/views.ts";
 
@@ -56,8 +58,17 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const api = stack.use(
     await startApi(deps, {
       ...config.grpc,
+      door: config.door,
       key: config.servicesKey,
       patienceMs: config.patienceMs,
+      rebuild: (signal, onProgress) =>
+        rebuild({
+          databaseUrl: config.databaseUrl,
+          log: deps.log(),
+          views: views({ textRows: config.textRows }),
+          signal: AbortSignal.any([signal, stop.signal]),
+          onProgress: (applied) => onProgress(applied.position),
+        }),
       onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),
     }),
   );
@@ -83,7 +94,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const projecting = keepProjecting({
     database: writes,
     databaseUrl: config.databaseUrl,
-    analystPassword: config.analystPassword,
+    readers: { analystPassword: config.analystPassword, limits: config.readers },
     openLog: async () => {
       const opened = await connectLog(config.nats, logger, told);
       drift.listen(opened.nats);
@@ -116,9 +127,10 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     });
   });
   failed.catch(() => {}); // heard by whoever asks
+  const watching = watchReaders({ database: reads, limits: config.readers, logger, signal: stop.signal });
   stack.defer(async () => {
     stop.abort();
-    await projecting.catch(() => {});
+    await Promise.all([projecting.catch(() => {}), watching]);
   });
   await Promise.race([began.promise, failed, pause(startMs, stop.signal)]);
 

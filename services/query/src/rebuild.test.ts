@@ -1,6 +1,8 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
+import { rebuildCall } from "./api/rebuild-call.ts";
 import { openDatabase } from "./db/database.ts";
+import { privateSchema } from "./db/private.ts";
 import { rebuild } from "./rebuild.ts";
 import { queryClient } from "./testing/client.ts";
 import { randomEvents, seeded } from "./testing/random-story.ts";
@@ -57,12 +59,23 @@ it("goes on where an earlier one was ended", async () => {
     limits: { events: 100, bytes: 1_000_000 },
   };
   const first = new AbortController();
-  await rebuild({ ...options, signal: first.signal, onProgress: ({ position }) => position > 500 && first.abort() });
+  const stopped = (one: AbortController) =>
+    rebuild({ ...options, signal: one.signal, onProgress: ({ position }) => position > 500 && one.abort() });
+  expect(await stopped(first)).toBe(false);
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_rebuild"]);
+
+  // Whoever asked for it, and has not stopped it, must not take that for its end.
+  const call = rebuildCall(
+    { log: () => on.log.reader },
+    () => stopped(new AbortController()),
+    new AbortController().signal,
+  );
+  await expect(Array.fromAsync(call)).rejects.toMatchObject({ code: "not_ready" });
 
   const positions: number[] = [];
   const signal = AbortSignal.timeout(60_000);
-  await rebuild({ ...options, signal, onProgress: ({ position }) => positions.push(position) });
+  const swapped = await rebuild({ ...options, signal, onProgress: ({ position }) => positions.push(position) });
+  expect(swapped).toBe(true);
   expect(positions[0]).toBeGreaterThan(500);
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
@@ -103,5 +116,5 @@ async function spoil(url: string): Promise<void> {
 async function schemas(url: string): Promise<string[]> {
   await using database = openDatabase({ url, connections: 1 });
   const found = await database.db.introspection.getSchemas();
-  return found.map(({ name }) => name).filter((name) => name.startsWith("tapedeck"));
+  return found.map(({ name }) => name).filter((name) => name.startsWith("tapedeck") && name !== privateSchema);
 }

@@ -2,7 +2,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { BatchLimits } from "./batches.ts";
 import { readCheckpoint } from "./checkpoint.ts";
-import { grantAnalyst } from "./db/analyst.ts";
+import { letReadersIn } from "./db/access/grants.ts";
 import { type Database, liveSchema, openDatabase } from "./db/database.ts";
 import { withTables } from "./db/lock.ts";
 import { migrate } from "./db/migrate.ts";
@@ -18,7 +18,6 @@ export type Rebuild = {
   readonly databaseUrl: string;
   readonly log: LogReader;
   readonly views: readonly View[];
-  readonly analystPassword?: string | undefined;
   readonly limits?: BatchLimits;
   readonly signal: AbortSignal;
   readonly onProgress?: (applied: Projected) => void;
@@ -27,22 +26,26 @@ export type Rebuild = {
 /**
  * Makes all tables anew from the log, beside the live ones, which go on answering (and following, where they still can),
  * and puts them in their place when they have caught up. Goes on where an earlier one was killed. A query that runs
- * needs no word about it. Resolves at the swap, or when the signal ends it; throws as project does.
+ * needs no word about it. Resolves at the swap, or with false when the signal ended it before; throws as project does.
  * @throws AlreadyProjectedError when another rebuild runs
  */
-export async function rebuild(options: Rebuild): Promise<void> {
+export async function rebuild(options: Rebuild): Promise<boolean> {
   const { log, views, signal, onProgress = () => {} } = options;
   await using shadow = openDatabase({ url: options.databaseUrl, schema: shadowSchema, connections: 3 });
   const { lastSeq: goal } = await log.bounds();
-  const work = withTables(shadow, async function* (connection) {
+  const work = withTables(shadow, async function* (connection, held) {
     await prepare(shadow, log, views);
-    await grantAnalyst(shadow, options.analystPassword);
-    yield* project({ connection, log, views, signal, ...(options.limits && { limits: options.limits }) });
+    await letReadersIn(shadow);
+    yield* project({
+      ...{ connection, log, views, signal: AbortSignal.any([signal, held]) },
+      ...(options.limits && { limits: options.limits }),
+    });
   });
   for await (const applied of work) {
     onProgress(applied);
-    if (applied.position >= goal && (await swap(shadow, applied.position))) return;
+    if (applied.position >= goal && (await swap(shadow, applied.position))) return true;
   }
+  return false;
 }
 
 /** What an earlier rebuild left is of use if it was made of the same log in the same way. */

@@ -1,5 +1,3 @@
-import { existsSync } from "node:fs";
-import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
 
@@ -8,6 +6,7 @@ export type Parameters = Readonly<Record<string, string | number | readonly stri
 /** Tapedeck's HTTP API, as much of it as the commands ask. */
 export type Api = {
   readonly base: string;
+  readonly token: string | undefined;
   /** @throws CommandError with what the gateway said, or that there is none */
   readonly get: <Answer>(path: string, parameters?: Parameters) => Promise<Answer>;
   /** A call that changes something; undefined where there is nothing to answer. Throws as `get` does. */
@@ -19,9 +18,9 @@ export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: 
 
 type ErrorBody = { readonly error?: { readonly message?: string; readonly choices?: readonly string[] } };
 
-/** With the token of TAPEDECK_TOKEN; https by the certificates of TAPEDECK_CA. */
+/** Reaches the Tapedeck that is named, or chosen (`chosenDeck`), with its token, and trusts its certificates. */
 export function apiAt(url?: string): Api {
-  const { base, headers } = httpBase(url || defaultUrl());
+  const { base, headers, token } = httpBase(url);
   const ask = async <Answer>(path: string, init: RequestInit): Promise<Answer> => {
     const response = await fetch(`${base}${path}`, { ...init, headers: { ...headers, ...init.headers } }).catch(
       (error: unknown) => {
@@ -39,6 +38,7 @@ export function apiAt(url?: string): Api {
   };
   return {
     base,
+    token,
     get: (path, parameters = {}) => ask(`${path}${queryOf(parameters)}`, {}),
     send: (method, path, body) =>
       ask(path, {
@@ -64,17 +64,8 @@ function unreachable(base: string, error: unknown): CommandError {
 
 export function nobodyAt(base: string): CommandError {
   return new CommandError(
-    `no Tapedeck answers at ${base}: start one with \`npm start\`, or say where it is with --url.`,
+    `no Tapedeck answers at ${base}: start one with \`npm start\`, or say where it is with --url or \`tapedeck login\`.`,
   );
-}
-
-/** This machine's, on the port and with the TLS that the settings here give it. */
-export function defaultUrl(env: NodeJS.ProcessEnv = process.env): string {
-  const path = env.TAPEDECK_CONFIG || "tapedeck.yaml";
-  const read = settingsReader({ env, file: existsSync(path) ? loadSettingsFile(path) : undefined });
-  const isTls = read.string("tls.cert", undefined) !== undefined;
-  const [hostName = "localhost"] = read.list("gateway.hosts", []);
-  return `${isTls ? `https://${hostName}` : "http://127.0.0.1"}:${read.port("gateway.http.port", 7052)}`;
 }
 
 function queryOf(parameters: Parameters): string {

@@ -14,16 +14,22 @@ export async function readMetrics(address: string): Promise<readonly Sample[] | 
   }
 }
 
-type Readiness = { readonly checks: Readonly<Record<string, string>> };
+type Readiness = {
+  readonly checks: Readonly<Record<string, string>>;
+  readonly details?: { readonly warnings?: readonly string[] };
+};
 
-/** What keeps a service from its work, as its /readyz says; nothing when it can't be asked. */
-export async function readProblems(address: string): Promise<readonly string[]> {
+/** What keeps a service from its work, and what else it warns of, as its /readyz says; nothing when it can't be asked. */
+export type Troubles = { readonly problems: readonly string[]; readonly warnings: readonly string[] };
+
+/** `base`: such as http://127.0.0.1:7061 */
+export async function readTroubles(base: string): Promise<Troubles> {
   try {
-    const response = await fetch(`http://${address}/readyz`, { signal: AbortSignal.timeout(5_000) });
-    const { checks } = (await response.json()) as Readiness;
-    return Object.values(checks).filter((answer) => answer !== "ok");
+    const response = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(5_000) });
+    const { checks, details } = (await response.json()) as Readiness;
+    return { problems: Object.values(checks).filter((answer) => answer !== "ok"), warnings: details?.warnings ?? [] };
   } catch {
-    return [];
+    return { problems: [], warnings: [] };
   }
 }
 

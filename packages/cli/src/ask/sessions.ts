@@ -9,20 +9,25 @@ type Session = {
   readonly labels: Readonly<Record<string, string>>;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
-  readonly endReason: string;
+  readonly endReason: string | null;
   readonly upstreamVersion: string;
   readonly gaps: number;
 };
 
-export async function sessions({ url, json, source, label, limit }: SessionsOptions): Promise<void> {
+export async function sessions(options: SessionsOptions): Promise<void> {
+  const { url, json, source, label, limit, since: from, until: to } = options;
   const labels = Object.entries(label ?? {}).map(([name, value]) => `${name}=${value}`);
-  const page = await apiAt(url).get<Page<Session>>("/api/v1/sessions", { source, label: labels, limit });
+  const page = await apiAt(url).get<Page<Session>>("/api/v1/sessions", { source, label: labels, limit, from, to });
   if (json) {
     process.stdout.write(`${JSON.stringify(page)}\n`);
     return;
   }
   if (page.items.length === 0) {
-    console.log(source === undefined && label === undefined ? "No sessions yet." : "No such sessions.");
+    console.log(
+      source === undefined && label === undefined && from === undefined && to === undefined
+        ? "No sessions yet."
+        : "No such sessions.",
+    );
     return;
   }
   const rows = page.items.map((session) => [
@@ -41,7 +46,13 @@ export function shortSource(source: string): string {
   return source.split("/").slice(1).join("/");
 }
 
-function lasted({ startedAt, endedAt }: Session): string {
+/** Nobody knows how long a session lasted that was lost. */
+export function lasted({
+  startedAt,
+  endedAt,
+  endReason,
+}: Pick<Session, "startedAt" | "endedAt" | "endReason">): string {
+  if (endedAt === null && endReason !== null) return "unknown";
   if (startedAt === null) return "-";
   return endedAt === null ? "goes on" : durationText(Date.parse(endedAt) - Date.parse(startedAt));
 }

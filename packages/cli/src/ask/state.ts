@@ -2,6 +2,7 @@ import { styleText } from "node:util";
 import { CommandError } from "../command-error.ts";
 import type { StateOptions } from "../commands/state.ts";
 import { type Api, apiAt, type Page } from "./api.ts";
+import { agoText } from "./durations.ts";
 import { shortSource } from "./sessions.ts";
 import { type PodEnds, type RktState, rktText } from "./state-rkt.ts";
 import { type VagrantCommand, type VagrantState, vagrantText } from "./state-vagrant.ts";
@@ -30,6 +31,7 @@ type StateAnswer = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
+  readonly notHeardSince: string | null;
   readonly position: string;
 } & (
   | { readonly upstream: "skaffold"; readonly state: { readonly v1: V1State } }
@@ -49,6 +51,7 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   const ended = answer.sessionEnded ? ", ended" : "";
   console.log(`${styleText("bold", shortSource(answer.source))}  ${session_}${ended}`);
   console.log(styleText("dim", `as of ${answer.position}`));
+  if (answer.notHeardSince !== null) console.log(styleText("red", notHeardText(answer.notHeardSince)));
   if (answer.upstream === "rkt") {
     console.log(`\n${rktText(answer.state, await podEnds(answer, api))}`);
     return;
@@ -58,6 +61,11 @@ export async function state({ url, json, source, session, at }: StateOptions): P
     return;
   }
   for (const [name, text] of stateLines(answer.state.v1)) console.log(`  ${name.padEnd(9)}${text}`);
+}
+
+/** What follows is what was known then. */
+export function notHeardText(since: string, now = Date.now()): string {
+  return `not heard since ${since.replace(/\.\d+/, "")} (${agoText(since, now)})`;
 }
 
 /** rkt does not tell when a pod ended; the record knows when it was seen so. */

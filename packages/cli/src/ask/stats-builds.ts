@@ -13,19 +13,24 @@ type BuildStats = Readonly<Record<string, string>> & {
   readonly cached: string;
 };
 
-const day = 86_400_000;
-
 export async function statsBuilds(options: StatsBuildsOptions): Promise<void> {
-  const { url, json, group, developer, project, artifact, days, to } = options;
-  const from = options.from ?? (days === undefined ? undefined : new Date(Date.now() - days * day).toISOString());
-  const parameters = { group: group.join(","), from, to, developer, project, artifact };
+  const { url, json, group, developer, project, artifact, source, since: from, until: to } = options;
+  // A source in full has its workspace before it.
+  const parts = source?.split("/") ?? [];
+  const [ofDeveloper, ofProject] = parts.length === 4 ? parts.slice(1) : parts;
+  const parameters = {
+    ...{ group: group.join(","), from, to, artifact },
+    developer: developer ?? ofDeveloper,
+    project: project ?? ofProject,
+  };
   const page = await apiAt(url).get<Page<BuildStats>>("/api/v1/stats/builds", parameters);
   if (json) {
     process.stdout.write(`${JSON.stringify(page)}\n`);
     return;
   }
   if (page.items.length === 0) {
-    console.log("No builds yet.");
+    const isAll = [from, to, developer, project, artifact, source].every((one) => one === undefined);
+    console.log(isAll ? "No builds yet." : "No such builds.");
     return;
   }
   const numbers = ["BUILDS", "FAILED", "P50", "P90", "P99", "CACHED"].map((title) => ({

@@ -6,7 +6,7 @@ import { type RunningUp, runningUp } from "../up/lock.ts";
 import { countWaitingSpills } from "../up/waiting-spills.ts";
 import { apiAt, type Page } from "./api.ts";
 import { agoText, bytesText } from "./durations.ts";
-import { readMetrics, readProblems, sumOf } from "./metrics.ts";
+import { readMetrics, readTroubles, sumOf } from "./metrics.ts";
 import { shortSource } from "./sessions.ts";
 import { statusColour } from "./status-colour.ts";
 import { table } from "./table.ts";
@@ -18,6 +18,7 @@ type Source = {
   readonly lastEventAt: string | null;
   readonly address: string;
   readonly gaps: number;
+  readonly notHeardSince: string | null;
 };
 
 /** What waits where; undefined where it can't be told (the services are on another machine, say). */
@@ -29,13 +30,22 @@ type Health = {
   readonly foldDrift: number | undefined;
   /** What keeps ingest and query from their work, in sentences. */
   readonly problems: readonly string[];
+  /** What people should know though all goes on. */
+  readonly warnings: readonly string[];
 };
 
 export async function status(options: StatusOptions): Promise<void> {
-  const { items: known, position } = await apiAt(options.url).get<Page<Source>>("/api/v1/sources", { limit: 1_000 });
+  const api = apiAt(options.url);
   const running = await runningUp(resolve(options.data));
+  const { items: known, position } = await api
+    .get<Page<Source>>("/api/v1/sources", { limit: 1_000 })
+    .catch(async (error: unknown) => {
+      // Where the list can't be had, the reason is shown if it is known.
+      if (!options.json) tellTroubles(await healthOf(running, api.base));
+      throw error;
+    });
   const items = [...known, ...neverSeen(running, known)];
-  const health = await healthOf(running);
+  const health = await healthOf(running, api.base);
   if (options.json) {
     process.stdout.write(`${JSON.stringify({ sources: items, position, ...health })}\n`);
     return;
@@ -58,11 +68,16 @@ export async function status(options: StatusOptions): Promise<void> {
   }
   console.log(`\n${healthLine(health, position, doorText(running))}`);
   if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
-  for (const problem of health.problems) console.log(styleText("red", problem));
+  tellTroubles(health);
+}
+
+function tellTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
+  for (const problem of problems) console.log(styleText("red", problem));
+  for (const warning of warnings) console.log(styleText("yellow", warning));
 }
 
 /** Of what was imported nobody waits for more. */
-function statusCells({ status, address }: Source): readonly [status: string, where: string] {
+function statusCells({ status, address, notHeardSince }: Source): readonly [status: string, where: string] {
   const files = /^file:(.*)$/.exec(address)?.[1];
   if (files !== undefined && status !== "recording") {
     return [
@@ -73,7 +88,8 @@ function statusCells({ status, address }: Source): readonly [status: string, whe
         .join(", "),
     ];
   }
-  return [styleText(statusColour(status), status), address || "-"];
+  const since = notHeardSince === null ? "" : `, last heard ${agoText(notHeardSince)}`;
+  return [`${styleText(statusColour(status), status)}${since}`, address || "-"];
 }
 
 /** Sources of this machine that have not said a word yet, so that nobody else knows of them. */
@@ -81,24 +97,31 @@ function neverSeen(running: RunningUp | undefined, known: readonly Source[]): re
   const names = new Set(known.map(({ source }) => source));
   const missing = running?.sources.filter(({ source }) => !names.has(source)) ?? [];
   return missing.map(({ source, address }) => ({
-    ...{ source, address, status: "waiting", currentSession: "", lastEventAt: null, gaps: 0 },
+    ...{ source, address, status: "waiting", currentSession: "", lastEventAt: null, gaps: 0, notHeardSince: null },
   }));
 }
 
-async function healthOf(running: RunningUp | undefined): Promise<Health> {
+async function healthOf(running: RunningUp | undefined, gateway: string): Promise<Health> {
   const ask = async (service: "ingest" | "query") => {
     const address = running?.addresses[service];
-    if (address === undefined) return { problems: [] };
-    const [metrics, problems] = await Promise.all([readMetrics(address), readProblems(address)]);
-    return { metrics, problems: problems.map((problem) => `${service}: ${problem}`) };
+    if (address === undefined) return { problems: [], warnings: [] };
+    const [metrics, { problems, warnings }] = await Promise.all([
+      readMetrics(address),
+      readTroubles(`http://${address}`),
+    ]);
+    return { metrics, warnings, problems: problems.map((problem) => `${service}: ${problem}`) };
   };
-  const [ingest, query] = await Promise.all([ask("ingest"), ask("query")]);
+  // The gateway says of the others what it hears, wherever they are.
+  const [ingest, query, told] = await Promise.all([ask("ingest"), ask("query"), readTroubles(gateway)]);
+  const here = [...ingest.problems, ...query.problems];
+  const fromGateway = running === undefined ? told.problems.map((problem) => `gateway: ${problem}`) : [];
   return {
     spillBytes: sumOf(ingest.metrics, "tapedeck_ingest_spill_bytes"),
     queryLag: sumOf(query.metrics, "tapedeck_query_lag_events"),
     foldDrift: sumOf(query.metrics, "tapedeck_query_fold_drift_total"),
     waitingSpills: await countWaitingSpills(spillHome(process.env)),
-    problems: [...ingest.problems, ...query.problems],
+    problems: [...here, ...fromGateway],
+    warnings: [...new Set([...ingest.warnings, ...told.warnings])],
   };
 }
 

@@ -1,10 +1,10 @@
 import { stripVTControlCharacters, styleText } from "node:util";
-import { connect, type Filter, TapedeckError } from "@tapedeck/client";
+import { connect, TapedeckError } from "@tapedeck/client";
 import { type Kind, kindNoun, kinds } from "@tapedeck/shared/events/kinds";
 import { CommandError } from "../command-error.ts";
 import type { TailOptions } from "../commands/tail.ts";
-import { bearer } from "../gateway-address.ts";
-import { apiAt, type Page, type Parameters } from "./api.ts";
+import { apiAt, type Page } from "./api.ts";
+import { filterOf, parametersOf } from "./filter.ts";
 import { shortSource } from "./sessions.ts";
 import { type Colour, statusColour } from "./status-colour.ts";
 
@@ -42,14 +42,14 @@ function usualKinds(): readonly string[] {
 
 export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
-  const filter = filterOf(options);
+  const filter = filterOf({ ...options, kind: options.kind ?? (options.all ? undefined : usualKinds()) });
   const columns = process.stdout.columns || undefined;
   const show = (event: ShownEvent) => {
     const lines = options.json ? [JSON.stringify(event)] : eventLines(event, columns);
     process.stdout.write(lines.map((line) => `${line}\n`).join(""));
   };
-  let { after } = options;
-  if (after === undefined) {
+  let after = options.after ?? options.since;
+  if (after === undefined && options.until === undefined) {
     const { items, position } = await api.get<Page<ShownEvent>>("/api/v1/events", {
       ...parametersOf(filter),
       last: Math.max(1, options.last),
@@ -63,35 +63,24 @@ export async function tail(options: TailOptions): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const tell = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);
-  const token = bearer()?.replace(/^Bearer /, "");
+  const { token } = api;
   using client = connect({
     url: api.base,
     ...(token !== undefined && { token }),
     onConnection: (isOpen) => (isOpen ? undefined : tell("… the connection is lost; going on when it is back")),
   });
-  const until = options.follow ? {} : { until: "now" as const };
+  const until = options.until ?? (options.follow ? undefined : "now");
   try {
-    for await (const event of client.events({ ...filter, after, ...until, signal: stop.signal })) show(event);
+    for await (const event of client.events({
+      ...filter,
+      after: after ?? "start",
+      ...(until !== undefined && { until }),
+      signal: stop.signal,
+    }))
+      show(event);
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
-}
-
-/** As it was said: the gateway says what is wrong with it. */
-function filterOf(options: TailOptions): Filter {
-  const { source, developer, project, session, subject, outcome } = options;
-  const kind = options.kind ?? (options.all ? undefined : usualKinds());
-  const fields = { sources: source, developers: developer, projects: project, sessions: session, subjects: subject };
-  return Object.fromEntries(
-    Object.entries({ ...fields, kinds: kind, outcomes: outcome }).flatMap(([field, values]) =>
-      values === undefined ? [] : [[field, values] as const],
-    ),
-  ) as Filter;
-}
-
-/** Fields of a filter are plural, parameters of a URL singular. */
-function parametersOf(filter: Filter): Parameters {
-  return Object.fromEntries(Object.entries(filter).map(([field, values]) => [field.slice(0, -1), values]));
 }
 
 const kindWidth = "session.configured".length;

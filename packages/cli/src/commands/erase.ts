@@ -1,9 +1,10 @@
 import { Command } from "commander";
-import { dataOption, jsonOption } from "./options.ts";
+import { dataOption, elsewhereOption, jsonOption } from "./options.ts";
 
 export type EraseOptions = {
   readonly session: string;
   readonly data: string;
+  readonly url?: string;
   readonly yes?: boolean;
   readonly json?: boolean;
 };
@@ -13,10 +14,11 @@ export const eraseCommand = () =>
     .summary("remove a session from log and tables, for good")
     .description(
       `Removes a session from log and tables, for good: a secret got into it, say. A mark (session.erased) stays. Works on \
-the Tapedeck of this machine, while it runs.`,
+the Tapedeck of this machine while it runs, or with --url or after a login, and an admin's token, on another one.`,
     )
     .requiredOption("--session <ulid>", "which one (see `tapedeck sessions`)")
     .option("--yes", "don't ask")
+    .addOption(elsewhereOption())
     .addOption(dataOption())
     .addOption(jsonOption())
     .addHelpText(

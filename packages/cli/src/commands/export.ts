@@ -1,10 +1,12 @@
-import { Command, Option } from "commander";
-import { sourceOption } from "./options.ts";
+import { Command } from "commander";
+import { formerly, sinceOption, sourceOption, untilOption, urlOption } from "./options.ts";
 
 export type ExportOptions = {
-  readonly from: string;
+  readonly url?: string;
   readonly source?: string;
   readonly output?: string;
+  readonly since?: string;
+  readonly until?: string;
 };
 
 export const exportCommand = () =>
@@ -16,18 +18,18 @@ upstream's own bytes in it, and a checksum. \`tapedeck import\` records them els
 the recording. A session that still runs is exported up to now.`,
     )
     .argument("[session...]", "which ones, of one source (see `tapedeck sessions`); none: the source's newest")
-    .addOption(
-      new Option("--from <address>", "where Tapedeck's gRPC is: host:port, or https://host")
-        .default("127.0.0.1:7051")
-        .env("TAPEDECK_FROM"),
-    )
+    .addOption(urlOption())
+    .addOption(formerly("--from", "--url"))
     .addOption(sourceOption())
+    .addOption(sinceOption("the source's sessions that began since then"))
+    .addOption(untilOption("and before"))
     .option("-o, --output <file>", "where to; compressed when the name ends in .gz (default: standard output)")
     .addHelpText(
       "after",
       `
 Example:
   tapedeck export -s alice/shop -o shop.tapedeck.gz
+  tapedeck export -s alice/shop --since yesterday -o shop.tapedeck.gz
   tapedeck export 01KE3M9Z6Q4W8T2V5X7Y9A1B3C | jq 'select(.outcome == "failed") | .summary'`,
     )
     .action(async (sessions: string[], options: ExportOptions) =>

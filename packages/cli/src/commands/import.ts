@@ -1,8 +1,7 @@
 import { Command, Option } from "commander";
-import { collectLabel, jsonOption, toOption, urlOption } from "./options.ts";
+import { collectLabel, formerly, jsonOption, urlOption } from "./options.ts";
 
 export type ImportOptions = {
-  readonly to: string;
   readonly url?: string;
   readonly developer?: string;
   readonly project?: string;
@@ -24,7 +23,7 @@ beside it (FILE.v2) is read too.
 What is recorded already is not recorded twice.`,
     )
     .argument("<file...>", "what to read")
-    .addOption(toOption())
+    .addOption(formerly("--to", "--url"))
     .addOption(urlOption())
     .addOption(
       new Option("--developer <name>", "whose it is (default: as in the file, else login name)").env(

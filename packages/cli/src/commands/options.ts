@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
+import { momentForm, momentOf } from "../ask/moment.ts";
 import { parsePlace } from "../gateway-place.ts";
 
 /** `--label name=value`, any number of times. */
@@ -29,8 +30,43 @@ export function wholeNumber(text: string): number {
   return number;
 }
 
+export function portNumber(text: string): number {
+  const number = Number(text);
+  if (/^\d{1,5}$/.test(text) && number >= 1 && number <= 65_535) return number;
+  throw new InvalidArgumentError("It is not a port.");
+}
+
+/** The Tapedeck that a command is meant for. TAPEDECK_URL is read where a token and certificates are, too. */
 export const urlOption = () =>
-  new Option("--url <url>", "where Tapedeck's HTTP is (default: http://127.0.0.1:7052)").env("TAPEDECK_URL");
+  new Option(
+    "--url <url>",
+    "which Tapedeck, such as https://tapedeck.example (env: TAPEDECK_URL; default: the one of `tapedeck login`, else of this machine)",
+  ).argParser(deckAddress);
+
+/** Flags that named the same thing before. */
+export const formerly = (flag: string, instead: string) =>
+  new Option(`${flag} <former>`).hideHelp().argParser(() => {
+    throw new InvalidArgumentError(`It is ${instead} now.`);
+  });
+
+function moment(text: string): string {
+  const time = momentOf(text);
+  if (time !== undefined) return time.toISOString();
+  throw new InvalidArgumentError(`It is not ${momentForm}.`);
+}
+
+/** A time, as RFC 3339 for the API. */
+export const sinceOption = (what: string) =>
+  new Option("--since <time>", `${what}: 10m, yesterday, a date or time`).argParser(moment);
+
+export const untilOption = (what: string) => new Option("--until <time>", `${what}: as --since`).argParser(moment);
+
+/** For commands of admins: they need no gateway on this machine, and a token elsewhere. */
+export const elsewhereOption = () =>
+  new Option(
+    "--url <url>",
+    "which Tapedeck (env: TAPEDECK_URL; default: the one of `tapedeck login`, else of this machine); another one asks for an admin's token, that of the login or TAPEDECK_TOKEN",
+  ).argParser(deckAddress);
 
 export const jsonOption = () => new Option("--json", "for programs: JSON");
 
@@ -40,18 +76,15 @@ export const sourceOption = () =>
 export const dataOption = () =>
   new Option("--data <folder>", "where the data are").default(".tapedeck").env("TAPEDECK_DATA");
 
-export const toOption = () =>
-  new Option("--to <address>", "where Tapedeck takes it (gRPC): host:port on this machine, else https://host")
-    .default("127.0.0.1:7051")
-    .env("TAPEDECK_TO")
-    .argParser(gatewayAddress);
+/** For a command that runs even with a wrong address, and reports that itself. */
+export const urlOptionUnchecked = () => urlOption().argParser((text: string) => text);
 
 /** What else is wrong with it, such as a token that must not go there, is said when it is used. */
-function gatewayAddress(text: string): string {
+function deckAddress(text: string): string {
   try {
-    parsePlace(text, "grpc");
+    parsePlace(text);
     return text;
   } catch {
-    throw new InvalidArgumentError("It is not HOST:PORT or https://HOST, such as https://tapedeck.example.");
+    throw new InvalidArgumentError("It is not https://HOST, such as https://tapedeck.example, and not HOST:PORT.");
   }
 }

@@ -1,9 +1,9 @@
 import { type UpstreamName, upstreamNames } from "@tapedeck/shared/upstreams";
 import { Command, Option } from "commander";
-import { collectLabel, hostPortLike, toOption } from "./options.ts";
+import { collectLabel, formerly, hostPortLike, urlOption } from "./options.ts";
 
 export type RecordOptions = {
-  readonly to: string;
+  readonly url?: string;
   readonly upstream?: UpstreamName;
   readonly address?: string;
   readonly developer?: string;
@@ -12,7 +12,7 @@ export type RecordOptions = {
   readonly redact: "on" | "off";
   readonly set?: Readonly<Record<string, string>>;
   readonly spill?: string;
-  /** With a text: what waits for that address goes to `to`. */
+  /** With a text: what waits for that address goes to `url`. */
   readonly waiting?: true | string;
 };
 
@@ -22,7 +22,7 @@ export const recordCommand = () =>
     .description(
       `Records a Skaffold, Vagrant server or rkt host that runs already, until Ctrl-C: waits for it, and goes on with it after \
 every interruption of it or of Tapedeck. What Tapedeck does not take now waits on the disk for the next \`tapedeck record\` \
-of the same source, or for \`tapedeck record --waiting\`. The token is taken from TAPEDECK_TOKEN.`,
+of the same source, or for \`tapedeck record --waiting\`.`,
     )
     .addOption(new Option("--upstream <name>", "what it is").choices(upstreamNames))
     .option(
@@ -30,7 +30,8 @@ of the same source, or for \`tapedeck record --waiting\`. The token is taken fro
       "where it listens: Skaffold's --rpc-port, `rkt api-service`, Vagrant's server",
       hostPortLike("127.0.0.1:50051"),
     )
-    .addOption(toOption())
+    .addOption(urlOption())
+    .addOption(formerly("--to", "--url"))
     .addOption(
       new Option("--developer <name>", "whose it is (default: login name; of a rkt host: this machine's name)").env(
         "TAPEDECK_DEVELOPER",
@@ -60,13 +61,16 @@ of the same source, or for \`tapedeck record --waiting\`. The token is taken fro
         "where frames wait (default: $XDG_STATE_HOME/tapedeck/spill, else ~/.local/state/…)",
       ).env("TAPEDECK_SPILL"),
     )
-    .option("--waiting [address]", "push what `run` and `record` have left for --to (or for that address), and end")
+    .option(
+      "--waiting [address]",
+      "push what `run` and `record` have left for that Tapedeck (or for that address), and end",
+    )
     .addHelpText(
       "after",
       `
 Example:
   tapedeck record --upstream skaffold --address 127.0.0.1:50051
-  tapedeck record --upstream rkt --address 127.0.0.1:15441 --to https://tapedeck.example
-  tapedeck record --waiting --to https://tapedeck.example`,
+  tapedeck record --upstream rkt --address 127.0.0.1:15441 --url https://tapedeck.example
+  tapedeck record --waiting --url https://tapedeck.example`,
     )
     .action(async (options: RecordOptions) => (await import("../record/record.ts")).record(options));

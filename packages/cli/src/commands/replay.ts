@@ -1,10 +1,10 @@
 import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { sourceOption } from "./options.ts";
+import { formerly, sourceOption, urlOption } from "./options.ts";
 
 export type ReplayOptions = {
   readonly source?: string;
-  readonly from: string;
+  readonly url?: string;
   readonly rpcPort: number;
   readonly rpcHttpPort: number;
   readonly speed: number;
@@ -21,11 +21,8 @@ plugin, or to look at a bug report with the tools that you have. The session com
 \`tapedeck export\` wrote. Nothing is recorded, and calls that would build or deploy are refused.`,
     )
     .argument("[session]", "its id (see `tapedeck sessions`), or a file; none: the source's newest")
-    .addOption(
-      new Option("--from <address>", "where Tapedeck's gRPC is: host:port, or https://host")
-        .default("127.0.0.1:7051")
-        .env("TAPEDECK_FROM"),
-    )
+    .addOption(urlOption())
+    .addOption(formerly("--from", "--url"))
     .addOption(sourceOption())
     .option("--rpc-port <port>", "gRPC; 0: any free one", port, 50_051)
     .option("--rpc-http-port <port>", "HTTP; 0: any free one", port, 50_052)

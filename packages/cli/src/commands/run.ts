@@ -1,9 +1,9 @@
 import { Command, Option } from "commander";
 import { type Find, finds, type RecordedUpstream, recordedUpstreams } from "../run/recordable.ts";
-import { collectLabel, toOption } from "./options.ts";
+import { collectLabel, formerly, urlOptionUnchecked } from "./options.ts";
 
 export type RunOptions = {
-  readonly to: string;
+  readonly url?: string;
   readonly upstream?: RecordedUpstream;
   readonly find?: Find;
   readonly developer?: string;
@@ -19,12 +19,12 @@ export const runCommand = () =>
     .description(
       `Runs a command and records the Skaffold or Vagrant in it, for as long as it lives. The command keeps the terminal, \
 its signals and its exit code. What Tapedeck does not take now waits on the disk until Tapedeck \
-runs again (\`tapedeck up\`; the demo takes nothing), or for the next \`tapedeck run\` to the same address. The token is taken \
-from TAPEDECK_TOKEN. With TAPEDECK_OFF=1 the command runs as it is.`,
+runs again (\`tapedeck up\`; the demo takes nothing), or for the next \`tapedeck run\` to the same address. With TAPEDECK_OFF=1 the command runs as it is.`,
     )
     .argument("<command...>", "what to run")
     .passThroughOptions()
-    .addOption(toOption())
+    .addOption(urlOptionUnchecked())
+    .addOption(formerly("--to", "--url"))
     .addOption(new Option("--developer <name>", "who you are (default: login name)").env("TAPEDECK_DEVELOPER"))
     .addOption(
       new Option(
@@ -61,7 +61,7 @@ from TAPEDECK_TOKEN. With TAPEDECK_OFF=1 the command runs as it is.`,
       `
 Example:
   tapedeck run -- skaffold dev
-  tapedeck run --to https://tapedeck.example -- skaffold dev
+  tapedeck run --url https://tapedeck.example -- skaffold dev
   tapedeck run --label ticket=SHOP-12 -- skaffold build -p staging
   tapedeck run -- vagrant up
   tapedeck run --upstream vagrant -- make machines`,

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { collectLabel, jsonOption, sourceOption, urlOption, wholeNumber } from "./options.ts";
+import { collectLabel, jsonOption, sinceOption, sourceOption, untilOption, urlOption, wholeNumber } from "./options.ts";
 
 export type SessionsOptions = {
   readonly url?: string;
@@ -7,6 +7,8 @@ export type SessionsOptions = {
   readonly source?: string;
   readonly label?: Readonly<Record<string, string>>;
   readonly limit: number;
+  readonly since?: string;
+  readonly until?: string;
 };
 
 export const sessionsCommand = () =>
@@ -17,6 +19,8 @@ export const sessionsCommand = () =>
     )
     .addOption(sourceOption())
     .option("--label <name=value>", "only those with this label; may be repeated", collectLabel)
+    .addOption(sinceOption("that began since then"))
+    .addOption(untilOption("that began before"))
     .option("--limit <n>", "at most so many", wholeNumber, 20)
     .addOption(jsonOption())
     .addOption(urlOption())
@@ -24,6 +28,7 @@ export const sessionsCommand = () =>
       "after",
       `
 Example:
-  tapedeck sessions -s alice/shop --label branch=main`,
+  tapedeck sessions -s alice/shop --label branch=main
+  tapedeck sessions --since yesterday`,
     )
     .action(async (options: SessionsOptions) => (await import("../ask/sessions.ts")).sessions(options));

@@ -1,4 +1,5 @@
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
+import { momentForm, placeOf } from "../ask/moment.ts";
 import { jsonOption, sourceOption, urlOption } from "./options.ts";
 
 export type StateOptions = {
@@ -15,7 +16,7 @@ export const stateCommand = () =>
     .description("Shows the state of a source, now or at any moment of the record.")
     .addOption(sourceOption())
     .option("--session <ulid>", "of this session (default: the newest)")
-    .option("--at <moment>", "a position, or a time such as 2026-01-31T12:00:00Z (default: now)")
+    .option("--at <moment>", "a position, or a time: 10m (ago), yesterday, 2026-01-31T12:00:00Z (default: now)", place)
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(
@@ -28,3 +29,9 @@ Example:
   tapedeck state -s alice/shop --at 2026-01-31T12:00:00Z --json`,
     )
     .action(async (options: StateOptions) => (await import("../ask/state.ts")).state(options));
+
+function place(text: string): string {
+  const found = placeOf(text);
+  if (found !== undefined) return found;
+  throw new InvalidArgumentError(`It is neither a position nor ${momentForm}.`);
+}

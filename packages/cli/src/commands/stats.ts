@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { collectList, jsonOption, urlOption, wholeNumber } from "./options.ts";
+import { collectList, formerly, jsonOption, sinceOption, sourceOption, untilOption, urlOption } from "./options.ts";
 
 export type StatsBuildsOptions = {
   readonly url?: string;
@@ -8,9 +8,9 @@ export type StatsBuildsOptions = {
   readonly developer?: readonly string[];
   readonly project?: readonly string[];
   readonly artifact?: readonly string[];
-  readonly days?: number;
-  readonly from?: string;
-  readonly to?: string;
+  readonly source?: string;
+  readonly since?: string;
+  readonly until?: string;
 };
 
 const buildsCommand = () =>
@@ -22,19 +22,23 @@ const buildsCommand = () =>
     .option("-g, --group <columns>", "any of artifact, developer, project, day, source", (text) => collectList(text), [
       "artifact",
     ])
+    .addOption(sourceOption())
     .option("--developer <name>", "only these; may be repeated", collectList)
     .option("--project <name>", "only these; may be repeated", collectList)
     .option("--artifact <name>", "only these; may be repeated", collectList)
-    .option("--days <n>", "the last n days", wholeNumber)
-    .option("--from <time>", "started at or after, 2026-01-31T12:00:00Z")
-    .option("--to <time>", "started before")
+    .addOption(sinceOption("started since then"))
+    .addOption(untilOption("started before"))
+    .addOption(formerly("--days", "--since, such as --since 7d,"))
+    .addOption(formerly("--from", "--since"))
+    .addOption(formerly("--to", "--until"))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(
       "after",
       `
 Example:
-  tapedeck stats builds --group artifact,developer --days 7`,
+  tapedeck stats builds --group artifact,developer --since 7d
+  tapedeck stats builds -s alice/shop --group day`,
     )
     .action(async (options: StatsBuildsOptions) => (await import("../ask/stats-builds.ts")).statsBuilds(options));
 
@@ -42,4 +46,10 @@ export const statsCommand = () =>
   new Command("stats")
     .summary("numbers from what was recorded")
     .description("Numbers from what was recorded.")
-    .addCommand(buildsCommand());
+    .addCommand(buildsCommand())
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck stats builds`,
+    );

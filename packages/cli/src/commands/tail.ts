@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { collectList, jsonOption, urlOption } from "./options.ts";
+import { collectList, jsonOption, sinceOption, untilOption, urlOption } from "./options.ts";
 
 export type TailOptions = {
   readonly url?: string;
@@ -12,6 +12,8 @@ export type TailOptions = {
   readonly subject?: readonly string[];
   readonly outcome?: readonly string[];
   readonly after?: string;
+  readonly since?: string;
+  readonly until?: string;
   readonly last: number;
   readonly all?: boolean;
   readonly follow: boolean;
@@ -32,7 +34,9 @@ what another channel tells too, is left out, unless --all or --kind asks for the
     .option("--subject <name>", "only these artifacts, resources, pods …", collectList)
     .option("--outcome <outcome>", "only succeeded, failed, canceled, unknown", collectList)
     .addOption(new Option("-n, --last <n>", "begin with the last n").default(10).argParser(count))
-    .option("--after <moment>", "begin after a position or at a time; `start` for all there is")
+    .option("--after <position>", "begin after a position (for programs); `start` for all there is")
+    .addOption(sinceOption("begin with what was recorded since then").conflicts("after"))
+    .addOption(untilOption("end there"))
     .option("--all", "everything, log text too")
     .option("--no-follow", "end when all that was recorded is shown")
     .addOption(jsonOption())
@@ -43,6 +47,7 @@ what another channel tells too, is left out, unless --all or --kind asks for the
 Example:
   tapedeck tail
   tapedeck tail -s alice/shop -k 'build.*' --last 50
+  tapedeck tail --since 10m -k '*.failed'
   tapedeck tail -s node-1/host -k 'pod.*' -k app.exited
   tapedeck tail -s dana/shop -k terminal.written
   tapedeck tail --after start --no-follow --json | jq .summary`,

@@ -1,6 +1,6 @@
 import type { Role } from "@tapedeck/shared/tokens/token";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { dataOption, jsonOption } from "./options.ts";
+import { dataOption, elsewhereOption, jsonOption } from "./options.ts";
 
 /** Where the tokens are: behind a gateway, or in this machine's NATS. */
 export type TokensAt = { readonly url?: string; readonly data: string };
@@ -10,6 +10,7 @@ export type CreateTokenOptions = TokensAt & {
   readonly role: readonly Role[];
   readonly workspace?: string;
   readonly developer?: string;
+  readonly allWorkspaces?: boolean;
   readonly expires: string;
   readonly json?: boolean;
   readonly quiet?: boolean;
@@ -27,12 +28,7 @@ const collectRole = (text: string, others: readonly Role[] = []): Role[] => {
   return [...others, found];
 };
 
-const where = (command: Command) =>
-  command
-    .addOption(
-      new Option("--url <url>", "of a gateway's HTTP, with an admin's token in TAPEDECK_TOKEN").env("TAPEDECK_URL"),
-    )
-    .addOption(dataOption());
+const where = (command: Command) => command.addOption(elsewhereOption()).addOption(dataOption());
 
 const createCommand = () =>
   where(new Command("create"))
@@ -46,6 +42,7 @@ TAPEDECK_TOKEN, others send "authorization: Bearer <token>".`,
       new Option("--role <role>", `${roles.join(", ")}; may be repeated`).argParser(collectRole).makeOptionMandatory(),
     )
     .option("--workspace <name>", "which workspace it is for (default: the one of these settings, or of your token)")
+    .option("--all-workspaces", "an admin's: also to back up and to rebuild, which concern all; not with --url")
     .option("--developer <name>", "whose work a recorder records")
     .option("--expires <duration>", "how long it is good for", "90d")
     .option("-q, --quiet", "write the token and nothing else")

@@ -23,7 +23,7 @@ export const upCommand = () =>
     .summary("start Tapedeck on this machine")
     .description(
       `Starts Tapedeck on this machine, with a NATS and a Postgres of its own, until Ctrl-C. With nothing configured it \
-plays a demo that goes on and on: three developers, each with a skaffold dev, somebody who runs vagrant up, and a rkt host.`,
+plays a demo that goes on and on: four developers, each with a skaffold dev, somebody who runs vagrant up, and a rkt host.`,
     )
     .option("--skaffold <host:port>", "record the Skaffold whose --rpc-port this is", hostPort)
     .option(

@@ -7,21 +7,36 @@ import { shortSource } from "../ask/sessions.ts";
 import { CommandError } from "../command-error.ts";
 import type { ExportOptions } from "../commands/export.ts";
 import { grpcTarget } from "../gateway-address.ts";
+import { Progress, type ProgressTo } from "../progress.ts";
 import { exportFrom, type ToExport } from "./exported.ts";
 import { type Filed, sessionFileChunks } from "./session-file-chunks.ts";
 
-export async function exportSessions(sessions: readonly string[], options: ExportOptions): Promise<void> {
-  using from = exportFrom(grpcTarget(options.from));
-  const chosen = await from.find(sessions, options.source);
-  const chunks = (filed: Filed) => sessionFileChunks(chosen, from.events, filed);
+export async function exportSessions(
+  sessions: readonly string[],
+  options: ExportOptions,
+  progressTo: ProgressTo = {},
+): Promise<void> {
+  using from = exportFrom(grpcTarget(options.url));
+  const chosen = await from.find(sessions, options.source, options);
+  using progress = new Progress({ what: `exporting ${shortSource(chosen.source)}`, unit: "events", ...progressTo });
   const filed: Filed = { events: 0 };
+  const chunks = (made: Filed) =>
+    toldOf(sessionFileChunks(chosen, from.events, made), () => progress.reached(made.events));
   const { output } = options;
   if (output === undefined) {
     await pipeline(Readable.from(chunks(filed)), process.stdout, { end: false });
     return;
   }
   await writeFile(output, Readable.from(chunks(filed)));
+  progress[Symbol.dispose]();
   console.log(told(chosen, filed, output));
+}
+
+async function* toldOf<T>(chunks: AsyncIterable<T>, tell: () => void): AsyncGenerator<T, void> {
+  for await (const chunk of chunks) {
+    tell();
+    yield chunk;
+  }
 }
 
 /** There is no such file before all of it is there. */

@@ -21,12 +21,15 @@ export type ToExport = {
   readonly position: string;
 };
 
+/** When sessions began, RFC 3339; where either is said, all of them are meant that did then. */
+export type Began = { readonly since?: string; readonly until?: string };
+
 export type ExportFrom = Disposable & {
   /**
    * The sessions that are named, or the newest one of a source (where none is named, of the only source there is).
    * @throws CommandError when there are no such sessions, or they are of several sources
    */
-  find(sessions: readonly string[], source: string | undefined): Promise<ToExport>;
+  find(sessions: readonly string[], source: string | undefined, began?: Began): Promise<ToExport>;
   /** All of a session's events up to a position. Ends there; throws a CommandError when it could not come so far. */
   events(session: Session, until: string): AsyncGenerator<ExportedEvent, void>;
 };
@@ -58,11 +61,17 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
   }
 
   return {
-    async find(wanted, source) {
+    async find(wanted, source, { since, until } = {}) {
       const sessions = [...new Set(wanted)];
       const only = sessions.length === 0 ? await onlySource(source) : source;
       const filter = { sessions, sources: only === undefined ? [] : [only] };
-      const request = ListSessionsRequest.fromPartial({ filter, limit: Math.max(1, sessions.length) });
+      const isPeriod = since !== undefined || until !== undefined;
+      const request = ListSessionsRequest.fromPartial({
+        filter,
+        limit: isPeriod ? mostSessions : Math.max(1, sessions.length),
+        ...(since !== undefined && { from: timeFromText(since) }),
+        ...(until !== undefined && { to: timeFromText(until) }),
+      });
       const list = await answer<ListSessionsResponse>((take) => client.listSessions(request, metadata, take));
       const { items, position } = list;
       return { ...chosenOf(items, wanted, source), position };
@@ -86,6 +95,14 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
     },
     [Symbol.dispose]: () => client.close(),
   };
+}
+
+/** As many as a page of the API has. */
+const mostSessions = 1_000;
+
+function timeFromText(text: string) {
+  const ms = Date.parse(text);
+  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
 }
 
 /** True when it came to its end. */
@@ -129,7 +146,7 @@ function justBefore(position: string): string {
 function worded({ code, details, message }: ServiceError, name: string): CommandError {
   if (code === status.UNAVAILABLE && !/ready|moment/.test(details)) {
     return new CommandError(
-      `no Tapedeck answers at ${name}: start one with \`npm start\`, or say where it is with --from.`,
+      `no Tapedeck answers at ${name}: start one with \`npm start\`, or say where it is with --url or \`tapedeck login\`.`,
     );
   }
   return new CommandError(details || message);

@@ -2,16 +2,19 @@ import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
+import { type TokenBackup, tokenBackup } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../command-error.ts";
 
 // The files of `nats stream backup`, so that either program takes what the other has made.
 const piecesFile = "stream.tar.s2";
 const snapshotFile = "backup.json";
+/** Ours: hashes, by which nobody gets in. */
+const tokensFile = "tokens.json";
 
 export type BackupWriter = {
   readonly take: (piece: Uint8Array) => Promise<void>;
   /** The backup is whole from here on. */
-  readonly finish: (snapshot: Snapshot) => Promise<void>;
+  readonly finish: (snapshot: Snapshot, tokens?: TokenBackup) => Promise<void>;
 };
 
 /** @throws CommandError where something is there already */
@@ -22,8 +25,10 @@ export async function newBackup(folder: string): Promise<BackupWriter & AsyncDis
   const file = await open(join(folder, piecesFile), "wx", 0o600);
   return {
     take: async (piece) => void (await file.write(piece)),
-    async finish(snapshot) {
+    async finish(snapshot, tokens) {
       await file.sync();
+      if (tokens !== undefined)
+        await writeFile(join(folder, tokensFile), `${JSON.stringify(tokens)}\n`, { mode: 0o600, flush: true });
       const half = join(folder, `${snapshotFile}.half`);
       await writeFile(half, `${JSON.stringify(snapshot)}\n`, { mode: 0o600, flush: true });
       await rename(half, join(folder, snapshotFile));
@@ -32,7 +37,12 @@ export async function newBackup(folder: string): Promise<BackupWriter & AsyncDis
   };
 }
 
-export type ReadBackup = { readonly snapshot: Snapshot; readonly pieces: () => AsyncIterable<Uint8Array> };
+export type ReadBackup = {
+  readonly snapshot: Snapshot;
+  readonly pieces: () => AsyncIterable<Uint8Array>;
+  /** Undefined in what `nats stream backup` has made. */
+  readonly tokens: TokenBackup | undefined;
+};
 
 /** @throws CommandError for what is no backup, or half of one */
 export async function readBackup(folder: string): Promise<ReadBackup> {
@@ -43,7 +53,22 @@ export async function readBackup(folder: string): Promise<ReadBackup> {
   const text = await readFile(join(folder, snapshotFile), "utf8").catch(() => undefined);
   if (text === undefined)
     throw new CommandError(`the backup in ${folder} was broken off: there is no ${snapshotFile} in it.`);
-  return { snapshot: snapshotIn(text, folder), pieces: () => createReadStream(pieces, { highWaterMark: 128 * 1024 }) };
+  const tokens = await tokensIn(join(folder, tokensFile));
+  return {
+    tokens,
+    snapshot: snapshotIn(text, folder),
+    pieces: () => createReadStream(pieces, { highWaterMark: 128 * 1024 }),
+  };
+}
+
+async function tokensIn(file: string): Promise<TokenBackup | undefined> {
+  const text = await readFile(file, "utf8").catch(() => undefined);
+  if (text === undefined) return undefined;
+  try {
+    return tokenBackup.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new CommandError(`${file} is not what a backup keeps of tokens.`, { cause });
+  }
 }
 
 function snapshotIn(text: string, folder: string): Snapshot {

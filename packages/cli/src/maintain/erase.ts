@@ -3,9 +3,14 @@ import { eraseSession, findSession } from "@tapedeck/ingest/record/erase-session
 import { shortSource } from "../ask/sessions.ts";
 import { CommandError } from "../command-error.ts";
 import type { EraseOptions } from "../commands/erase.ts";
+import { remoteMaintenance } from "./remote.ts";
 import { openThisMachine } from "./this-machine.ts";
+import { tellDeck } from "./which-deck.ts";
 
-export async function erase({ session, data, yes, json }: EraseOptions): Promise<void> {
+/** From this machine's Tapedeck, or by a gateway elsewhere. */
+export async function erase(options: EraseOptions): Promise<void> {
+  const { session, data, yes, json } = options;
+  if (tellDeck("erase", options)) return eraseElsewhere(options);
   await using machine = await openThisMachine(data);
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
@@ -35,4 +40,17 @@ async function confirm(question: string): Promise<void> {
   const answer = await prompt.question(question);
   prompt.close();
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("nothing was erased.");
+}
+
+async function eraseElsewhere({ url, session, yes, json }: EraseOptions): Promise<void> {
+  if (!yes) await confirm(`Erase session ${session}? It can't be undone. [y/N] `);
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort());
+  let last = { source: "", events: 0, removed: 0 };
+  for await (const erasing of remoteMaintenance(url).erase(session, stop.signal)) last = erasing;
+  const { source, events, removed } = last;
+  if (stop.signal.aborted)
+    throw new CommandError(`stopped after ${removed} of ${events} events: run it again to go on.`);
+  if (json) process.stdout.write(`${JSON.stringify({ source, session, events })}\n`);
+  else console.log(`erased session ${session} of ${shortSource(source)}: ${events} events`);
 }

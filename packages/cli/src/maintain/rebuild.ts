@@ -3,11 +3,15 @@ import { rebuild } from "@tapedeck/query/rebuild";
 import { views } from "@tapedeck/query/views/views";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import type { RebuildOptions } from "../commands/rebuild.ts";
+import { Progress, type ProgressTo } from "../progress.ts";
+import { remoteMaintenance } from "./remote.ts";
 import { openThisMachine } from "./this-machine.ts";
+import { tellDeck } from "./which-deck.ts";
 
-const tellMs = 500;
-
-export async function rebuildTables({ data }: RebuildOptions): Promise<void> {
+/** Of this machine's Tapedeck, or by a gateway elsewhere. */
+export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
+  const { data, url } = options;
+  if (tellDeck("rebuild", options)) return rebuildElsewhere(url, progressTo);
   await using machine = await openThisMachine(data);
   const { reader } = machine.log;
   const { configFile } = machine.running;
@@ -17,21 +21,32 @@ export async function rebuildTables({ data }: RebuildOptions): Promise<void> {
   const { firstSeq, lastSeq } = await reader.bounds();
   const all = Math.max(1, lastSeq - firstSeq + 1);
   const started = performance.now();
-  let told = started;
-  await rebuild({
+  using progress = new Progress({ what: "rebuild", unit: "events", total: all, ...progressTo });
+  const swapped = await rebuild({
     databaseUrl: machine.databaseUrl,
     log: reader,
     views: views({ textRows: querySettings(settingsReader({ env: process.env, file })).textRows }),
-    analystPassword: machine.analystPassword,
     signal: stop.signal,
-    onProgress: ({ position }) => {
-      if (!process.stdout.isTTY || performance.now() - told < tellMs) return;
-      told = performance.now();
-      process.stdout.write(`\r${Math.min(100, Math.floor((100 * (position - firstSeq + 1)) / all))} %`);
-    },
+    onProgress: ({ position }) => progress.reached(Math.max(0, position - firstSeq + 1)),
   });
-  if (process.stdout.isTTY) process.stdout.write("\r");
+  progress[Symbol.dispose]();
+  const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+  if (!swapped) console.log("stopped; the tables are as they were, and the next rebuild goes on from here");
+  else console.log(`the tables are made anew from ${lastSeq - firstSeq + 1} events (${seconds} s)`);
+}
+
+async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const started = performance.now();
+  let all = 0;
+  using progress = new Progress({ what: "rebuild", unit: "events", ...progressTo });
+  for await (const { events, done } of remoteMaintenance(url).rebuild(stop.signal)) {
+    all = events;
+    progress.reached(done, events);
+  }
+  progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   if (stop.signal.aborted) console.log("stopped; the tables are as they were, and the next rebuild goes on from here");
-  else console.log(`the tables are made anew from ${lastSeq - firstSeq + 1} events (${seconds} s)`);
+  else console.log(`the tables are made anew from ${all} events (${seconds} s)`);
 }

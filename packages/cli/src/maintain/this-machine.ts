@@ -7,7 +7,7 @@ import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
 import { type RunningUp, runningUp } from "../up/lock.ts";
 import { natsUser } from "../up/servers.ts";
-import { analystPassword, ownerUrl } from "../up/settings.ts";
+import { ownerUrl } from "../up/settings.ts";
 
 /** The inside of the Tapedeck that `up` runs on a data folder: its log and its database. */
 export type ThisMachine = AsyncDisposable & {
@@ -15,7 +15,6 @@ export type ThisMachine = AsyncDisposable & {
   readonly nats: NatsConnection;
   readonly log: Log;
   readonly databaseUrl: string;
-  readonly analystPassword: string;
 };
 
 /** @throws CommandError when no Tapedeck runs there, or one whose servers are somebody else's */
@@ -44,7 +43,6 @@ export async function openThisMachine(data: string): Promise<ThisMachine> {
     nats,
     log,
     databaseUrl: ownerUrl(postgres, secrets),
-    analystPassword: analystPassword(secrets),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

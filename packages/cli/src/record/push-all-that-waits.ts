@@ -1,3 +1,4 @@
+import { takeLeftEventLogs } from "@tapedeck/ingest/tap/event-log/left-event-logs";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
 import { type GrpcTarget, grpcTarget } from "../gateway-address.ts";
 import { pushWaiting } from "./waiting.ts";
@@ -17,8 +18,11 @@ const patienceMs = 30_000;
 /** Pushes what waits for a Tapedeck, and tells of each, and of what waits for others. True if nothing is left of it. */
 export async function pushAllThatWaits({ home, target, from, signal, say }: PushAllThatWaits): Promise<boolean> {
   // Only its name matters, and it may be gone for good.
-  const name = from === true ? target.name : grpcTarget(from, { TAPEDECK_INSECURE: "true" }).name;
-  const isMeant = ({ to }: OrphanedSpill) => to === name;
+  const name =
+    from === true ? target.name : grpcTarget(from, { HOME: process.env.HOME, TAPEDECK_INSECURE: "true" }).name;
+  // An address as it was told of what waits is good too.
+  const isMeant = ({ to }: OrphanedSpill) => to === name || to === from;
+  await takeLeftEventLogs(home, signal);
   const before = (await orphanedSpills(home)).filter(isMeant);
   if (before.length === 0) say(`nothing waits for ${name}`);
   await pushWaiting({

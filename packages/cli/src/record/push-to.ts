@@ -7,6 +7,8 @@ export type PushTo = Pick<PushOptions, "spill" | "control" | "signal" | "sourceT
   readonly target: GrpcTarget;
   /** Full name of the source that it is recorded as; told with every connection. */
   readonly onWelcome?: (source: string) => void;
+  /** The session that is recorded, whenever it is known that there is one or another one. */
+  readonly onSession?: (session: string) => void;
   /** Told with every attempt that failed and every connection that was lost; undefined: for no reason that could be told. */
   readonly onAway?: (trouble: Trouble | undefined) => void;
 };
@@ -20,7 +22,7 @@ export type PushingTo = RunningPush & {
 const silent = { info: () => {}, warn: () => {} };
 
 /** Pushes a spill to a gateway over any network, with the token. */
-export function pushTo({ target, onWelcome, onAway, sourceTaken, ...options }: PushTo): PushingTo {
+export function pushTo({ target, onWelcome, onSession, onAway, sourceTaken, ...options }: PushTo): PushingTo {
   let isConnected = false;
   let trouble: Trouble | undefined;
   const running = pushItems({
@@ -37,6 +39,7 @@ export function pushTo({ target, onWelcome, onAway, sourceTaken, ...options }: P
       trouble = undefined;
       onWelcome?.(source);
     },
+    ...(onSession && { sessionFound: onSession }),
     away: (error) => {
       isConnected = false;
       trouble = troubleOf(error, target) ?? trouble;

@@ -7,7 +7,7 @@ import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, expect, test } from "vitest";
 import { type RunningCli, startCli } from "../testing/cli.ts";
-import { startRecorder, type TestRecorder } from "../testing/recorder.ts";
+import { startRecorder, type TestRecorder, urlOf } from "../testing/recorder.ts";
 import { installSkaffold, recordingFolder } from "../testing/skaffold-program.ts";
 
 const folder = recordingFolder("12-skaffold-build-one-shot");
@@ -25,7 +25,7 @@ function user(to: string) {
   const cwd = mkdtempSync(join(root, "user-"));
   writeFileSync(join(cwd, "skaffold.yaml"), "apiVersion: skaffold/v4\nmetadata:\n  name: shop\n");
   const spill = join(cwd, "spill");
-  const env = { PATH: path, TAPEDECK_SPILL: spill, TAPEDECK_TO: to, STAND_IN_RECORDING: folder };
+  const env = { PATH: path, TAPEDECK_SPILL: spill, TAPEDECK_URL: urlOf(to), STAND_IN_RECORDING: folder };
   const cli = (args: readonly string[], more = {}) => startCli(args, { cwd, env: { ...env, ...more } });
   return {
     cli,
@@ -130,7 +130,7 @@ test.concurrent("what `run` left goes to the Tapedeck that it was meant for, in 
   const [, bobs] = waiting();
 
   await using other = await startRecorder();
-  expect(await run("alice", { TAPEDECK_TO: other.address }).ended).toBe(0);
+  expect(await run("alice", { TAPEDECK_URL: other.url }).ended).toBe(0);
   expect(other.hellos).toHaveLength(1);
   expect(waiting()).toEqual([alices, bobs]);
 
@@ -163,7 +163,7 @@ test.concurrent("`record --waiting` takes what waits, for the same address or fo
   expect(await Promise.all([run("alice").ended, run("bob").ended])).toEqual([0, 0]);
 
   await using elsewhere = await startRecorder();
-  await using nothing = cli(["record", "--waiting", "--to", elsewhere.address]);
+  await using nothing = cli(["record", "--waiting", "--url", elsewhere.url]);
   expect(await nothing.ended).toBe(0);
   expect(lines(nothing)).toEqual([`nothing waits for ${elsewhere.address}`, `2 more for ${address}`]);
   expect(elsewhere.hellos).toEqual([]);
@@ -177,7 +177,7 @@ test.concurrent("`record --waiting` takes what waits, for the same address or fo
   ]);
   expect(refusing.hellos).toEqual([]);
 
-  await using moved = cli(["record", "--waiting", address, "--to", elsewhere.address]);
+  await using moved = cli(["record", "--waiting", address, "--url", elsewhere.url]);
   expect(await moved.ended).toBe(0);
   expect(lines(moved).sort()).toEqual(["recorded what waited of alice/shop", "recorded what waited of bob/shop"]);
   expect(elsewhere.hellos.map(({ developer }) => developer).sort()).toEqual(["alice", "bob"]);

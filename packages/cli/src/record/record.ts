@@ -26,7 +26,7 @@ const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** Records what runs already until a signal comes; or, with `waiting`, pushes what was left. Ends this process. */
 export async function record(options: RecordOptions): Promise<never> {
-  const target = grpcTarget(options.to);
+  const target = grpcTarget(options.url);
   const home = spillHome(process.env, options.spill);
   const stop = stopSignals();
   const all =

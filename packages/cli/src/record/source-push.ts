@@ -22,11 +22,15 @@ export type PushSource = {
   readonly say: (line: string) => void;
   /** Full name of the source; told with every connection. */
   readonly onWelcome?: (source: string) => void;
+  readonly onSession?: (session: string) => void;
   readonly onAway?: (trouble: Trouble | undefined) => void;
 };
 
 export type SourcePush = {
-  /** Gives Tapedeck a moment to commit the rest, where it is there, and stops. True if all is committed. */
+  /**
+   * Gives Tapedeck a moment to commit the rest, where it is there, and stops; what is still at the disk then is left to
+   * itself. True if all is committed. Resolves at once with `hurry`, and else at most a second after the bound.
+   */
   readonly finish: (boundMs: number, hurry: AbortSignal) => Promise<boolean>;
   readonly trouble: () => Trouble | undefined;
 };
@@ -34,6 +38,9 @@ export type SourcePush = {
 /** Between looks for what other taps have left, and for each step forward of one of them. */
 const lookMs = 30_000;
 const patienceMs = 10_000;
+/** For what has been told to stop. */
+const stopMs = 1_000;
+const hurriedStopMs = 100;
 /** The same for one of the same source, which keeps this one waiting. */
 const earlierPatienceMs = 60_000;
 
@@ -42,13 +49,14 @@ const earlierPatienceMs = 60_000;
  * source has left for the same Tapedeck, so that sessions stay in their order; what others have left comes beside it.
  */
 export function pushSource(options: PushSource): SourcePush {
-  const { target, home, spill, control, say, onWelcome, onAway } = options;
+  const { target, home, spill, control, say, onWelcome, onSession, onAway } = options;
   const leaving = new AbortController();
   const stopped = new AbortController();
   // Undefined: nobody has answered yet, nor failed to.
   let isConnected: boolean | undefined;
   let trouble: Trouble | undefined;
   let others = Promise.resolve();
+  let isLeft = false;
 
   const isOurs = ({ to, hello }: OrphanedSpill) => to === target.name && nameOf(hello) === nameOf(spill.hello());
 
@@ -59,13 +67,16 @@ export function pushSource(options: PushSource): SourcePush {
   }
 
   async function start(): Promise<PushingTo | undefined> {
-    spill.rename(await options.identity);
+    const identity = await options.identity;
+    if (isLeft) return undefined;
+    spill.rename(identity);
     await pushEarlier();
     if (leaving.signal.aborted) return undefined;
     let taken: string | undefined;
     let isFirst = true;
     return pushTo({
       ...{ target, spill, control, signal: stopped.signal },
+      ...(onSession && { onSession }),
       sourceTaken: () => {
         const { project } = spill.hello();
         taken ??= project;
@@ -131,14 +142,29 @@ export function pushSource(options: PushSource): SourcePush {
       void started.finally(() => begun.abort()).catch(() => {});
       if (isConnected !== false) await pause(boundMs, AbortSignal.any([begun.signal, hurry]));
       leaving.abort();
-      const own = await started;
-      const restMs = isConnected !== false && !hurry.aborted ? Math.max(0, Math.ceil(end - performance.now())) : 0;
-      const all = own === undefined ? isEmpty(spill) : await own.finish(restMs);
-      await others;
+      const commit = async () => {
+        const own = await started;
+        const restMs = isConnected !== false && !hurry.aborted ? Math.max(0, Math.ceil(end - performance.now())) : 0;
+        await own?.finish(restMs);
+        await others;
+      };
+      await within(end + stopMs - performance.now(), commit(), hurry);
+      isLeft = true;
+      stopped.abort();
       hurry.removeEventListener("abort", giveUp);
-      return all;
+      return isEmpty(spill);
     },
   };
+}
+
+/** Waits for work that was told to stop, but no longer than that, and hardly when there is a hurry. */
+async function within(ms: number, work: Promise<void>, hurry: AbortSignal): Promise<void> {
+  const over = new AbortController();
+  const late = async () => {
+    await pause(ms, AbortSignal.any([over.signal, hurry]));
+    await pause(hurriedStopMs, over.signal);
+  };
+  await Promise.race([work, late()]).finally(() => over.abort());
 }
 
 function isEmpty(spill: Spill): boolean {

@@ -62,7 +62,7 @@ export function stateLines({ upstream, address, target, signal, say }: StateLine
       if (waiting === 0) return say(source === undefined ? "nothing was heard" : `all is recorded as ${source}`);
       const reason = why === undefined ? "" : ` (${why})`;
       say(
-        `not recorded yet${reason}: ${waiting} ${waiting === 1 ? "item waits" : "items wait"} in ${folder} for the same command, or \`tapedeck record --waiting --to ${target.name}\``,
+        `not recorded yet${reason}: ${waiting} ${waiting === 1 ? "item waits" : "items wait"} in ${folder} for the same command, or \`tapedeck record --waiting\``,
       );
     },
   };

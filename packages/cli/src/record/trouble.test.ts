@@ -12,6 +12,7 @@ import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type GrpcTarget, grpcTarget } from "../gateway-address.ts";
+import { urlOf } from "../testing/recorder.ts";
 import { type Trouble, troubleOf } from "./trouble.ts";
 
 const stack = new AsyncDisposableStack();
@@ -61,8 +62,12 @@ async function troubleWith(target: GrpcTarget): Promise<Trouble | undefined> {
   return undefined;
 }
 
+/** The target at a gRPC address, or at a name alone. */
 const at = (text: string, ca?: TestCertificate) =>
-  grpcTarget(text, ca === undefined ? {} : { TAPEDECK_CA: ca.certFile });
+  grpcTarget(/:\d+$/.test(text) ? urlOf(text) : text, {
+    XDG_CONFIG_HOME: "/nonexistent",
+    ...(ca !== undefined && { TAPEDECK_CA: ca.certFile }),
+  });
 
 test("nobody is there, or there is no such host", async () => {
   expect(await troubleWith(at("127.0.0.1:9"))).toEqual({ why: "nobody listens at 127.0.0.1:9", mends: true });

@@ -1,4 +1,5 @@
 import { status } from "@grpc/grpc-js";
+import { takeLeftEventLogs } from "@tapedeck/ingest/tap/event-log/left-event-logs";
 import { openSpill } from "@tapedeck/ingest/tap/spill";
 import { claimOrphan, type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
 import { sentenceOf } from "../command-error.ts";
@@ -28,6 +29,7 @@ const endlessMs = 2 ** 31 - 1;
  * and so does what another tap's recording is in the way of. Never rejects.
  */
 export async function pushWaiting({ home, isMeant, ...options }: PushWaiting): Promise<void> {
+  await takeLeftEventLogs(home, options.signal);
   for (const orphan of (await orphanedSpills(home)).filter(isMeant)) {
     if (options.signal.aborted) return;
     using claimed = claimOrphan(orphan.dir);

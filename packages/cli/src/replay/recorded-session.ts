@@ -10,20 +10,20 @@ export type SessionOrigin = {
   /** A session's id, or a file. */
   readonly session: string | undefined;
   readonly source: string | undefined;
-  /** Address of a Tapedeck's gRPC. */
-  readonly from: string;
+  /** Of a Tapedeck. */
+  readonly url: string | undefined;
 };
 
 /**
  * All events of one recorded Skaffold session.
  * @throws CommandError when there is none, or it is another upstream's
  */
-export async function recordedSession({ session, source, from }: SessionOrigin): Promise<readonly Event[]> {
+export async function recordedSession({ session, source, url }: SessionOrigin): Promise<readonly Event[]> {
   if (session !== undefined && existsSync(session)) return ofSkaffold(await sessionInFile(session));
   if (session?.includes(".") === true || session?.includes("/") === true) {
     throw new CommandError(`${session}: there is no such file, and a session's id has only letters and digits.`);
   }
-  using tapedeck = exportFrom(grpcTarget(from));
+  using tapedeck = exportFrom(grpcTarget(url));
   const found = await tapedeck.find(session === undefined ? [] : [session], source);
   const events: Event[] = [];
   for (const one of found.sessions)

@@ -6,10 +6,10 @@ import { tapeOf } from "./tape.ts";
 
 /** Serves a recorded session as if its Skaffold ran here, until Ctrl-C. */
 export async function replay(session: string | undefined, options: ReplayOptions): Promise<void> {
-  const { source, from, rpcPort, rpcHttpPort, speed, longestPause, exit = false } = options;
+  const { source, url, rpcPort, rpcHttpPort, speed, longestPause, exit = false } = options;
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => stop.abort());
-  const tape = tapeOf(await recordedSession({ session, source, from }));
+  const tape = tapeOf(await recordedSession({ session, source, url }));
   const host = "127.0.0.1";
   await using served = await serveTape(tape, { host, port: rpcPort }, { host, port: rpcHttpPort });
   const name = tape.source.split("/").slice(1, 3).join("/");

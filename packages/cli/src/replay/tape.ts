@@ -86,6 +86,7 @@ export function tapeOf(events: readonly Event[]): Tape {
       epoch: "replay",
       former: [],
       bounds: async () => ({ firstSeq: 1, lastSeq: played }),
+      now: async () => ({ at: new Date(), lastSeq: played }),
       lastMatch: async (subjects) => {
         const matches = subjectMatcher(subjects);
         return recorded.slice(0, played).findLast(({ subject }) => matches(subject.split(".")))?.seq ?? 0;

@@ -1,15 +1,18 @@
 import { join } from "node:path";
+import { momentOfMs } from "@tapedeck/ingest/record/moment";
+import { Completing } from "@tapedeck/ingest/tap/event-log/completing";
+import { endOf } from "@tapedeck/ingest/tap/event-log/event-log-place";
+import { EventLogTail } from "@tapedeck/ingest/tap/event-log/event-log-tail";
 import { openSpill, type Spill } from "@tapedeck/ingest/tap/spill";
-import type { TapIdentity } from "@tapedeck/ingest/tap/spill-folder";
 import { upstreams } from "@tapedeck/ingest/upstreams/index";
 import type { TapItem } from "@tapedeck/ingest/upstreams/upstream";
 import { pause } from "@tapedeck/shared/streams/pause";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import { ulid } from "ulid";
-import { grpcTarget } from "../gateway-address.ts";
 import { pushSource } from "../record/source-push.ts";
 import type { Exit } from "./command-process.ts";
 import type { Labels } from "./labels.ts";
+import type { RunPlan } from "./plan.ts";
+import type { SessionLines } from "./session-lines.ts";
 
 export type RecordCommand = {
   readonly upstream: UpstreamName;
@@ -17,10 +20,8 @@ export type RecordCommand = {
   readonly address: string;
   /** Of the upstream's tap. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
-  /** Where Tapedeck takes frames, as `grpcTarget` reads it. */
-  readonly to: string;
-  readonly spillHome: string;
-  readonly identity: Omit<TapIdentity, "tap" | "labels" | "upstream">;
+  readonly plan: RunPlan;
+  readonly sessions: SessionLines;
   /** The developer that the user has named. */
   readonly asked: string | undefined;
   readonly labels: Promise<Labels>;
@@ -41,6 +42,8 @@ export type Left = {
   readonly to: string;
   /** Why, for people. */
   readonly reason: string | undefined;
+  /** The event log file holds more, which there was no time for. */
+  readonly unread: boolean;
 };
 
 export type CommandRecording = {
@@ -48,26 +51,38 @@ export type CommandRecording = {
   readonly finish: (hurry: AbortSignal) => Promise<Left>;
 };
 
-/** Between the command's end and our own: for its last frames, and for Tapedeck to commit all. */
+/**
+ * Between the command's end and our own: for its last frames, for what its event log file has more, and for Tapedeck to
+ * commit all.
+ */
 const lastFramesMs = 1_000;
+const restMs = 5_000;
 const commitMs = 2_000;
 
 /** Starts the tap beside a command: it drains from the first moment, whether Tapedeck is there or not. */
 export async function recordCommand(options: RecordCommand): Promise<CommandRecording> {
-  const { upstream, address, settings = {}, spillHome, warn } = options;
-  const target = grpcTarget(options.to);
-  const tap = ulid();
-  const folder = join(spillHome, tap);
-  const named = (labels: Labels): TapIdentity => ({ ...options.identity, upstream, tap, labels });
-  const spill = await openSpill({ dir: folder, hello: named({}), to: target.name });
+  const { upstream, address, settings = {}, sessions, warn } = options;
+  const { target, home, identity, eventLog } = options.plan;
+  const folder = join(home, identity.tap);
+  const spill = await openSpill({ dir: folder, hello: identity, to: target.name });
   const leaving = new AbortController();
-  const connections = openConnections(spill, options);
+  const completing = completingOf(options, spill);
+  const connections = openConnections(completing?.take.bind(completing) ?? spill.append, options);
   const running = upstreams[upstream].tap.run({ address, settings, emit: connections.emit, signal: leaving.signal });
 
   const told = new Set<string>();
   const push = pushSource({
-    ...{ target, home: spillHome, spill, control: running.control, developer: options.asked, say: warn },
-    identity: options.labels.then(named),
+    ...{ target, home, spill, control: running.control, developer: options.asked, say: warn },
+    identity: options.labels.then((labels) => {
+      const labelled = { ...identity, labels };
+      eventLog?.named(labelled);
+      return labelled;
+    }),
+    onWelcome: (source) => {
+      sessions.welcomed(source);
+      eventLog?.named(spill.hello());
+    },
+    onSession: sessions.found,
     // What passes by itself is worth a word only if it has not when the command ends.
     onAway: (trouble) => {
       if (trouble === undefined || trouble.mends || told.has(trouble.why)) return;
@@ -79,49 +94,81 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   return {
     finish: async (hurry) => {
       await connections.ended(lastFramesMs, hurry);
-      connections.processEnded(await options.exited);
+      const exit = await options.exited;
+      connections.processEnded(exit);
       leaving.abort();
       await running.done;
+      const until = eventLog && endOf(eventLog.path);
+      const late = AbortSignal.any([hurry, AbortSignal.timeout(restMs)]);
+      const isRead = (await completing?.finish(connections.held(), exit.code ?? undefined, late)) ?? true;
       connections.close();
       const all = await push.finish(commitMs, hurry);
+      // Its server was there when it was found.
+      if (options.endsInside && !connections.wasOpen()) {
+        warn(`this command is not recorded: its server was gone before it could be reached (${address})`);
+      }
       const { committed, nextIndex } = spill.state();
       // A command that opened no port said nothing: there is nothing to keep.
       const waiting = all ? 0 : Number(nextIndex - 1n - committed);
       if (waiting > 0) spill.persist();
       await spill[Symbol.asyncDispose]();
-      return { waiting, folder, to: target.name, reason: push.trouble()?.why };
+      if (isRead) eventLog?.remove();
+      else if (until !== undefined) eventLog?.leave(until);
+      if (all && isRead) sessions.end();
+      return { waiting, folder, to: target.name, reason: push.trouble()?.why, unread: !isRead };
     },
   };
 }
 
-/** Hands items to the spill, and knows whether a connection is open. */
-function openConnections(spill: Spill, { isUpstream, endsInside = false }: RecordCommand) {
+function completingOf({ isUpstream, exited, plan: { eventLog } }: RecordCommand, spill: Spill): Completing | undefined {
+  if (eventLog === undefined) return undefined;
+  const ended = new AbortController();
+  void exited.then(() => ended.abort());
+  return new Completing({
+    append: spill.append,
+    tail: new EventLogTail(eventLog.path, eventLog),
+    isOneProcess: isUpstream,
+    since: eventLog.since === undefined ? undefined : momentOfMs(eventLog.since),
+    ended: ended.signal,
+  });
+}
+
+/** Hands items on, and knows whether a connection is open. */
+function openConnections(pass: (item: TapItem) => unknown, { isUpstream, endsInside = false }: RecordCommand) {
   let open = 0;
+  let wasOpen = false;
   let held: TapItem | undefined;
   let idle = Promise.withResolvers<void>();
   idle.resolve();
 
   function release(): void {
-    if (held !== undefined) spill.append(held);
+    if (held !== undefined) pass(held);
     held = undefined;
   }
 
   function emit(item: TapItem): void {
     release();
-    if (item.what?.$case === "dialled" && open++ === 0) idle = Promise.withResolvers();
+    if (item.what?.$case === "dialled") {
+      wasOpen ||= item.what.value.channels.length > 0;
+      if (open++ === 0) idle = Promise.withResolvers();
+    }
     if (item.what?.$case !== "closed") {
-      spill.append(item);
+      pass(item);
       return;
     }
     // The end of the upstream's process is told with the command's end, which comes later, and with its exit code.
     if (isUpstream || endsInside) held = item;
-    else spill.append(item);
+    else pass(item);
     if (--open === 0) idle.resolve();
   }
 
   return {
     emit,
     close: release,
+    /** Something could be asked, or heard. */
+    wasOpen: () => wasOpen,
+    /** The connection whose end has not been recorded yet. */
+    held: () => held?.connection,
     /** Resolves when no connection is open, or when it has taken too long. */
     ended: async (boundMs: number, hurry: AbortSignal): Promise<void> => {
       const over = new AbortController();

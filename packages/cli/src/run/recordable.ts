@@ -21,6 +21,15 @@ export type Asked = {
   readonly find?: Find | undefined;
 };
 
+export type EventLog = {
+  /** By which the command is told the file. */
+  readonly variable: string;
+  /** The user's own; "": there is to be none; undefined: one is to be chosen. */
+  readonly file: string | undefined;
+  /** Where whoever writes it listens until then. */
+  readonly address: string;
+};
+
 /** A command as it has to be run so that the upstream in it can be recorded. */
 export type Recordable = {
   readonly upstream: RecordedUpstream;
@@ -46,6 +55,8 @@ export type Recordable = {
    * Never rejects.
    */
   readonly address: (ran: { readonly pid: number; readonly ended: AbortSignal }) => Promise<string | undefined>;
+  /** The file to which the upstream writes at its end what it has said: what the streams did not give is in it. */
+  readonly eventLog?: EventLog;
   /** For the user, where a command ends that never had an address; undefined: nothing is to be said. */
   readonly unheard?: string;
 };

@@ -1,16 +1,13 @@
-import { spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { openSpill } from "@tapedeck/ingest/tap/spill";
 import { loadRecording } from "@tapedeck/ingest/upstreams/skaffold/recording";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, describe, expect, it } from "vitest";
-import { collect, startCli } from "../testing/cli.ts";
-import { startRecorder } from "../testing/recorder.ts";
+import { startCli } from "../testing/cli.ts";
+import { startRecorder, urlOf } from "../testing/recorder.ts";
 import { installSkaffold, recordingFolder } from "../testing/skaffold-program.ts";
 
 const build = recordingFolder("12-skaffold-build-one-shot");
@@ -29,7 +26,7 @@ function project(recording = build) {
   const env = {
     PATH: path,
     TAPEDECK_SPILL: spill,
-    TAPEDECK_TO: nobody,
+    TAPEDECK_URL: urlOf(nobody),
     TAPEDECK_DEVELOPER: "alice",
     STAND_IN_RECORDING: recording,
   };
@@ -71,7 +68,7 @@ describe("tapedeck run", () => {
       env: { ...env, STAND_IN_EXIT: "3" },
     });
     expect(await cli.ended).toBe(3);
-    expect(told(cli.stdout())[0]).toMatchObject({ args: ["build", "--wait-for-connection"] });
+    expect(told(cli.stdout())[0]).toMatchObject({ args: ["build"] });
     expect(cli.stderr()).toMatch(
       /^tapedeck: not recorded yet \(nobody listens at 127.0.0.1:9\): what was heard waits in .* for the next `npm start -- --no-demo`\n$/,
     );
@@ -88,7 +85,7 @@ describe("tapedeck run", () => {
   it("hands everything to the Tapedeck that is there, says nothing, and leaves nothing behind", async () => {
     await using recorder = await startRecorder();
     const { cwd, env, waiting } = project();
-    const cli = startCli(["run", "--to", recorder.address, "--", "skaffold", "build"], { cwd, env });
+    const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "build"], { cwd, env });
     expect(await cli.ended).toBe(0);
     expect(cli.stderr()).toBe("");
     expect(framesOf(recorder.items, "v1")).toEqual(messagesOf(build, "v1"));
@@ -99,7 +96,10 @@ describe("tapedeck run", () => {
   it("goes on under another name when another tap has the source, and says so in one line", async () => {
     await using recorder = await startRecorder({ taken: ["shop", "shop-2"] });
     const { cwd, env } = project();
-    const cli = startCli(["run", "--to", recorder.address, "--", "skaffold", "build"], { cwd, env });
+    const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "dev"], { cwd, env });
+    await until(() => recorder.hellos.length > 0, { message: "a name that is free" });
+    await until(() => told(cli.stdout()).length > 0, { message: "the command to run" });
+    process.kill(cli.child.pid ?? 0, "SIGINT");
     expect(await cli.ended).toBe(0);
     expect(recorder.hellos.map(({ project: name }) => name)).toEqual(["shop-3"]);
     expect(cli.stderr()).toBe("tapedeck: alice/shop is recorded by another tap: this one is alice/shop-3\n");
@@ -108,7 +108,7 @@ describe("tapedeck run", () => {
   it("tells why Tapedeck does not take it, and keeps it", async () => {
     await using recorder = await startRecorder({ refusal: { code: 9, details: "the demo takes no recordings" } });
     const { cwd, env, waiting } = project();
-    const cli = startCli(["run", "--to", recorder.address, "--", "skaffold", "build"], { cwd, env });
+    const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "build"], { cwd, env });
     expect(await cli.ended).toBe(0);
     const [first, last] = cli.stderr().split("\n");
     expect(first).toBe(
@@ -139,17 +139,6 @@ describe("tapedeck run", () => {
     expect(await cli.ended).toBe("SIGKILL");
   });
 
-  it("leaves the terminal to the command", async ({ skip }) => {
-    if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");
-    const { cwd, env } = project();
-    const main = fileURLToPath(new URL("../main.ts", import.meta.url));
-    const line = `"${process.execPath}" "${main}" run -- skaffold build`;
-    const options = { cwd, env: { ...process.env, ...env, STAND_IN_EXIT: "5" } };
-    const cli = collect(spawn("script", ["-qec", line, "/dev/null"], { ...options, stdio: ["pipe", "pipe", "pipe"] }));
-    expect(await cli.ended).toBe(5);
-    expect(told(cli.stdout())[0]).toMatchObject({ tty: true });
-  });
-
   it.each([{ TAPEDECK_OFF: "1" }, { TAPEDECK_RUN: "vagrant,skaffold" }])(
     "with %o is the command and nothing else",
     async (off) => {
@@ -163,17 +152,6 @@ describe("tapedeck run", () => {
       expect(waiting()).toEqual([]);
     },
   );
-
-  it("uses the port that the user chose", async () => {
-    await using recorder = await startRecorder();
-    const { cwd, env } = project();
-    const port = await freePort();
-    const command = ["skaffold", "build", "--rpc-port", String(port)];
-    const cli = startCli(["run", "--to", recorder.address, "--", ...command], { cwd, env });
-    expect(await cli.ended).toBe(0);
-    expect(told(cli.stdout())[0]).toMatchObject({ port });
-    expect(framesOf(recorder.items, "v2")).toHaveLength(messagesOf(build, "v2").length);
-  });
 
   it("runs the command with one warning when it can't be recorded", async () => {
     const { cwd, env } = project();
@@ -191,7 +169,79 @@ describe("tapedeck run", () => {
     cpSync(join(cwd, "skaffold.yaml"), file);
     const full = startCli(["run", "--spill", join(file, "spill"), "--", "skaffold", "build"], { cwd, env });
     expect(await full.ended).toBe(0);
-    expect(full.stderr()).toMatch(/^tapedeck: .*\n$/);
+    expect(full.stderr()).toMatch(
+      /^tapedeck: .*spill can't be written \(.*\): what ends quickly may not be recorded\n/,
+    );
+  });
+
+  it.each([
+    [{ TAPEDECK_URL: "tapedeck.example" }, /tapedeck.example is not an address: write https:\/\/tapedeck.example/],
+    [{ TAPEDECK_URL: "10.0.0.5:7052" }, /10.0.0.5:7051 is not on this machine/],
+    [{ TAPEDECK_URL: "10.0.0.5:7052", TAPEDECK_TOKEN: "tdk_x" }, /the token of TAPEDECK_TOKEN is not sent/],
+    [{ TAPEDECK_TO: "127.0.0.1:7051" }, /TAPEDECK_TO is not read any more/],
+    [{ TAPEDECK_TOKEN: "no token" }, /TAPEDECK_TOKEN is not a token/],
+    [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "/no/such/file" }, /TAPEDECK_CA.* can't be read/],
+    [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "broken.pem" }, /TAPEDECK_CA.* holds no certificate/],
+  ])("with %o runs the command as it is, with one warning before it", async (wrong, problem) => {
+    const { cwd, env, waiting } = project();
+    writeFileSync(join(cwd, "broken.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    const cli = startCli(["run", "--", "sh", "-c", "echo >&2 running as $$ $SKAFFOLD_RPC_PORT; exit 7"], {
+      cwd,
+      env: { ...env, ...wrong },
+    });
+    expect(await cli.ended).toBe(7);
+    const [first = "", ...more] = cli.stderr().split("\n");
+    expect(first).toMatch(/^tapedeck: this command is not recorded: /);
+    expect(first).toMatch(problem);
+    expect(more).toEqual([`running as ${cli.child.pid}`, ""]);
+    expect(waiting()).toEqual([]);
+  });
+
+  it("keeps the token to itself, and tells the session at its start and its end", async () => {
+    await using recorder = await startRecorder({ session: "01SESSION" });
+    const { cwd, env } = project();
+    const command = ["sh", "-c", "printenv TAPEDECK_TOKEN || echo token: none; skaffold build"];
+    const more = { TAPEDECK_TOKEN: "tdk_x", TAPEDECK_URL: recorder.url, STAND_IN_NOW: "1" };
+    const cli = startCli(["run", "--", ...command], { cwd, env: { ...env, ...more } });
+    expect(await cli.ended).toBe(0);
+    expect(cli.stdout()).toContain("token: none\n");
+    const where = `as alice/shop, session 01SESSION: ${recorder.url}/api/v1/sessions?session=01SESSION`;
+    expect(cli.stderr()).toBe(`tapedeck: recording ${where}\ntapedeck: recorded ${where}\n`);
+  });
+
+  it("killed, leaves the file of a command that lives on to the next one, and nobody waits", async () => {
+    await using recorder = await startRecorder();
+    const { cwd, env, spill, waiting } = project();
+    const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...env, STAND_IN_NOW: "1" } });
+    await until(() => told(killed.stdout()).length > 0, { message: "the command to run" });
+    const [note = ""] = waiting().filter((name) => name.endsWith(".events.json"));
+    const { command, file } = JSON.parse(readFileSync(join(spill, note), "utf8")) as { command: number; file: string };
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    process.kill(killed.child.pid ?? 0, "SIGKILL");
+    await until(() => killed.child.signalCode === "SIGKILL", { message: "it to die" });
+    const next = () => startCli(["run", "--url", urlOf(nobody), "--", "skaffold", "version"], { cwd, env });
+    // It may still write.
+    expect(await next().ended).toBe(0);
+    expect(waiting()).toContain(note);
+
+    process.kill(command, "SIGINT");
+    await until(() => readFileSync(`${file}.v2`, "utf8") !== "", { message: "the file to be written" });
+    await until(() => !isAlive(command), { message: "the command to end" });
+    const more = { ...env, STAND_IN_OLD: "1", TAPEDECK_URL: urlOf(nobody) };
+    const taking = startCli(["record", "--waiting", nobody, "--url", recorder.url], { cwd, env: more });
+    expect(await taking.ended).toBe(0);
+    expect(framesOf(recorder.items, "v1")).toHaveLength(messagesOf(build, "v1").length);
+    expect(framesOf(recorder.items, "v2")).toHaveLength(messagesOf(build, "v2").length);
+    expect(recorder.hellos.at(-1)).toMatchObject({ developer: "alice", project: "shop" });
+    expect(waiting()).toEqual([]);
+  });
+
+  it("says before the command starts which name does not fit, and what it becomes", async () => {
+    const { cwd, env } = project();
+    const names = ["--developer", "Dora B", "--project", "shop"];
+    const cli = startCli(["run", ...names, "--url", urlOf(nobody), "--", "sh", "-c", "echo >&2 running"], { cwd, env });
+    expect(await cli.ended).toBe(0);
+    expect(cli.stderr()).toBe('tapedeck: developer "Dora B" is recorded as dora-b\nrunning\n');
   });
 
   it("says what a shell says of a command that is not there", async () => {
@@ -206,10 +256,10 @@ describe("tapedeck run", () => {
   });
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }

@@ -2,10 +2,12 @@ import { accessSync, constants } from "node:fs";
 import { constants as system } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import type { Transform } from "node:stream";
+import { namePart } from "@tapedeck/shared/source";
 import { sentenceOf } from "../command-error.ts";
 import type { RunOptions } from "../commands/run.ts";
 import { type CommandProcess, type Exit, startCommand } from "./command-process.ts";
-import { loginName, sessionLabels } from "./labels.ts";
+import { sessionLabels } from "./labels.ts";
+import { planRun, type RunPlan } from "./plan.ts";
 import type { CommandRecording, Left } from "./record-command.ts";
 import {
   type Asked,
@@ -14,6 +16,7 @@ import {
   type RecordedUpstream,
   recordedUpstreams,
 } from "./recordable.ts";
+import { sessionLines } from "./session-lines.ts";
 import { skaffold } from "./skaffold.ts";
 import { spillHome } from "./spill-home.ts";
 import { vagrant } from "./vagrant.ts";
@@ -30,15 +33,21 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   const upstream = options.upstream ?? upstreamOf(command[0] ?? "");
   if (isOn(env.TAPEDECK_OFF) || outer.includes(upstream)) return runAsItIs(command);
 
-  const recordable = await prepare(upstream, { command, env, folder: process.cwd(), find: options.find });
-  if (recordable === undefined) return runAsItIs(command);
-  const added = { ...recordable.env, [insideOf]: [...outer, upstream].join(",") };
-  const ran = await start(recordable.command, { ...env, ...added }, recordable.stderr);
-  const recording = record(recordable, ran, options);
+  const prepared = await prepare(upstream, { command, env, folder: process.cwd(), find: options.find }, options);
+  if (prepared === undefined) return runAsItIs(command);
+  const { recordable, plan } = prepared;
+  const inside = { [insideOf]: [...outer, upstream].join(","), ...eventLogVariable(prepared) };
+  // What lets us in is no matter of the command's.
+  const { TAPEDECK_TOKEN: _, ...inherited } = env;
+  const ran = await start(recordable.command, { ...inherited, ...recordable.env, ...inside }, recordable.stderr, plan);
+  const recording = record(prepared, ran, options);
   const exit = await ran.exited;
+  // From here on a signal is for us.
+  const hurry = hurrySignal();
   ran.release();
-  const recorded = await recording;
-  if (recorded !== undefined) await finish(recorded);
+  const recorded = await unlessHurried(recording, hurry.signal);
+  if (recorded !== undefined) await finish(recorded, options.url, hurry.signal);
+  hurry.release();
   endAs(exit);
 }
 
@@ -47,18 +56,34 @@ function upstreamOf(program: string): RecordedUpstream {
   return recordedUpstreams.find((name) => recordables[name].isIt(program)) ?? "skaffold";
 }
 
-async function prepare(upstream: RecordedUpstream, asked: Asked): Promise<Recordable | undefined> {
+type Prepared = { readonly recordable: Recordable; readonly plan: RunPlan };
+
+async function prepare(upstream: RecordedUpstream, asked: Asked, options: RunOptions): Promise<Prepared | undefined> {
   try {
-    return await recordables[upstream].prepare(asked);
+    const recordable = await recordables[upstream].prepare(asked);
+    if (recordable === undefined) return undefined;
+    const plan = await planRun(recordable, options, asked.env);
+    if (plan.problem !== undefined) warn(plan.problem);
+    for (const [what, given] of [
+      ["developer", options.developer],
+      ["project", options.project],
+    ] as const) {
+      if (given && namePart(given) !== given) warn(`${what} "${given}" is recorded as ${namePart(given)}`);
+    }
+    return { recordable, plan };
   } catch (error) {
     unrecorded(error);
     return undefined;
   }
 }
 
+function eventLogVariable({ recordable, plan: { eventLog } }: Prepared): Record<string, string> {
+  return recordable.eventLog && eventLog ? { [recordable.eventLog.variable]: eventLog.path } : {};
+}
+
 /** As soon as it is known where the upstream listens; undefined when it never is. */
 async function record(
-  recordable: Recordable,
+  { recordable, plan }: Prepared,
   { pid, exited }: CommandProcess,
   options: RunOptions,
 ): Promise<CommandRecording | undefined> {
@@ -66,6 +91,7 @@ async function record(
   const folder = process.cwd();
   const ended = new AbortController();
   void exited.then(() => ended.abort());
+  plan.eventLog?.runs(pid);
   try {
     // Loaded while the command starts.
     const loading = import("./record-command.ts");
@@ -80,14 +106,8 @@ async function record(
       upstream,
       address,
       settings,
-      to: options.to,
-      spillHome: spillHome(env, options.spill),
-      identity: {
-        // Variables of a CI that are not set come as empty ones.
-        developer: options.developer || loginName(),
-        project: options.project || recordable.project(),
-        redact: options.redact,
-      },
+      plan,
+      sessions: sessionLines(options.url, env, warn),
       asked: options.developer || undefined,
       labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...recordable.labels, ...options.label })),
       isUpstream,
@@ -121,36 +141,60 @@ function endAs({ code, signal }: Exit): never {
 }
 
 /** A signal says: don't wait. */
-async function finish(recording: CommandRecording): Promise<void> {
+function hurrySignal() {
   const hurry = new AbortController();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const quick = () => hurry.abort();
   for (const signal of signals) process.on(signal, quick);
+  return {
+    signal: hurry.signal,
+    release: () => {
+      for (const signal of signals) process.off(signal, quick);
+    },
+  };
+}
+
+/** What has not begun yet is not waited for: it has heard nothing, and the event log file is left to the next one. */
+async function unlessHurried<Value>(value: Promise<Value>, hurry: AbortSignal): Promise<Value | undefined> {
+  const over = new AbortController();
+  const hurried = new Promise<undefined>((resolve) => {
+    hurry.addEventListener("abort", () => resolve(undefined), { signal: over.signal });
+  });
+  return Promise.race([value, hurried]).finally(() => over.abort());
+}
+
+async function finish(recording: CommandRecording, url: string | undefined, hurry: AbortSignal): Promise<void> {
   try {
-    const left = await recording.finish(hurry.signal);
+    const left = await recording.finish(hurry);
+    const why = left.reason === undefined ? "" : ` (${left.reason})`;
     if (left.waiting > 0) {
-      const why = left.reason === undefined ? "" : ` (${left.reason})`;
-      warn(`not recorded yet${why}: what was heard waits in ${left.folder} for the next ${whoTakes(left)}`);
+      warn(`not recorded yet${why}: what was heard waits in ${left.folder} for the next ${whoTakes(left, url)}`);
+    } else if (left.unread) {
+      warn("not all is recorded yet: the rest of what Skaffold said is taken by the next `tapedeck run`");
     }
   } catch (error) {
     warn(`what was not recorded yet is lost: ${sentenceOf(error)}`);
-  } finally {
-    for (const signal of signals) process.off(signal, quick);
   }
 }
 
 /** All look for what waits in the same place, unless they are told another. */
-function whoTakes({ folder, to }: Left): string {
+function whoTakes({ folder, to }: Left, url: string | undefined): string {
   const home = dirname(folder);
   const inHome = home === spillHome(process.env) ? "" : `TAPEDECK_SPILL=${home} `;
   if (/^(127\.|localhost:|\[::1\]:)/.test(to)) return `\`${inHome}npm start -- --no-demo\``;
-  return `\`tapedeck run\` to there, or \`${inHome}tapedeck record --waiting --to ${to}\``;
+  return `\`tapedeck run\` to there, or \`${inHome}tapedeck record --waiting${url === undefined ? "" : ` --url ${url}`}\``;
 }
 
-async function start(command: readonly string[], env: NodeJS.ProcessEnv, stderr?: Transform): Promise<CommandProcess> {
+async function start(
+  command: readonly string[],
+  env: NodeJS.ProcessEnv,
+  stderr?: Transform,
+  plan?: RunPlan,
+): Promise<CommandProcess> {
   try {
     return await startCommand(command, env, stderr);
   } catch (error) {
+    plan?.eventLog?.remove();
     const [program = ""] = command;
     const { code } = error as NodeJS.ErrnoException;
     // A folder on the PATH that may not be looked into makes EACCES of any name that is nowhere.

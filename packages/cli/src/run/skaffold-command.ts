@@ -10,12 +10,9 @@ export type SkaffoldCommand = {
   readonly rpcPort: string | undefined;
   /** Of -f, --filename or SKAFFOLD_FILENAME. */
   readonly filename: string | undefined;
-  /** The command to run: with --wait-for-connection where that keeps a short one from ending unheard. */
-  readonly command: readonly string[];
+  /** As the user gave it, by flag or variable; undefined: choose one. "" is a file that the user does not want. */
+  readonly eventLogFile: string | undefined;
 };
-
-/** They can be over before anybody has connected. (`render` has the flag too, but no port to connect to.) */
-const oneShot: ReadonlySet<string> = new Set(["build", "run", "deploy", "apply", "test"]);
 
 /** Skaffold's global flags that take no value; every other flag before the subcommand may have one behind it. */
 const valueless: ReadonlySet<string> = new Set(["--help", "-h", "--interactive", "--timestamps", "--update-check"]);
@@ -26,25 +23,20 @@ export function readSkaffoldCommand(
 ): SkaffoldCommand {
   const [program = "", ...args] = given;
   const isSkaffold = basename(program).replace(/\.exe$/i, "") === "skaffold";
-  if (!isSkaffold) {
-    const rpcPort = nonEmpty(env.SKAFFOLD_RPC_PORT);
-    return { isSkaffold, subcommand: undefined, rpcPort, filename: nonEmpty(env.SKAFFOLD_FILENAME), command: given };
-  }
+  const byVariable = {
+    rpcPort: nonEmpty(env.SKAFFOLD_RPC_PORT),
+    filename: nonEmpty(env.SKAFFOLD_FILENAME),
+    eventLogFile: nonEmpty(env.SKAFFOLD_EVENT_LOG_FILE),
+  };
+  if (!isSkaffold) return { isSkaffold, subcommand: undefined, ...byVariable };
   const end = args.indexOf("--");
   const flags = end < 0 ? args : args.slice(0, end);
-  const subcommand = subcommandOf(flags);
-  const wait =
-    subcommand !== undefined &&
-    oneShot.has(subcommand) &&
-    flagValue(flags, "--wait-for-connection") === undefined &&
-    nonEmpty(env.SKAFFOLD_WAIT_FOR_CONNECTION) === undefined;
-  const added = wait ? ["--wait-for-connection"] : [];
   return {
     isSkaffold,
-    subcommand,
-    rpcPort: flagValue(flags, "--rpc-port") ?? nonEmpty(env.SKAFFOLD_RPC_PORT),
-    filename: flagValue(flags, "--filename") ?? flagValue(flags, "-f") ?? nonEmpty(env.SKAFFOLD_FILENAME),
-    command: [program, ...flags, ...added, ...args.slice(flags.length)],
+    subcommand: subcommandOf(flags),
+    rpcPort: flagValue(flags, "--rpc-port") ?? byVariable.rpcPort,
+    filename: flagValue(flags, "--filename") ?? flagValue(flags, "-f") ?? byVariable.filename,
+    eventLogFile: flagValue(flags, "--event-log-file") ?? byVariable.eventLogFile,
   };
 }
 

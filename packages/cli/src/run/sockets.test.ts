@@ -1,8 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it } from "vitest";
-import { canSeeSockets, heldBy, listeningSockets, readListening } from "./sockets.ts";
+import { canSeeSockets, heldBy, listeningSockets, readHead, readListening, restAfter } from "./sockets.ts";
 
 const heads = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 const row = (local: string, state: string, inode: number) =>
@@ -28,6 +31,29 @@ describe("sockets that listen", () => {
   it("are told from what is no such list", () => {
     expect(readListening("")).toEqual([]);
     expect(readListening("a b:c d 0A\n:::\n")).toEqual([]);
+  });
+
+  it("are looked for again within 20 ms, unless that would cost more than a twentieth of a processor", () => {
+    expect(restAfter(0.5)).toBe(15);
+    for (const took of [1, 5, 40]) expect(took / (took + restAfter(took))).toBeLessThanOrEqual(0.05 + 1e-9);
+  });
+
+  it("are read without those that do not listen, which may be very many", () => {
+    const folder = mkdtempSync(join(tmpdir(), "tapedeck-sockets-"));
+    const path = join(folder, "tcp");
+    const some = [row("0100007F:9C40", "0A", 1), row("00000000:0050", "0A", 2)];
+    const others = Array.from({ length: 1_000 }, (_, index) => row("0100007F:9C41", "01", 3 + index));
+    try {
+      writeFileSync(path, heads + some.join("") + others.join(""));
+      const text = readHead(path);
+      expect(text.length).toBeLessThan(1_000);
+      expect(readListening(text)).toEqual([{ inode: "1", address: "127.0.0.1:40000" }]);
+      writeFileSync(path, heads + some.join(""));
+      expect(readListening(readHead(path))).toHaveLength(1);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    expect(readHead(path)).toBe("");
   });
 
   it.runIf(canSeeSockets())("are known with the process that holds them, however deep below another", async () => {

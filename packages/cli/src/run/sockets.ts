@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import { pause } from "@tapedeck/shared/streams/pause";
 
 /** A TCP socket that waits for connections on this machine's loopback. */
@@ -18,9 +18,14 @@ export function canSeeSockets(): boolean {
 /** Tells addresses, each once, at which somebody has begun to listen, until the signal. */
 export type Look = (tell: (address: string) => void, signal: AbortSignal) => void;
 
-const lookMs = 15;
-/** The kernel takes milliseconds to list sockets where its tables are large: a command is not to pay for being watched. */
-const restPerLook = 10;
+const restMs = 15;
+/** A command is not to pay for being watched: no more than this part of a processor's time. */
+const mostShare = 0.05;
+
+/** Between two looks, after one that took so long. */
+export function restAfter(tookMs: number): number {
+  return Math.max(restMs, tookMs * (1 / mostShare - 1));
+}
 
 /** Those at which a process, or one that it has started, comes to listen. To be called before there is that process. */
 export function watchSockets(): (pid: number) => Look {
@@ -33,15 +38,49 @@ export function watchSockets(): (pid: number) => Look {
       const added = listeningSockets().filter(isNew);
       if (added.length > 0) for (const { address } of heldBy(pid, added)) tell(address);
       for (const { inode } of added) known.add(inode);
-      await pause(Math.max(lookMs, (performance.now() - began) * restPerLook), signal);
+      await pause(restAfter(performance.now() - began), signal);
     }
   };
 }
 
 /** Those of IPv4 in our network namespace; what listens in another can't be reached from here. */
 export function listeningSockets(): readonly ListeningSocket[] {
-  return readListening(readText(socketList) ?? "");
+  return readListening(readHead(socketList));
 }
+
+/** What the kernel writes for one socket. */
+const rowBytes = 150;
+
+/**
+ * The beginning of a list of sockets, up to the first that does not listen: those that do stand before all others. Row by
+ * row, because the kernel searches large tables for those others, which takes milliseconds. Empty where there is no list.
+ */
+export function readHead(path: string): string {
+  const row = Buffer.alloc(rowBytes);
+  let text = "";
+  let file: number | undefined;
+  try {
+    file = openSync(path, "r");
+    for (let size = readSync(file, row); size > 0; size = readSync(file, row)) {
+      text += row.toString("latin1", 0, size);
+      const end = text.lastIndexOf("\n");
+      if (end > 0 && !isListening(text.slice(text.lastIndexOf("\n", end - 1) + 1, end))) return text;
+    }
+    return text;
+  } catch {
+    return text;
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
+
+/** The list's heading counts as such. */
+function isListening(row: string): boolean {
+  const state = row.trim().split(/\s+/)[3];
+  return state === listening || state === "st";
+}
+
+const listening = "0A";
 
 /** Those that a process holds, or one that it has started, or one that such a one has started … */
 export function heldBy(pid: number, sockets: readonly ListeningSocket[]): readonly ListeningSocket[] {
@@ -56,7 +95,7 @@ export function readListening(text: string): readonly ListeningSocket[] {
     const [ip = "", port = ""] = local.split(":");
     // A number in the machine's byte order, which is little-endian on all of ours.
     const bytes = Buffer.from(ip, "hex").reverse();
-    if (state !== "0A" || inode === undefined || bytes.length !== 4 || bytes[0] !== 127) return [];
+    if (state !== listening || inode === undefined || bytes.length !== 4 || bytes[0] !== 127) return [];
     return [{ inode, address: `${bytes.join(".")}:${Number.parseInt(port, 16)}` }];
   });
 }

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer as createHttpServer } from "node:http";
+import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startFakeVagrant } from "@tapedeck/ingest/upstreams/vagrant/fake";
@@ -24,7 +25,7 @@ describe("Vagrant's server", () => {
     await using command = collect(spawn("sh", ["-c", "(vagrant up; true); true"], { env, detached: true }));
     const { pid = 0 } = command.child;
     try {
-      const address = await firstServer(watch(pid), new AbortController().signal);
+      const { address } = await firstServer(watch(pid), new AbortController().signal);
       expect(stranger.calls("GetVersionInfo").made).toBe(0);
       using client = connectTo({ address: address ?? "" });
       expect(await client.jobs()).toEqual([]);
@@ -45,14 +46,43 @@ describe("Vagrant's server", () => {
     late.close();
     await once(late, "close");
     await using _ = await startFakeVagrant({ port });
-    expect(await found).toBe(`127.0.0.1:${port}`);
+    expect(await found).toEqual({ address: `127.0.0.1:${port}`, gone: [] });
   });
 
   it("is none once the command is over", async () => {
     const ended = new AbortController();
     const none = firstServer(() => {}, ended.signal);
     ended.abort();
-    expect(await none).toBeUndefined();
-    expect(await firstServer((tell) => tell("127.0.0.1:1"), ended.signal)).toBeUndefined();
+    expect(await none).toEqual({ address: undefined, gone: [] });
+  });
+
+  it("may be gone before it could be reached, which is said of nobody who was there", async () => {
+    const ended = new AbortController();
+    // Plugins listen as well: some speak another protocol, some say nothing.
+    const web = createHttpServer().listen(0, "127.0.0.1");
+    const mute = createServer().listen(0, "127.0.0.1");
+    await Promise.all([once(web, "listening"), once(mute, "listening")]);
+    const addressOf = (server: Server) => `127.0.0.1:${(server.address() as { port: number }).port}`;
+    const there = [addressOf(web), addressOf(mute)];
+    let connections = 0;
+    web.on("connection", () => {
+      connections += 1;
+    });
+    const found = firstServer((tell) => ["127.0.0.1:1", ...there].forEach(tell), ended.signal);
+    // Asked, found to be there all the same, and asked again.
+    await until(() => connections >= 3, { message: "the web server to be asked again" });
+    mute.close();
+    web.close();
+    ended.abort();
+    const { gone } = await found;
+    expect(gone).toContain("127.0.0.1:1");
+    expect(gone).not.toContain(there[0]);
+  });
+
+  it("that was seen only before the command was over is gone", async () => {
+    expect(await firstServer((tell) => tell("127.0.0.1:1"), AbortSignal.abort())).toEqual({
+      address: undefined,
+      gone: ["127.0.0.1:1"],
+    });
   });
 });

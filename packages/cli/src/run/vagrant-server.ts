@@ -1,23 +1,33 @@
+import { connect } from "node:net";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { VagrantClient } from "@tapedeck/proto/vagrant/vagrant";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
 import type { Look } from "./sockets.ts";
 
-/** The first of the addresses at which a Vagrant server answers; undefined when the command has ended before. */
-export async function firstServer(look: Look, ended: AbortSignal): Promise<string | undefined> {
+export type FoundServer = {
+  /** The address of the first Vagrant server that answered; undefined: none did before the command had ended. */
+  readonly address: string | undefined;
+  /** Where somebody listened who was gone before anybody could be asked there. */
+  readonly gone: readonly string[];
+};
+
+export async function firstServer(look: Look, ended: AbortSignal): Promise<FoundServer> {
   const over = new AbortController();
   const signal = AbortSignal.any([ended, over.signal]);
   const found = Promise.withResolvers<string | undefined>();
+  const unknown = new Set<string>();
+  if (ended.aborted) found.resolve(undefined);
   ended.addEventListener("abort", () => found.resolve(undefined));
-  if (ended.aborted) return undefined;
   look((address) => {
-    void isVagrant(address, signal).then((is) => {
+    unknown.add(address);
+    const isThere = () => void unknown.delete(address);
+    void isVagrant(address, isThere, signal).then((is) => {
       if (is) found.resolve(address);
     });
   }, signal);
   const address = await found.promise;
   over.abort();
-  return address;
+  return { address, gone: [...unknown] };
 }
 
 const probeMs = 5_000;
@@ -25,15 +35,31 @@ const probeMs = 5_000;
 const again = { first: 20, longest: 1_000 };
 
 /** A command listens for other purposes too (its plugins do, with gRPC): only Vagrant's server knows this call. */
-async function isVagrant(address: string, signal: AbortSignal): Promise<boolean> {
+async function isVagrant(address: string, isThere: () => void, signal: AbortSignal): Promise<boolean> {
   const wait = backoff(again.first, again.longest);
   while (!signal.aborted) {
     const code = await askVersion(address);
+    // Whoever does not speak this protocol is UNAVAILABLE too, as is one that is gone.
+    if (code !== status.UNAVAILABLE || (await accepts(address))) isThere();
     if (code === status.OK) return true;
     if (code !== status.UNAVAILABLE && code !== status.DEADLINE_EXCEEDED) return false;
     await pause(wait.next(), signal);
   }
   return false;
+}
+
+/** Whether somebody takes connections there. */
+async function accepts(address: string): Promise<boolean> {
+  const [host = "", port = ""] = address.split(":");
+  const socket = connect({ host, port: Number(port) });
+  try {
+    return await new Promise((resolve) => {
+      socket.once("connect", () => resolve(true));
+      socket.once("error", () => resolve(false));
+    });
+  } finally {
+    socket.destroy();
+  }
 }
 
 async function askVersion(address: string): Promise<number> {

@@ -13,7 +13,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, describe, expect, it } from "vitest";
 import { collect, startCli } from "../testing/cli.ts";
 import { installProgram } from "../testing/program.ts";
-import { startRecorder, type TestRecorder } from "../testing/recorder.ts";
+import { startRecorder, type TestRecorder, urlOf } from "../testing/recorder.ts";
 import { canSeeSockets } from "./sockets.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tapedeck-run-vagrant-"));
@@ -23,7 +23,7 @@ const path = installProgram(join(root, "bin"), "vagrant");
 const sample = fileURLToPath(new URL("../../../../test/fixtures/vagrant/samples/up.jsonl", import.meta.url));
 const nobody = "127.0.0.1:9";
 
-type Kind = "succeeding" | "failing" | "none" | "waiting";
+type Kind = "succeeding" | "failing" | "none" | "waiting" | "brief" | "fleeting";
 
 /** A project's folder, and how a user's shell is set up there. */
 function project(kind: Kind, to: Pick<TestRecorder, "address"> = { address: nobody }) {
@@ -36,7 +36,7 @@ function project(kind: Kind, to: Pick<TestRecorder, "address"> = { address: nobo
   const env = {
     PATH: path,
     TAPEDECK_SPILL: spill,
-    TAPEDECK_TO: to.address,
+    TAPEDECK_URL: urlOf(to.address),
     TAPEDECK_DEVELOPER: "dana",
     TAPEDECK_PROJECT: "",
     STAND_IN_RUN: kind,
@@ -177,6 +177,21 @@ describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) 
     );
     expect(left()).toEqual([]);
   });
+});
+
+describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) => {
+  it.each(["brief", "fleeting"] as const)(
+    "says of a %s server that it was gone before it could be reached",
+    async (kind) => {
+      const { cwd, env, left } = project(kind);
+      const cli = startCli(["run", "--find", find, "--", "vagrant", "up"], { cwd, env });
+      expect(await cli.ended).toBe(5);
+      const who = find === "sockets" && kind === "brief" ? "its server, or what listened there," : "its server";
+      const said = `tapedeck: this command is not recorded: ${who} was gone before it could be reached`;
+      expect(cli.stderr()).toMatch(new RegExp(`^(?:==> web: .*\\n)?${said} \\(127\\.0\\.0\\.1:\\d+\\)\\n$`));
+      expect(left()).toEqual([]);
+    },
+  );
 });
 
 describe("tapedeck run of a vagrant", () => {

@@ -1,10 +1,9 @@
-import type { Transform } from "node:stream";
 import { isatty } from "node:tty";
 import { ulid } from "ulid";
 import { CommandError } from "../command-error.ts";
 import { programName, type RecordableCommand } from "./recordable.ts";
 import { canSeeSockets, type Look, watchSockets } from "./sockets.ts";
-import { type LogLevel, logLevels, readVagrantCommand, vagrantProject } from "./vagrant-command.ts";
+import { logLevels, readVagrantCommand, vagrantProject } from "./vagrant-command.ts";
 import { logFilter } from "./vagrant-log.ts";
 
 /** The second is how the packages of 2.3 and 2.4 call the one that has a server. */
@@ -36,17 +35,19 @@ export const vagrant: RecordableCommand = {
       labels: isUpstream ? { command: `vagrant ${subcommand}` } : {},
       // Two commands have two servers, though they share a database and maybe a port, one after the other.
       settings: { server: ulid() },
-      unheard: "no Vagrant server was seen: only the one of vagrant-go is recorded",
     } as const;
-    const serverOf = async (look: Look, ended: AbortSignal) => {
-      // Loaded while the command starts.
-      const { firstServer } = await import("./vagrant-server.ts");
-      return firstServer(look, ended);
-    };
 
     if (find !== "log" && canSeeSockets()) {
       const watch = watchSockets();
-      return { ...recordable, env: {}, address: ({ pid, ended }) => serverOf(watch(pid), ended) };
+      const server = finding("its server, or what listened there,");
+      return {
+        ...recordable,
+        env: {},
+        address: ({ pid, ended }) => server.find(watch(pid), ended),
+        get unheard() {
+          return server.unheard();
+        },
+      };
     }
     if (find === "sockets") throw new CommandError("this system does not show who listens where");
     if (isatty(2)) {
@@ -55,23 +56,51 @@ export const vagrant: RecordableCommand = {
           "send stderr elsewhere (2> vagrant.log) to record",
       );
     }
-    const { log, look } = readLog(logLevel);
+    const addresses = addressRelay();
+    const server = finding("its server");
     const isLogged = logLevel !== undefined && logLevels.indexOf(logLevel) <= logLevels.indexOf("info");
     return {
       ...recordable,
       env: isLogged ? {} : { VAGRANT_LOG_LEVEL: "info" },
-      stderr: log,
-      address: ({ ended }) => serverOf(look, ended),
+      stderr: logFilter({ shown: logLevel, onAddress: addresses.tell }),
+      address: ({ ended }) => server.find(addresses.look, ended),
+      get unheard() {
+        return server.unheard();
+      },
     };
   },
 };
 
-/** The addresses that the log tells, those included that it told before somebody looked. */
-function readLog(shown: LogLevel | undefined): { readonly log: Transform; readonly look: Look } {
+/** Finds a command's server; `what` for people: what was gone before it could be reached. */
+function finding(what: string) {
+  let gone: readonly string[] = [];
+  return {
+    async find(look: Look, ended: AbortSignal): Promise<string | undefined> {
+      // A command can be over before all is loaded that can ask its server: it is seen at least.
+      const addresses = addressRelay();
+      const found = new AbortController();
+      look(addresses.tell, AbortSignal.any([ended, found.signal]));
+      // Loaded while the command starts.
+      const { firstServer } = await import("./vagrant-server.ts");
+      const server = await firstServer(addresses.look, ended);
+      found.abort();
+      gone = server.gone;
+      return server.address;
+    },
+    /** Why no server was found. */
+    unheard: () =>
+      gone.length === 0
+        ? "no Vagrant server was seen: only the one of vagrant-go is recorded"
+        : `${what} was gone before it could be reached (${gone.join(", ")})`,
+  };
+}
+
+/** Passes addresses on to the one who looks, those included that were told before somebody did. */
+function addressRelay(): { readonly tell: (address: string) => void; readonly look: Look } {
   const told: string[] = [];
   let tell = (address: string): void => void told.push(address);
   return {
-    log: logFilter({ shown, onAddress: (address) => tell(address) }),
+    tell: (address) => tell(address),
     look: (listener) => {
       tell = listener;
       told.forEach(listener);

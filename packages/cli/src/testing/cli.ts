@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const main = fileURLToPath(new URL("../main.ts", import.meta.url));
@@ -21,7 +22,8 @@ export function startCli(args: readonly string[], { cwd, env = {} }: StartCli): 
   return collect(
     spawn(process.execPath, [main, ...args], {
       cwd,
-      env: { ...withoutOurs(process.env), ...env },
+      // Nobody has logged in, whoever runs the tests.
+      env: { ...withoutOurs(process.env), XDG_CONFIG_HOME: join(cwd, "config"), ...env },
       stdio: ["ignore", "pipe", "pipe"],
       detached: true,
     }),

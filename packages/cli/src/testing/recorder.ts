@@ -4,10 +4,21 @@ import { RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 
 export type TestRecorder = AsyncDisposable & {
   readonly address: string;
+  /** As people name a Tapedeck whose gRPC this is. */
+  readonly url: string;
   readonly port: number;
   readonly hellos: readonly Hello[];
   readonly items: readonly Item[];
+  /** Requests that came, whatever was in them. */
+  readonly requests: () => number;
 };
+
+/** How people name the Tapedeck that takes gRPC at an address ("127.0.0.1:7051", "https://…"): HTTP is on the port above. */
+export function urlOf(grpc: string): string {
+  const at = grpc.lastIndexOf(":");
+  const scheme = grpc.startsWith("https://") ? "" : "http://";
+  return `${scheme}${grpc.slice(0, at)}:${Number(grpc.slice(at + 1)) + 1}`;
+}
 
 export type TestRecorderOptions = {
   /** Projects that another tap records. */
@@ -16,6 +27,8 @@ export type TestRecorderOptions = {
   readonly port?: number;
   /** Whose everything is, whatever the tap says. */
   readonly developer?: string;
+  /** Told as the session of all that comes. */
+  readonly session?: string;
   /** Every push is refused with this. */
   readonly refusal?: { readonly code: number; readonly details: string };
 };
@@ -25,8 +38,10 @@ export async function startRecorder(options: TestRecorderOptions = {}): Promise<
   const { taken = [], refusal, port: wanted = 0 } = options;
   const hellos: Hello[] = [];
   const items: Item[] = [];
+  let requests = 0;
   const push = (call: ServerDuplexStream<PushRequest, PushResponse>) => {
     call.on("data", ({ body }: PushRequest) => {
+      requests++;
       if (body?.$case === "hello") {
         const { project, upstream } = body.value;
         const developer = options.developer ?? body.value.developer;
@@ -40,9 +55,14 @@ export async function startRecorder(options: TestRecorderOptions = {}): Promise<
           });
         }
       }
-      if (body?.$case === "item") {
-        items.push(body.value);
-        call.write({ body: { $case: "committed", value: { index: body.value.index } } });
+      const came = body?.$case === "item" ? [body.value] : body?.$case === "items" ? body.value.items : [];
+      for (const item of came) {
+        items.push(item);
+        const { session } = options;
+        if (session !== undefined && item.what?.$case === "dialled") {
+          call.write({ body: { $case: "session_found", value: { session } } });
+        }
+        call.write({ body: { $case: "committed", value: { index: item.index } } });
       }
     });
     call.on("end", () => call.end());
@@ -56,6 +76,8 @@ export async function startRecorder(options: TestRecorderOptions = {}): Promise<
   });
   return {
     address: `127.0.0.1:${port}`,
+    url: urlOf(`127.0.0.1:${port}`),
+    requests: () => requests,
     port,
     hellos,
     items,

@@ -1,22 +1,38 @@
 #!/usr/bin/env node
 /**
- * Stands in for the program `skaffold` in tests: says what a recorded process said, on the port that it is told, and
- * tells on stdout what it was started with and which signals came.
+ * Stands in for the program `skaffold` in tests: says what a recorded process said, on the port that it is told
+ * and writes it to the event log file that it is told, by flag or variable, as the real one does: neither without a port.
+ * Tells on stdout what it was started with and which signals came. `dev` goes on until a signal; all else ends by itself.
  *
  *   STAND_IN_RECORDING   folder of the recording
  *   STAND_IN_EXIT        exit code (0)
+ *   STAND_IN_NOW         as if it were now
+ *   STAND_IN_STDERR      what it says on stderr
+ *   STAND_IN_OLD         it knows neither port nor file
+ *   STAND_IN_SHORT       it is over before anybody could connect
+ *   STAND_IN_BREAK       v2's stream breaks after so many messages
+ *   STAND_IN_SAID        a file to which it adds all that it has said, a line each: channel, a space, bytes in base64
  */
+import { appendFileSync } from "node:fs";
 import { startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
+import { asNow, breakingAt, writeEventLog } from "@tapedeck/ingest/upstreams/skaffold/fake-event-log";
 import { loadRecording } from "@tapedeck/ingest/upstreams/skaffold/recording";
-import { until } from "@tapedeck/shared/testing/until";
 
 const { env, argv } = process;
 const args = argv.slice(2);
 const tell = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
-const port = Number(/--rpc-port[= ](\d+)/.exec(args.join(" "))?.[1] ?? env.SKAFFOLD_RPC_PORT ?? 0);
+const flag = (name: string) => new RegExp(`--${name}[= ](\\S+)`).exec(args.join(" "))?.[1];
+const port = env.STAND_IN_OLD ? undefined : (flag("rpc-port") ?? env.SKAFFOLD_RPC_PORT);
+const file = port === undefined ? undefined : (flag("event-log-file") ?? env.SKAFFOLD_EVENT_LOG_FILE);
 
-const fake = await startFakeSkaffold({ recording: loadRecording(env.STAND_IN_RECORDING ?? ""), port });
-tell({ args, port: fake.port, tty: process.stdout.isTTY === true });
+const recorded = loadRecording(env.STAND_IN_RECORDING ?? "");
+const recording = env.STAND_IN_NOW ? asNow(recorded) : recorded;
+await using fake = await startFakeSkaffold({
+  recording: env.STAND_IN_BREAK ? breakingAt(recording, Number(env.STAND_IN_BREAK)) : recording,
+  port: env.STAND_IN_SHORT ? 0 : Number(port ?? 0),
+});
+tell({ args, tty: process.stdout.isTTY === true, ...(flag("rpc-port") && { port: fake.port }) });
+process.stderr.write(env.STAND_IN_STDERR ?? "");
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
     tell({ signal });
@@ -24,9 +40,13 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   });
 }
 await fake.play();
-if (args.includes("--wait-for-connection")) {
-  await until(() => fake.peers.size > 0, { message: "a listener", deadlineMs: 60_000 });
-}
 if (args[0] !== "dev") await fake.end("graceful");
 await fake.ended;
+const { v1, v2 } = recording.messages;
+const said = { v1: v1.map(({ bytes }) => bytes), v2: v2.map(({ bytes }) => bytes) };
+if (file) writeEventLog(file, said);
+for (const channel of ["v1", "v2"] as const) {
+  const text = said[channel].map((bytes) => `${channel} ${bytes.toString("base64")}\n`).join("");
+  if (env.STAND_IN_SAID) appendFileSync(env.STAND_IN_SAID, text);
+}
 process.exit(Number(env.STAND_IN_EXIT ?? 0));

@@ -34,7 +34,7 @@ export type StartUp = {
 
 /** `tapedeck up` in a folder, on free ports, with its data and its users' state in there. */
 export async function startUp({ cwd, args = [], env = {} }: StartUp): Promise<TestUp> {
-  const state = { XDG_STATE_HOME: join(cwd, "state") };
+  const state = { XDG_STATE_HOME: join(cwd, "state"), XDG_CONFIG_HOME: join(cwd, "config") };
   const cli = startCli(["up", ...args], { cwd, env: { ...anyPorts, ...state, ...env } });
   let isOver = false;
   void cli.ended.then(() => {
@@ -53,7 +53,7 @@ export async function startUp({ cwd, args = [], env = {} }: StartUp): Promise<Te
   return {
     cli,
     running,
-    env: { ...state, TAPEDECK_URL: `http://${http}`, TAPEDECK_TO: `${grpc}` },
+    env: { ...state, TAPEDECK_URL: `http://${http}`, TAPEDECK_GRPC_PORT: `${grpc}`.split(":").at(-1) ?? "" },
     stop: () => {
       cli.child.kill("SIGINT");
       return cli.ended;

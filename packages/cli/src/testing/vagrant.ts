@@ -5,7 +5,8 @@
  * started with, and logs as Vagrant does.
  *
  *   STAND_IN_RUN   `succeeding` (it ends with code 0), `failing` (1), `none`: it ends at once without a server (4),
- *                  `waiting`: no run, until a signal comes (3)
+ *                  `waiting`: no run, until a signal comes (3), `brief`: it is gone when somebody connects (5), `fleeting`:
+ *                  it answers once, and is gone when it is asked again (5)
  */
 import { once } from "node:events";
 import { createServer } from "node:net";
@@ -32,13 +33,27 @@ function log(level: "INFO" | "WARN", text: string): void {
 tell({ args: argv.slice(2), tty: process.stdout.isTTY === true, level: env.VAGRANT_LOG_LEVEL });
 if (kind === "none") process.exit(4);
 
+if (kind === "brief") {
+  const server = createServer(() => process.exit(5)).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  log("INFO", `starting built-in server for local operations: addr=127.0.0.1:${port}`);
+  await new Promise(() => {});
+}
+
 // Its plugins listen too, with gRPC and without, and nobody must take them for the server.
 const mute = createServer().listen(0, "127.0.0.1");
 await once(mute, "listening");
 const plugin = new Server();
 await new Promise((resolve) => plugin.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), resolve));
 
-const fake = await startFakeVagrant();
+let versions = 0;
+const lie = ({ rpc }: { readonly rpc: string }) => {
+  if (kind !== "fleeting" || rpc !== "GetVersionInfo" || ++versions === 1) return undefined;
+  setTimeout(() => process.exit(5), 100);
+  return { error: { code: 14, details: "going away" } };
+};
+const fake = await startFakeVagrant({ lie });
 log("INFO", `starting built-in server for local operations: addr=${fake.address}`);
 log("INFO", "many things:\n  things=\n  | one\n  | two\n  ");
 log("WARN", "no plugins");

@@ -2,17 +2,24 @@ import type { TokenRecord } from "@tapedeck/shared/tokens/token";
 import { table } from "../ask/table.ts";
 import { CommandError } from "../command-error.ts";
 import type { CreateTokenOptions, ListTokensOptions, RevokeTokenOptions } from "../commands/token.ts";
+import { isElsewhere } from "../context/chosen-deck.ts";
 import { remoteTokens } from "./remote-tokens.ts";
 import type { Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";
 
 export async function createToken({ name, role, expires, json, quiet, ...options }: CreateTokenOptions): Promise<void> {
+  const { workspace, developer, allWorkspaces = false } = options;
+  if (allWorkspaces && isElsewhere(options.url, process.env)) {
+    throw new CommandError(
+      "a token for all workspaces is made on the server itself: leave --url (TAPEDECK_URL) away there, or say `tapedeck context use local`.",
+    );
+  }
   await using tokens = await open(options);
-  const { workspace, developer } = options;
   const made = await tokens.create({
     ...{ name, roles: role, expires },
     ...(workspace !== undefined && { workspace }),
     ...(developer !== undefined && { developer }),
+    ...(allWorkspaces && { everywhere: true as const }),
   });
   if (json) {
     process.stdout.write(`${JSON.stringify(made)}\n`);
@@ -21,7 +28,10 @@ export async function createToken({ name, role, expires, json, quiet, ...options
   process.stdout.write(`${made.token}\n`);
   if (quiet) return;
   const whose = made.developer === undefined ? "" : `, for ${made.developer}`;
-  say(`${made.roles.join(", ")} in workspace ${made.workspace}${whose}, until ${dayOf(made.expiresAt)}; id ${made.id}`);
+  const beyond = allWorkspaces ? " (backup and rebuild: of all workspaces)" : "";
+  say(
+    `${made.roles.join(", ")} in workspace ${made.workspace}${beyond}${whose}, until ${dayOf(made.expiresAt)}; id ${made.id}`,
+  );
   say("It is shown this once. Keep it secret: export TAPEDECK_TOKEN=…");
   if (tokens.remark !== undefined) say(tokens.remark);
 }
@@ -51,15 +61,32 @@ export async function revokeToken(id: string, { json, ...options }: RevokeTokenO
 }
 
 async function open({ url, data, workspace }: { url?: string; data: string; workspace?: string }): Promise<Tokens> {
-  if (url === undefined || url === "") return openTokensHere(data, process.env);
+  if (!isElsewhere(url, process.env)) return openTokensHere(data, process.env);
   if (workspace === undefined) return remoteTokens(url);
-  throw new CommandError("with --url the workspace is that of the token in TAPEDECK_TOKEN: leave --workspace away.");
+  throw new CommandError("of another Tapedeck the workspace is that of your token: leave --workspace away.");
 }
 
-function cellsOf({ id, name, roles, workspace, developer = "-", createdAt, expiresAt }: TokenRecord): string[] {
+function cellsOf({
+  id,
+  name,
+  roles,
+  workspace,
+  everywhere,
+  developer = "-",
+  createdAt,
+  expiresAt,
+}: TokenRecord): string[] {
   const isOver = Date.parse(expiresAt) <= Date.now();
   const expires = isOver ? `expired ${dayOf(expiresAt)}` : dayOf(expiresAt);
-  return [id, name, roles.join(", "), workspace, developer, dayOf(createdAt), expires];
+  return [
+    id,
+    name,
+    roles.join(", "),
+    everywhere ? `${workspace}, all` : workspace,
+    developer,
+    dayOf(createdAt),
+    expires,
+  ];
 }
 
 /** As its calendar here says it. */

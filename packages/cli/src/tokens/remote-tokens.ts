@@ -2,8 +2,8 @@ import type { TokenRecord } from "@tapedeck/shared/tokens/token";
 import { apiAt } from "../ask/api.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** By a gateway's HTTP API, with an admin's token in TAPEDECK_TOKEN. */
-export function remoteTokens(url: string): Tokens {
+/** By a gateway's HTTP API, with an admin's token. */
+export function remoteTokens(url: string | undefined): Tokens {
   const api = apiAt(url);
   return {
     create: (wishes) => api.send("POST", "/api/v1/tokens", wishes),

@@ -1,19 +1,13 @@
-import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats, type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
-import {
-  durationForm,
-  durationMs,
-  loadSettingsFile,
-  type SettingsReader,
-  settingsReader,
-} from "@tapedeck/shared/service/settings";
+import { durationForm, durationMs, type SettingsReader } from "@tapedeck/shared/service/settings";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { CommandError } from "../command-error.ts";
+import { settingsHere } from "../maintain/settings-here.ts";
 import { type RunningUp, runningUp } from "../up/lock.ts";
 import { natsUser } from "../up/servers.ts";
 import type { Tokens } from "./tokens.ts";
@@ -26,7 +20,7 @@ import type { Tokens } from "./tokens.ts";
 export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Promise<Tokens> {
   const dataDir = resolve(data);
   const running = await runningUp(dataDir);
-  const read = settingsOf(running, env);
+  const read = settingsHere(running, env);
   const nats = await natsOf(running, read, { data, dataDir });
   await using stack = new AsyncDisposableStack();
   const connection = stack.adopt(await dial(nats), (nc) => nc.close());
@@ -58,12 +52,6 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
     ...(!isAsked && { remark: "Nobody is asked for it before auth: tokens is set (TAPEDECK_AUTH=tokens)." }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-function settingsOf(running: RunningUp | undefined, env: NodeJS.ProcessEnv): SettingsReader {
-  const usual = existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined;
-  const path = env.TAPEDECK_CONFIG || (running === undefined ? usual : running.configFile);
-  return settingsReader({ env, file: path === undefined ? undefined : loadSettingsFile(path) });
 }
 
 async function natsOf(

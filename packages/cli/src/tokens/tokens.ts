@@ -6,6 +6,8 @@ export type TokenWishes = {
   /** Default: that of the settings, or of the caller's own token. */
   readonly workspace?: string;
   readonly developer?: string;
+  /** Also for what concerns all workspaces. */
+  readonly everywhere?: true;
   /** "90d" */
   readonly expires: string;
 };

@@ -1,4 +1,5 @@
 import { jetstreamManager } from "@nats-io/jetstream";
+import { openEnds } from "@tapedeck/ingest/damage/ends";
 import { forgetSessions } from "@tapedeck/query/forget-sessions";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
@@ -62,12 +63,14 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
   const { nats, databaseUrl, signal, keepMs = 120 * minute, everyMs = 5 * minute } = options;
   await using stack = new AsyncDisposableStack();
   const connection = stack.adopt(await connectNats("demo", nats, silentLogger), (nc) => nc.close());
-  const { reader } = stack.use(await openLog(connection, { create: false, syncKnown: true }));
+  const { reader, epoch } = stack.use(await openLog(connection, { create: false, syncKnown: true }));
+  const ends = stack.use(await openEnds(connection, { epoch }));
   const jsm = await jetstreamManager(connection);
   const forget = async () => {
     const recent = await reader.firstSince(new Date(Date.now() - keepMs));
     const keep = Math.min(recent ?? Number.POSITIVE_INFINITY, await firstOfCurrentSessions(reader, signal));
     if (!Number.isFinite(keep) || keep <= 1) return;
+    await ends.dropBefore(keep);
     await jsm.streams.purge(streamName, { seq: keep });
     if (databaseUrl !== undefined) await forgetSessions(databaseUrl, keep);
   };

@@ -16,7 +16,37 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
 type Source = { readonly source: string; readonly status: string };
 
-describe("the demo", { timeout: 120_000 }, () => {
+type Items<Item> = { readonly items: readonly Item[] };
+
+/** What there is to look at soon after the start: labels, boxes, and what fails. */
+async function toldOfAll(url: string): Promise<void> {
+  const get = async <Answer>(path: string) => (await (await fetch(`${url}/api/v1/${path}`)).json()) as Answer;
+  const sessions = await get<Items<{ source: string; labels: Record<string, string> }>>("sessions");
+  expect(sessions.items).toContainEqual(
+    expect.objectContaining({
+      source: "demo/erin/cart/skaffold",
+      labels: expect.objectContaining({ branch: "spike/api", ticket: "SHOP-12" }),
+    }),
+  );
+  const kinds = ["box.added", "build.failed", "command.finished"].map((kind) => `kind=${kind}`).join("&");
+  await until(
+    async () => {
+      const { items } = await get<Items<{ kind: string; source: string; outcome?: string }>>(
+        `events?after=start&limit=1000&${kinds}`,
+      );
+      const told = items.map(({ kind, source, outcome }) => [source, kind, outcome]);
+      expect(told).toContainEqual(["demo/erin/cart/skaffold", "build.failed", "failed"]);
+      // The first one.
+      const [box, command] = ["box.added", "command.finished"].map((kind) => told.find((one) => one[1] === kind));
+      expect(box?.[0]).toBe("demo/dana/shop/vagrant");
+      expect(command).toEqual(["demo/dana/shop/vagrant", "command.finished", "failed"]);
+      return true;
+    },
+    { message: "what fails", deadlineMs: 90_000 },
+  );
+}
+
+describe("the demo", { timeout: 240_000 }, () => {
   it("plays developers of Skaffold and Vagrant and a rkt host, and keeps everybody else out", async () => {
     const up = await startUp({ cwd });
     const ask = (...args: string[]) => startCli(args, { cwd, env: up.env });
@@ -31,16 +61,24 @@ describe("the demo", { timeout: 120_000 }, () => {
           "demo/bob/shop/skaffold",
           "demo/chris/blog/skaffold",
           "demo/dana/shop/vagrant",
+          "demo/erin/cart/skaffold",
           "demo/node-1/host/rkt",
         ]);
         return sources.every(({ status: is }) => is === "recording");
       },
-      { message: "five sources" },
+      { message: "six sources" },
     );
     expect(up.cli.stdout()).toContain("state -s node-1/host");
-    const host = ask("state", "-s", "node-1/host");
-    expect([await host.ended, host.stderr()]).toEqual([0, ""]);
-    expect(host.stdout()).toContain("rkt 1.30.0+git171c416f, /var/lib/rkt-");
+    // It is recorded from the connection on, and is described a moment later.
+    await until(
+      async () => {
+        const host = ask("state", "-s", "node-1/host");
+        expect([await host.ended, host.stderr()]).toEqual([0, ""]);
+        expect(host.stdout()).toContain("rkt 1.30.0+git171c416f, /var/lib/rkt-");
+        return true;
+      },
+      { message: "the host's state" },
+    );
     const machines = await until(
       async () => {
         const shown = ask("state", "-s", "dana/shop");
@@ -72,16 +110,24 @@ describe("the demo", { timeout: 120_000 }, () => {
       /^(tapedeck: not recorded for now: this is the demo: .*\n)?tapedeck: not recorded yet \(this is the demo: .*\): what was heard waits in .*\n$/,
     );
     expect(readdirSync(join(cwd, "state", "tapedeck", "spill"))).toHaveLength(1);
+    await toldOfAll(up.env.TAPEDECK_URL ?? "");
     expect(await up.stop()).toBe(0);
 
     // What waits is meant for a Tapedeck at that port.
-    const port = up.env.TAPEDECK_TO?.split(":").at(-1) ?? "";
+    const port = up.env.TAPEDECK_GRPC_PORT ?? "";
     const real = await startUp({ cwd, args: ["--no-demo"], env: { TAPEDECK_GATEWAY_GRPC_PORT: port } });
     await until(() => real.cli.stdout().includes("recorded what waited of"), { message: "the run that waited" });
-    const status = startCli(["status", "--json"], { cwd, env: real.env });
-    await status.ended;
-    const { sources } = JSON.parse(status.stdout()) as { sources: Source[] };
-    expect(sources.map(({ source }) => source.split("/")[0])).toEqual(["default"]);
+    // The tables follow the log.
+    await until(
+      async () => {
+        const status = startCli(["status", "--json"], { cwd, env: real.env });
+        await status.ended;
+        const { sources } = JSON.parse(status.stdout()) as { sources: Source[] };
+        expect(sources.map(({ source }) => source.split("/")[0])).toEqual(["default"]);
+        return true;
+      },
+      { message: "the run that waited to be listed" },
+    );
     expect(await real.stop()).toBe(0);
   });
 

@@ -12,6 +12,8 @@ type Actor = {
   /** Folder in test/fixtures/<upstream>, of Vagrant a file. */
   readonly recording: string;
   readonly speed: number;
+  /** Of its sessions. */
+  readonly labels: Readonly<Record<string, string>>;
 };
 
 const desk = { upstream: "skaffold" } as const;
@@ -23,29 +25,49 @@ const host = { upstream: "rkt", project: "host" } as const;
  * for seconds and their machines came up in one: they are played slower.
  */
 const actors: readonly Actor[] = [
-  { ...desk, developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 0.1 },
-  { ...desk, developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 0.08 },
   {
     ...desk,
-    developer: "chris",
-    project: "blog",
-    recording: "10-status-check-port-forward-sync-app-logs",
-    speed: 0.12,
+    ...{ developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 0.1 },
+    labels: { branch: "main", commit: "5c1d0a97e4b2", team: "checkout" },
   },
-  { ...machines, developer: "dana", project: "shop", recording: "samples/up.jsonl", speed: 0.08 },
-  { ...host, developer: "node-1", recording: "01-full-lifecycle", speed: 0.15 },
+  {
+    ...desk,
+    ...{ developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 0.08 },
+    labels: { branch: "fix/manifests", commit: "a0f3e2d91c77", dirty: "true", team: "checkout" },
+  },
+  {
+    ...desk,
+    ...{ developer: "chris", project: "blog", recording: "10-status-check-port-forward-sync-app-logs", speed: 0.12 },
+    labels: { branch: "main", commit: "77d20be1f035", team: "content" },
+  },
+  {
+    // The last Skaffold of the 1.x line, and an api that does not build every now and then.
+    ...desk,
+    ...{ developer: "erin", project: "cart", recording: "20-old-v1.39.18", speed: 0.15 },
+    labels: { branch: "spike/api", commit: "0be86f7713aa", ticket: "SHOP-12" },
+  },
+  {
+    ...machines,
+    ...{ developer: "dana", project: "shop", recording: "samples/up.jsonl", speed: 0.08 },
+    labels: { branch: "main", team: "checkout" },
+  },
+  {
+    ...host,
+    ...{ developer: "node-1", recording: "01-full-lifecycle", speed: 0.15 },
+    labels: { rack: "b2" },
+  },
 ];
 
 /** What each kind of fake is told beside its recording and speed. */
 const fakeArgs: Readonly<Record<UpstreamName, (port: number) => readonly string[]>> = {
-  skaffold: (port) => ["--loop", "--port", String(port)],
+  skaffold: (port) => ["--loop", "--cache-hits", "--port", String(port)],
   // Each life begins without jobs, by which Tapedeck knows that it is another server.
   vagrant: (port) => ["--pause", "5000", "--listen", String(port)],
   // With a data directory of its own each life is a session, as a Skaffold process is: see `forgetOld`.
   rkt: (port) => ["--listen", String(port), "--dir", `/var/lib/rkt-${new Date().toISOString().slice(0, 16)}`],
 };
 
-export type DemoSource = Pick<Actor, "developer" | "project" | "upstream"> & { readonly address: string };
+export type DemoSource = Pick<Actor, "developer" | "project" | "upstream" | "labels"> & { readonly address: string };
 
 export type Demo = AsyncDisposable & {
   readonly sources: readonly DemoSource[];
@@ -89,7 +111,7 @@ async function startDesk(actor: Actor, nth: number, signal: AbortSignal): Promis
   let current = await startFake(actor, 0);
   let paused = false;
   const { port } = current;
-  const { developer, project, upstream } = actor;
+  const { developer, project, upstream, labels } = actor;
 
   async function stay(): Promise<void> {
     for (let life = lifeMs + nth * between; !signal.aborted; life = lifeMs) {
@@ -106,7 +128,7 @@ async function startDesk(actor: Actor, nth: number, signal: AbortSignal): Promis
   }
 
   return {
-    source: { developer, project, upstream, address: `127.0.0.1:${port}` },
+    source: { developer, project, upstream, labels, address: `127.0.0.1:${port}` },
     send: (message) => {
       paused = message === "pause";
       current.send(message);

@@ -75,7 +75,7 @@ function settingText({ key }: Listener): string {
 }
 
 /** Undefined for a port that is free. */
-async function troubleWith({ host, port }: Listener): Promise<string | undefined> {
+export async function troubleWith({ host, port }: Pick<Listener, "host" | "port">): Promise<string | undefined> {
   try {
     await release(await hold(host, port));
     return undefined;

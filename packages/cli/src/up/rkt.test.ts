@@ -22,7 +22,7 @@ it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens 
 }, async () => {
   await using still = await fakeOf("06-filters");
   await using busy = await fakeOf("05-app-exit-codes");
-  const source = `{ upstream: rkt, developer: Rack 5, address: "${busy.address}", interval: 20ms }`;
+  const source = `{ upstream: rkt, developer: Rack 5, address: "${busy.address}", interval: 20ms, load: 100 }`;
   writeFileSync(join(cwd, "tapedeck.yaml"), `sources: [${source}]\n`);
   const up = await startUp({ cwd, args: ["--rkt", still.address, "--host-name", "Rack 4", "--label", "row=b"] });
   const ask = async (...command: string[]) => {

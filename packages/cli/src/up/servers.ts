@@ -20,7 +20,11 @@ export type Servers = {
   readonly postgres: Kept<Postgres> | undefined;
 };
 
-export type Kept<Server> = AsyncDisposable & { readonly current: () => Server };
+export type Kept<Server> = AsyncDisposable & {
+  readonly current: () => Server;
+  /** Stops it; it is started again at once. */
+  readonly restart: () => Promise<void>;
+};
 
 export const natsUser = "tapedeck";
 
@@ -74,13 +78,15 @@ async function keep<S extends Server>(
   let current = await start(port);
   const { port: kept } = current;
   const stopping = new AbortController();
+  let isAsked = false;
 
   async function supervise(): Promise<void> {
     const wait = backoff(100, 5_000);
     while (!stopping.signal.aborted) {
       await current.exited;
       if (stopping.signal.aborted) return;
-      say(`${name} has died and is started again`);
+      if (!isAsked) say(`${name} has died and is started again`);
+      isAsked = false;
       for (let again = false; !again && !stopping.signal.aborted; ) {
         await pause(wait.next(), stopping.signal);
         if (stopping.signal.aborted) return;
@@ -98,6 +104,10 @@ async function keep<S extends Server>(
   const over = supervise();
   return {
     current: () => current,
+    restart() {
+      isAsked = true;
+      return current.stop();
+    },
     [Symbol.asyncDispose]: async () => {
       stopping.abort();
       await current.stop();

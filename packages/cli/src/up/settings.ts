@@ -118,7 +118,7 @@ export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): Up
 
 /** Read by the commands, by the loggers and by `run`; everything else is a key of the settings. */
 const otherVariables: ReadonlySet<string> = new Set(
-  "CA CONFIG DATA DEVELOPER FIND LOG_FORMAT LOG_LEVEL OFF PROJECT REDACT RUN SOURCE SPILL TO TOKEN URL"
+  "CA CONFIG DATA DEVELOPER FIND GRPC_PORT LOG_FORMAT LOG_LEVEL OFF PROJECT REDACT RUN SOURCE SPILL TOKEN URL"
     .split(" ")
     .map((name) => `TAPEDECK_${name}`),
 );
@@ -169,9 +169,12 @@ function flagSources(options: UpOptions): readonly UpSource[] {
   return asked.flatMap(({ address, ...source }) => (address === undefined ? [] : [{ ...source, address, ...ofAll }]));
 }
 
+/** What a source's settings have in ms here, and say with a unit in the environment. */
+const sourceDurations: ReadonlySet<string> = new Set(["interval", "timeout", "extinction_hold"]);
+
 /**
- * What the services of this machine are told beside the user's own settings. Numbers in a source are durations, which
- * ingest takes as people write them.
+ * What the services of this machine are told beside the user's own settings. Durations in a source are told as
+ * people write them.
  */
 export function serviceEnv(
   settings: UpSettings,
@@ -186,6 +189,7 @@ export function serviceEnv(
     ["nats.user", natsUser],
     ["nats.password", secrets.natsPassword],
     ["nats.syncAlways", "true"],
+    ["nats.storeDir", join(settings.storeDir, "nats")],
   ];
   const postgres = settings.postgresUrl === undefined && [
     ["postgres.url", ownerUrl(at("postgres"), secrets)],
@@ -198,7 +202,12 @@ export function serviceEnv(
     ["services.key", secrets.servicesKey],
     ["query.address", at("queryGrpc")],
     ["ingest.address", at("ingestGrpc")],
-    ["sources", JSON.stringify(sources, (_, value) => (typeof value === "number" ? `${value}ms` : value))],
+    [
+      "sources",
+      JSON.stringify(sources, (key, value) =>
+        typeof value === "number" && sourceDurations.has(key) ? `${value}ms` : value,
+      ),
+    ],
     ["ingest.spill.dir", join(settings.storeDir, "spill")],
     ["workspace", settings.workspace],
   ];

@@ -139,7 +139,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
 
   it("takes what waited from before, if it is meant for this one", async () => {
     const env = { PATH: path, XDG_STATE_HOME: up.env.XDG_STATE_HOME, STAND_IN_RECORDING: build };
-    const away = startCli(["run", "--to", "127.0.0.1:9", "--developer", "bob", "--", "skaffold", "build"], {
+    const away = startCli(["run", "--url", "127.0.0.1:10", "--developer", "bob", "--", "skaffold", "build"], {
       cwd,
       env,
     });
@@ -184,8 +184,9 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
 
   it("erases a session for good, imports what is new, and rebuilds its tables", async () => {
     const [session] = await sessionsOf("carla/blog");
-    const erased = await json<{ events: number }>("erase", "--session", session?.session ?? "", "--yes");
-    expect(erased.events).toBeGreaterThan(10);
+    const erased = ask("erase", "--session", session?.session ?? "", "--yes", "--json");
+    expect([await erased.ended, erased.stderr()]).toEqual([0, `tapedeck: erase at ${up.env.TAPEDECK_URL}\n`]);
+    expect((JSON.parse(erased.stdout()) as { events: number }).events).toBeGreaterThan(10);
     await until(async () => (await sessionsOf("carla/blog")).length === 0, { message: "the tables to follow" });
     const open = (await sessionsOf("alice-b/shop"))[0]?.session ?? "";
     const refused = ask("erase", "--session", open, "--yes");
@@ -193,19 +194,34 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     expect(refused.stderr()).toContain("goes on: end it first");
 
     const file = join(dev, "event-log-file.v1.ndjson");
-    const imported = ["import", file, "--developer", "dora", "--project", "shop"];
-    const first = await json<{ processes: { session?: string }[] }>(...imported);
-    const again = await json<{ processes: { session?: string }[] }>(...imported);
-    expect(first.processes.map((process) => process.session)).toEqual([undefined]);
-    const [known] = await sessionsOf("dora/shop");
+    const imported = ["import", file, "--developer", "Dora B", "--project", "shop"];
+    const printed = ask(...imported);
+    expect(await printed.ended).toBe(0);
+    expect(printed.stdout()).toMatch(/^dora-b\/shop: recorded \d+ messages of the process that began [^\n]+\n$/);
+    const again = await json<{ source: string; processes: { session?: string }[] }>(...imported);
+    expect(again.source).toBe("dora-b/shop");
+    const [known] = await sessionsOf("dora-b/shop");
     expect(again.processes.map((process) => process.session)).toEqual([known?.session]);
 
     const before = await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer");
     const rebuilt = ask("rebuild");
-    expect([await rebuilt.ended, rebuilt.stderr()]).toEqual([0, ""]);
+    expect(await rebuilt.ended).toBe(0);
+    // How far it is comes after it where the machine is slow.
+    expect(rebuilt.stderr()).toContain(`tapedeck: rebuild at ${up.env.TAPEDECK_URL}\n`);
     expect(await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer")).toMatchObject({
       items: before.items,
     });
+  });
+
+  it("killed, it leaves nothing behind that runs, and the next start has what was recorded", async () => {
+    const before = (await json<Items<Session>>("sessions")).items.length;
+    const all = Object.keys(killed).map((name) => childOf(up.cli.child.pid ?? 0, name));
+    up.cli.child.kill("SIGKILL");
+    await up.cli.ended;
+    const isRunning = (pid: number) => spawnSync("ps", ["-p", String(pid)]).status === 0;
+    await until(() => !all.some(isRunning), { message: "servers and services to end", deadlineMs: 60_000 });
+    up = await start();
+    await until(async () => (await json<Items<Session>>("sessions")).items.length >= before, { message: "the same" });
   });
 
   it("stops in order at Ctrl-C, and keeps what it has", async () => {

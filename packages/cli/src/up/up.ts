@@ -14,6 +14,7 @@ import { startChildService } from "./child-service.ts";
 import { checkDataFolder } from "./data-folder.ts";
 import { startDemo } from "./demo.ts";
 import { forgetOld, pauseUnwatched } from "./demo-care.ts";
+import { mendFullDisk } from "./full-disk.ts";
 import { lockUp } from "./lock.ts";
 import { choosePorts, type Listener, refuseTakenPorts } from "./ports.ts";
 import { natsUser, startServers } from "./servers.ts";
@@ -132,6 +133,7 @@ export async function up(options: UpOptions): Promise<void> {
   const chores = [
     demo && pauseUnwatched({ demo, http, say, signal }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
+    servers.nats && mendFullDisk({ ingest: addresses.ingest, nats: servers.nats, folder: storeDir, say, signal }),
     demo === undefined &&
       settings.isOpen &&
       takeWaitingSpills({ home, to: gateway.grpc ?? "", target: ownIngest(), say, signal }),

@@ -61,7 +61,9 @@ it("records the servers that --vagrant and tapedeck.yaml name and those of comma
   const env = { ...up.env, PATH: installProgram(join(cwd, "bin"), "vagrant"), STAND_IN_RUN: "failing" };
   const run = startCli(["run", "--developer", "erin", "--", "vagrant", "up"], { cwd: folder, env });
   expect(await run.ended).toBe(1);
-  expect(run.stderr()).toBe("==> web: a deprecated setting\ndone");
+  const where = `as erin/mine, session [0-9A-Z]{26}: ${up.env.TAPEDECK_URL}/api/v1/sessions\\?session=[0-9A-Z]{26}\n`;
+  const [began, ended] = [`tapedeck: recording ${where}`, `tapedeck: recorded ${where}`];
+  expect(run.stderr()).toMatch(new RegExp(`^==> web: a deprecated setting\n${began}done${ended}$`));
   const mine = await until(
     async () => {
       const shown = await ask("state", "-s", "erin/mine");

@@ -35,7 +35,7 @@ export function welcome(options: Welcome): string {
 }
 
 function headline({ mode, sources }: Welcome): string {
-  if (mode === "demo") return bold("Tapedeck plays a demo: three skaffold dev, one vagrant up, and a rkt host.");
+  if (mode === "demo") return bold("Tapedeck plays a demo: four skaffold dev, one vagrant up, and a rkt host.");
   const [only] = sources;
   if (only === undefined) return bold("Tapedeck runs, and records what `tapedeck run` and other taps push.");
   if (sources.length === 1) return bold(`Tapedeck records ${only.name} from ${only.address}.`);

@@ -7,8 +7,9 @@ export const kinds = [
   "session.identified", // a channel's fingerprint, by which a reconnect or an import finds the session again
   "session.described", // the upstream's own state at a moment
   "session.ended",
-  "session.lost",
+  "session.lost", // it is over for us: nobody saw how or when it ended
   "session.gap", // something may be missing between two known points
+  "session.gap_filled", // what an open gap missed has been recorded since
   "session.erased",
   // the upstream's process read its configuration: a new runner; and: it says that it ends
   "session.configured",
@@ -63,6 +64,7 @@ export const kinds = [
   "pod.exited",
   "pod.collected",
   "pod.changed", // what was seen changed, without one of the other facts
+  "pod.contradicted", // the host says again and again what can't be by the record, which follows it
   "app.started",
   "app.exited",
   "image.imported",

@@ -21,18 +21,19 @@ const silentMs = 60_000;
 
 /**
  * A snapshot of the log as NATS makes it, while it is written to: everything up to a moment. `take` gets the pieces in
- * order and may take its time.
+ * order and may take its time. Damage that NATS finds is an error, unless it is not to look (`isChecked`).
  * @throws BackupError
  */
 export async function backUpLog(
   nc: NatsConnection,
   take: (piece: Uint8Array) => Promise<void>,
   name = streamName,
+  { isChecked = true }: { readonly isChecked?: boolean } = {},
 ): Promise<Snapshot> {
   const inbox = createInbox();
   const pieces = nc.subscribe(inbox, { timeout: silentMs });
   try {
-    const asked = { deliver_subject: inbox, no_consumers: true, chunk_size: chunkBytes, jsck: true };
+    const asked = { deliver_subject: inbox, no_consumers: true, chunk_size: chunkBytes, jsck: isChecked };
     const { config, state } = await ask<Snapshot>(nc, `${api}.SNAPSHOT.${name}`, JSON.stringify(asked));
     for await (const piece of pieces) {
       if (piece.data.length === 0) {
@@ -56,7 +57,7 @@ export async function backUpLog(
  */
 export async function restoreLog(
   nc: NatsConnection,
-  { config, state }: Snapshot,
+  { config: { ...config }, state }: Snapshot,
   pieces: AsyncIterable<Uint8Array>,
   name = streamName,
 ): Promise<Restored> {
@@ -77,6 +78,26 @@ export async function restoreLog(
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   const restored = epochOf(await jsm.streams.info(name));
   if (restored !== epoch) throw new BackupError("NATS did not give the restored log its new epoch.");
+  return { epoch, lastSeq, former };
+}
+
+/**
+ * Goes on with a log that has lost its end, as another log from there on: what is written now stands at positions that
+ * were never given. Nobody may be writing.
+ * @throws BackupError when there is no log
+ */
+export async function renewEpoch(nc: NatsConnection, name = streamName): Promise<Restored> {
+  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  const info = await jsm.streams.info(name).catch((cause: unknown) => {
+    throw new BackupError("there is no log here.", { cause });
+  });
+  const old = epochOf(info);
+  if (old === undefined) throw new BackupError(`the stream ${name} was not made by Tapedeck.`);
+  const lastSeq = info.state.last_seq;
+  const former = [...formerEpochsOf(info), { epoch: old, lastSeq }];
+  const epoch = newEpoch();
+  const metadata = { ...info.config.metadata, [epochKey]: epoch, [formerEpochsKey]: JSON.stringify(former) };
+  await jsm.streams.update(name, { metadata });
   return { epoch, lastSeq, former };
 }
 

@@ -1,5 +1,5 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
-import { createInbox, type Msg, type NatsConnection, nuid } from "nats";
+import { createInbox, type Msg, type MsgHdrs, type NatsConnection, nuid } from "nats";
 import { withoutCovered } from "./subject-match.ts";
 
 export type StreamAccess = {
@@ -24,21 +24,24 @@ export type Delivered = {
   readonly pending: number;
   readonly subject: string;
   readonly data: Uint8Array;
+  readonly headers: MsgHdrs | undefined;
 };
 
 const forgetAfterNs = 10_000_000_000;
 
+/** `from`: the sequence that the first one comes after; or only the last message of each subject. */
 export async function addConsumer(
   { jsm, streamName }: StreamAccess,
-  afterSeq: number,
+  from: number | "last of each subject",
   subjects: readonly string[],
 ): Promise<Consumer> {
   const name = nuid.next();
   const info = await jsm.consumers.add(streamName, {
     name,
     ack_policy: "none",
-    deliver_policy: "by_start_sequence",
-    opt_start_seq: afterSeq + 1,
+    ...(typeof from === "number"
+      ? { deliver_policy: "by_start_sequence", opt_start_seq: from + 1 }
+      : { deliver_policy: "last_per_subject" }),
     inactive_threshold: forgetAfterNs,
     mem_storage: true,
     num_replicas: 1,
@@ -84,9 +87,10 @@ export function exceedsMaxBytes(description: string): boolean {
 function readAnswer(msg: Msg): PullAnswer {
   const stored = msg.reply === undefined ? undefined : readDelivery(msg.reply);
   if (stored !== undefined) {
-    const ttl = Number(/^(\d+)s$/.exec(msg.headers?.get("Nats-TTL") ?? "")?.[1]);
+    const { headers, subject, data } = msg;
+    const ttl = Number(/^(\d+)s$/.exec(headers?.get("Nats-TTL") ?? "")?.[1]);
     const expiry = ttl > 0 ? { expiresAtMs: stored.recordedAtMs + ttl * 1_000 } : {};
-    return { type: "message", message: { ...stored, ...expiry, subject: msg.subject, data: msg.data } };
+    return { type: "message", message: { ...stored, ...expiry, subject, data, headers } };
   }
   return { type: "status", code: msg.headers?.code ?? 0, description: msg.headers?.description ?? "" };
 }

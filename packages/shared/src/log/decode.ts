@@ -5,7 +5,7 @@ import type { Recorded } from "./log.ts";
 export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 
 /** Undefined when the message is not an event. */
-export type Decode = (message: Delivered) => Recorded | undefined;
+export type Decode<T = Recorded> = (message: Delivered) => T | undefined;
 
 const mostTold = 1_000;
 

@@ -5,10 +5,10 @@ import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type
 import type { Decode, Warn } from "./decode.ts";
 import type { ReadFrom, Recorded } from "./log.ts";
 
-export type HistoryDeps = StreamAccess & {
+export type HistoryDeps<T> = StreamAccess & {
   readonly turns: Turns;
   readonly lastMatch: (subjects: readonly string[]) => Promise<number>;
-  readonly decode: Decode;
+  readonly decode: Decode<T>;
   readonly warn: Warn;
 };
 
@@ -21,12 +21,12 @@ const firstBatch = 64;
 const holdMs = 5_000;
 
 /** See LogReader.history. Reads batch by batch, each in a turn of its own: whoever stops asking blocks nobody. */
-export async function* readHistory(
-  deps: HistoryDeps,
+export async function* readHistory<T>(
+  deps: HistoryDeps<T>,
   { afterSeq, subjects }: ReadFrom,
   untilSeq: number,
   signal: AbortSignal,
-): AsyncGenerator<Recorded, void> {
+): AsyncGenerator<T, void> {
   const { turns, lastMatch, decode, warn } = deps;
   const retry = backoff(50, 2_000);
   let reading: Reading | undefined;
@@ -75,6 +75,36 @@ export async function* readHistory(
   }
 }
 
+/** See LogReader.lastOfEach. */
+export async function* readLasts(
+  deps: Omit<HistoryDeps<Recorded>, "lastMatch" | "warn">,
+  subjects: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<Recorded, void> {
+  const { turns, decode } = deps;
+  let reading: Reading | undefined;
+  try {
+    for (let isDrained = false; !isDrained && !signal.aborted; ) {
+      const endTurn = await turns.take(signal);
+      if (endTurn === undefined) return;
+      let batch: Batch;
+      try {
+        reading ??= { consumer: await addConsumer(deps, "last of each subject", subjects), delivered: 0 };
+        batch = await readBatch(deps, reading, largestBatch, signal);
+      } finally {
+        endTurn();
+      }
+      isDrained = batch.drained;
+      for (const message of batch.messages) {
+        const recorded = decode(message);
+        if (recorded !== undefined) yield recorded;
+      }
+    }
+  } finally {
+    forget(deps, reading);
+  }
+}
+
 /** Nobody pulled for so long that the server has forgotten the consumer. */
 class ForgottenError extends Error {}
 
@@ -83,14 +113,14 @@ type Reading = { readonly consumer: Consumer; delivered: number };
 
 type Batch = { readonly messages: Delivered[]; readonly drained: boolean };
 
-async function readBatch(deps: HistoryDeps, reading: Reading, size: number, signal: AbortSignal): Promise<Batch> {
+async function readBatch(deps: StreamAccess, reading: Reading, size: number, signal: AbortSignal): Promise<Batch> {
   const batch = await pullOnce(deps, reading, { batch: size, max_bytes: batchBytes }, signal);
   if (batch.messages.length > 0 || batch.drained) return batch;
   return pullOnce(deps, reading, { batch: 1 }, signal); // the next one is larger than a batch
 }
 
 async function pullOnce(
-  deps: HistoryDeps,
+  deps: StreamAccess,
   reading: Reading,
   request: { readonly batch: number; readonly max_bytes?: number },
   signal: AbortSignal,
@@ -122,7 +152,7 @@ async function pullOnce(
   }
 }
 
-function forget({ jsm, streamName }: HistoryDeps, reading: Reading | undefined): undefined {
+function forget({ jsm, streamName }: StreamAccess, reading: Reading | undefined): undefined {
   // The server forgets it anyway; this is only sooner.
   if (reading !== undefined) jsm.consumers.delete(streamName, reading.consumer.name).catch(() => {});
 }

@@ -1,12 +1,13 @@
 import type { MsgRequest } from "@nats-io/jetstream";
 import { TapedeckError } from "../errors/errors.ts";
 import { type Turns, turns } from "../streams/turns.ts";
-import type { StreamAccess } from "./consumer.ts";
+import type { Delivered, StreamAccess } from "./consumer.ts";
 import { decoder, type Warn } from "./decode.ts";
 import type { FormerEpoch } from "./epoch.ts";
 import { followLog } from "./follow.ts";
-import { readHistory } from "./history.ts";
-import type { LogReader } from "./log.ts";
+import { readHistory, readLasts } from "./history.ts";
+import { cursorIn } from "./jetstream-writer.ts";
+import type { LogReader, LogSurvey, ReadFrom, Stored } from "./log.ts";
 import type { RingLimits } from "./ring.ts";
 import { withoutCovered } from "./subject-match.ts";
 import { everySubject } from "./subjects.ts";
@@ -20,7 +21,14 @@ export type ReaderDeps = StreamAccess & {
   readonly limits?: RingLimits;
 };
 
-export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promise<void> } {
+export type JetstreamReader = LogReader &
+  LogSurvey & {
+    /** As `history`, of the messages themselves. What can't be read is left out; so is what is gone. */
+    stored(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<Stored, void>;
+    close(): Promise<void>;
+  };
+
+export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const { jsm, streamName, epoch, former } = deps;
   const warn = seldom(deps.warn);
   const decode = decoder(deps.warn);
@@ -30,6 +38,13 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
   const bounds: LogReader["bounds"] = async () => {
     const { state } = await away(jsm.streams.info(streamName));
     return { firstSeq: Math.max(1, state.first_seq), lastSeq: state.last_seq };
+  };
+
+  const now: LogReader["now"] = async () => {
+    const info = await away(jsm.streams.info(streamName));
+    // The server says it; only the client's type does not know.
+    const { ts } = info as typeof info & { readonly ts?: string };
+    return { at: ts === undefined ? new Date() : new Date(ts), lastSeq: info.state.last_seq };
   };
 
   const lastMatch: LogReader["lastMatch"] = async (subjects) => {
@@ -47,8 +62,13 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
     epoch,
     former,
     bounds,
+    now,
     lastMatch,
     history,
+    stored: (from, untilSeq, signal) =>
+      readHistory({ ...deps, warn, decode: storedOf, turns: historyTurns, lastMatch }, from, untilSeq, signal),
+
+    lastOfEach: (subjects, signal) => readLasts({ ...deps, decode, turns: historyTurns }, subjects, signal),
 
     async firstSince(time) {
       // The server's leader takes a start time here as well; only the client's type does not know.
@@ -64,6 +84,10 @@ export function jetstreamReader(deps: ReaderDeps): LogReader & { close(): Promis
 
     close: async () => tail?.[Symbol.asyncDispose](),
   };
+}
+
+function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): Stored {
+  return { seq, recordedAtMs, subject, data, cursor: cursorIn(headers), expires: expiresAtMs !== undefined };
 }
 
 /** The server counts nanoseconds since 1970 in 64 bits, which end in 2262: what is later would be before everything. */

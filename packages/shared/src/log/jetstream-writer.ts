@@ -31,6 +31,24 @@ type PubAck = {
   readonly error?: { readonly code: number; readonly err_code: number; readonly description: string };
 };
 
+/** The server took nothing, and said why. */
+export class LogRefusedError extends Error {
+  override readonly name = "LogRefusedError";
+  readonly code: number;
+  constructor(description: string, code: number) {
+    super(`the log refused: ${description} (${code})`);
+    this.code = code;
+  }
+
+  /** It has no room: the server's own limit or the stream's. A disk without room looks like a server that does not answer. */
+  get isFull(): boolean {
+    return fullCodes.includes(this.code) || /no space left|maximum bytes/.test(this.message);
+  }
+}
+
+/** Insufficient resources; insufficient storage resources; resource limits exceeded for the account. */
+const fullCodes: readonly number[] = [10023, 10047, 10002];
+
 export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWriter {
   return {
     async lastOf(source) {
@@ -84,7 +102,7 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
     if (ack.error !== undefined) {
       if (wrongSequenceCodes.includes(ack.error.err_code)) return { outcome: "wrong-sequence" };
       const { description, err_code } = ack.error;
-      return { outcome: "refused", cause: new Error(`the log refused: ${description} (${err_code})`) };
+      return { outcome: "refused", cause: new LogRefusedError(description, err_code) };
     }
     if (ack.stream !== streamName || ack.seq === undefined || (ack.count ?? 1) !== published) {
       return { outcome: "unknown", cause: new Error(`an answer that is none: ${JSON.stringify(ack)}`) };
@@ -122,6 +140,12 @@ function readMark(header: MsgHdrs, source: SourceName): WriterMark {
     );
   }
   return { writer, cursor: JSON.parse(cursor) as Cursor };
+}
+
+/** Undefined for what somebody else wrote. */
+export function cursorIn(header: MsgHdrs | undefined): Cursor | undefined {
+  const cursor = header?.get(cursorHeader) ?? "";
+  return cursor === "" ? undefined : (JSON.parse(cursor) as Cursor);
 }
 
 /** Nobody listened on the subject, so nothing was stored: the stream is missing or has no leader. */

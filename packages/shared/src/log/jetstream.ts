@@ -2,9 +2,9 @@ import { type JetStreamManager, jetstreamManager, type StreamConfig, type Stream
 import type { NatsConnection } from "nats";
 import { backoff, pause } from "../streams/pause.ts";
 import { epochKey, epochOf, formerEpochsOf, newEpoch } from "./epoch.ts";
-import { jetstreamReader } from "./jetstream-reader.ts";
+import { type JetstreamReader, jetstreamReader } from "./jetstream-reader.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
-import type { LogReader, LogWriter } from "./log.ts";
+import type { LogReader, LogSurvey, LogWriter } from "./log.ts";
 import type { RingLimits } from "./ring.ts";
 import { streamName as defaultStreamName, everySubject } from "./subjects.ts";
 
@@ -34,7 +34,8 @@ export type OpenLogOptions = {
 export type Log = AsyncDisposable & {
   readonly epoch: string;
   readonly writer: LogWriter;
-  readonly reader: LogReader;
+  readonly reader: LogReader & LogSurvey;
+  readonly stored: JetstreamReader["stored"];
 };
 
 const streamExists = 10058;
@@ -79,6 +80,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
   return {
     epoch,
     reader,
+    stored: reader.stored,
     writer: jetstreamWriter({ nc, jsm, streamName, timeoutMs }),
     [Symbol.asyncDispose]: () => reader.close(),
   };

@@ -31,6 +31,20 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 0 });
     });
 
+    test("its clock is that of its events, also when none was recorded", async () => {
+      await using log = await open();
+      const before = await log.reader.now();
+      expect(before.lastSeq).toBe(0);
+      const lastSeq = await testWriter(log.writer, alice).append(1);
+      const [recorded] = await take(log.reader.history({ afterSeq: 0, subjects: [] }, lastSeq, never), 1);
+      const after = await log.reader.now();
+      expect(after.lastSeq).toBe(lastSeq);
+      const ms = [before.at, recorded?.recordedAt, after.at].map((time) => time?.getTime() ?? 0);
+      expect(ms).toEqual(ms.toSorted((a, b) => a - b));
+      // Milliseconds of its own, not ours.
+      expect(Math.abs(after.at.getTime() - Date.now())).toBeLessThan(60_000);
+    });
+
     test.each([1, 2, 1_000])("%i messages land together and leave writer and cursor behind", async (count) => {
       await using log = await open();
       const messages = upTo(count).map((ordinal) => testMessage(alice, ordinal));

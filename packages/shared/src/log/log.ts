@@ -30,6 +30,12 @@ export type Cursor = {
   readonly settled?: readonly string[];
   /** After how many seconds text goes that is written with this message or between it and the next that stays; absent: never. */
   readonly textTtl?: number;
+  /** How many messages of the source were written to stay, the carrying one included; absent in logs of before it was counted. */
+  readonly kept?: number;
+  /** How many messages of each channel of the session were written to go with `textTtl`; absent without it. */
+  readonly texts?: Readonly<Record<string, number>>;
+  /** How many ordinals of each channel of the session no message was given; absent: none. */
+  readonly unused?: Readonly<Record<string, number>>;
 };
 
 /** A source's last message, read from the stream's leader. */
@@ -72,11 +78,23 @@ export type LogWriter = {
   ): Promise<Published>;
 };
 
+/** A message as the log holds it, for who checks the log itself. */
+export type Stored = {
+  readonly seq: number;
+  readonly recordedAtMs: number;
+  readonly subject: string;
+  /** Undefined where it is no message of ours. */
+  readonly cursor: Cursor | undefined;
+  /** It goes in time. */
+  readonly expires: boolean;
+  readonly data: Uint8Array;
+};
+
 /** Where a read begins and what it is limited to. `subjects` are NATS filter subjects; empty: everything. */
 export type ReadFrom = { readonly afterSeq: number; readonly subjects: readonly string[] };
 
 /**
- * The reading half of the log. What asks once (bounds, lastMatch, firstSince) rejects with TapedeckError not_ready when
+ * The reading half of the log. What asks once (bounds, now, lastMatch, firstSince) rejects with TapedeckError not_ready when
  * the log can't be reached; what streams (history, follow) waits and goes on.
  */
 export type LogReader = {
@@ -88,6 +106,8 @@ export type LogReader = {
    * stream's leader. When all was dropped, first is last + 1.
    */
   bounds(): Promise<{ readonly firstSeq: number; readonly lastSeq: number }>;
+  /** The leader's clock, by which events are recorded, and the last sequence at that moment. */
+  now(): Promise<{ readonly at: Date; readonly lastSeq: number }>;
   /** Last sequence that matches any of the subjects, from the leader; 0 when none does. */
   lastMatch(subjects: readonly string[]): Promise<number>;
   /** First sequence recorded at or after the moment; undefined when none is. */
@@ -104,6 +124,15 @@ export type LogReader = {
    * @throws LogReplacedError when the stream is made anew under it (another epoch, or an earlier end)
    */
   follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<Recorded, void>;
+};
+
+/** What the log says last, of many sources at once. */
+export type LogSurvey = {
+  /**
+   * The last event of each subject that matches one of the filters, in the order of the log; an event that comes meanwhile
+   * may be missing. Rejects when the log can't be read to the end; ends early, without an error, when the signal aborts.
+   */
+  lastOfEach(subjects: readonly string[], signal: AbortSignal): AsyncGenerator<Recorded, void>;
 };
 
 export type FollowOptions = {

@@ -21,6 +21,9 @@ export function channelFilter(source: SourceName, channel: string): string {
   return `${sourceSubject(source)}.${channel}.*`;
 }
 
+/** What Tapedeck itself says of the sessions and upstreams of all sources. */
+export const everyLifeSubject = ["session", "upstream"].map((noun) => `${root}.*.*.*.*.tapedeck.${noun}`);
+
 /** Everything of a workspace. */
 export function workspaceFilter(workspace: string): string {
   return `${root}.${workspace}.>`;
@@ -40,7 +43,33 @@ export function observedSubject(source: SourceName): string {
   return `${observedRoot}.${workspace}.${developer}.${project}.${upstream}`;
 }
 
+/** Where query asks record to adopt what a source's upstream answered about itself (core NATS message, not in the stream). */
+export function adoptSubject(source: SourceName): string {
+  const { workspace, developer, project, upstream } = sourceParts(source);
+  return `tapedeck.adopt.${workspace}.${developer}.${project}.${upstream}`;
+}
+
 export const everyObservedSubject = `${observedRoot}.>`;
+
+/** The source of an event's subject. */
+export function sourceOfSubject(subject: string): SourceName | undefined {
+  const parts = subject.split(".");
+  return parts.length === 8 && `${parts[0]}.${parts[1]}` === root
+    ? (parts.slice(2, 6).join("/") as SourceName)
+    : undefined;
+}
+
+/** Where is kept how far each source has come (a stream of its own, beside the log). */
+export function endSubject(source: SourceName): string {
+  const { workspace, developer, project, upstream } = sourceParts(source);
+  return `${endsRoot}.source.${workspace}.${developer}.${project}.${upstream}`;
+}
+
+export const endsStream = "TAPEDECK_ENDS";
+export const endsRoot = "tapedeck.ends";
+
+/** How far query's tables have come. */
+export const tablesEndSubject = `${endsRoot}.tables`;
 
 function sourceSubject(source: SourceName): string {
   const { workspace, developer, project, upstream } = sourceParts(source);

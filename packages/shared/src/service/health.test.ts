@@ -1,3 +1,4 @@
+import { request } from "node:http";
 import { expect, test } from "vitest";
 import { startHealthServer } from "./health.ts";
 import { createMetrics } from "./metrics.ts";
@@ -27,6 +28,16 @@ test("a service is ready when all its checks say so, and else says why", async (
   expect((await ask("/other")).status).toBe(404);
 });
 
+test("what operators should know stands beside that, and keeps nothing from being ready", async () => {
+  let details = {};
+  const metrics = createMetrics("test");
+  await using health = await startHealthServer({ ...local, checks: {}, metrics, details: () => details });
+  const ask = async () => (await fetch(`http://${health.address}/readyz`)).json();
+  expect(await ask()).toEqual({ ready: true, checks: {} });
+  details = { lostSources: 1 };
+  expect(await ask()).toEqual({ ready: true, checks: {}, details });
+});
+
 test("a taken port is one sentence that names it", async () => {
   const metrics = createMetrics("test");
   await using first = await startHealthServer({ ...local, checks: {}, metrics });
@@ -34,4 +45,33 @@ test("a taken port is one sentence that names it", async () => {
   await expect(startHealthServer({ host: "127.0.0.1", port, checks: {}, metrics })).rejects.toThrow(
     `port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`,
   );
+});
+
+test("a page whose name was rebound to this machine gets nothing", async () => {
+  const checks = { log: () => undefined };
+  const place = { ...local, hosts: ["deck.example.com"] };
+  await using health = await startHealthServer({ ...place, checks, metrics: createMetrics("test") });
+  const ask = (path: string, host: string) =>
+    new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
+      request({ host: "127.0.0.1", port: health.port, path, headers: { host } }, (response) => {
+        let body = "";
+        response.on("data", (chunk) => {
+          body += chunk;
+        });
+        response.on("end", () => resolve({ status: response.statusCode, body }));
+      })
+        .once("error", reject)
+        .end();
+    });
+  for (const host of [`127.0.0.1:${health.port}`, "localhost", "[::1]:7062", "deck.example.com:7062"]) {
+    expect((await ask("/readyz", host)).status).toBe(200);
+  }
+  for (const path of ["/healthz", "/readyz", "/metrics", "/other"]) {
+    const { status, body } = await ask(path, "evil.example:7062");
+    expect(status).toBe(403);
+    expect(JSON.parse(body).error).toEqual({
+      code: "forbidden",
+      message: expect.stringContaining('Host "evil.example" is not allowed: add it to gateway.hosts'),
+    });
+  }
 });

@@ -1,6 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Registry } from "prom-client";
+import type { Registry } from "@prometheus-io/client";
+import { hostName, isAllowedHost } from "./host-names.ts";
+import type { SettingsReader } from "./settings.ts";
 
 /** Why the service can't serve now (what it throws counts too), or undefined when it can. */
 export type ReadinessCheck = () => string | undefined | Promise<string | undefined>;
@@ -12,7 +14,10 @@ export async function readinessOf(checks: Readonly<Record<string, ReadinessCheck
   const answers = await Promise.all(
     Object.entries(checks).map(async ([name, check]) => [name, (await reasonOf(check)) ?? "ok"] as const),
   );
-  return { ready: answers.every(([, answer]) => answer === "ok"), checks: Object.fromEntries(answers) };
+  return {
+    ready: answers.every(([, answer]) => answer === "ok"),
+    checks: Object.fromEntries(answers),
+  };
 }
 
 async function reasonOf(check: ReadinessCheck): Promise<string | undefined> {
@@ -23,24 +28,51 @@ async function reasonOf(check: ReadinessCheck): Promise<string | undefined> {
   }
 }
 
-export type HealthServer = AsyncDisposable & { readonly address: string; readonly port: number };
-
-/** /healthz (the process lives), /readyz (200 or 503 with reasons) and /metrics of a service. */
-export async function startHealthServer(options: {
+/** Where a service tells its health. */
+export type HealthPlace = {
   readonly host: string;
   readonly port: number;
-  readonly checks: Readonly<Record<string, ReadinessCheck>>;
-  readonly metrics: Registry;
-}): Promise<HealthServer> {
-  const { host, port, checks, metrics } = options;
+  /** Names that `Host` may have beside loopback and `host` itself. */
+  readonly hosts?: readonly string[];
+};
+
+export function healthSettings(read: SettingsReader, service: "ingest" | "query", port: number): HealthPlace {
+  return {
+    host: read.string(`${service}.health.host`, "127.0.0.1"),
+    port: read.port(`${service}.health.port`, port),
+    hosts: read.list("gateway.hosts", []),
+  };
+}
+
+export type HealthServer = AsyncDisposable & { readonly address: string; readonly port: number };
+
+/**
+ * /healthz (the process lives), /readyz (200 or 503 with reasons) and /metrics of a service, for requests that name this
+ * machine or an allowed host.
+ */
+export async function startHealthServer(
+  options: HealthPlace & {
+    readonly checks: Readonly<Record<string, ReadinessCheck>>;
+    readonly metrics: Registry;
+    /** What operators should know though the service can serve; shown by /readyz where there is any. */
+    readonly details?: () => Readonly<Record<string, unknown>>;
+  },
+): Promise<HealthServer> {
+  const { host, port, hosts = [], checks, metrics, details = () => ({}) } = options;
+  const allowed = [...hosts, host.includes(":") ? `[${host}]` : host];
   const server = createServer((request, response) => {
     const answer = async (): Promise<[status: number, type: string, body: string]> => {
+      if (!isAllowedHost(request.headers.host, allowed)) {
+        return [403, "application/json", refusalOf(request.headers.host)];
+      }
       switch (request.url?.split("?")[0]) {
         case "/healthz":
           return [200, "application/json", '{"status":"ok"}'];
         case "/readyz": {
           const readiness = await readinessOf(checks);
-          return [readiness.ready ? 200 : 503, "application/json", JSON.stringify(readiness)];
+          const more = details();
+          const body = { ...readiness, ...(Object.keys(more).length > 0 && { details: more }) };
+          return [readiness.ready ? 200 : 503, "application/json", JSON.stringify(body)];
         }
         case "/metrics":
           return [200, metrics.contentType, await metrics.metrics()];
@@ -67,6 +99,11 @@ export async function startHealthServer(options: {
         server.closeAllConnections();
       }),
   };
+}
+
+function refusalOf(host: string | undefined): string {
+  const message = `Host "${hostName(host)}" is not allowed: add it to gateway.hosts (TAPEDECK_GATEWAY_HOSTS)`;
+  return JSON.stringify({ error: { code: "forbidden", message } });
 }
 
 /** One sentence for a port that can't be had. */

@@ -1,6 +1,6 @@
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { collectDefaultMetrics, Registry } from "@prometheus-io/client";
 
-export { Counter, Gauge, Histogram, Registry } from "prom-client";
+export { Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
 
 /** A registry of its own per process part, with Node's default metrics. Everything is named tapedeck_…. */
 export function createMetrics(service: string): Registry {

@@ -8,6 +8,8 @@ export type NatsSettings = {
   readonly password?: string | undefined;
   /** The server is known to sync every message to disk; it can't be asked. */
   readonly syncAlways?: boolean | undefined;
+  /** Where the server keeps its data, where that is on this machine: tells when the disk is full. */
+  readonly storeDir?: string | undefined;
 };
 
 /** The same for every service. */
@@ -16,6 +18,7 @@ export function natsSettings(read: SettingsReader): NatsSettings {
     url: read.string("nats.url", "nats://127.0.0.1:7042"),
     user: read.string("nats.user", undefined),
     password: read.string("nats.password", undefined),
+    storeDir: read.string("nats.storeDir", undefined),
     syncAlways: read.boolean("nats.syncAlways", false),
   };
 }

@@ -22,6 +22,6 @@ export function servicesOnly(servicesKey: string): string | undefined {
   return servicesKey === "" ? "services.key (it is for Tapedeck's own services only)" : undefined;
 }
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }

@@ -1,5 +1,6 @@
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "nats";
+import { z } from "zod";
 import { type MadeToken, type TokenRecord, tokenRecord } from "./token.ts";
 
 const bucket = "TAPEDECK_TOKENS";
@@ -13,9 +14,23 @@ export type TokenStore = {
   list(): Promise<readonly TokenRecord[]>;
   /** What was revoked; undefined where no token of that id is (in the workspace, where one is named). */
   revoke(id: string, workspace?: string): Promise<TokenRecord | undefined>;
+  /**
+   * Puts back what a backup had. What the bucket knows of a token stands, a revocation above all; so does a revocation
+   * that only the backup knows of. Gives how many were put back, and how many stay revoked though the backup had them.
+   */
+  putBack(kept: TokenBackup): Promise<{ readonly added: number; readonly stayRevoked: number }>;
   /** What is there now, by the bucket's leader; costs one request where nothing has changed since. */
   read(since?: TokensSeen): Promise<TokensSeen>;
 };
+
+/** All that the bucket knows, by hash; null: revoked. */
+export type TokenBackup = Readonly<Record<string, TokenRecord | null>>;
+
+export const tokenBackup = z.record(z.string().regex(/^[0-9a-f]{64}$/), tokenRecord.nullable());
+
+export function backupOf({ entries }: Pick<TokensSeen, "entries">): TokenBackup {
+  return Object.fromEntries([...entries].map(([hash, { record }]) => [hash, record ?? null]));
+}
 
 /** What the bucket held at a moment. */
 export type TokensSeen = {
@@ -60,8 +75,28 @@ export async function openTokenStore(nc: NatsConnection, timeoutMs = 2_000): Pro
     return entries;
   }
 
+  async function remove(hash: string): Promise<void> {
+    const h = headers();
+    h.set("KV-Operation", "DEL");
+    await js.publish(subjectOf(hash), "", { headers: h });
+  }
+
   return {
     read,
+    async putBack(kept) {
+      const { entries } = await read();
+      let [added, stayRevoked] = [0, 0];
+      for (const [hash, record] of Object.entries(kept)) {
+        const there = entries.get(hash);
+        if (record === null) {
+          if (there === undefined || there.record !== undefined) await remove(hash);
+        } else if (there === undefined) {
+          await js.publish(subjectOf(hash), JSON.stringify(record), { expect: { lastSubjectSequence: 0 } });
+          added++;
+        } else if (there.record === undefined) stayRevoked++;
+      }
+      return { added, stayRevoked };
+    },
     async create({ hash, record }) {
       await js.publish(subjectOf(hash), JSON.stringify(record), { expect: { lastSubjectSequence: 0 } });
     },
@@ -74,9 +109,7 @@ export async function openTokenStore(nc: NatsConnection, timeoutMs = 2_000): Pro
       const { entries } = await read();
       for (const [hash, { record }] of entries) {
         if (record?.id !== id || (workspace !== undefined && record.workspace !== workspace)) continue;
-        const h = headers();
-        h.set("KV-Operation", "DEL");
-        await js.publish(subjectOf(hash), "", { headers: h });
+        await remove(hash);
         return record;
       }
       return undefined;

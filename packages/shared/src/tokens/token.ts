@@ -25,6 +25,8 @@ export const tokenRecord = z.object({
   roles: z.array(z.enum(roles)).min(1),
   /** Whose work a recorder's token records. */
   developer: namePart.optional(),
+  /** An admin's: also for what concerns all workspaces, which is to back up and to rebuild. */
+  everywhere: z.literal(true).optional(),
   /** RFC 3339, UTC. */
   createdAt: z.iso.datetime(),
   /** From this moment on it is worth nothing. */
@@ -52,6 +54,9 @@ export const longestLifetimeMs = 3_650 * 86_400_000;
 export function makeToken({ lifetimeMs, ...wish }: TokenWish, now = Date.now()): MadeToken {
   if (wish.roles.includes("recorder") && wish.developer === undefined) {
     throw new RangeError("a token with the role recorder needs a developer: whose work is recorded with it");
+  }
+  if (wish.everywhere && !wish.roles.includes("admin")) {
+    throw new RangeError("a token for all workspaces needs the role admin");
   }
   if (!(lifetimeMs > 0 && lifetimeMs <= longestLifetimeMs)) {
     throw new RangeError("a token has to expire, within ten years");

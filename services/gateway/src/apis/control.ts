@@ -3,7 +3,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { requireRole } from "../auth/roles.ts";
 import type { CallContext } from "../call-context.ts";
-import type { Refusal } from "../metrics.ts";
+import type { Refusal } from "../limits/refused-calls.ts";
 import type { QueryClient } from "../query-client.ts";
 import { resolveSession, resolveSource } from "./resolve-source.ts";
 import { refuseMoment } from "./session-scope.ts";

@@ -16,8 +16,14 @@ export function mayAs(role: Role, { roles }: Pick<Caller, "roles">): boolean {
 }
 
 /** @throws TapedeckError forbidden */
-export function requireRole(role: Role, caller: Pick<Caller, "roles">): void {
+export function requireRole(role: Role, caller: Pick<Caller, "roles" | "token">): void {
   if (mayAs(role, caller)) return;
+  if (caller.token === undefined) {
+    throw new TapedeckError(
+      "forbidden",
+      `this needs a token with the role ${role}: without one this address is to read`,
+    );
+  }
   const has = [...(caller.roles ?? [])].join(", ");
   throw new TapedeckError("forbidden", `this needs a token with the role ${role}; this one has ${has}`);
 }

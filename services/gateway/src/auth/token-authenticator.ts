@@ -12,6 +12,7 @@ export function tokenAuthenticator(tokens: Pick<KnownTokens, "find">): Authentic
       token: record.id,
       roles: new Set(record.roles),
       revoked: over,
+      ...(record.everywhere && { everywhere: record.everywhere }),
       ...(record.developer !== undefined && { developer: record.developer }),
     };
   };

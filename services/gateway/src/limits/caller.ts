@@ -3,7 +3,7 @@ import { addressOf } from "./address.ts";
 import type { PerCaller } from "./settings.ts";
 
 /** Who asks, and from where: an address with or without its port. */
-export type CountedCaller = { readonly caller: Pick<Caller, "token">; readonly peer: string };
+export type CountedCaller = { readonly caller: Pick<Caller, "token" | "roles">; readonly peer: string };
 
 /** By what a caller is counted; undefined: this limit is none of theirs. */
 export function callerKey(
@@ -11,5 +11,6 @@ export function callerKey(
   { holdsForAddresses }: Pick<PerCaller, "holdsForAddresses">,
 ): string | undefined {
   if (caller.token !== undefined) return `token ${caller.token}`;
-  return holdsForAddresses ? `address ${addressOf(peer)}` : undefined;
+  // Roles without a token are those of an open endpoint: whoever comes there uses what everybody with a token shares.
+  return holdsForAddresses || caller.roles !== undefined ? `address ${addressOf(peer)}` : undefined;
 }

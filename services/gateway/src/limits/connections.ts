@@ -1,4 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { addressOf } from "./address.ts";
 import { type CountedCaller, callerKey } from "./caller.ts";
 import type { PerCaller } from "./settings.ts";
 
@@ -10,11 +11,21 @@ export type LiveConnections = {
   take(caller: CountedCaller, over: AbortSignal): void;
 };
 
+export type ConnectionLimits = {
+  /** Of one caller at one address. */
+  readonly connections: PerCaller;
+  /** Of one token at all addresses. */
+  readonly tokenConnections: number;
+};
+
 /** Nobody knows when one ends; of those whose peer is gone it is found out within 35 s. */
 const retrySeconds = 10;
 
-/** Counts live streams and sockets of every caller over all transports. */
-export function liveConnections({ most, ...holds }: PerCaller): LiveConnections {
+/**
+ * Counts live streams and sockets over all transports: of every token by the address that it comes from, so that many
+ * people can share a dashboard's token, and of all addresses together, so that one token can't take what there is.
+ */
+export function liveConnections({ connections, tokenConnections }: ConnectionLimits): LiveConnections {
   const open = new Map<string, number>();
   const close = (key: string) => {
     const count = (open.get(key) ?? 0) - 1;
@@ -22,16 +33,27 @@ export function liveConnections({ most, ...holds }: PerCaller): LiveConnections 
     else open.delete(key);
   };
   return {
-    take(caller, over) {
-      const key = callerKey(caller, holds);
+    take(counted, over) {
+      const key = callerKey(counted, connections);
       if (key === undefined || over.aborted) return;
-      const count = open.get(key) ?? 0;
-      if (count >= most) {
-        const message = `more than ${most} live streams and sockets: end one of them first`;
+      const { most } = connections;
+      const limits =
+        counted.caller.token === undefined
+          ? [{ key, most, whose: "" }]
+          : [
+              { key: `${key} ${addressOf(counted.peer)}`, most, whose: " of this token at one address" },
+              { key, most: tokenConnections, whose: " of this token" },
+            ];
+      for (const limit of limits) {
+        if ((open.get(limit.key) ?? 0) < limit.most) continue;
+        const message = `more than ${limit.most} live streams and sockets${limit.whose}: end one of them first`;
         throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: retrySeconds });
       }
-      open.set(key, count + 1);
-      over.addEventListener("abort", () => close(key), { once: true });
+      for (const limit of limits) open.set(limit.key, (open.get(limit.key) ?? 0) + 1);
+      const leave = () => {
+        for (const limit of limits) close(limit.key);
+      };
+      over.addEventListener("abort", leave, { once: true });
     },
   };
 }

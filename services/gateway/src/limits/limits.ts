@@ -16,7 +16,7 @@ export function callerLimits(limits: Limits): CallerLimits {
   return {
     ...limits,
     requests: requestBudget(limits.requestsPerSecond),
-    live: liveConnections(limits.connections),
+    live: liveConnections(limits),
     pages: waitingLine({ atOnce: pages, patienceMs, what: "pages of events" }),
     largeAnswers: waitingLine({ atOnce: largeAnswers, patienceMs, what: "large answers" }),
   };

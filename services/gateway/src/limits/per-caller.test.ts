@@ -35,7 +35,7 @@ describe("live connections of one token", () => {
     expect([refused.response.status, refused.response.headers.get("retry-after")]).toEqual([429, "10"]);
     expect(await error(refused.response)).toEqual({
       code: "limit_exceeded",
-      message: "more than 3 live streams and sockets: end one of them first",
+      message: "more than 3 live streams and sockets of this token at one address: end one of them first",
     });
     expect(await (await on.get("/v1/events", token)).json()).toMatchObject({
       code: 8,
@@ -67,6 +67,22 @@ describe("live connections of one token", () => {
     for (const token of [one, one, one, other, other, other]) expect((await on.sse(token)).response.status).toBe(200);
   });
 
+  it("count by the address that they come from, up to a limit of all of them", async () => {
+    const shared = await gateway({ AUTH: "tokens", LIMITS_CONNECTIONS: "2", LIMITS_TOKEN_CONNECTIONS: "3" });
+    const token = await desk.token();
+    const statuses: number[] = [];
+    const refusals: string[] = [];
+    for (const localAddress of ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.3"]) {
+      const { status, text } = await shared.sseFrom(localAddress, token);
+      statuses.push(status ?? 0);
+      if (status !== 200) refusals.push(await text());
+    }
+    expect(statuses).toEqual([200, 200, 429, 200, 429]);
+    expect(refusals[0]).toContain("more than 2 live streams and sockets of this token at one address");
+    expect(refusals[1]).toContain("more than 3 live streams and sockets of this token:");
+    expect((await shared.sseFrom("127.0.0.3", await desk.token())).status).toBe(200);
+  });
+
   it("Push is one", async () => {
     const token = await desk.token("recorder", "viewer");
     for (let count = 0; count < 3; count++) expect((await on.sse(token)).response.status).toBe(200);
@@ -92,6 +108,45 @@ describe("without authentication", () => {
     expect((await on.sse()).response.status).toBe(200);
     expect((await on.sse()).response.status).toBe(429);
     expect(told(await on.call(eventsPath).over)).toMatchObject(exhausted);
+  });
+});
+
+describe("at an endpoint that is open to viewers", () => {
+  const source = "alice/shop/skaffold";
+  let on: ReturnType<Limited["endpoint"]>;
+  beforeAll(async () => {
+    const endpoints = [{ source, grpc: "127.0.0.1:0", http: "127.0.0.1:0", open: "viewer" }];
+    on = (await gateway({ AUTH: "tokens", ENDPOINTS: JSON.stringify(endpoints) })).endpoint(source);
+  });
+
+  it("an address without a token may have what a token may have", async () => {
+    const opened = await Promise.all(Array.from({ length: 50 }, () => on.sse()));
+    expect(new Set(opened.map(({ response }) => response.status))).toEqual(new Set([200]));
+    const refused = await on.get("/api/v1/stream");
+    expect(refused.status).toBe(429);
+    expect(await error(refused)).toEqual({
+      code: "limit_exceeded",
+      message: "more than 50 live streams and sockets: end one of them first",
+    });
+    expect(told(await on.call("/proto.SkaffoldService/Events").over)).toMatchObject(exhausted);
+    const known = await on.sse(await desk.token());
+    expect(known.response.status).toBe(200);
+    for (const { end } of [...opened, known]) end();
+  });
+
+  it("its requests are counted, and a token's beside them", async () => {
+    const path = "/api/v1/events?limit=1";
+    const { headers } = await on.get(path);
+    expect(headers.get("ratelimit-limit")).toBe("100");
+    const token = await desk.token();
+    await until(
+      async () => {
+        const answers = await Promise.all(Array.from({ length: 101 }, () => on.get(path)));
+        return answers.some(({ status }) => status === 429);
+      },
+      { message: "a second to be used up" },
+    );
+    expect((await on.get(path, token)).status).toBe(200);
   });
 });
 

@@ -6,10 +6,11 @@ const MiB = 1024 * 1024;
 
 it("every limit has a default", () => {
   expect(defaultLimits).toEqual({
-    grpc: { messageBytes: 4 * MiB, streams: 100 },
+    grpc: { messageBytes: 4 * MiB, streams: 100, connections: 10_000 },
     http: { bodyBytes: 4 * MiB, headerBytes: 16_384, connections: 10_000 },
     webSocket: { messageBytes: 262_144, subscriptions: 64 },
     connections: { most: 50, holdsForAddresses: false },
+    tokenConnections: 1_000,
     requestsPerSecond: { most: 100, holdsForAddresses: false },
     refusalsPerMinute: 60,
     arrivalMs: 60_000,

@@ -1,3 +1,4 @@
+import { doorLimits } from "@tapedeck/shared/service/grpc-listener";
 import { queryPatience } from "@tapedeck/shared/service/query-patience";
 import { type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
 
@@ -8,6 +9,8 @@ export type Limits = {
     readonly messageBytes: number;
     /** Calls at once on one connection; HTTP/2 lets the rest wait at the client. */
     readonly streams: number;
+    /** TCP connections of one listener. */
+    readonly connections: number;
   };
   readonly http: {
     readonly bodyBytes: number;
@@ -16,13 +19,15 @@ export type Limits = {
     readonly connections: number;
   };
   readonly webSocket: { readonly messageBytes: number; readonly subscriptions: number };
-  /** Live streams and sockets at once. */
+  /** Live streams and sockets at once; of a token by address. */
   readonly connections: PerCaller;
+  /** Of one token at all addresses together. */
+  readonly tokenConnections: number;
   /** HTTP requests, gRPC calls and WebSocket messages together. */
   readonly requestsPerSecond: PerCaller;
   /** Requests with a token that is not known, or with none where one is needed, by address. */
   readonly refusalsPerMinute: number;
-  /** How long a request may take to arrive. */
+  /** How long a request may take to arrive, and the first of a connection to begin. */
   readonly arrivalMs: number;
   /** How long query may take for an answer. */
   readonly queryMs: number;
@@ -37,8 +42,9 @@ export type Limits = {
 };
 
 /**
- * What one caller may have. A caller is a token; without authentication an address, but only where the limit is set:
- * everybody who gets in then comes from this machine, or through the same proxy, and would be one caller.
+ * What one caller may have. A caller is a token, or an address at an endpoint that is open to those without one; without
+ * authentication an address, but only where the limit is set: everybody who gets in then comes from this machine, or
+ * through the same proxy, and would be one caller.
  */
 export type PerCaller = { readonly most: number; readonly holdsForAddresses: boolean };
 
@@ -51,8 +57,10 @@ export function limitSettings(read: SettingsReader): Limits {
     const set = read.integer(key, undefined, atLeast(1));
     return { most: set ?? most, holdsForAddresses: set !== undefined };
   };
+  const { connections, arrivalMs } = doorLimits(read);
   return {
     grpc: {
+      connections,
       messageBytes: read.integer("limits.grpc.messageBytes", 4 * MiB, atLeast(KiB)),
       streams: read.integer("limits.grpc.streams", 100, atLeast(1)),
     },
@@ -66,9 +74,10 @@ export function limitSettings(read: SettingsReader): Limits {
       subscriptions: read.integer("limits.webSocket.subscriptions", 64, atLeast(1)),
     },
     connections: perCaller("limits.connections", 50),
+    tokenConnections: read.integer("limits.tokenConnections", 1_000, atLeast(1)),
     requestsPerSecond: perCaller("limits.requestsPerSecond", 100),
     refusalsPerMinute: read.integer("limits.refusalsPerMinute", 60, atLeast(1)),
-    arrivalMs: read.duration("limits.arrival", 60_000, atLeast(100)),
+    arrivalMs,
     queryMs: queryPatience(read),
     unreadBytes: read.integer("limits.unreadBytes", MiB, atLeast(KiB)),
     historyReaders: read.integer("limits.historyReaders", 256, atLeast(1)),

@@ -77,6 +77,13 @@ describe("gRPC", () => {
     for (const call of [second, third, elsewhere]) call.end();
   });
 
+  it("a connection that asks for nothing is closed", async () => {
+    const [host = "", port = ""] = on.grpc.split(":");
+    const silent = connect(Number(port), host).resume();
+    const session = connectHttp2(`http://${on.grpc}`);
+    await Promise.all([once(silent, "close"), once(session, "close")]);
+  });
+
   it("a request that does not arrive is given up", async () => {
     const session = connectHttp2(`http://${on.grpc}`);
     const stream = session.request({

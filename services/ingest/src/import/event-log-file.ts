@@ -45,7 +45,7 @@ export async function readEventLog({ file, lines }: EventLogLines): Promise<{
     line += 1;
     const told = text.replace(/^\uFEFF/, "").trim();
     if (told === "") continue;
-    const frame = readLine(told);
+    const frame = readEventLogLine(told);
     if (typeof frame === "string") problems.push({ file, line, problem: frame });
     else frames.push(frame);
   }
@@ -53,7 +53,7 @@ export async function readEventLog({ file, lines }: EventLogLines): Promise<{
 }
 
 /** A frame, or what is wrong with the line. */
-function readLine(text: string): ImportedFrame | string {
+export function readEventLogLine(text: string): ImportedFrame | string {
   let json: JsonValue;
   try {
     json = JSON.parse(text) as JsonValue;

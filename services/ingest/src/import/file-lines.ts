@@ -15,11 +15,17 @@ export class FileLineError extends Error {
 export type FileLine = { readonly number: number; readonly text: string; readonly bytes: Uint8Array };
 
 /**
- * The lines of a file of UTF-8, from the first, without their ends; of a gzip file those in it. `bytes` are the line's with
- * its end, only good until the next.
- * @throws FileLineError for a line that is too long or not UTF-8, and where a gzip file is broken; and what the system says
+ * The lines of a file of UTF-8, from the first (or from a byte on), without their ends; of a gzip file those in it. `bytes`
+ * are the line's with its end, only good until the next.
+ * @throws FileLineError for a line that is too long or not UTF-8, and where a gzip file is broken; AbortError with the
+ * signal; and what the system says
  */
-export async function* fileLines(file: string, mostBytes: number): AsyncGenerator<FileLine, void> {
+export async function* fileLines(
+  file: string,
+  mostBytes: number,
+  from = 0,
+  signal?: AbortSignal,
+): AsyncGenerator<FileLine, void> {
   let number = 0;
   const line = (bytes: Buffer): FileLine => {
     number++;
@@ -29,9 +35,9 @@ export async function* fileLines(file: string, mostBytes: number): AsyncGenerato
   };
   let begun: Buffer[] = [];
   let size = 0;
-  const raw = createReadStream(file, { highWaterMark: 256 * 1024 });
+  const raw = createReadStream(file, { highWaterMark: 256 * 1024, start: from, ...(signal && { signal }) });
   // Its end and its errors are those of the reading below.
-  const chunks = (await isGzip(file)) ? pipeline(raw, createGunzip(), () => {}) : raw;
+  const chunks = from === 0 && (await isGzip(file)) ? pipeline(raw, createGunzip(), () => {}) : raw;
   try {
     for await (const chunk of chunks as AsyncIterable<Buffer>) {
       let start = 0;

@@ -117,7 +117,7 @@ describe("splitProcesses", () => {
             ),
         )
       ).flat();
-    const processes = splitProcesses([...(await appended("v1")), ...(await appended("v2"))]);
+    const processes = await splitProcesses([...(await appended("v1")), ...(await appended("v2"))]);
     const counts = (frames: readonly { channel: string }[]) =>
       (["v1", "v2"] as const).map((channel) => frames.filter((frame) => frame.channel === channel).length).join("+");
     const expected = recorded.map(({ messages }) => ({ v1: messages.v1, v2: messages.v2 }));
@@ -144,7 +144,7 @@ describe("splitProcesses", () => {
     { timestamp: at(second), skaffoldLogEvent: { taskId, subtaskId: "-1", message } },
   ];
   const sizes = async (...lines: object[][]) =>
-    splitProcesses((await read(...lines.flat())).frames).map(({ frames }) => frames.length);
+    (await splitProcesses((await read(...lines.flat())).frames)).map(({ frames }) => frames.length);
 
   it.each<[string, object[][], number[]]>([
     ["an edited configuration is the same process", [meta(0, "a"), loop(1, 0, 1), meta(2, "b"), loop(3, 0, 2)], [8]],
@@ -185,7 +185,7 @@ describe("splitProcesses", () => {
 
   it("can only guess without v2", async () => {
     const v1 = [...meta(0, "a"), ...loop(1, 0, 1), ...meta(2, "b"), ...loop(3, 0, 2)].filter((line) => "event" in line);
-    const processes = splitProcesses((await read(...v1)).frames);
+    const processes = await splitProcesses((await read(...v1)).frames);
     expect(processes.map(({ frames, maybeContinues }) => [frames.length, maybeContinues])).toEqual([
       [2, false],
       [2, true],
@@ -196,7 +196,9 @@ describe("splitProcesses", () => {
     const line = (second: number) => ({ timestamp: at(second), applicationLogEvent: { message: "x" } });
     const { frames } = await read(...meta(0, "a"), ...meta(5, "b"), line(2), line(6), line(7));
     expect(
-      splitProcesses(frames).map((process) => process.frames.filter(({ channel }) => channel === "logs").length),
+      (await splitProcesses(frames)).map(
+        (process) => process.frames.filter(({ channel }) => channel === "logs").length,
+      ),
     ).toEqual([1, 2]);
   });
 
@@ -206,10 +208,10 @@ describe("splitProcesses", () => {
       { timestamp: at(2), taskEvent: { id: "x" } },
     ];
     const { frames } = await read({ timestamp: at(3), entry: "first" }, v1, v2);
-    expect(splitProcesses(frames)[0]?.frames.map(({ channel }) => channel)).toEqual(["v2", "v1", "v1"]);
+    expect((await splitProcesses(frames))[0]?.frames.map(({ channel }) => channel)).toEqual(["v2", "v1", "v1"]);
   });
 
-  it("has no process in nothing", () => expect(splitProcesses([])).toEqual([]));
+  it("has no process in nothing", async () => expect(await splitProcesses([])).toEqual([]));
 });
 
 describe("readEventLogs", () => {

@@ -22,7 +22,7 @@ export async function readEventLogs(paths: readonly string[]): Promise<ImportedL
     logs.push(await readEventLog({ file, lines }));
   }
   return {
-    processes: splitProcesses(logs.flatMap(({ frames }) => frames)),
+    processes: await splitProcesses(logs.flatMap(({ frames }) => frames)),
     problems: logs.flatMap(({ problems }) => problems),
   };
 }

@@ -7,6 +7,8 @@ export type ForeignSession = {
   readonly session: string;
   /** Full name. */
   readonly source: string;
+  /** The id under which it was recorded first. Undefined: that is to be found out. */
+  readonly origin?: string;
   /** Channels that its upstream can have, but "tapedeck". */
   readonly channels: readonly string[];
   /** By channel: how many events are no more. Undefined: that is to be found out. */
@@ -24,6 +26,8 @@ export type SessionCheck = {
   /** What is wrong with the session as a whole. */
   end(): string | undefined;
   readonly events: number;
+  /** The id under which it was recorded first, as its first event says; undefined before that. */
+  readonly origin: string | undefined;
   /** By channel: how many events are missing so far. */
   readonly holes: Readonly<Record<string, number>>;
   /** It has begun, or was gone on with, after its last end. */
@@ -33,7 +37,8 @@ export type SessionCheck = {
 const ownChannel = "tapedeck";
 /** Told by Tapedeck alone: whoever reads them does not look at the channel. */
 const ownKinds: ReadonlySet<string> = new Set([
-  ...["session.started", "session.identified", "session.described", "session.ended", "session.lost", "session.gap"],
+  ...["session.started", "session.identified", "session.described", "session.ended", "session.lost"],
+  ...["session.gap", "session.gap_filled"],
   ...["upstream.connected", "upstream.lost", "upstream.restored"],
   ...["control.requested", "control.accepted", "control.rejected"],
 ]);
@@ -50,13 +55,14 @@ export function sessionProblem(session: string, now = Date.now()): string | unde
   return decodeTime(session) > now + clockMs ? `session ${session} begins in the future` : undefined;
 }
 
-export function sessionCheck({ session, source, channels, missing }: ForeignSession): SessionCheck {
+export function sessionCheck({ session, source, origin, channels, missing }: ForeignSession): SessionCheck {
   const last = new Map<string, { readonly ordinal: bigint; readonly frame: bigint; readonly part: number }>();
   const holes: Record<string, number> = {};
   const isTold = (channel: string, count: number) =>
     missing === undefined || (Object.hasOwn(missing, channel) && count <= (missing[channel] ?? 0));
   let events = 0;
   let isOpen = false;
+  let first: string | undefined;
 
   function identity(event: Event): string | undefined {
     const { channel, ordinal, kind, id } = event;
@@ -71,7 +77,9 @@ export function sessionCheck({ session, source, channels, missing }: ForeignSess
     if (isFirst !== (events === 0)) {
       return isFirst ? "the session has begun before" : "the session's beginning, session.started, is missing";
     }
-    return undefined;
+    if (isFirst && origin !== undefined && originOf(event) !== origin)
+      return `it was recorded first as session ${quoted(originOf(event))}`;
+    return isFirst ? sessionProblem(originOf(event)) : undefined;
   }
 
   /** Inside its channel. Tapedeck's own is counted through the source, so that holes are other sessions' there. */
@@ -100,6 +108,7 @@ export function sessionCheck({ session, source, channels, missing }: ForeignSess
       const problem = identity(event) ?? place(event) ?? fields(event);
       if (problem !== undefined) return problem;
       events++;
+      first ??= originOf(event);
       if (event.channel !== ownChannel) return undefined;
       if (event.kind === "session.started" || event.kind === "upstream.restored") isOpen = true;
       if (event.kind === "session.ended" || event.kind === "session.lost") isOpen = false;
@@ -114,6 +123,9 @@ export function sessionCheck({ session, source, channels, missing }: ForeignSess
     },
     get events() {
       return events;
+    },
+    get origin() {
+      return first;
     },
     holes,
     get isOpen() {
@@ -137,6 +149,10 @@ function fields(event: Event): string | undefined {
   } catch (cause) {
     return cause instanceof Error ? cause.message : String(cause);
   }
+}
+
+function originOf({ session, detail }: Event): string {
+  return (detail?.$case === "session_detail" ? detail.value.origin_session : undefined) ?? session;
 }
 
 function outOfOrder(channel: string, ordinal: bigint, before: bigint): string {

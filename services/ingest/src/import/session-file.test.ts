@@ -7,7 +7,7 @@ import { ulid } from "ulid";
 import { afterAll, describe, expect, it } from "vitest";
 import { ended, type ForeignSession, foreignSession, frameOf } from "../testing/foreign-session.ts";
 import { type FileParts, sessionFileLines, textOf } from "../testing/session-file-lines.ts";
-import { isSessionFile, sessionEvents, verifySessionFile } from "./session-file.ts";
+import { isSessionFile, SessionFileReader, sessionEvents, verifySessionFile } from "./session-file.ts";
 import { eventLine, readEventLine } from "./session-file-format.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tapedeck-session-file-"));
@@ -189,4 +189,19 @@ describe("a session file", () => {
       expect(await isSessionFile(put(content))).toBe(false);
     },
   );
+});
+
+it("sessions that are asked for in their order cost one reading of the file, others another one", async () => {
+  const file = put(textOf(linesOf()));
+  const { sessions: filed } = await verifySessionFile(file);
+  const [first = expect.fail(), second = expect.fail()] = filed;
+  await using reader = new SessionFileReader(file);
+  const eventsOf = async (session: typeof first) => (await Array.fromAsync(reader.events(session))).map(encoded);
+  const whole = sessions.map(({ events }) => events.map(encoded));
+  expect([await eventsOf(first), await eventsOf(second)]).toEqual(whole);
+  expect(reader.openings).toBe(1);
+  // As after a connection that was lost in the middle.
+  for await (const _ of reader.events(first)) break;
+  expect(await eventsOf(first)).toEqual(whole[0]);
+  expect(reader.openings).toBe(3);
 });

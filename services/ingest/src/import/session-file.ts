@@ -23,6 +23,8 @@ export type SessionFile = {
 
 export type FiledSession = {
   readonly session: string;
+  /** The id under which it was recorded first. */
+  readonly origin: string;
   readonly events: number;
   readonly missing: Readonly<Record<string, number>>;
   /** Of its first event, in the log that it was exported from. */
@@ -33,6 +35,8 @@ export type FiledSession = {
 
 /** The log takes no event that makes a longer line. */
 const mostLineBytes = 64 * 1024 * 1024;
+/** Lines between two words about how far the reading is. */
+const toldEvery = 500;
 
 /** By how the first line begins. */
 export async function isSessionFile(file: string): Promise<boolean> {
@@ -48,7 +52,7 @@ export async function isSessionFile(file: string): Promise<boolean> {
  * Reads all of a session file and keeps nothing of it.
  * @throws FileLineError that names the first line that can't be as it was exported
  */
-export async function verifySessionFile(file: string): Promise<SessionFile> {
+export async function verifySessionFile(file: string, onRead?: (events: number) => void): Promise<SessionFile> {
   const sha = createHash("sha256");
   let header: SessionFileHeader | undefined;
   let end: SessionFileEnd | undefined;
@@ -56,6 +60,7 @@ export async function verifySessionFile(file: string): Promise<SessionFile> {
   let number = 0;
   for await (const line of fileLines(file, mostLineBytes)) {
     number = line.number;
+    if (number % toldEvery === 0) onRead?.(number - 1);
     try {
       if (end !== undefined) throw new Error("nothing can come after the last line");
       if (header === undefined) header = checkedHeader(line.text);
@@ -84,16 +89,53 @@ export async function verifySessionFile(file: string): Promise<SessionFile> {
   return {
     header,
     sessions: sessions.map(({ session, check, recordedAt, line }) => {
-      return { session, events: check.events, missing: check.holes, recordedAt, line };
+      return { session, origin: check.origin ?? session, events: check.events, missing: check.holes, recordedAt, line };
     }),
   };
 }
 
 /** The events of one session of a file that was verified. */
-export async function* sessionEvents(file: string, { line: first, events }: FiledSession): AsyncGenerator<Event, void> {
-  for await (const { number, text } of fileLines(file, mostLineBytes)) {
-    if (number >= first + events) return;
-    if (number >= first) yield readEventLine(text).event;
+export async function* sessionEvents(file: string, session: FiledSession): AsyncGenerator<Event, void> {
+  await using reader = new SessionFileReader(file);
+  yield* reader.events(session);
+}
+
+/** Reads sessions of a verified file. Those that are asked for in the order of the file cost one reading of it together. */
+export class SessionFileReader implements AsyncDisposable {
+  readonly #file: string;
+  #lines: AsyncGenerator<FileLine, void> | undefined;
+  /** Of the line that was read last. */
+  #number = 0;
+  #openings = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** How often the file was opened. */
+  get openings(): number {
+    return this.#openings;
+  }
+
+  async *events({ line: first, events }: FiledSession): AsyncGenerator<Event, void> {
+    if (this.#lines === undefined || this.#number >= first) await this.#reopen();
+    for (let end = first + events; this.#number < end - 1; ) {
+      const { value } = (await this.#lines?.next()) ?? {};
+      if (value === undefined) return;
+      this.#number = value.number;
+      if (value.number >= first) yield readEventLine(value.text).event;
+    }
+  }
+
+  async #reopen(): Promise<void> {
+    await this.#lines?.return();
+    this.#lines = fileLines(this.#file, mostLineBytes);
+    this.#number = 0;
+    this.#openings++;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#lines?.return();
   }
 }
 

@@ -1,3 +1,4 @@
+import { breather } from "../record/breather.ts";
 import { frameReader } from "../upstreams/skaffold/frame-reader.ts";
 import type { Channel } from "../upstreams/skaffold/methods.ts";
 import { v1 } from "../upstreams/skaffold/normalize-v1.ts";
@@ -20,19 +21,23 @@ export type ImportedProcess = {
 const sameMomentMs = 1_000;
 
 /**
- * Tells the processes apart that appended to the same files. v2 counts its loops through the whole process, so it can
+ * Tells the processes apart that appended to the same files; others have their turns meanwhile. v2 counts its loops through the whole process, so it can
  * tell a new process from an edited configuration; v1 follows it by the time at which runners were made.
+ * @throws AbortError with the signal
  */
-export function splitProcesses(frames: readonly ImportedFrame[]): readonly ImportedProcess[] {
+export async function splitProcesses(
+  frames: readonly ImportedFrame[],
+  signal?: AbortSignal,
+): Promise<readonly ImportedProcess[]> {
   const of = (channel: Channel) => frames.filter((frame) => frame.channel === channel);
-  const processes: Draft[] = splitV2(of("v2")).map(({ frames: v2, runnersMadeAt }) => ({
+  const processes: Draft[] = (await splitV2(of("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
     v1: [],
     v2,
     logs: [],
     runnersMadeAt,
   }));
   const told = [...processes];
-  for (const segment of runnersOfV1(of("v1"))) {
+  for (const segment of await runnersOfV1(of("v1"), signal)) {
     const process = segment.isRunner
       ? told.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
       : told.findLast((known) => compare(startOf(known), segment.startedAt) <= 0);
@@ -61,11 +66,17 @@ type Draft = {
 /** Without a runner: a log whose beginning is missing. */
 type RunnerOfV1 = { readonly isRunner: boolean; readonly startedAt: Moment; readonly frames: ImportedFrame[] };
 
-function runnersOfV1(frames: readonly ImportedFrame[]): readonly RunnerOfV1[] {
+async function runnersOfV1(
+  frames: readonly ImportedFrame[],
+  signal: AbortSignal | undefined,
+): Promise<readonly RunnerOfV1[]> {
   const { read } = frameReader(v1);
+  const breathe = breather();
   const runners: RunnerOfV1[] = [];
   const early: ImportedFrame[] = [];
   for (const frame of frames) {
+    await breathe();
+    signal?.throwIfAborted();
     if (read(frame.bytes)[0].kind === "session.configured") {
       runners.push({ isRunner: true, startedAt: frame.moment, frames: [...early.splice(0), frame] });
     } else (runners.at(-1)?.frames ?? early).push(frame);

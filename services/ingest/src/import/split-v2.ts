@@ -1,8 +1,10 @@
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { breather } from "../record/breather.ts";
 import { frameReader } from "../upstreams/skaffold/frame-reader.ts";
 import { startsLoop, v2 } from "../upstreams/skaffold/normalize-v2.ts";
 import type { Moment } from "../upstreams/upstream.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
+import { goesBack } from "./goes-back.ts";
 
 export type V2Process = { readonly frames: readonly ImportedFrame[]; readonly runnersMadeAt: readonly Moment[] };
 
@@ -20,14 +22,15 @@ type Told = {
 /**
  * A process begins
  * - where it prints its first words;
+ * - where time goes back: it began before the one that has written first, and has ended after it;
  * - where loops that were counted are not counted any more (0), or again from the beginning;
  * - with a runner, when nobody has counted loops yet: a one-shot command makes one only. What is printed before its
  *   runner belongs to it: from the longest pause on.
  * Else a new runner is an edited configuration. A process that made no runner (its configuration could not be read) and
  * printed no first words is taken for the end of the one-shot command before it.
  */
-export function splitV2(frames: readonly ImportedFrame[]): readonly V2Process[] {
-  const told = tell(frames);
+export async function splitV2(frames: readonly ImportedFrame[], signal?: AbortSignal): Promise<readonly V2Process[]> {
+  const told = await tell(frames, signal);
   const starts = [0];
   let iteration = 0;
   let hasRunner = false;
@@ -37,7 +40,7 @@ export function splitV2(frames: readonly ImportedFrame[]): readonly V2Process[] 
     hasRunner = false;
   };
   told.forEach((event, at) => {
-    if (event.isFirstWord) begin(at);
+    if (event.isFirstWord || goesBack(told[at - 1]?.frame.moment, event.frame.moment)) begin(at);
     else if (event.makesRunner && hasRunner) {
       if (!goesOnCounting(told, at, iteration)) begin(startOfPrelude(told, at, starts.at(-1) ?? 0));
     } else if (event.iteration === 0 && iteration > 0) begin(at);
@@ -51,24 +54,29 @@ export function splitV2(frames: readonly ImportedFrame[]): readonly V2Process[] 
   });
 }
 
-function tell(frames: readonly ImportedFrame[]): Told[] {
+async function tell(frames: readonly ImportedFrame[], signal: AbortSignal | undefined): Promise<Told[]> {
   const { read } = frameReader(v2);
+  const breathe = breather();
+  const told: Told[] = [];
   let runner = 0;
-  return frames.map((frame) => {
+  for (const frame of frames) {
+    await breathe();
+    signal?.throwIfAborted();
     const made = read(frame.bytes)[0].operation?.runner ?? runner;
     const makesRunner = made > runner;
     runner = made;
     const event = Event.decode(frame.bytes).event_type;
     const text = event?.$case === "skaffoldLogEvent" ? event.value.message : undefined;
-    return {
+    told.push({
       frame,
       iteration: iterationOf(event),
       startsLoop: event?.$case === "taskEvent" && startsLoop(event.value),
       makesRunner,
       isFirstWord: text !== undefined && /^starting gRPC server on port \d/.test(text),
       isText: text !== undefined,
-    };
-  });
+    });
+  }
+  return told;
 }
 
 /** "Build-3" is of loop 3. */

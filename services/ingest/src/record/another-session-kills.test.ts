@@ -22,8 +22,10 @@ async function recorded(publishes: number): Promise<readonly string[]> {
   let isStuck = false;
   let isKilled = false;
   const log = fakeLog((): Fate => {
-    isStuck = !isKilled && taken >= publishes;
-    if (isStuck) return { lands: "never", answers: false };
+    if (!isKilled && taken >= publishes) {
+      isStuck = true;
+      return { lands: "never", answers: false };
+    }
     taken += 1;
     return { lands: "now", answers: true };
   });
@@ -34,15 +36,20 @@ async function recorded(publishes: number): Promise<readonly string[]> {
     return tap.see(ms, "C1", "jobs", { $case: "streamed", value: { job: ids.left, bytes, stream, before: 0n } });
   };
   const state = { previous: Job_State.UNKNOWN, current: Job_State.RUNNING, job: running(ids.left), canceling: false };
+  // One push a step: what the recorder that is killed does not take must not keep the next one from being made.
+  const dial = (ms: number, connection: string) => [
+    () => tap.push(ms, connection, { $case: "dialled", value: { address: "h1:9701", channels: ["jobs"] } }),
+    () => tap.push(ms, connection, { $case: "identified", value: { identity: "h1", version: "v1" } }),
+  ];
   const version = { $case: "described", value: { channel: "version", state: Buffer.from("v1") } } as const;
   const steps = [
-    () => tap.dial(1_000, "C1", "h1"),
+    ...dial(1_000, "C1"),
     () => tap.push(1_001, "C1", version),
     () => tap.look(2_000, "C1", "jobs", list(over, running(ids.left), running(ids.shared))),
     () => streamed(2_001, { $case: "state", value: state }),
     () => streamed(2_002, { $case: "terminal", value: { events: [...lines(0, 3)], buffered: false } }),
     () => tap.lost(3_000, "C1"),
-    () => tap.dial(3_001, "C2", "h1"),
+    ...dial(3_001, "C2"),
     () => tap.push(3_002, "C2", version),
     () => tap.look(3_003, "C2", "jobs", list(running(ids.shared))),
     () => tap.look(3_004, "C2", "jobs", list(running(ids.shared), job("later", { state: "QUEUED" }))),

@@ -5,13 +5,13 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import type { Fact, Moment } from "../upstreams/upstream.ts";
 import { momentNow } from "./moment.ts";
-import { type Numbered, type Numbering, numbering, raised, type TextLife } from "./numbering.ts";
+import { type Numbered, type Numbering, numbering, raisedCursor, type TextLife } from "./numbering.ts";
 import { sourceAdded, sourceCheckpoint } from "./own-facts.ts";
-import { type LogPast, loadHistory, type SourceHistory } from "./source-history.ts";
+import { type LogPast, loadHistory, type SourceEnds, type SourceHistory } from "./source-history.ts";
 import { openWriter, type SourceWriter } from "./writer.ts";
 
 export type BookOptions = {
-  readonly log: { readonly writer: LogWriter; readonly reader: LogPast };
+  readonly log: { readonly writer: LogWriter; readonly reader: LogPast; readonly ends?: SourceEnds | undefined };
   readonly source: SourceName;
   readonly hello: Hello;
   readonly signal: AbortSignal;
@@ -56,17 +56,19 @@ export async function openBook({
   allSessions = false,
   ...told
 }: BookOptions): Promise<Book> {
-  const { history, last, lastStays, expired } = await loadHistory({ log, source, signal, allSessions });
-  const cursor = last?.mark.cursor;
+  const { history, lastSeq, cursor, lastStays, expired } = await loadHistory({ log, source, signal, allSessions });
   // Sequences are never used twice: however many of the source's messages are gone, its ordinals came no further.
-  const numbers = numbering(source, cursor && (expired > 0 ? { ...cursor, ...raised(cursor, expired) } : cursor), life);
+  const numbers = numbering(source, cursor && (expired > 0 ? raisedCursor(cursor, expired) : cursor), life);
   const listeners = new Set<(event: Event) => void>();
   const writer = openWriter({
     log: log.writer,
     source,
     writer: ulid(),
-    afterSeq: last?.seq ?? 0,
-    onAcknowledged: (_, messages) => told.onAcknowledged(messages),
+    afterSeq: lastSeq,
+    onAcknowledged(_, messages, last) {
+      log.ends?.reached(source, last.seq, last.cursor);
+      told.onAcknowledged(messages);
+    },
     onTrouble: told.onTrouble,
   });
   const own: Book["own"] = (session, fact, observedAt, notBefore) =>

@@ -3,7 +3,15 @@ import type { Fact, Moment, UpstreamReading } from "../upstreams/upstream.ts";
 import type { Book } from "./book.ts";
 import { breather } from "./breather.ts";
 import { type ChannelStore, emptyStore, readBack } from "./channel-store.ts";
-import { type Connection, type ConnectionChannel, fingerprintOf, type HeldFrame } from "./connection.ts";
+import {
+  type Connection,
+  type ConnectionChannel,
+  fingerprintOf,
+  type HeldFrame,
+  isFromFile,
+  type Masked,
+} from "./connection.ts";
+import { freshFrames } from "./frames/fresh-frames.ts";
 import type { Injections } from "./injections.ts";
 import { momentNow, msBetween } from "./moment.ts";
 import { isText, type Numbered } from "./numbering.ts";
@@ -36,21 +44,23 @@ export type RecordFrames = (
 ) => Promise<number>;
 
 export function channelRecording(options: ChannelRecordingOptions): RecordFrames {
-  const { book, reader, source, injections, signal, frameBytes, textTtl, onFrame } = options;
+  const { book, reader, source, reading, injections, signal, frameBytes, textTtl, onFrame } = options;
   const { history, numbers, writer } = book;
   const readBackOnce = new Set<string>();
 
-  async function openStore({ resumedSeq }: Connection, { reading: channel }: ConnectionChannel): Promise<ChannelStore> {
+  async function openStore(connection: Connection, { reading: channel }: ConnectionChannel): Promise<ChannelStore> {
     const session = history.session;
     if (session === undefined || numbers.ordinal(channel.name) === 0) return emptyStore(channel);
     // What is still on its way to the log could be repeated too.
     await writer.reached(writer.appended);
     const isFirst = !readBackOnce.has(channel.name);
     readBackOnce.add(channel.name);
-    const connectedSeq = resumedSeq ?? Number.POSITIVE_INFINITY;
+    const connectedSeq = connection.resumedSeq ?? Number.POSITIVE_INFINITY;
     // What this recorder has recorded itself, it has taken off the expected injections already.
     const onRecorded = isFirst ? injections.recorded : () => {};
-    return readBack({ reader, source, channel, session, connectedSeq, signal, onFrame: onRecorded });
+    const pieceOf = (bytes: Uint8Array) => reading.pieceOf?.(channel.name, bytes);
+    const of = { reader, source, channel, session, connectedSeq, isFromFile: isFromFile(connection) };
+    return readBack({ ...of, signal, onFrame: onRecorded, pieceOf });
   }
 
   /** What has to be said before the first frames that a connection brings of a channel. */
@@ -85,10 +95,10 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
     channel: ConnectionChannel,
     store: ChannelStore,
     frame: HeldFrame,
-    redact: Redact,
+    masked: Masked,
   ): readonly Numbered[] {
     const { name, messageType } = channel.reading;
-    const { bytes, redacted, sha } = frame.masked(redact);
+    const { bytes, redacted, sha } = masked;
     const facts = read(store, bytes);
     if (isForgotten(connection, frame, facts)) {
       onFrame(name, "repeated");
@@ -107,6 +117,7 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
     const breathe = breather();
     // Long work for a large piece; from here on each frame knows its masked form.
     for (const frame of frames) {
+      await frame.prepare(redact);
       frame.masked(redact);
       await breathe();
     }
@@ -121,17 +132,22 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
       );
     }
     const { store } = channel;
-    const fresh = frames.filter((frame) => !store.known.take(frame.masked(redact).sha, frame.at));
+    const fresh = await freshFrames(store, frames, { reading, channel: name, redact });
     for (let i = fresh.length; i < frames.length; i++) onFrame(name, "repeated");
     const isLive = channel.holdBack.state === "live";
-    let fingerprint = history.session?.fingerprints.has(name) ? undefined : fingerprintOf(fresh, redact);
-    for (const [i, frame] of fresh.entries()) {
+    let fingerprint = history.session?.fingerprints.has(name)
+      ? undefined
+      : fingerprintOf(
+          fresh.map(({ frame }) => frame),
+          redact,
+        );
+    for (const [i, { frame, masked }] of fresh.entries()) {
       // Only with the last message: after a crash before it the rest has to be sorted again.
       if (isLive && i === fresh.length - 1) numbers.settle(name);
       // Together with the first frame, so that no frame is without its channel's fingerprint.
       const identified = fingerprint && book.own(connection.session, sessionIdentified(name, fingerprint), frame.at);
       fingerprint = undefined;
-      book.publish([...(identified ? [identified] : []), ...number(connection, channel, store, frame, redact)]);
+      book.publish([...(identified ? [identified] : []), ...number(connection, channel, store, frame, masked)]);
       await writer.room();
       await breathe();
     }

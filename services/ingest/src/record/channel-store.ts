@@ -1,9 +1,10 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
+import { type Piece, Tails } from "../secrets/pieces.ts";
 import type { ChannelReading, Fact, FrameReader } from "../upstreams/upstream.ts";
 import { type KnownFrames, knownFrames } from "./known-frames.ts";
-import { type LastNumbers, raised } from "./numbering.ts";
+import { isText, type LastNumbers, raised } from "./numbering.ts";
 import { recordedSha } from "./original.ts";
 import type { LogPast } from "./source-history.ts";
 
@@ -11,6 +12,7 @@ import type { LogPast } from "./source-history.ts";
 export type ChannelStore = {
   readonly reader: FrameReader;
   readonly known: KnownFrames;
+  readonly tails: Tails;
   /** SHA-256 of the last frame recorded from an earlier connection; undefined when there is none. */
   readonly lastEarlier: string | undefined;
   /** Something is recorded from this very connection. */
@@ -23,6 +25,7 @@ export function emptyStore(channel: ChannelReading): ChannelStore {
   return {
     reader: channel.reader(),
     known: knownFrames(),
+    tails: new Tails(),
     lastEarlier: undefined,
     begun: false,
     unfinished: undefined,
@@ -34,11 +37,18 @@ type ReadBack = {
   readonly source: SourceName;
   readonly channel: ChannelReading;
   readonly session: { readonly id: string; readonly afterSeq: number };
+  /**
+   * What comes next is from a file, whose bytes may differ from those that the stream gave: text that is not UTF-8 stands as
+   * U+FFFD in it, and maps may be in another order. So frames are known by their own time too.
+   */
+  readonly isFromFile: boolean;
   /** Events after this sequence come from the connection that now goes on. */
   readonly connectedSeq: number;
   readonly signal: AbortSignal;
   /** Told of each recorded frame. */
   readonly onFrame: (event: Event, seq: number) => void;
+  /** What a recorded frame printed. */
+  readonly pieceOf: (bytes: Uint8Array) => Piece | undefined;
 };
 
 /** Events of one frame that are larger together than a batch may have been divided by a crash. */
@@ -46,9 +56,10 @@ const dividedBytes = 3 * 1024 * 1024;
 
 /** Reads a session's channel back from the log: what it holds, and its reader brought up to its end. */
 export async function readBack(options: ReadBack): Promise<ChannelStore> {
-  const { source, channel, session, connectedSeq, signal, onFrame } = options;
+  const { source, channel, session, connectedSeq, isFromFile, signal, onFrame } = options;
   const frameReader = channel.reader();
   const known = knownFrames();
+  const tails = new Tails();
   const subjects = [channelFilter(source, channel.name)];
   const until = await options.reader.lastMatch(subjects);
   let lastEarlier: string | undefined;
@@ -60,12 +71,15 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
       for (const part of frame) frameReader.resume(part);
       frame = [];
       if (event.original !== undefined) {
+        const piece = isText([event]) ? options.pieceOf(event.original.bytes) : undefined;
+        if (seq > connectedSeq && !begun) tails.reset();
+        if (piece !== undefined) tails.took(piece);
         const sha = recordedSha(event.original);
         if (seq > connectedSeq) {
           known.addOfThis(sha, event.observed_at);
           begun = true;
         } else {
-          known.addEarlier(sha);
+          known.addEarlier(sha, isFromFile ? channel.momentOf(event.original.bytes) : undefined);
           lastEarlier = sha;
         }
       }
@@ -75,7 +89,8 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   }
   signal.throwIfAborted();
   const unfinished = finish(frameReader, frame);
-  return { reader: frameReader, known, lastEarlier, begun, unfinished };
+  if (!begun) tails.reset();
+  return { reader: frameReader, known, tails, lastEarlier, begun, unfinished };
 }
 
 function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unfinished"] {
@@ -103,6 +118,7 @@ export async function lastNumbers(
 ): Promise<LastNumbers> {
   let ordinals: Record<string, number> = {};
   let frames: Record<string, number> = {};
+  let unused: LastNumbers["unused"] = {};
   for (const name of channels) {
     const subjects = [channelFilter(source, name)];
     const until = await reader.lastMatch(subjects);
@@ -118,7 +134,8 @@ export async function lastNumbers(
     const safe = raised(last, expiresUntil - lastSeq);
     ordinals = { ...ordinals, ...safe.ordinals };
     frames = { ...frames, ...safe.frames };
+    unused = { ...unused, ...safe.unused };
   }
   signal.throwIfAborted();
-  return { ordinals, frames };
+  return { ordinals, frames, unused };
 }

@@ -5,19 +5,24 @@ import { momentFrom } from "../upstreams/facts.ts";
 
 /** Labels, and what a user says of themselves: no more than that is needed of anybody. */
 const helloBytes = 256 * 1024;
+/** Of one thing. Ours are of 1 MiB, 64 at most; empty ones would never come to `mostBytes`. */
+const mostPieces = 4_096;
 /** Of ids, which are ULIDs where a tap is ours. */
 const idLength = 64;
 
 type Open = {
   readonly item: Item;
   readonly channel: string;
+  /** Of what is put together here; of all else they are only counted. */
   readonly pieces: readonly Buffer[];
+  readonly count: number;
   readonly bytes: number;
 };
 
 /**
  * What a tap pushes, held to the rules of recorder.proto, so that nothing that a stranger pushes can fill our memory or
- * pass for what it is not. Described states come out whole; all else in its pieces.
+ * pass for what it is not. Described states come out whole; all else in its pieces, and what came
+ * together one by one.
  * @throws TapedeckError invalid_argument
  */
 export async function* checkedRequests(requests: AsyncIterable<PushRequest>): AsyncGenerator<PushRequest, void> {
@@ -44,9 +49,11 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
     if (piece === undefined) return item;
     const bytes = (open?.bytes ?? 0) + piece.bytes.length;
     if (bytes > mostBytes) throw wrong("bytes", `item ${item.index} has more than ${mostBytes} bytes`);
+    const count = (open?.count ?? 0) + 1;
+    if (count > mostPieces) throw wrong("more", `item ${item.index} has more than ${mostPieces} pieces`);
     const isDescribed = item.what?.$case === "described";
     const pieces = isDescribed ? [...(open?.pieces ?? []), piece.bytes] : [];
-    open = piece.more ? { item, channel: piece.channel, pieces, bytes } : undefined;
+    open = piece.more ? { item, channel: piece.channel, pieces, count, bytes } : undefined;
     if (!isDescribed) return item;
     return piece.more ? undefined : withPayload(item, Buffer.concat(pieces), false);
   }
@@ -57,10 +64,12 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
       check(body.value);
       last ??= body.value.first_index === 0n ? 0n : body.value.first_index - 1n;
       yield request;
-    } else if (body?.$case === "item") {
-      place(body.value);
-      const value = join(body.value);
-      if (value !== undefined) yield { ...request, body: { $case: "item", value } };
+    } else if (body?.$case === "item" || body?.$case === "items") {
+      for (const item of body.$case === "item" ? [body.value] : body.value.items) {
+        place(item);
+        const value = join(item);
+        if (value !== undefined) yield { body: { $case: "item", value } };
+      }
     } else yield request;
   }
 }

@@ -1,4 +1,5 @@
-import type { ChannelReading, Moment } from "../upstreams/upstream.ts";
+import { isLarge } from "../secrets/ahead/masked-apart.ts";
+import type { ChannelReading, MaskedFrame, Moment } from "../upstreams/upstream.ts";
 import type { ChannelStore } from "./channel-store.ts";
 import { type HoldBack, holdBack } from "./hold-back.ts";
 import { compareMoments } from "./moment.ts";
@@ -7,7 +8,7 @@ import type { Fingerprint } from "./own-facts.ts";
 import type { Spoken } from "./session-match.ts";
 
 /** A frame as it would be recorded. */
-export type Masked = { readonly bytes: Uint8Array; readonly redacted: number; readonly sha: string };
+export type Masked = MaskedFrame & { readonly sha: string };
 
 /** A frame on its way from the tap to the log. */
 export type HeldFrame = {
@@ -17,27 +18,43 @@ export type HeldFrame = {
   readonly moment: Moment | undefined;
   readonly size: number;
   readonly masked: (redact: "on" | "off") => Masked;
+  /** To be awaited before `masked`, which takes long for a large frame. */
+  readonly prepare: (redact: "on" | "off") => Promise<void>;
 };
 
-export function heldFrame({ bytes, indexes }: Whole, at: Moment, { mask, momentOf }: FrameReading): HeldFrame {
-  let last: { readonly redact: "on" | "off"; readonly masked: Masked } | undefined;
+export function heldFrame(
+  { bytes, indexes }: Whole,
+  at: Moment,
+  { mask, maskApart, momentOf }: FrameReading,
+): HeldFrame {
+  const known: { on?: Masked; off?: Masked } = {};
+  const keep = (redact: "on" | "off", one: MaskedFrame): Masked => {
+    const masked = { ...one, sha: shaOf(one.bytes) };
+    known[redact] = masked;
+    return masked;
+  };
   return {
     indexes,
     at,
     moment: momentOf(bytes),
     size: bytes.byteLength,
-    masked(redact) {
-      if (last?.redact !== redact) {
-        const { bytes: recorded, redacted } = redact === "on" ? mask(bytes) : { bytes, redacted: 0 };
-        last = { redact, masked: { bytes: recorded, redacted, sha: shaOf(recorded) } };
+    async prepare(redact) {
+      if (redact === "off" || known.on !== undefined || maskApart === undefined || !isLarge(bytes)) return;
+      try {
+        keep("on", await maskApart(bytes));
+      } catch {
+        // Then it is masked here.
       }
-      return last.masked;
+    },
+    masked(redact) {
+      return known[redact] ?? keep(redact, redact === "on" ? mask(bytes) : { bytes, redacted: 0 });
     },
   };
 }
 
 type FrameReading = {
-  readonly mask: (bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
+  readonly mask: (bytes: Uint8Array) => MaskedFrame;
+  readonly maskApart?: ((bytes: Uint8Array) => Promise<MaskedFrame>) | undefined;
   readonly momentOf: (bytes: Uint8Array) => Moment | undefined;
 };
 
@@ -81,6 +98,11 @@ export function connectionOf(id: string, address: string, session: string, resum
     ...{ id, address, session, resumedSeq, rejoined: false, firstFrameAt: undefined, undecidedFrames: 0 },
     ...{ channels: new Map(), looked: new Map(), pending: [] },
   };
+}
+
+/** What it says was not heard but read in a file that the upstream has written: another form of the same messages. */
+export function isFromFile({ address }: Pick<Connection, "address">): boolean {
+  return address.startsWith("file:");
 }
 
 export function whenDecided(connection: Connection, run: () => void): void {

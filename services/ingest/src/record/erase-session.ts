@@ -1,11 +1,15 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import { everySubject, sourceFilter, streamName } from "@tapedeck/shared/log/subjects";
 import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
-import { openBook } from "./book.ts";
-import { momentNow } from "./moment.ts";
+import { openEnds } from "../damage/ends.ts";
+import { rangesOf } from "../damage/ranges.ts";
+import type { BookOptions } from "./book.ts";
+import { ownChannel } from "./numbering.ts";
+import { sessionErased } from "./own-facts.ts";
+import { sayAlone } from "./say-alone.ts";
 import { LostRaceError } from "./writer.ts";
 
 export type SessionToErase = {
@@ -13,29 +17,47 @@ export type SessionToErase = {
   readonly session: string;
   /** Sequences of what the log holds of it, without the mark. */
   readonly sequences: readonly number[];
+  /** Those of them that stand on Tapedeck's own channel, by ordinal. */
+  readonly ownOrdinals: readonly number[];
   /** The mark is behind all of it: an earlier erasure was cut short, or this one has nothing left to do. */
   readonly marked: boolean;
-  /** It has neither ended nor lost its upstream. */
+  /** It has neither ended nor lost its upstream, and its tap is there or waited for. */
   readonly goesOn: boolean;
 };
 
-export type EraseDeps = { readonly nats: NatsConnection; readonly log: Log; readonly signal: AbortSignal };
+export type EraseDeps = {
+  readonly nats: NatsConnection;
+  /** `ends`: where they are open already. */
+  readonly log: BookOptions["log"] & Pick<Log, "epoch">;
+  readonly signal: AbortSignal;
+};
 
-/** Everything that the log holds of a session; undefined when it holds nothing. */
-export async function findSession(session: string, { log, signal }: EraseDeps): Promise<SessionToErase | undefined> {
+/** Everything that the log holds of a session; undefined when it holds nothing. Reads all of the log's own channel. */
+export async function findSession(session: string, deps: EraseDeps): Promise<SessionToErase | undefined> {
+  const { log, signal } = deps;
   const { lastSeq } = await log.reader.bounds();
   const own = { afterSeq: 0, subjects: [everySubject.replace(/>$/, "*.*.*.*.tapedeck.session")] };
   let source: SourceName | undefined;
   for await (const { event } of log.reader.history(own, lastSeq, signal)) {
     if (event.session === session) source = parseSourceName(event.source);
   }
-  if (source === undefined) return undefined;
+  return source === undefined ? undefined : findIn({ source, session, afterSeq: 0 }, deps);
+}
 
+export type SessionPlace = { readonly source: SourceName; readonly session: string; readonly afterSeq: number };
+
+/** The same for a session of which it is known where it is; reads what its source has told since. */
+export async function findIn(
+  { source, session, afterSeq }: SessionPlace,
+  { log, signal }: EraseDeps,
+): Promise<SessionToErase> {
+  const { lastSeq } = await log.reader.bounds();
   const sequences: number[] = [];
+  const ownOrdinals: number[] = [];
   let marked = false;
   let goesOn = false;
   for await (const { event, seq } of log.reader.history(
-    { afterSeq: 0, subjects: [sourceFilter(source)] },
+    { afterSeq, subjects: [sourceFilter(source)] },
     lastSeq,
     signal,
   )) {
@@ -45,13 +67,21 @@ export async function findSession(session: string, { log, signal }: EraseDeps): 
       continue;
     }
     sequences.push(seq);
+    if (event.channel === ownChannel) ownOrdinals.push(Number(event.ordinal));
     // What comes after a mark was imported anew.
     marked = false;
-    if (event.kind === "session.started" || event.kind === "upstream.restored") goesOn = true;
-    const isLoss = event.detail?.$case === "upstream" && event.detail.value.channel === "";
-    if (event.kind === "session.ended" || (event.kind === "upstream.lost" && isLoss)) goesOn = false;
+    goesOn = goesOnAfter(event) ?? goesOn;
   }
-  return { source, session, sequences, marked, goesOn };
+  return { source, session, sequences, ownOrdinals, marked, goesOn };
+}
+
+/** Undefined for an event that tells nothing of it. */
+function goesOnAfter({ kind, detail }: Event): boolean | undefined {
+  if (kind === "session.started" || kind === "upstream.restored") return true;
+  if (kind === "session.ended" || kind === "session.lost") return false;
+  if (kind !== "upstream.lost" || detail?.$case !== "upstream" || detail.value.channel !== "") return undefined;
+  // A tap that is not heard is waited for, and goes on with the session when it is back.
+  return detail.value.unheard ? undefined : false;
 }
 
 /** How many messages are being removed at a time. */
@@ -83,15 +113,19 @@ export async function eraseSession(
 }
 
 /** A recorder that is writing this source just now notices, reads the log again and goes on; or it was faster, and we do. */
-async function mark({ source, session }: SessionToErase, { log, signal }: EraseDeps): Promise<void> {
+async function mark({ source, session, ownOrdinals }: SessionToErase, { nats, log, signal }: EraseDeps): Promise<void> {
+  await using opened = log.ends === undefined ? await openEnds(nats, { epoch: log.epoch }) : undefined;
+  const ends = log.ends ?? opened;
+  const ordinals = rangesOf(ownOrdinals).map(({ first, last }) => ({
+    channel: ownChannel,
+    first: BigInt(first),
+    last: BigInt(last),
+  }));
+  const fact = sessionErased(session, ordinals);
   for (;;) {
     try {
-      await using book = await openBook({
-        ...{ log, source, signal, hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} },
-      });
-      const summary = "the session was erased";
-      const erased = book.own(session, { kind: "session.erased", subject: session, summary }, momentNow());
-      return await book.writer.reached(book.publish([erased]));
+      const { writer, reader } = log;
+      return await sayAlone({ log: { writer, reader, ends }, source, session, fact, signal });
     } catch (cause) {
       if (!(cause instanceof LostRaceError)) throw cause;
     }

@@ -51,6 +51,14 @@ test("bytes bound a piece as well", () => {
   expect(names(channel.take(message("a", 1, 6), at(1)))).toBe("ab");
 });
 
+test("frames bound a piece of empty messages, also where no time passes", () => {
+  const channel = holdBack<Message>({ pieceFrames: 3 });
+  expect(names(channel.take(message("c", 3, 0), at(0)))).toBe("");
+  expect(names(channel.take(message("a", 1, 0), at(0)))).toBe("");
+  expect(names(channel.take(message("b", 2, 0), at(0)))).toBe("abc");
+  expect(names(channel.take(message("d", 4, 0), at(0)))).toBe("");
+});
+
 test("messages without a time keep their place behind the one before", () => {
   const channel = holdBack<Message>();
   for (const one of [message("?"), message("c", 3), message("!"), message("a", 1), message("."), message("b", 2)]) {

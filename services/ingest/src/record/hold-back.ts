@@ -1,8 +1,16 @@
 import type { Moment } from "../upstreams/upstream.ts";
 import { compareMoments, msBetween } from "./moment.ts";
 
-/** How long and how much is held back; then it goes on in sorted pieces. */
-export const holdBackLimits = { silenceMs: 200, pieceMs: 5_000, pieceBytes: 64 * 1024 * 1024 } as const;
+/**
+ * How long and how much is held back; then it goes on in sorted pieces. Frames are counted too: an empty one has no
+ * bytes, but takes memory like any other.
+ */
+export const holdBackLimits = {
+  silenceMs: 200,
+  pieceMs: 5_000,
+  pieceBytes: 64 * 1024 * 1024,
+  pieceFrames: 100_000,
+} as const;
 
 export type Holdable = {
   /** The upstream's own time; undefined when it can't be read. */
@@ -58,8 +66,8 @@ export function holdBack<T extends Holdable>({ live = false, ...given }: HoldBac
       bytes += message.size;
       latest = at;
       pieceStart ??= at;
-      const full = bytes >= limits.pieceBytes || msBetween(pieceStart, at) >= limits.pieceMs;
-      return full ? piece() : [];
+      const isLarge = bytes >= limits.pieceBytes || held.length >= limits.pieceFrames;
+      return isLarge || msBetween(pieceStart, at) >= limits.pieceMs ? piece() : [];
     },
     advance,
     release() {

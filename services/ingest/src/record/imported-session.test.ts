@@ -6,8 +6,10 @@ import { describe, expect, test } from "vitest";
 import { ended, type ForeignSession, foreignSession, frameOf, lost } from "../testing/foreign-session.ts";
 import { openBook } from "./book.ts";
 import { type FakeLog, type Fate, fakeLog } from "./fake-log.ts";
+import { idIn } from "./imported-id.ts";
 import { openImport } from "./imported-session.ts";
 import { momentOfMs } from "./moment.ts";
+import * as own from "./own-facts.ts";
 import { plainReading } from "./plain-reading.ts";
 import { openRecording } from "./recording.ts";
 
@@ -26,8 +28,10 @@ type Options = {
   readonly pieceBytes?: number;
 };
 
+type Foreign = Pick<ForeignSession, "session" | "source" | "events"> & { readonly origin?: string };
+
 /** Pushes a session as the command does; gives how many messages were added. */
-async function importInto(log: FakeLog, { session, source, events }: ForeignSession, options: Options = {}) {
+async function importInto(log: FakeLog, { session, source, origin, events }: Foreign, options: Options = {}) {
   const { source: to = target, labels = {}, textTtl, missing = {}, cutAfter, pieceBytes } = options;
   const over = new AbortController();
   const imported = Imported.fromPartial({
@@ -35,6 +39,7 @@ async function importInto(log: FakeLog, { session, source, events }: ForeignSess
     source,
     missing,
     exported_at: { seconds: 1_900_000_000n, nanos: 0 },
+    ...(origin !== undefined && { origin_session: origin }),
   });
   const hello = Hello.fromPartial({
     developer: "Bob",
@@ -91,16 +96,26 @@ const told = ({ kind, channel, ordinal }: Event) => `${channel} ${ordinal} ${kin
 const anywhere = (events: readonly Event[]) =>
   events.map((event) => {
     const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
-    const bytes = Event.encode({ ...event, id: "", source: "", ...places }).finish();
+    const { detail } = event;
+    const started = detail?.$case === "session_detail" ? { ...detail.value, origin_session: undefined } : undefined;
+    const told = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
+    const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...told }).finish();
     return `${event.kind} ${Buffer.from(bytes).toString("base64")}`;
   });
-const ofSession = (log: FakeLog, session: string) => eventsIn(log).filter((event) => event.session === session);
+const idOf = (session: string) => idIn("acme", session);
+const ofSession = (log: FakeLog, session: string, source = target) =>
+  eventsIn(log, source).filter((event) => event.session === session);
+/** As an export of what was imported gives it. */
+const exported = (log: FakeLog, { session: origin }: Foreign, source = target): Foreign => {
+  const session = idIn(source.split("/")[0] ?? "", origin);
+  return { session, origin, source, events: ofSession(log, session, source) };
+};
 
 test("a session comes as it was recorded, with what Tapedeck says about its coming", async () => {
   const log = fakeLog(well);
   const foreign = whole();
   expect(await importInto(log, foreign, { pieceBytes: 50 })).toBe(foreign.events.length + 3);
-  expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(foreign.events));
+  expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));
   expect(eventsIn(log).map(told)).toEqual([
     "tapedeck 1 source.added",
     "tapedeck 2 upstream.connected",
@@ -120,7 +135,7 @@ test("a session comes as it was recorded, with what Tapedeck says about its comi
   ]);
   const last = log.stored.at(-1)?.message.cursor;
   expect(last).toMatchObject({
-    session: foreign.session,
+    session: idOf(foreign.session),
     ordinals: { v1: 3, v2: 2, logs: 2, tapedeck: 8 },
     frames: { v1: 2, v2: 1 },
   });
@@ -139,18 +154,50 @@ test("a session without an end gets one, at its last event", async () => {
   foreign.tell(...frameOf("v1", "1 one", "build.started"));
   await importInto(log, foreign);
   const at = foreign.events[0]?.observed_at;
-  expect(ofSession(log, foreign.session).at(-1)).toMatchObject({
+  expect(ofSession(log, idOf(foreign.session)).at(-1)).toMatchObject({
     ...{ kind: "session.ended", inferred: true, occurred_at: at, observed_at: at },
     detail: { value: { reason: "it went on when it was exported (2030-03-17T17:46:40Z)" } },
   });
   expect(await importInto(log, foreign)).toBe(0);
 });
 
+test("what another log has lost is told as a gap, and not as something that this one has lost", async () => {
+  const log = fakeLog(well);
+  const foreign = foreignSession();
+  const ordinals = [{ channel: "tapedeck", first: 1n, last: 900n }];
+  const gap = own.lostFromLog({ after: "elsewhere-1", before: "elsewhere-2", ordinals, events: 900n });
+  foreign.tell({ kind: gap.kind, summary: gap.summary, detail: gap.detail }, ended);
+  await importInto(log, foreign);
+  const gaps = eventsIn(log).filter(({ kind }) => kind === "session.gap");
+  expect(gaps.map(({ summary, detail }) => [summary, detail?.$case === "gap" && detail.value.lost])).toEqual([
+    [gap.summary, undefined],
+  ]);
+  expect(await importInto(log, foreign)).toBe(0);
+});
+
+test("a session that this log has lost something of is the same when its export comes back", async () => {
+  const log = fakeLog(well);
+  const at = { seconds: 1_800_000_000n, nanos: 0 };
+  const session = ulid(1_700_000_000_000);
+  const over = new AbortController();
+  const options = { log: { writer: log, reader: log.reader }, source: target, signal: over.signal };
+  await using book = await openBook({
+    ...{ ...options, hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} },
+  });
+  book.numbers.begin(session);
+  const start = own.sessionStarted({ labels: {}, redact: "on" });
+  const lost = { after: "e-1", before: "e-2", ordinals: [{ channel: "v1", first: 1n, last: 1n }], events: 1n };
+  const facts = [start, own.lostFromLog(lost), own.sessionEnded("process ended")];
+  await book.writer.reached(book.publish(facts.map((fact) => book.own(session, fact, at))));
+  const events = ofSession(log, session);
+  expect(await importInto(log, { session, source: target, events })).toBe(0);
+});
+
 test("labels can be added", async () => {
   const log = fakeLog(well);
   const foreign = whole();
   await importInto(log, foreign, { labels: { branch: "other", from: "carol" } });
-  expect(ofSession(log, foreign.session)[0]?.detail).toMatchObject({
+  expect(ofSession(log, idOf(foreign.session))[0]?.detail).toMatchObject({
     value: { labels: { branch: "other", from: "carol" }, upstream_version: "v2" },
   });
   expect(await importInto(log, foreign)).toBe(0);
@@ -175,7 +222,7 @@ describe("exactly once", () => {
         await importInto(log, foreign, { cutAfter: first });
         await importInto(log, foreign, { cutAfter: second });
         await importInto(log, foreign);
-        expect(anywhere(ofSession(log, foreign.session)), `${first}, ${second}`).toEqual(expected);
+        expect(anywhere(ofSession(log, idOf(foreign.session))), `${first}, ${second}`).toEqual(expected);
         const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
         expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
         // Of each connection the end is told.
@@ -204,20 +251,85 @@ describe("exactly once", () => {
         await importInto(log, foreign, { cutAfter: random(foreign.events.length) });
       }
       await importInto(log, foreign);
-      expect(anywhere(ofSession(log, foreign.session)), `seed ${seed}`).toEqual(expected);
+      expect(anywhere(ofSession(log, idOf(foreign.session))), `seed ${seed}`).toEqual(expected);
     }
   });
 
-  test("what was exported later, and has more, is told to be another", async () => {
+  test("what was exported later, and has more, is told to be another where it is not the same", async () => {
     const log = fakeLog(well);
-    const early = foreignSession({ session: foreign.session });
-    early.events.push(...foreign.events.slice(2, 5));
-    await importInto(log, early);
-    await expect(importInto(log, foreign)).rejects.toThrow(
-      "event 6 is another one there, session.ended: `tapedeck erase",
+    await importInto(log, foreign);
+    const other = foreignSession({ session: foreign.session });
+    other.tell(...frameOf("v1", "1 another", "build.started"));
+    await expect(importInto(log, other)).rejects.toThrow(
+      "event 3 is another one there, build.started: `tapedeck erase",
     );
-    await importInto(log, foreign, { cutAfter: 5 });
-    expect(await importInto(log, early)).toBe(0);
+  });
+
+  describe("a session that went on when it was exported", () => {
+    const upTo = (count: number): Foreign => ({ ...foreign, events: foreign.events.slice(0, count) });
+    const kinds = (log: FakeLog) => ofSession(log, idOf(foreign.session)).map(({ kind }) => kind);
+
+    test("goes on with a later export, and once more, and with the earlier one nothing happens", async () => {
+      const log = fakeLog(well);
+      await importInto(log, upTo(5));
+      await importInto(log, upTo(8));
+      expect(await importInto(log, upTo(8))).toBe(0);
+      await importInto(log, foreign);
+      const [a, b, c] = [foreign.events.slice(0, 5), foreign.events.slice(5, 8), foreign.events.slice(8)];
+      const again = ["session.ended", "upstream.restored"];
+      const wanted = [a, b, c].map((events) => events.map(({ kind }) => kind));
+      expect(kinds(log)).toEqual([
+        ...(wanted[0] ?? []),
+        ...again,
+        ...(wanted[1] ?? []),
+        ...again,
+        ...(wanted[2] ?? []),
+      ]);
+      const told = anywhere(ofSession(log, idOf(foreign.session)));
+      expect(expected.filter((event) => !told.includes(event))).toEqual([]);
+      for (const count of [5, 8, foreign.events.length]) expect(await importInto(log, upTo(count))).toBe(0);
+      const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
+      expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
+    });
+
+    test("wherever whoever pushes the later one is killed", async () => {
+      for (let cutAfter = 0; cutAfter <= foreign.events.length; cutAfter++) {
+        const log = fakeLog(well);
+        await importInto(log, upTo(5));
+        await importInto(log, foreign, { cutAfter });
+        await importInto(log, foreign);
+        const told = anywhere(ofSession(log, idOf(foreign.session)));
+        expect(
+          told.filter((event) => expected.includes(event)),
+          `${cutAfter}`,
+        ).toEqual(expected);
+        expect(told).toHaveLength(expected.length + 2);
+      }
+    });
+
+    test("also where both exports are of an import", async () => {
+      const log = fakeLog(well);
+      await importInto(log, upTo(5));
+      await importInto(log, foreign);
+      const twice = exported(log, foreign);
+      expect(twice.events).toHaveLength(foreign.events.length + 2);
+      expect(await importInto(log, twice)).toBe(0);
+      const other = sourceName({ workspace: "other", developer: "eve", project: "x", upstream: "skaffold" });
+      await importInto(log, twice, { source: other });
+      expect(anywhere(ofSession(log, idIn("other", foreign.session), other))).toEqual(anywhere(twice.events));
+      for (const again of [upTo(5), foreign, twice]) expect(await importInto(log, again, { source: other })).toBe(0);
+    });
+
+    test("text that has expired is not taken for what came later", async () => {
+      const log = fakeLog(well);
+      await importInto(log, upTo(5), { textTtl: 86_400 });
+      const kept = log.stored.filter(({ message }) => message.ttlSeconds === undefined);
+      (log.stored as unknown[]).splice(0, log.stored.length, ...kept);
+      expect(await importInto(log, upTo(5), { textTtl: 86_400 })).toBe(0);
+      await importInto(log, foreign, { textTtl: 86_400 });
+      const texts = ofSession(log, idOf(foreign.session)).filter(({ channel }) => channel === "logs");
+      expect(texts.map(({ ordinal }) => Number(ordinal))).toEqual([2]);
+    });
   });
 });
 
@@ -235,14 +347,19 @@ describe("is refused, and nothing is written", () => {
     await importInto(log, whole({ session: ulid(1_700_000_000_002) }));
   });
 
-  test("where it is in this Tapedeck already, in whatever source", async () => {
+  test("where another source of the workspace has it", async () => {
     const log = fakeLog(well);
     const foreign = whole();
     await importInto(log, foreign);
     const other = (workspace: string) =>
       sourceName({ workspace, developer: "eve", project: "x", upstream: "skaffold" });
     await refused(log, foreign, "in this Tapedeck already, as acme/bob/shop/skaffold", { source: other("acme") });
-    await refused(log, foreign, "in this Tapedeck already, in another workspace", { source: other("globex") });
+  });
+
+  test("by an origin that its first event does not tell", async () => {
+    await expect(importInto(fakeLog(well), { ...whole(), origin: ulid(1_600_000_000_000) })).rejects.toThrow(
+      "it was recorded first as session",
+    );
   });
 
   test.each([
@@ -259,6 +376,49 @@ describe("is refused, and nothing is written", () => {
   });
 });
 
+describe("across workspaces", () => {
+  const other = sourceName({ workspace: "globex", developer: "eve", project: "x", upstream: "skaffold" });
+
+  test("the same session can be in each, and none of them is told of the others", async () => {
+    const foreign = whole();
+    const log = fakeLog(well);
+    const alone = fakeLog(well);
+    await importInto(log, foreign);
+    const added = await importInto(alone, foreign, { source: other });
+    expect(await importInto(log, foreign, { source: other })).toBe(added);
+    const told = (from: FakeLog) =>
+      eventsIn(from, other).map(({ channel, session, kind }) => `${session} ${channel} ${kind}`);
+    expect(told(log)).toEqual(told(alone));
+    const ids = [target, other].map((source) => new Set(eventsIn(log, source).map(({ session }) => session)));
+    expect([...(ids[0] ?? [])].filter((id) => id !== "" && ids[1]?.has(id))).toEqual([]);
+  });
+
+  test("nor by a file that says it is of one's own workspace", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    await importInto(log, foreign);
+    const crafted = { session: idOf(foreign.session), source: other };
+    const copy = foreignSession(crafted);
+    copy.tell(...frameOf("v1", "1 one", "build.started"), ended);
+    await importInto(log, copy, { source: other });
+    expect(ofSession(log, crafted.session, other)).toEqual([]);
+    expect(ofSession(log, idIn("globex", crafted.session), other)).toHaveLength(4);
+  });
+
+  test("it keeps the id that it has in its workspace, wherever it was in between", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    await importInto(log, foreign, { source: other });
+    const there = exported(log, foreign, other);
+    await importInto(log, there);
+    expect(ofSession(log, idOf(foreign.session))).toHaveLength(foreign.events.length);
+    const back = exported(log, foreign);
+    expect(back.events[0]?.detail).toMatchObject({ value: { origin_session: foreign.session } });
+    expect(await importInto(log, back, { source: other })).toBe(0);
+    expect(await importInto(log, foreign)).toBe(0);
+  });
+});
+
 test("what is erased can be imported again", async () => {
   const log = fakeLog(well);
   const foreign = whole();
@@ -268,12 +428,14 @@ test("what is erased can be imported again", async () => {
   {
     const deps = { log: logs, source: target, signal, hello: Hello.create({}), onAcknowledged() {}, onTrouble() {} };
     await using book = await openBook(deps);
-    const erased = { kind: "session.erased" as const, subject: foreign.session, summary: "" };
-    await book.writer.reached(book.publish([book.own(foreign.session, erased, momentOfMs(0))]));
+    const erased = { kind: "session.erased" as const, subject: idOf(foreign.session), summary: "" };
+    await book.writer.reached(book.publish([book.own(idOf(foreign.session), erased, momentOfMs(0))]));
   }
   const mark = log.stored.length;
   expect(await importInto(log, foreign)).toBe(foreign.events.length + 2);
-  expect(anywhere(ofSession(log, foreign.session).slice(-foreign.events.length))).toEqual(anywhere(foreign.events));
+  expect(anywhere(ofSession(log, idOf(foreign.session)).slice(-foreign.events.length))).toEqual(
+    anywhere(foreign.events),
+  );
   expect(log.stored.length).toBe(mark + foreign.events.length + 2);
 });
 
@@ -308,7 +470,7 @@ describe("text that goes in time", () => {
     const some = { ...foreign, events: foreign.events.filter((event) => !isText(event)) };
     await expect(importInto(fakeLog(well), some)).rejects.toThrow("logs 1 is missing before it");
     await importInto(log, some, { missing: { logs: 1n } });
-    expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(some.events));
+    expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(some.events));
   });
 });
 
@@ -351,7 +513,7 @@ describe("the source goes on", () => {
   test("with the tap that was there before", async () => {
     const foreign = later();
     const log = await between(foreign, {});
-    expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(foreign.events));
+    expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));
     expect(await importInto(log, foreign)).toBe(0);
   });
 
@@ -362,13 +524,16 @@ describe("the source goes on", () => {
     foreign.tell({ kind: "upstream.restored" }, ...frameOf("v1", "7 again", "build.started"), ended);
     const log = await between(foreign, { cutAfter });
     await importInto(log, foreign);
-    expect(anywhere(ofSession(log, foreign.session))).toEqual(anywhere(foreign.events));
+    expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));
     for (const { id, channel, session } of eventsIn(log)) {
       if (channel !== "tapedeck") expect(id.startsWith(`${session}.${channel}.`)).toBe(true);
     }
     const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
     expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
-    expect(log.stored.at(-1)?.message.cursor).toMatchObject({ session: foreign.session, ordinals: { v1: 4, logs: 2 } });
+    expect(log.stored.at(-1)?.message.cursor).toMatchObject({
+      session: idOf(foreign.session),
+      ordinals: { v1: 4, logs: 2 },
+    });
   });
 
   test("not with an import that was cut short in the middle, as its session was ended here", async () => {

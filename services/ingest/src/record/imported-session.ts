@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Hello, Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { sourceParts } from "@tapedeck/shared/source";
@@ -8,7 +8,8 @@ import { sessionCheck, sessionProblem } from "../import/session-check.ts";
 import { channelNames } from "../upstreams/upstream.ts";
 import { openBook } from "./book.ts";
 import { commits } from "./commits.ts";
-import { assertNowhereElse } from "./imported-elsewhere.ts";
+import { isOfImport, movedTo } from "./imported-events.ts";
+import { importedId } from "./imported-id.ts";
 import { isSameEvent, knownEvents, nothingKnown } from "./known-events.ts";
 import { momentNow } from "./moment.ts";
 import { isText, type Numbered, ownChannel } from "./numbering.ts";
@@ -22,6 +23,8 @@ export type ImportedSession = AsyncDisposable &
   Pick<Recording, "take" | "advance" | "waiting" | "committed" | "onCommitted" | "drained" | "connected" | "ended"> & {
     /** Messages that this import has added to the log. */
     readonly added: number;
+    /** The id that the session has here. */
+    readonly session: string;
   };
 
 export type ImportOptions = RecordingOptions & { readonly imported: Imported };
@@ -33,14 +36,14 @@ const mostEventBytes = 8 * 1024 * 1024;
 /**
  * Records the events of a session that was recorded elsewhere. What the log has of it is read again beside what comes, and
  * what comes has to be the same; the rest is added, frame by frame. So an import that was cut short is gone on with by
- * beginning it again.
+ * beginning it again, and a session that went on when it was exported by importing a later export of it.
  * @throws TapedeckError invalid_argument when the session can't come here
  */
 export async function openImport(options: ImportOptions): Promise<ImportedSession> {
   const { log, source, reading, hello, imported, watch = {}, textTtl, frameBytes = largestFrameBytes } = options;
-  const { session } = imported;
+  const { origin_session: origin = imported.session } = imported;
   const channels = channelNames(reading);
-  const problem = sessionProblem(session);
+  const problem = sessionProblem(imported.session) ?? sessionProblem(origin);
   if (problem !== undefined) throw refused(problem);
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
@@ -57,11 +60,12 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     }),
   );
   const { history, numbers, writer } = book;
+  const session = await importedId({ reader: log.reader, origin, source, signal });
   const mine = history.sessions.find(({ id }) => id === session);
-  if (mine === undefined) await assertNowhereElse({ reader: log.reader, session, source, signal });
   const known = mine === undefined ? nothingKnown : knownEvents({ reader: log.reader, source, session: mine, signal });
   const missing = Object.entries(imported.missing).map(([channel, count]) => [channel, Number(count)] as const);
-  const check = sessionCheck({ session, source: imported.source, channels, missing: Object.fromEntries(missing) });
+  const foreign = { session: imported.session, source: imported.source, origin };
+  const check = sessionCheck({ ...foreign, channels, missing: Object.fromEntries(missing) });
   const items = commits(hello.first_index === 0n ? 0n : hello.first_index - 1n);
   const addedBefore = writer.appended;
   let pieces: readonly Buffer[] = [];
@@ -69,6 +73,8 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
   /** Items whose last event is in it. */
   let waiting: readonly bigint[] = [];
   let hasBegun = false;
+  /** An earlier import has ended it, as it went on when it was exported. */
+  let wasEnded = false;
   let isOver = false;
 
   async function take({ index, what }: Item): Promise<void> {
@@ -97,10 +103,10 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
   }
 
   async function takeBytes(bytes: Uint8Array): Promise<void> {
-    const foreign = read(bytes, check.events + 1);
-    const unfit = check.next(foreign);
+    const event = read(bytes, check.events + 1);
+    const unfit = check.next(event);
     if (unfit !== undefined) throw refused(`event ${check.events + 1}: ${unfit}`);
-    await takeEvent(withLabels(foreign, hello));
+    await takeEvent(movedTo({ session, origin, labels: hello.labels }, event));
   }
 
   async function takeEvent(event: Event): Promise<void> {
@@ -111,18 +117,28 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     if (frame.length >= largestBatch.messages || bytes >= largestBatch.bytes) flush(false);
   }
 
-  /** True when the log has it, or had it: text goes in time. */
+  /** True when the log has it, or had it: text goes in time. What imports themselves have told is not compared. */
   async function isThere(event: Event): Promise<boolean> {
-    const next = await known.peek();
-    if (next === undefined) return false;
-    if (isSameEvent(next, event)) {
-      known.skip();
-      return true;
+    for (let next = await known.peek(); next !== undefined; next = await known.peek()) {
+      const isSame = isSameEvent(next, event);
+      if (isSame || isOfImport(next)) {
+        if (!isSame && hasExpired(event)) return true;
+        known.skip();
+        if (isOfImport(next)) wasEnded = next.kind === "session.ended";
+        if (isSame) return true;
+      } else if (isOfImport(event) || hasExpired(event)) return true;
+      else {
+        throw refused(
+          `session ${session} is in ${source} already, but its event ${check.events} is another one there, ${next.kind}: \`tapedeck erase --session ${session}\` removes it`,
+        );
+      }
     }
-    if (book.expires && isText([event])) return true;
-    throw refused(
-      `session ${session} is in ${source} already, but its event ${check.events} is another one there, ${next.kind}: \`tapedeck erase --session ${session}\` removes it`,
-    );
+    return false;
+  }
+
+  function hasExpired(event: Event): boolean {
+    if (!book.expires || !isText([event])) return false;
+    return numbers.session !== session || event.ordinal <= BigInt(numbers.ordinal(event.channel));
   }
 
   /** Gives the log the frame that waits. `isWhole`: as far as the file has it. */
@@ -153,11 +169,13 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     hasBegun = true;
     numbers.unsettle();
     const at = momentNow();
-    const began = own.importBegan(ulid(), hello.tap, imported);
+    const connection = ulid();
+    const began = own.importBegan(connection, hello.tap, imported);
     book.publish([...lostBefore()]);
     book.publish([...book.introduction(at), book.own("", began, at)]);
     if (mine === undefined) numbers.begin(session);
     else if (numbers.session !== session) numbers.goOn(session, known.last);
+    if (wasEnded) book.publish([book.own(session, own.importGoesOn(connection, imported), history.lastAt ?? at)]);
   }
 
   /** A recorder was killed before it could tell that its connection was lost; maybe one that began this very import. */
@@ -166,7 +184,7 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     if (connection === undefined || connection.lost) return [];
     const { id, address } = connection;
     const lost = own.upstreamLost({ connection: id, address }, "a session is imported", true);
-    return [book.own(connection.session, lost, momentNow())];
+    return [book.own(own.isImport(connection) ? "" : connection.session, lost, momentNow())];
   }
 
   async function end(events: bigint, index: bigint): Promise<void> {
@@ -203,6 +221,7 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     waiting: false,
     connected: false,
     ended: writer.ended,
+    session,
     get added() {
       return writer.appended - addedBefore;
     },
@@ -221,12 +240,6 @@ function read(bytes: Uint8Array, count: number): Event {
   } catch {
     throw refused(`event ${count} can't be read`);
   }
-}
-
-function withLabels(event: Event, { labels }: Hello): Event {
-  const { kind, detail } = event;
-  if (kind !== "session.started" || detail?.$case !== "session_detail") return event;
-  return { ...event, detail: { ...detail, value: { ...detail.value, labels: { ...detail.value.labels, ...labels } } } };
 }
 
 function isOfFrame({ channel, frame_ordinal }: Event, first: Event): boolean {

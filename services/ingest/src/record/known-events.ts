@@ -2,6 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
+import { withoutDamage } from "./imported-events.ts";
 import { type LastNumbers, ownChannel } from "./numbering.ts";
 import type { LogPast } from "./source-history.ts";
 
@@ -59,7 +60,7 @@ export const nothingKnown: KnownEvents = {
   last: { ordinals: {}, frames: {} },
 };
 
-/** Whether two events are the same but for what an import changes: the source, and the labels that it may add. */
+/** Whether two events of a session are the same but for what an import changes: the source, what it adds to the start, and what was lost elsewhere. */
 export function isSameEvent(one: Event, other: Event): boolean {
   return Buffer.compare(encodeEvent(anywhere(one)), encodeEvent(anywhere(other))) === 0;
 }
@@ -67,6 +68,7 @@ export function isSameEvent(one: Event, other: Event): boolean {
 function anywhere(event: Event): Event {
   const { channel, kind, detail } = event;
   const places = { id: "", source: "", ...(channel === ownChannel && { ordinal: 0n, frame_ordinal: 0n }) };
-  if (kind !== "session.started" || detail?.$case !== "session_detail") return { ...event, ...places };
-  return { ...event, ...places, detail: { ...detail, value: { ...detail.value, labels: {} } } };
+  if (kind !== "session.started" || detail?.$case !== "session_detail") return { ...withoutDamage(event), ...places };
+  const { origin_session: _, ...value } = detail.value;
+  return { ...event, ...places, detail: { ...detail, value: { ...value, labels: {} } } };
 }

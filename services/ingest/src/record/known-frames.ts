@@ -6,17 +6,21 @@ import { momentKey } from "./moment.ts";
  * key is the SHA-256 of the bytes as recorded, which hold the upstream's own time too.
  */
 export type KnownFrames = {
-  /** Recorded from an earlier connection: this one may repeat it. */
-  addEarlier(sha: string): void;
+  /**
+   * Recorded from an earlier connection: this one may repeat it. With a moment (the upstream's own) it is known by that
+   * too, where its bytes may differ.
+   */
+  addEarlier(sha: string, moment?: Moment): void;
   /** Recorded from this very connection: the tap may push it again, at the very time that it had then. */
   addOfThis(sha: string, at: Moment | undefined): void;
   /** True if the frame is known, which uses up one of its kind. */
-  take(sha: string, at: Moment): boolean;
+  take(sha: string, at: Moment, moment?: Moment): boolean;
   readonly size: number;
 };
 
 export function knownFrames(): KnownFrames {
   const counts = new Map<string, number>();
+  const byMoment = new Map<string, string[]>();
   let size = 0;
   const add = (key: string) => {
     counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -30,10 +34,18 @@ export function knownFrames(): KnownFrames {
     size--;
     return true;
   };
+  const takeMoment = (moment: Moment | undefined): boolean =>
+    (byMoment.get(momentKey(moment)) ?? []).some((sha) => takeKey(sha));
   return {
-    addEarlier: (sha) => add(sha),
+    addEarlier: (sha, moment) => {
+      add(sha);
+      if (moment === undefined) return;
+      const key = momentKey(moment);
+      byMoment.set(key, [...(byMoment.get(key) ?? []), sha]);
+    },
     addOfThis: (sha, at) => add(pushedKey(sha, at)),
-    take: (sha, at) => size > 0 && (takeKey(pushedKey(sha, at)) || takeKey(sha)),
+    take: (sha, at, moment) =>
+      size > 0 && (takeKey(pushedKey(sha, at)) || takeKey(sha) || (byMoment.size > 0 && takeMoment(moment))),
     get size() {
       return size;
     },

@@ -26,8 +26,8 @@ export type Lease = AsyncDisposable & {
   readonly lost: AbortSignal;
 };
 
-/** What only one may have at a time: a source, or a session that is imported. */
-export type Leased = SourceName | `import/${string}`;
+/** What only one may have at a time: a source, a session that is imported, the look through all of the log. */
+export type Leased = SourceName | `import/${string}` | "log-check";
 
 export type Leases = AsyncDisposable & {
   /**

@@ -53,10 +53,17 @@ export function lookingTap(log: FakeLog, { source, reading, textTtl }: LookingTa
       const { committed } = await recording;
       await until(() => committed() === BigInt(items.length), { message: "all to be committed" });
     },
+    /** What is pushed meanwhile comes after what is pushed again. */
     async crash(from = items.length + 1) {
-      await (await recording)[Symbol.asyncDispose]();
-      recording = open(from);
-      for (const item of items.slice(from - 1)) await (await recording).take(item);
+      const again = items.slice(from - 1);
+      const startAgain = async (before: Promise<Recording>) => {
+        await (await before)[Symbol.asyncDispose]();
+        const after = await open(from);
+        for (const item of again) await after.take(item);
+        return after;
+      };
+      recording = startAgain(recording);
+      await recording;
     },
     [Symbol.asyncDispose]: async () => (await recording)[Symbol.asyncDispose](),
   };

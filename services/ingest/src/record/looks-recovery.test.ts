@@ -1,8 +1,12 @@
 import { GetLogsResponse, type Image, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import type { SourceName } from "@tapedeck/shared/source";
+import { ulid } from "ulid";
 import { expect, test } from "vitest";
 import { rkt } from "../upstreams/rkt/rkt.ts";
 import { image, listOfImages, listOfPods, pod } from "../upstreams/rkt/watch-play.ts";
+import { job, lines } from "../upstreams/vagrant/jobs-play.ts";
+import { vagrant } from "../upstreams/vagrant/vagrant.ts";
 import { type FakeLog, fakeLog } from "./fake-log.ts";
 import { lookingTap } from "./looking-tap.ts";
 
@@ -101,6 +105,40 @@ test("text that has expired does not come back with the next connection", async 
     .recorded()
     .flatMap(({ event: { detail } }) => (detail?.$case === "text" ? [detail.value.text] : []));
   expect(lines).toEqual([`${now} MESSAGE=new`]);
+});
+
+test("output of a job that runs on is not recorded anew when the log has dropped what was recorded of it", async () => {
+  const made = fakeLog(well);
+  let hasExpired = false;
+  async function* history(...args: Parameters<FakeLog["reader"]["history"]>) {
+    for await (const recorded of made.reader.history(...args)) {
+      if (!hasExpired || recorded.event.kind !== "terminal.written") yield recorded;
+    }
+  }
+  const log: FakeLog = { ...made, reader: { ...made.reader, history } };
+  const source = "default/dana/shop/vagrant" as SourceName;
+  await using tap = lookingTap(log, { source, reading: vagrant.reading, textTtl: 100 });
+  const running = job("j", { state: "RUNNING", command: "up", assigned: 900, acked: 1_000 });
+  const list = ListJobsResponse.encode({ jobs: [running] }).finish();
+  const prints = (ms: number, stream: string, events: ReturnType<typeof lines>) => {
+    const event = { $case: "terminal" as const, value: { events: [...events], buffered: true } };
+    const bytes = Buffer.from(GetJobStreamResponse.encode({ event }).finish());
+    return tap.see(ms, "C1", "jobs", { $case: "streamed", value: { job: "j", bytes, stream, before: 0n } });
+  };
+  await tap.dial(0, "C1", "127.0.0.1:1");
+  await tap.look(1_000, "C1", "jobs", list);
+  await prints(1_100, ulid(1_050), lines(0, 10));
+  await tap.see(60_000, "C1", "jobs", { $case: "same", value: true });
+  await tap.settled();
+  hasExpired = true;
+  await tap.crash();
+  await tap.look(200_000, "C1", "jobs", list);
+  await prints(200_100, ulid(200_050), lines(0, 12));
+  await tap.settled();
+  const written = log
+    .recorded()
+    .flatMap(({ event: { detail } }) => (detail?.$case === "text" ? [Number(detail.value.output?.index)] : []));
+  expect(written).toEqual(Array.from({ length: 12 }, (_, index) => index));
 });
 
 test("a version of megabytes is cut to what the log takes", async () => {

@@ -131,8 +131,10 @@ test("another connection to the same goes on with it; to another it is another s
   await tap.lost(2, "C1");
   await tap.dial(3, "C2", "/one");
   await tap.look(4, "C2", "pods", "a");
+  await tap.lost(5, "C2");
   await tap.dial(5, "C3", "/two");
   await tap.look(6, "C3", "pods", "z");
+  await tap.lost(7, "C3");
   await tap.dial(7, "C4", "/one");
   await tap.look(8, "C4", "pods", "a c");
   await tap.settled();

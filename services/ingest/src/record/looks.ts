@@ -3,6 +3,7 @@ import { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
+import { isLarge } from "../secrets/ahead/masked-apart.ts";
 import type { Looking, Seen, Watcher } from "../upstreams/looking.ts";
 import type { Moment } from "../upstreams/upstream.ts";
 import type { Book } from "./book.ts";
@@ -56,13 +57,19 @@ export function openLooks(options: LooksOptions): Looks {
   const { book, items, reader, source, looking, settings, signal, frameBytes, textTtl, onFrame, anotherSession } =
     options;
   let open: Open | undefined;
+  /** What the look that is being read has had masked in another thread. */
+  let apart: Looking["mask"] | undefined;
   /** To be told to the watcher before it sees the next look. */
   let begins: { readonly nobodyLooked: boolean } | undefined;
 
   async function watcherOf(session: KnownSession, redact: Redact): Promise<Open> {
     if (open?.session === session.id) return open;
-    const mask = redact === "on" ? looking.mask : (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
-    const watcher = looking.watch({ mask, settings, frameBytes });
+    const mask: Looking["mask"] =
+      redact === "on" ? (type, bytes) => (apart ?? looking.mask)(type, bytes) : (_, bytes) => ({ bytes, redacted: 0 });
+    const watcher = looking.watch({
+      ...{ mask, settings, frameBytes, textTtl },
+      ...(redact === "on" && looking.maskAfter && { maskAfter: looking.maskAfter }),
+    });
     const seenUntil = new Map<string, Moment | undefined>();
     // What is still on its way to the log belongs to its memory too.
     await book.writer.reached(book.writer.appended);
@@ -103,6 +110,15 @@ export function openLooks(options: LooksOptions): Looks {
     return book.publish(book.numbers.frame(channel, facts, kept, { observedAt, redacted: original?.redacted ?? 0 }));
   }
 
+  /** Undefined where that can't be done: then it is masked here. */
+  async function maskedApart(channel: string, look: Uint8Array): Promise<Looking["mask"] | undefined> {
+    try {
+      return await looking.maskApart?.(channel, look);
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Gives how many messages have been added when all that this look tells is in the log. */
   async function record(
     connection: Connection,
@@ -128,6 +144,7 @@ export function openLooks(options: LooksOptions): Looks {
     seenUntil.delete(channel);
     let messages = 0;
     const breathe = breather();
+    apart = redact === "on" && isLarge(bytes) ? await maskedApart(channel, bytes) : undefined;
     for (const seen of seenBy({ watcher, mask }, channel, bytes, at)) {
       if (seen.what === "another session") {
         anotherSession(connection, at);
@@ -138,6 +155,7 @@ export function openLooks(options: LooksOptions): Looks {
       await book.writer.room();
       await breathe();
     }
+    apart = undefined;
     return messages;
   }
 

@@ -50,8 +50,8 @@ export type Numbering = {
   isSettled(channel: string): boolean;
 };
 
-/** By channel. */
-export type LastNumbers = Pick<Cursor, "ordinals" | "frames">;
+/** By channel. `unused`: how many of the ordinals may have been given to no message that the log has. */
+export type LastNumbers = Pick<Cursor, "ordinals" | "frames" | "unused">;
 
 export type TextLife = {
   /** Seconds that text lives in the log. */
@@ -67,6 +67,9 @@ export function numbering(source: SourceName, from: Cursor | undefined, life?: T
   let ordinals: Record<string, number> = { ...zeros, ...from?.ordinals };
   let frames: Record<string, number> = { ...zeros, ...from?.frames };
   let settled: readonly string[] = from?.settled ?? [];
+  let texts: Record<string, number> = { ...from?.texts };
+  let kept = from?.kept ?? 0;
+  let unused: Record<string, number> = { ...from?.unused };
 
   const number = (
     channel: string,
@@ -102,10 +105,13 @@ export function numbering(source: SourceName, from: Cursor | undefined, life?: T
   };
 
   const withMessage = (event: Event, expires: boolean): Numbered => {
+    if (!(life && expires)) kept++;
+    if (life && expires) texts = { ...texts, [event.channel]: (texts[event.channel] ?? 0) + 1 };
     const cursor: Cursor = {
-      ...{ session, ordinals, frames },
+      ...{ session, ordinals, frames, kept },
       ...(settled.length > 0 && { settled }),
-      ...(life && { textTtl: life.textTtl }),
+      ...(life && { textTtl: life.textTtl, texts }),
+      ...(Object.keys(unused).length > 0 && { unused }),
     };
     const message: NewMessage = {
       ...{ subject: eventSubject(source, event.channel, event.kind), event: encodeEvent(event), cursor },
@@ -121,11 +127,15 @@ export function numbering(source: SourceName, from: Cursor | undefined, life?: T
     ordinal: (channel) => ordinals[channel] ?? 0,
     begin(id) {
       session = id;
+      texts = {};
+      unused = {};
       ordinals = { ...zeros, ...pick(ordinals, ownChannel) };
       frames = { ...zeros, ...pick(frames, ownChannel) };
     },
     goOn(id, last) {
       session = id;
+      texts = {};
+      unused = { ...last.unused };
       ordinals = { ...zeros, ...last.ordinals, ...pick(ordinals, ownChannel) };
       frames = { ...zeros, ...last.frames, ...pick(frames, ownChannel) };
     },
@@ -141,6 +151,8 @@ export function numbering(source: SourceName, from: Cursor | undefined, life?: T
       const { channel } = event;
       const isOwn = channel === ownChannel;
       const ordinal = isOwn ? (ordinals[channel] ?? 0) + 1 : Number(event.ordinal);
+      const left = ordinal - (ordinals[channel] ?? 0) - 1;
+      if (left > 0) unused = { ...unused, [channel]: (unused[channel] ?? 0) + left };
       const frame = isOwn ? (frames[channel] ?? 0) + 1 : Number(event.frame_ordinal);
       ordinals = { ...ordinals, [channel]: ordinal };
       frames = { ...frames, [channel]: frame };
@@ -166,13 +178,21 @@ export function isText(facts: readonly { readonly kind: string }[]): boolean {
   return facts.every(({ kind }) => textKinds.includes(kind));
 }
 
-/** Channels' numbers as if this many messages of each had come after them. Tapedeck's own never expire. */
-export function raised(numbers: LastNumbers, by: number): LastNumbers {
+/** Channels' numbers as if this many messages of each had come after them that are gone. Tapedeck's own never expire. */
+export function raised({ ordinals, frames, unused = {} }: LastNumbers, by: number): LastNumbers {
+  if (by === 0) return { ordinals, frames, unused };
   const raise = (all: LastNumbers["ordinals"]) =>
     Object.fromEntries(
       Object.entries(all).map(([channel, number]) => [channel, channel === ownChannel ? number : number + by]),
     );
-  return { ordinals: raise(numbers.ordinals), frames: raise(numbers.frames) };
+  const expiring = Object.keys(ordinals).filter((channel) => channel !== ownChannel);
+  const left = Object.fromEntries(expiring.map((channel) => [channel, (unused[channel] ?? 0) + by]));
+  return { ordinals: raise(ordinals), frames: raise(frames), unused: { ...unused, ...left } };
+}
+
+/** A cursor from which as many ordinals of each channel are left out as may have been given to what has expired since. */
+export function raisedCursor(cursor: Cursor, by: number): Cursor {
+  return { ...cursor, ...raised(cursor, by) };
 }
 
 function told({ kind, subject = "", outcome = 0, error, summary, operation, inferred = false, detail }: Fact) {

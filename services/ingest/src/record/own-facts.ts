@@ -1,4 +1,4 @@
-import { type GapDetail, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { type GapDetail, type OrdinalRange, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlCall, Imported } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import type { Fact, Moment } from "../upstreams/upstream.ts";
@@ -30,15 +30,15 @@ export function upstreamConnected({ connection, address }: Link, tap: string): F
   return upstream("upstream.connected", `connected to ${address}`, { connection, address, tap });
 }
 
-const importPrefix = "session of ";
+export const importAddressPrefix = "session of ";
 
 /** What stands for the upstream's address where a session comes from a file. */
 export function importAddress({ source }: Imported): string {
-  return `${importPrefix}${source}`;
+  return `${importAddressPrefix}${source}`;
 }
 
 export function isImport({ address }: Pick<Link, "address">): boolean {
-  return address.startsWith(importPrefix);
+  return address.startsWith(importAddressPrefix);
 }
 
 /** A session's events follow that were recorded elsewhere: of the source, as no event of the session tells it. */
@@ -49,10 +49,40 @@ export function importBegan(connection: string, tap: string, imported: Imported)
   return upstream("upstream.connected", summary, { connection, address: importAddress(imported), tap });
 }
 
+/** A later export of a session that an import has ended. */
+export function importGoesOn(connection: string, imported: Imported): Fact {
+  return upstreamRestored({ connection, address: importAddress(imported) });
+}
+
+export const importedEndReason = "it went on when it was exported";
+
 /** Of a session that had no end when it was exported. */
 export function importedEnd({ exported_at }: Imported): Fact {
   const when = exported_at === undefined ? "" : ` (${timeToJson(exported_at)})`;
-  return { ...sessionEnded(`it went on when it was exported${when}`), inferred: true };
+  return { ...sessionEnded(`${importedEndReason}${when}`), inferred: true };
+}
+
+/** Its tap has gone without a word and has not come back. */
+export function upstreamUnheard({ connection, address }: Link): Fact {
+  const reason = "its tap has gone without a word and has not come back";
+  const value = { ...upstreamValue({ connection, address, reason }), unheard: true };
+  return {
+    kind: "upstream.lost",
+    summary: `not heard: ${reason}`,
+    inferred: true,
+    detail: { $case: "upstream", value },
+  };
+}
+
+/** The same tap is back, and its connection goes on. */
+export function upstreamHeardAgain({ connection, address }: Link): Fact {
+  const value = { ...upstreamValue({ connection, address }), unheard: true };
+  return {
+    kind: "upstream.restored",
+    summary: "its tap is back",
+    inferred: true,
+    detail: { $case: "upstream", value },
+  };
 }
 
 /** The connection turned out to be one to the session's process. */
@@ -80,8 +110,11 @@ type UpstreamFields = Link & {
 };
 
 function upstream(kind: Fact["kind"], summary: string, fields: UpstreamFields): Fact {
-  const value = { channel: "", code: 0, tap: "", ...fields, reason: brief(fields.reason ?? "") };
-  return { kind, summary: brief(summary), detail: { $case: "upstream", value } };
+  return { kind, summary: brief(summary), detail: { $case: "upstream", value: upstreamValue(fields) } };
+}
+
+function upstreamValue(fields: UpstreamFields) {
+  return { channel: "", code: 0, tap: "", ...fields, reason: brief(fields.reason ?? "") };
 }
 
 export type SessionStart = {
@@ -103,6 +136,12 @@ export function sessionEnded(reason: string): Fact {
   return session("session.ended", `the session ended: ${brief(reason)}`, { reason: brief(reason) });
 }
 
+/** It is over as far as anybody can tell, and nobody saw how or when it ended. */
+export function sessionLost(reason: string): Fact {
+  const told = brief(reason);
+  return { ...session("session.lost", `the session was lost: ${told}`, { reason: told }), inferred: true };
+}
+
 export type Fingerprint = { readonly at: Moment; readonly sha: string };
 
 /** By this a later connection, or an import, finds the session again. */
@@ -121,10 +160,18 @@ export function sessionIdentified(channel: string, { at, sha }: Fingerprint): Fa
   };
 }
 
-export function sessionDescribed(channel: string, state: Uint8Array): Fact {
+/** `adopted`: the state becomes all of this, because the events do not tell it. */
+export function sessionDescribed(channel: string, state: Uint8Array, adopted = false): Fact {
+  const summary = adopted ? `state as told by ${channel}, which its events do not tell` : `state as told by ${channel}`;
+  const states = { [channel]: bufferOf(state) };
+  return { ...session("session.described", summary, { states, ...(adopted && { adopted }) }), subject: channel };
+}
+
+/** `erased`: what of Tapedeck's own channel went with it. */
+export function sessionErased(id: string, ordinals: readonly OrdinalRange[]): Fact {
   return {
-    ...session("session.described", `state as told by ${channel}`, { states: { [channel]: bufferOf(state) } }),
-    subject: channel,
+    ...session("session.erased", "the session was erased", { erased: { ordinals: [...ordinals] } }),
+    subject: id,
   };
 }
 
@@ -147,7 +194,7 @@ function session(kind: Fact["kind"], summary: string, fields: Partial<SessionFie
 export function sessionGap(
   channel: string,
   reason: string,
-  { dropped = {}, output }: { readonly dropped?: Readonly<Record<string, bigint>>; readonly output?: GapOutput } = {},
+  { dropped = {}, output, open = false }: GapFields = {},
 ): Fact {
   const told = brief(reason);
   return {
@@ -155,11 +202,39 @@ export function sessionGap(
     subject: channel,
     // What is missing of a job's output names the job.
     summary: output === undefined ? `something${channel === "" ? "" : ` of ${channel}`} may be missing: ${told}` : told,
-    detail: { $case: "gap", value: { channel, reason: told, dropped: { ...dropped }, output } },
+    detail: { $case: "gap", value: { channel, reason: told, dropped: { ...dropped }, output, ...(open && { open }) } },
   };
 }
 
-type GapOutput = GapDetail["output"];
+type GapFields = {
+  readonly dropped?: Readonly<Record<string, bigint>>;
+  readonly output?: GapDetail["output"];
+  /** What is missing may still be had. */
+  readonly open?: boolean;
+};
+
+/** What the open gap of a channel missed is in the log. */
+export function gapFilled(channel: string): Fact {
+  const of = channel === "" ? "" : ` of ${channel}`;
+  const value = { channel, reason: "", dropped: {}, output: undefined };
+  return {
+    kind: "session.gap_filled",
+    subject: channel,
+    summary: `all${of} that was missing has been recorded`,
+    detail: { $case: "gap", value },
+  };
+}
+
+/** Damage to the log itself; the session may be empty. */
+export function lostFromLog(lost: NonNullable<GapDetail["lost"]>): Fact {
+  const { after, before, events, ordinals } = lost;
+  const channels = [...new Set(ordinals.map((range) => range.channel))];
+  const channel = channels.length === 1 ? (channels[0] ?? "") : "";
+  const where = after === "" ? `before ${before}` : before === "" ? `after ${after}` : `between ${after} and ${before}`;
+  const reason = `the log has lost ${events} ${events === 1n ? "event" : "events"} ${where}: its files were damaged`;
+  const value = { channel, reason, dropped: {}, lost };
+  return { kind: "session.gap", subject: channel, summary: reason, detail: { $case: "gap", value } };
+}
 
 /** Of a channel that repeats only a part to a new connection. */
 export function lostBetween(channel: string): Fact {

@@ -244,6 +244,14 @@ test("a frame without an end is refused before it fills the memory", async () =>
   expect(await tap.failure()).toMatchObject({ code: 3, details: "item 1 has more than 67108864 bytes" });
 });
 
+test("a frame of empty pieces without an end is refused", async () => {
+  using tap = push();
+  tap.hello("hollow");
+  await tap.welcome();
+  for (let pieces = 0; pieces <= 4_096; pieces++) tap.item(1n, piece(0, true));
+  expect(await tap.failure()).toMatchObject({ code: 3, details: "item 1 has more than 4096 pieces" });
+});
+
 test("labels without an end are refused", async () => {
   using tap = push();
   tap.hello("x".repeat(300_000));

@@ -1,21 +1,32 @@
 import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { type Metadata, Server, ServerCredentials, type ServerDuplexStream } from "@grpc/grpc-js";
+import {
+  type Metadata,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerWritableStream,
+} from "@grpc/grpc-js";
+import { type EraseRequest, type EraseResponse, MaintainService } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
-import { listenError } from "@tapedeck/shared/service/health";
+import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
-import type { PushContext, Recorder } from "./recorder.ts";
+import { eraseCall } from "./erase-call.ts";
+import type { PushContext, Recorder, Store } from "./recorder.ts";
 
 export type PushServerOptions = {
   readonly host: string;
   readonly port: number;
+  readonly door: DoorLimits;
   /** The services' shared key; empty: everyone may push. */
   readonly key: string;
   /** Where the gateway names none. */
   readonly workspace: string;
   readonly recorder: Pick<Recorder, "push">;
+  /** Undefined while the log is away. */
+  readonly store: () => Store | undefined;
   readonly onInternal: (error: unknown) => void;
 };
 
@@ -54,19 +65,32 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
     }
   }
 
+  async function erase(call: ServerWritableStream<EraseRequest, EraseResponse>): Promise<void> {
+    const left = new AbortController();
+    call.once("cancelled", () => left.abort());
+    try {
+      assertKey(call.metadata, key);
+      for await (const response of eraseCall(call.request, options.store(), left.signal)) call.write(response);
+      call.end();
+    } catch (cause) {
+      if (left.signal.aborted) return;
+      if (!(cause instanceof TapedeckError)) onInternal(cause);
+      call.emit("error", toGrpcStatus(cause));
+    }
+  }
+
+  server.addService(MaintainService, {
+    erase: (call: ServerWritableStream<EraseRequest, EraseResponse>) => void erase(call),
+  });
   server.addService(RecorderService, {
     push: (call: ServerDuplexStream<PushRequest, PushResponse>) => void push(call),
   });
-  const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${host}:${port}`, ServerCredentials.createInsecure(), (error, actual) => {
-      if (error === null) resolve(actual);
-      else reject(bindError(error, host, port));
-    });
-  });
-  return {
-    address: `${host}:${bound}`,
-    [Symbol.asyncDispose]: async () => server.forceShutdown(),
-  };
+  const { port: bound, ...listener } = await listenGrpc(
+    server,
+    { host, port, credentials: ServerCredentials.createInsecure() },
+    options.door,
+  );
+  return { ...listener, address: `${host}:${bound}` };
 }
 
 /** Where the gateway lets this tap record: it has looked at the token, the tap may say what it likes. */
@@ -91,10 +115,4 @@ function assertKey(metadata: Metadata, key: string): void {
 function refuseInDemo(workspace: string): void {
   if (workspace !== demoWorkspace) return;
   throw new TapedeckError("forbidden", "this is the demo: stop it, and start Tapedeck with --no-demo or a source");
-}
-
-/** grpc-js wraps what the system said in its text. */
-function bindError(error: Error, host: string, port: number): Error {
-  const code = /\b(EADDRINUSE|EACCES|EADDRNOTAVAIL)\b/.exec(error.message)?.[1];
-  return listenError(Object.assign(error, code && { code }), host, port);
 }

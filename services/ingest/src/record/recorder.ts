@@ -1,31 +1,39 @@
+import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { Hello, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import type { LogWriter } from "@tapedeck/shared/log/log";
-import { controlSubject } from "@tapedeck/shared/log/subjects";
+import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import type { LogSurvey } from "@tapedeck/shared/log/log";
+import { adoptSubject, controlSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
+import { namePart, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
 import { pause } from "@tapedeck/shared/streams/pause";
 import { isUpstreamName } from "@tapedeck/shared/upstreams";
 import type { NatsConnection } from "nats";
+import { ulid } from "ulid";
 import { controlling } from "../control.ts";
 import { sessionProblem } from "../import/session-check.ts";
-import type { Upstream, UpstreamReading } from "../upstreams/upstream.ts";
+import { channelNames, type Fact, type Moment, type Upstream, type UpstreamReading } from "../upstreams/upstream.ts";
+import type { BookOptions } from "./book.ts";
 import { breather } from "./breather.ts";
 import { checkedRequests } from "./checked-requests.ts";
 import { type ImportedSession, openImport } from "./imported-session.ts";
 import type { Leases } from "./lease.ts";
+import { LostSources } from "./lost-sources.ts";
 import { momentNow, momentOfMs, msBetween, msOfMoment } from "./moment.ts";
 import { observedTeller } from "./observed.ts";
 import { openRecording, type Recording, type RecordingWatch } from "./recording.ts";
 import { type Responses, responses } from "./responses.ts";
-import type { LogPast } from "./source-history.ts";
-import { LostRaceError } from "./writer.ts";
+import { sayAlone } from "./say-alone.ts";
+import { type Examined, examineUnheard, type LastHeard } from "./unheard-source.ts";
+import { LostRaceError, WriterClosedError } from "./writer.ts";
 
 /** What recording stands on, all of it on NATS. */
 export type Store = {
   readonly nats: NatsConnection;
-  readonly log: { readonly writer: LogWriter; readonly reader: LogPast };
+  readonly log: BookOptions["log"] & { readonly reader: LogSurvey; readonly epoch: string };
+  /** Rejects with one sentence when the log has lost its end: what is written then would stand where something else stood. */
+  readonly assertWhole: () => Promise<void>;
   readonly leases: Leases;
   /** Larger frames don't fit the log. */
   readonly frameBytes: number;
@@ -38,6 +46,10 @@ export type RecorderOptions = {
   readonly logger: Logger;
   /** Seconds that text lives in the log; absent: for ever. */
   readonly textTtl?: number | undefined;
+  /** After which a session whose tap does not come back is taken to be over. */
+  readonly lostAfterMs: number;
+  /** After which its source is said to be lost; see LostSources. */
+  readonly noticeMs?: number;
   readonly watch?: (source: SourceName) => RecordingWatch;
   readonly onRecording?: (source: SourceName, state: "began" | "ended" | "reconnected") => void;
 };
@@ -54,6 +66,15 @@ export type Recorder = AsyncDisposable & {
   /** tapedeck.v1.Recorder/Push. Throws TapedeckError for the reasons that recorder.proto names. */
   push(requests: AsyncIterable<PushRequest>, context: PushContext): AsyncGenerator<PushResponse, void>;
   readonly recording: ReadonlyMap<SourceName, { readonly tap: string; readonly connected: boolean }>;
+  /** Sources whose tap is gone and waited for, and since when nothing has been heard of them. */
+  readonly lost: ReadonlyMap<SourceName, Moment>;
+  /** Looks for sources that were lost before this began, when the log is there. */
+  readonly watchOver: (store: Store) => Promise<void>;
+  /**
+   * Records what Tapedeck says of a source, whether it is being recorded now or not; of a session where one is named.
+   * Resolves when it is in the log. Rejects when the log is away, or the source is being imported.
+   */
+  say(source: SourceName, session: string, fact: Fact): Promise<void>;
 };
 
 type Intake = Recording | ImportedSession;
@@ -61,9 +82,14 @@ type Intake = Recording | ImportedSession;
 type Active = {
   readonly tap: string;
   readonly connected: boolean;
+  /** Undefined until it is opened. */
+  readonly intake: Intake | undefined;
   readonly stop: AbortController;
   readonly done: Promise<void>;
 };
+
+/** Of the lease of one that only looks at what the log says. */
+const examiner = ulid();
 
 /** Without an item for this long a channel is taken to be silent; longer while the tap is behind. */
 const silenceMs = { live: 200, behind: 2_000 } as const;
@@ -72,7 +98,10 @@ const behindMs = 2_000;
 export function recorder(options: RecorderOptions): Recorder {
   const { upstreams, logger, onRecording } = options;
   const active = new Map<SourceName, Active>();
+  /** Looks at sources that nobody pushes. A tap that comes meanwhile comes first. */
+  const examining = new Map<SourceName, Pick<Active, "stop" | "done">>();
   const closing = new AbortController();
+  const lost = new LostSources({ ...options, examine });
 
   async function* push(requests: AsyncIterable<PushRequest>, context: PushContext) {
     const iterator = checkedRequests(requests)[Symbol.asyncIterator]();
@@ -80,27 +109,67 @@ export function recorder(options: RecorderOptions): Recorder {
     const { source, reading } = read(hello, context.workspace);
     const place = await takePlace(source, hello.tap);
     const signal = AbortSignal.any([context.signal, closing.signal, place.stop.signal]);
+    let isElsewhere = () => false;
     try {
       const store = options.store();
       if (store === undefined) throw notReady("the log is away");
       await using lease = await store.leases.take(source, hello.tap).catch((cause: unknown) => {
         throw notReady("the log is away", cause);
       });
+      isElsewhere = () => lease === undefined || lease.lost.aborted;
       if (lease === undefined) throw taken(source);
-      await using session = await sessionLease(store, hello);
+      await using session = await sessionLease(store, hello, context.workspace);
       const lost = session === undefined ? lease.lost : AbortSignal.any([lease.lost, session.lost]);
+      await store.assertWhole().catch((cause: unknown) => {
+        throw cause instanceof LogUnusableError
+          ? new TapedeckError("not_ready", cause.message)
+          : notReady("the log is away", cause);
+      });
       yield* record({ store, source, reading, hello, lost }, iterator, signal, place);
     } finally {
       place.leave();
+      if (!closing.signal.aborted) lost.ended(source, { elsewhere: isElsewhere() });
     }
   }
 
-  /** Two imports of one session at the same time could bring it into two sources. */
-  async function sessionLease({ leases }: Store, { imported, tap }: Hello) {
+  /** Undefined when the source is pushed. */
+  async function examine(source: SourceName, { since, elsewhere }: LastHeard): Promise<Examined | undefined> {
+    const store = options.store();
+    const { upstream: name } = sourceParts(source);
+    const upstream = upstreams[name];
+    if (store === undefined) throw notReady("the log is away");
+    if (active.has(source) || examining.has(source)) return undefined;
+    if (upstream === undefined) return {};
+    const stop = new AbortController();
+    const { promise: done, resolve } = Promise.withResolvers<void>();
+    examining.set(source, { stop, done });
+    try {
+      const now = momentNow();
+      await using lease = await store.leases.take(source, examiner);
+      if (lease === undefined) return { elsewhere: now };
+      // The push there has just ended: its tap has the time to come back that it has everywhere.
+      if (elsewhere) return { again: {} };
+      const signal = AbortSignal.any([stop.signal, closing.signal, lease.lost]);
+      const { log } = store;
+      const { textTtl, lostAfterMs } = options;
+      const life = textTtl === undefined ? undefined : { textTtl, channels: channelNames(upstream.reading) };
+      return await examineUnheard({ log, source, since, lostAfterMs, life, signal });
+    } catch (cause) {
+      if (stop.signal.aborted) return undefined;
+      throw cause;
+    } finally {
+      examining.delete(source);
+      resolve();
+    }
+  }
+
+  /** Two imports of one session at the same time could bring it into two sources of a workspace. */
+  async function sessionLease({ leases }: Store, { imported, tap }: Hello, workspace: string) {
     if (imported === undefined) return undefined;
-    const problem = sessionProblem(imported.session);
+    const { origin_session: origin = imported.session } = imported;
+    const problem = sessionProblem(origin);
     if (problem !== undefined) throw new TapedeckError("invalid_argument", problem, { field: "imported" });
-    const lease = await leases.take(`import/${imported.session}`, tap).catch((cause: unknown) => {
+    const lease = await leases.take(`import/${namePart(workspace)}/${origin}`, tap).catch((cause: unknown) => {
       throw notReady("the log is away", cause);
     });
     if (lease !== undefined) return lease;
@@ -109,11 +178,14 @@ export function recorder(options: RecorderOptions): Recorder {
 
   /** One push per source: the same tap ends its own older one, another tap is turned away. */
   async function takePlace(source: SourceName, tap: string) {
-    for (let before = active.get(source); before !== undefined; before = active.get(source)) {
-      if (before.tap !== tap) throw taken(source);
+    for (;;) {
+      const before = active.get(source) ?? examining.get(source);
+      if (before === undefined) break;
+      if ("tap" in before && before.tap !== tap) throw taken(source);
       before.stop.abort();
       await before.done;
     }
+    lost.began(source);
     const stop = new AbortController();
     const { promise: done, resolve } = Promise.withResolvers<void>();
     let recording: Intake | undefined;
@@ -123,6 +195,9 @@ export function recorder(options: RecorderOptions): Recorder {
       done,
       get connected() {
         return recording?.connected ?? false;
+      },
+      get intake() {
+        return recording;
       },
     };
     active.set(source, mine);
@@ -155,7 +230,9 @@ export function recorder(options: RecorderOptions): Recorder {
     const over = new AbortController();
     const live = AbortSignal.any([signal, over.signal]);
     const { log, frameBytes } = store;
-    const watch = { ...options.watch?.(source), observed: observedTeller(store.nats) };
+    let found: (session: string) => void = () => {};
+    const session = (id: string) => found(id);
+    const watch = { ...options.watch?.(source), observed: observedTeller(store.nats), session };
     const opening = { log, source, reading, hello, signal: live, watch, frameBytes, textTtl: options.textTtl };
     const { imported } = hello;
     const opened = imported === undefined ? openRecording(opening) : openImport({ ...opening, imported });
@@ -166,6 +243,7 @@ export function recorder(options: RecorderOptions): Recorder {
     const committed = hello.first_index === 0n ? 0n : hello.first_index - 1n;
     const down = responses(committed, recording.committed);
     recording.onCommitted = down.committedMoved;
+    found = down.sessionFound;
     signal.addEventListener("abort", () => down.end(notReady("recording was stopped")), { signal: over.signal });
     lost.addEventListener("abort", () => down.end(notReady(`${source} was taken by another recorder`)), {
       signal: over.signal,
@@ -175,7 +253,13 @@ export function recorder(options: RecorderOptions): Recorder {
     });
     if (signal.aborted || lost.aborted) down.end(notReady("recording was stopped"));
     // Behind an import there is no upstream that could be asked.
-    const deafen = "say" in recording ? answerControl(store.nats, source, reading, recording, down, live) : () => {};
+    const deafen =
+      "say" in recording
+        ? [
+            answerControl(store.nats, source, reading, recording, down, live),
+            takeAnswers(store.nats, source, recording),
+          ]
+        : [];
     logger.info({ source, tap: hello.tap, first: String(hello.first_index) }, "recording");
     onRecording?.(source, "began");
     try {
@@ -185,13 +269,16 @@ export function recorder(options: RecorderOptions): Recorder {
         (cause: unknown) => down.end(cause),
       );
       yield* down.stream();
-      if (!("say" in recording)) yield { body: { $case: "import_ended", value: { added: BigInt(recording.added) } } };
+      if (!("say" in recording))
+        yield {
+          body: { $case: "import_ended", value: { added: BigInt(recording.added), session: recording.session } },
+        };
     } catch (cause) {
       throw explained(cause, source);
     } finally {
       over.abort();
       down.end();
-      deafen();
+      for (const end of deafen) end();
       onRecording?.(source, "ended");
       logger.info({ source, tap: hello.tap, committed: String(recording.committed()) }, "recording ended");
     }
@@ -269,6 +356,21 @@ export function recorder(options: RecorderOptions): Recorder {
     return () => subscription.unsubscribe();
   }
 
+  /** What query asks to be adopted. */
+  function takeAnswers(nats: NatsConnection, source: SourceName, recording: Recording): () => void {
+    const subscription = nats.subscribe(adoptSubject(source), {
+      callback: (error, message) => {
+        if (error !== null) return;
+        try {
+          recording.adopt(Observed.decode(message.data));
+        } catch (err) {
+          logger.warn({ source, err }, "a state could not be adopted");
+        }
+      },
+    });
+    return () => subscription.unsubscribe();
+  }
+
   function read(hello: Hello, workspace: string): { source: SourceName; reading: UpstreamReading } {
     const upstream = isUpstreamName(hello.upstream) ? upstreams[hello.upstream] : undefined;
     if (upstream === undefined) {
@@ -282,11 +384,31 @@ export function recorder(options: RecorderOptions): Recorder {
     return { source: sourceName({ workspace, ...parts }), reading: upstream.reading };
   }
 
+  async function say(source: SourceName, session: string, fact: Fact): Promise<void> {
+    const store = options.store();
+    if (store === undefined) throw notReady("the log is away");
+    for (;;) {
+      const intake = active.get(source)?.intake;
+      try {
+        if (intake !== undefined && !("say" in intake)) throw notReady(`${source} is being imported`);
+        if (intake !== undefined) return await intake.say(fact, session);
+        return await sayAlone({ log: store.log, source, session, fact, signal: closing.signal });
+      } catch (cause) {
+        if (closing.signal.aborted || !(cause instanceof LostRaceError || cause instanceof WriterClosedError))
+          throw cause;
+      }
+    }
+  }
+
   return {
     push,
+    say,
     recording: active,
+    lost: lost.lost,
+    watchOver: ({ log }) => lost.survey(log.reader),
     async [Symbol.asyncDispose]() {
       closing.abort();
+      await lost[Symbol.asyncDispose]();
       await Promise.all([...active.values()].map(({ done }) => done));
     },
   };

@@ -1,4 +1,5 @@
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
@@ -125,6 +126,7 @@ describe("a first connection", () => {
     });
     expect(log.stored.at(-1)?.message.cursor).toEqual({
       session,
+      kept: 10,
       ordinals: { tapedeck: 5, a: 3, b: 2 },
       frames: { tapedeck: 5, a: 3, b: 1 },
       settled: ["a", "b"],
@@ -438,11 +440,159 @@ test("whatever is pushed again after a crash adds nothing", async () => {
   expect(before.filter(({ observed_at }) => observed_at !== undefined && msOfMoment(observed_at) > 9_000)).toEqual([]);
 });
 
+describe("a channel whose stream broke", () => {
+  const broke = (channel: string, code = 13): What => ({
+    $case: "channel_ended",
+    value: { channel, code, message: "invalid UTF-8", final: true },
+  });
+  const filled = (channel: string): What => ({ $case: "channel_filled", value: { channel } });
+  const begin = async (tap: ReturnType<typeof testTap>) => {
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(10, "C1", frame("b", "1 one"));
+    await tap.advance(300);
+    await tap.push(400, "C1", described("b", "before"));
+  };
+  const gaps = (log: FakeLog) =>
+    events(log).flatMap(({ kind, subject, detail }) =>
+      kind.startsWith("session.gap") ? [[kind, subject, (detail?.$case === "gap" && detail.value.open) ?? false]] : [],
+    );
+  const adopted = (log: FakeLog) =>
+    events(log).flatMap(({ kind, detail }) =>
+      kind === "session.described" && detail?.$case === "session_detail"
+        ? [[...Object.entries(detail.value.states).flat().map(String), detail.value.adopted ?? false]]
+        : [],
+    );
+
+  test("has an open gap until all that it said has come, and what the upstream says of its state is adopted", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await begin(tap);
+    await tap.push(500, "C1", broke("b"));
+    await tap.push(501, "C1", described("b", "before"));
+    await tap.push(502, "C1", described("b", "before"));
+    await tap.push(503, "C1", described("a", "of another"));
+    await tap.settled();
+    expect(gaps(log)).toEqual([["session.gap", "b", true]]);
+    expect(adopted(log)).toEqual([
+      ["b", "before", false],
+      ["b", "before", true],
+      ["a", "of another", false],
+    ]);
+    await tap.push(600, "C1", frame("b", "2 two"));
+    await tap.push(600, "C1", filled("a"));
+    await tap.push(601, "C1", filled("b"));
+    await tap.push(602, "C1", filled("b"));
+    await tap.push(603, "C1", described("b", "after"));
+    await tap.settled();
+    expect(gaps(log)).toEqual([
+      ["session.gap", "b", true],
+      ["session.gap_filled", "b", false],
+    ]);
+    expect(texts(log, "b")).toEqual(["1 one", "2 two"]);
+    expect(adopted(log).at(-1)).toEqual(["b", "after", false]);
+  });
+
+  test("keeps its gap over a reconnect and a crash, and is filled once", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await begin(tap);
+    await tap.push(500, "C1", broke("b"));
+    await tap.push(501, "C1", closed());
+    await tap.push(600, "C2", dialled);
+    await tap.push(601, "C2", frame("a", "1 one"));
+    await tap.advance(900);
+    await tap.push(901, "C2", described("b", "now"));
+    await tap.push(902, "C2", filled("b"));
+    await tap.settled();
+    const before = events(log);
+    expect(gaps(log)).toEqual([
+      ["session.gap", "b", true],
+      ["session.gap_filled", "b", false],
+    ]);
+    expect(adopted(log).at(-1)).toEqual(["b", "now", true]);
+    for (let from = 1; from <= 11; from++) {
+      await tap.crash(from);
+      await tap.settled();
+      expect(events(log)).toEqual(before);
+    }
+  });
+
+  test("lacks nothing that the upstream does not have, and for good what it does not repeat", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await begin(tap);
+    await tap.push(500, "C1", broke("b", 12));
+    await tap.push(501, "C1", broke("part"));
+    await tap.settled();
+    expect(gaps(log)).toEqual([["session.gap", "part", false]]);
+  });
+});
+
+describe("an answer that events do not tell", () => {
+  const answer = (log: FakeLog, state: string, more: Partial<Observed> = {}): Observed => {
+    const ordinals = Object.fromEntries(
+      ["a", "b", "tapedeck"].map((name) => [
+        name,
+        BigInt(events(log).filter(({ channel }) => channel === name).length),
+      ]),
+    );
+    const [session = ""] = sessions(log);
+    return Observed.fromPartial({ source, session, channel: "a", state: Buffer.from(state), ordinals, ...more });
+  };
+  const adopted = (log: FakeLog) =>
+    events(log).flatMap(({ detail }) =>
+      detail?.$case === "session_detail" && detail.value.adopted ? [String(detail.value.states.a)] : [],
+    );
+  const begun = async (tap: ReturnType<typeof testTap>) => {
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.advance(300);
+    await tap.settled();
+    return tap.recording();
+  };
+
+  test("is adopted once at a place", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    const recording = await begun(tap);
+    for (const state of ["reset", "reset", "reset again", "reset"]) {
+      recording.adopt(answer(log, state));
+      await recording.drained();
+    }
+    expect(adopted(log)).toEqual(["reset", "reset again", "reset"]);
+    await tap.push(1_000, "C1", frame("a", "2 two"));
+    await tap.settled();
+    recording.adopt(answer(log, "reset"));
+    await recording.drained();
+    expect(adopted(log)).toHaveLength(4);
+  });
+
+  test("is of no use when something has come since, or it is of another session", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    const recording = await begun(tap);
+    recording.adopt(answer(log, "of another", { session: "01Z" }));
+    const before = answer(log, "late");
+    await recording.say({ kind: "control.requested", summary: "a call" });
+    recording.adopt(before);
+    const between = answer(log, "late as well");
+    await tap.push(1_000, "C1", frame("a", "2 two"));
+    await tap.settled();
+    recording.adopt(between);
+    await recording.drained();
+    expect(adopted(log)).toEqual([]);
+    recording.adopt(answer(log, "in time"));
+    await recording.drained();
+    expect(adopted(log)).toEqual(["in time"]);
+  });
+});
+
 describe("an end that nobody was there to see", () => {
   const unseen: What = { $case: "closed", value: { reason: "nobody was there", process_ended: true, unseen: true } };
   const ends = (log: FakeLog) => events(log).filter(({ kind }) => kind === "session.ended");
 
-  test("ends the session at some time after its last event, once, however often it is told", async () => {
+  test("ends the session with a gap, at some time after its last event, once, however often it is told", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -455,7 +605,7 @@ describe("an end that nobody was there to see", () => {
       await after.push(9_000, "C1", unseen);
       await after.settled();
     }
-    expect(kinds(log).slice(-2)).toEqual(["upstream.lost", "session.ended"]);
+    expect(kinds(log).slice(-2)).toEqual(["session.gap", "session.ended"]);
     expect(ends(log)).toMatchObject([
       { not_before: momentOfMs(600), occurred_at: momentOfMs(9_000), time_source: TimeSource.TIME_SOURCE_INTERVAL },
     ]);
@@ -573,6 +723,23 @@ describe("a tap that had to wait while another one recorded its source", () => {
   });
 });
 
+test("a connection that never tells its session, at a moment that never passes, is a new one after so many frames", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(0, "C1", dialled);
+  await tap.push(1, "C1", frame("a", "1 one"));
+  await tap.push(600, "C1", closed());
+  await tap.push(700, "C2", dialled);
+  await tap.push(701, "C2", frame("part", ""));
+  await tap.advance(1_000);
+  for (let i = 1; i < 1_999; i++) await tap.push(1_000, "C2", frame("part", ""));
+  expect((await tap.recording()).waiting).toBe(true);
+  await tap.push(1_000, "C2", frame("part", ""));
+  expect((await tap.recording()).waiting).toBe(false);
+  await tap.settled();
+  expect(sessions(log).size).toBe(2);
+});
+
 test("a large piece of a repeat leaves the event loop to others", async () => {
   const log = fakeLog(well);
   let turns = 0;
@@ -592,4 +759,71 @@ test("a large piece of a repeat leaves the event loop to others", async () => {
   await tap.advance(6_000);
   clearInterval(counting);
   expect(seen.size).toBeGreaterThan(5);
+});
+
+describe("what a file has more than the streams gave", () => {
+  const filled = (channel: string): What => ({ $case: "channel_filled", value: { channel } });
+  const broken: What = {
+    $case: "channel_ended",
+    value: { channel: "b", code: 13, message: "string field contains invalid UTF-8", final: true },
+  };
+  const fromFile: What = { $case: "dialled", value: { address: "file:events", channels: ["a", "b"] } };
+
+  test("fills a channel whose stream broke, and says so once, and of no other", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(11, "C1", frame("b", "2 two"));
+    await tap.push(300, "C1", broken);
+    await tap.push(900, "C1", frame("b", "3 three"));
+    for (const channel of ["b", "a"]) await tap.push(901, "C1", filled(channel));
+    await tap.push(902, "C1", closed(true));
+    await tap.settled();
+    expect(texts(log, "b")).toEqual(["2 two", "3 three"]);
+    const last = ["upstream.lost", "session.gap", "session.gap_filled", "upstream.lost", "session.ended"];
+    expect(kinds(log).slice(-5)).toEqual(last);
+    const told = events(log).find(({ kind }) => kind === "session.gap_filled");
+    expect(told).toMatchObject({ subject: "b", detail: { $case: "gap", value: { channel: "b" } } });
+
+    await tap.crash(5);
+    await tap.settled();
+    expect(kinds(log).filter((kind) => kind === "session.gap_filled")).toHaveLength(1);
+    expect(texts(log, "b")).toEqual(["2 two", "3 three"]);
+  });
+
+  test("is nothing twice where a tap was killed, whatever became of text that is not UTF-8", async () => {
+    const log = fakeLog(well);
+    {
+      await using killed = testTap(log);
+      await killed.push(0, "C1", dialled);
+      await killed.push(10, "C1", frame("a", "1 one"));
+      await killed.push(11, "C1", frame("a", "2 bro\xffken"));
+      await killed.advance(300);
+      await killed.settled();
+    }
+    await using next = testTap(log, { tap: "NEXT" });
+    await next.push(1, "F", fromFile);
+    await next.push(1, "F", frame("a", "1 one"));
+    await next.push(2, "F", frame("a", "2 bro\ufffdken"));
+    await next.push(3, "F", frame("a", "3 three"));
+    await next.push(3, "F", filled("a"));
+    await next.push(3, "F", closed(true));
+    await next.settled();
+    expect(sessions(log).size).toBe(1);
+    expect(texts(log, "a")).toEqual(["1 one", "2 bro\xffken", "3 three"]);
+    expect(kinds(log).slice(-3)).toEqual(["upstream.restored", "upstream.lost", "session.ended"]);
+  });
+
+  test("begins when its first message was said", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(5, "F", fromFile);
+    await tap.push(5, "F", frame("a", "5 one"));
+    await tap.push(9_000, "F", frame("a", "9000 two"));
+    await tap.push(9_000, "F", closed(true));
+    await tap.settled();
+    const started = events(log).find(({ kind }) => kind === "session.started");
+    expect(started?.occurred_at).toMatchObject(momentOfMs(5));
+  });
 });

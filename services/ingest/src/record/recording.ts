@@ -10,10 +10,10 @@ import type {
   Item,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import type { LogWriter, Published } from "@tapedeck/shared/log/log";
+import type { Published } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { channelNames, type Fact, type Moment, type UpstreamReading } from "../upstreams/upstream.ts";
-import { openBook } from "./book.ts";
+import { type BookOptions, openBook } from "./book.ts";
 import { type ChannelRecordingOptions, channelRecording } from "./channel-recording.ts";
 import { commits } from "./commits.ts";
 import * as connections from "./connection.ts";
@@ -24,16 +24,20 @@ import { type Numbered, ownChannel } from "./numbering.ts";
 import { bufferOf, largestFrameBytes, shaOf } from "./original.ts";
 import * as own from "./own-facts.ts";
 import { openSessions } from "./sessions.ts";
-import type { KnownConnection, LogPast } from "./source-history.ts";
+import type { KnownConnection } from "./source-history.ts";
 
 type Connection = connections.Connection;
 type Channel = connections.ConnectionChannel;
 
+/** gRPC status of a method that the upstream does not have. */
+const unimplemented = 12;
 /** How long a connection may say nothing that tells its session before it is taken for a new one's. */
 const undecidedMs = 2_000;
+/** The same in frames, for a tap whose clock stands still. */
+const undecidedFrames = 2_000;
 
 export type RecordingOptions = {
-  readonly log: { readonly writer: LogWriter; readonly reader: LogPast };
+  readonly log: BookOptions["log"];
   readonly source: SourceName;
   readonly reading: UpstreamReading;
   readonly hello: Hello;
@@ -51,6 +55,8 @@ export type RecordingWatch = {
   readonly published?: (messages: number) => void;
   readonly trouble?: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
   readonly unknownChannel?: (channel: string) => void;
+  /** Told of each connection's session when that is known. */
+  readonly session?: (session: string) => void;
   /** The upstream's answer about its state, recorded or not, once all that came before it is in the log. */
   readonly observed?: (observed: Observed) => void;
 };
@@ -70,8 +76,10 @@ export type Recording = AsyncDisposable & {
   committed(): bigint;
   /** Called whenever `committed` may have grown. */
   onCommitted: () => void;
-  /** Records something that Tapedeck says; resolves when it is in the log. */
-  say(fact: Fact): Promise<void>;
+  /** Records something that Tapedeck says, of the session that is recorded unless another is named; resolves when it is in the log. */
+  say(fact: Fact, session?: string): Promise<void>;
+  /** Takes over what the upstream answered where that differs from what its events tell; see observed.proto. */
+  adopt(observed: Observed): void;
   /** Resolves when everything that was taken so far and has come out of the hold-back is in the log. */
   drained(): Promise<void>;
   readonly injections: Injections;
@@ -109,6 +117,13 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   const looks = looking && openLooks({ ...common, items, looking, settings, anotherSession: sessions.replace });
   let lastIndex = 0n;
   let current: Connection | undefined;
+  /** Ordinal of the last control call, and what was adopted where. */
+  let lastCall = 0n;
+  const adoptedAt = new Map<string, { readonly place: string; readonly state: Uint8Array }>();
+  book.listeners.add(({ kind, ordinal }) => {
+    if (kind.startsWith("control.")) lastCall = ordinal;
+  });
+  let toldSession = "";
 
   async function take(item: Item): Promise<void> {
     const at = item.at ?? history.lastAt ?? momentNow();
@@ -122,8 +137,16 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     items.began(item.index);
     await advance(at);
     await handle(item, at);
+    tellSession();
     recording.onCommitted();
     await writer.room();
+  }
+
+  function tellSession(): void {
+    const session = current?.session ?? "";
+    if (session === "" || session === toldSession) return;
+    toldSession = session;
+    watch.session?.(session);
   }
 
   async function handle({ index, connection: id, what }: Item, at: Moment): Promise<void> {
@@ -155,6 +178,9 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
       case "channel_ended":
         await release(connection, what.value.channel, at);
         return connections.whenDecided(connection, () => done(channelEnded(connection, what.value, at)));
+      case "channel_filled":
+        await release(connection, what.value.channel, at);
+        return connections.whenDecided(connection, () => done(filled(connection, what.value.channel, at)));
       case "described":
         return connections.whenDecided(connection, () => {
           done(described(connection, what.value, at));
@@ -173,7 +199,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const address = interrupted?.address ?? dialled;
     const reason = "the tap began another connection";
     if (current !== undefined) await close(current, { reason, process_ended: false }, at, true);
-    else if (before !== undefined && !before.lost) {
+    else if (before !== undefined && !before.lost && before.unheardSince === undefined) {
       const lost = own.upstreamLost({ connection: before.id, address: before.address }, reason, true);
       book.publish([book.own(before.session, lost, at)]);
     }
@@ -217,7 +243,12 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const whole = connections.assemble(channel, index, bytes, more);
     if (whole === undefined) return;
     const { momentOf } = channel.reading;
-    const held = connections.heldFrame(whole, at, { mask: (raw) => reading.mask(name, raw), momentOf });
+    const { apart } = reading;
+    const held = connections.heldFrame(whole, at, {
+      mask: (raw) => reading.mask(name, raw),
+      maskApart: apart && ((raw) => apart.mask(name, raw)),
+      momentOf,
+    });
     connection.firstFrameAt ??= at;
     await deliver(connection, channel, channel.holdBack.take(held, at));
     await decide(connection, at, false);
@@ -246,6 +277,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     for (const channel of connection.channels.values())
       await deliver(connection, channel, channel.holdBack.advance(at));
     await decide(connection, at, false);
+    tellSession();
   }
 
   async function release(connection: Connection, name: string, at: Moment): Promise<void> {
@@ -261,7 +293,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   ): Promise<void> {
     if (frames.length === 0) return;
     channel.ready = true;
-    if (connection.session === "") channel.waiting = [...channel.waiting, ...frames];
+    if (connection.session === "") channel.waiting = channel.waiting.concat(frames);
     else await record(connection, channel, frames);
   }
 
@@ -281,13 +313,14 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     if (connection.session !== "" || firstFrameAt === undefined) return;
     const isHeld = ({ ready, holdBack }: Channel) => !ready && holdBack.state === "holding";
     if (!final && [...channels.values()].some(isHeld)) return;
-    const isLast = final || msBetween(firstFrameAt, at) >= undecidedMs;
     const frames = [...channels.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
+    const isLast = final || frames >= undecidedFrames || msBetween(firstFrameAt, at) >= undecidedMs;
     if (frames === connection.undecidedFrames && !isLast) return;
     connection.undecidedFrames = frames;
     const verdict = await sessions.find(connection, isLast);
     if (verdict === "wait") return;
-    if (verdict === "new") sessions.begin(connection, at);
+    // Where messages come with times of their own, not as they are said, the first one's is when it began.
+    if (verdict === "new") sessions.begin(connection, connections.isFromFile(connection) ? firstFrameAt : at);
     else await sessions.rejoin(connection, verdict, at);
     for (const { name } of reading.channels) {
       const channel = channels.get(name);
@@ -303,9 +336,23 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const { channel, code, message, final } = ended;
     if (history.connection?.lostChannels.has(channel)) return 0;
     const reason = final ? `${message} (final for this process)` : message;
+    const lost = book.own(session, own.channelLost({ connection: id, address }, { channel, code, reason }), at);
+    // A channel that the upstream does not have lacks nothing.
+    if (!final || code === unimplemented || session === "") return book.publish([lost]);
+    const open = reading.channels.some(({ name, replays }) => name === channel && replays);
     return book.publish([
-      book.own(session, own.channelLost({ connection: id, address }, { channel, code, reason }), at),
+      lost,
+      book.own(session, own.sessionGap(channel, `its stream broke: ${message}`, { open }), at),
     ]);
+  }
+
+  /** What an open gap missed has come. */
+  function filled({ session }: Connection, channel: string, at: Moment): number {
+    if (session === "" || !history.session?.openGaps.has(channel)) return 0;
+    // What a channel that repeats only a part has said is in no file.
+    const isUnknown = reading.channels.some(({ name, replays }) => !replays && numbers.ordinal(name) > 0);
+    if (channel === "" && isUnknown) return 0;
+    return book.publish([book.own(session, own.gapFilled(channel), at)]);
   }
 
   function described({ session, resumedSeq }: Connection, { channel, state }: Described, at: Moment): number {
@@ -314,8 +361,24 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const before = history.session?.described.get(channel);
     // Pushed again by the tap: it was looked at before.
     if (resumedSeq !== undefined && before?.at !== undefined && compareMoments(at, before.at) <= 0) return 0;
-    if (before !== undefined && !reading.describedDiffers(channel, before.state, state)) return 0;
-    return book.publish([book.own(session, own.sessionDescribed(channel, state), at)]);
+    // Of a channel that tells no more, the upstream's own answer is all that is known of the state.
+    const adopted = history.session?.openGaps.has(channel) ?? false;
+    const isNews = before === undefined || (adopted && !before.adopted);
+    if (!isNews && !reading.describedDiffers(channel, before.state, state, adopted)) return 0;
+    return book.publish([book.own(session, own.sessionDescribed(channel, state, adopted), at)]);
+  }
+
+  /** The state that the upstream answered becomes the recorded one, if nothing has come since that could have changed it. */
+  function adopt({ session, channel, state, ordinals: { [ownChannel]: own_, ...ordinals } }: Observed): void {
+    const connection = current;
+    if (connection === undefined || connection.session !== session || lastCall > (own_ ?? 0n)) return;
+    if ([...connection.channels.values()].some(({ holdBack }) => holdBack.state === "holding")) return;
+    if (Object.entries(ordinals).some(([name, ordinal]) => BigInt(numbers.ordinal(name)) !== ordinal)) return;
+    const place = JSON.stringify(Object.entries(ordinals).map(([name, ordinal]) => [name, String(ordinal)]));
+    const before = adoptedAt.get(channel);
+    if (before?.place === place && !reading.describedDiffers(channel, before.state, state, true)) return;
+    adoptedAt.set(channel, { place, state });
+    book.publish([book.own(session, own.sessionDescribed(channel, state, true), momentNow())]);
   }
 
   function observe({ session, channels }: Connection, { channel, state }: Described, at: Moment): void {
@@ -364,6 +427,17 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
       .map(({ name }) => book.own(session, own.lostBetween(name), at));
   }
 
+  /** The tap of the last connection is back: it goes on, and what it could not tell comes now. */
+  function hearAgain(): void {
+    const { connection } = history;
+    if (connection?.unheardSince === undefined || connection.tap !== hello.tap) return;
+    const { id, address, session } = connection;
+    const at = momentNow();
+    book.publish([book.own(session, own.upstreamHeardAgain({ connection: id, address }), at)]);
+    if (history.session?.id !== session || !history.session.openGaps.has("")) return;
+    book.publish([book.own(session, own.gapFilled(""), at)]);
+  }
+
   const recording: Recording = {
     take,
     advance,
@@ -374,15 +448,18 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     },
     committed: () => items.upTo(writer.acknowledged),
     onCommitted: () => {},
-    say(fact) {
+    say(fact, session = current?.session ?? "") {
       const at = momentNow();
       const introduction = book.introduction(at);
-      return writer.reached(book.publish([...introduction, book.own(current?.session ?? "", fact, at)]));
+      return writer.reached(book.publish([...introduction, book.own(session, fact, at)]));
     },
+    adopt,
     drained: () => writer.reached(writer.appended),
     injections: injected,
     get connected() {
-      return current !== undefined || (history.connection !== undefined && !history.connection.lost);
+      const { connection } = history;
+      if (current !== undefined) return true;
+      return connection !== undefined && !connection.lost && connection.unheardSince === undefined;
     },
     listeners: book.listeners,
     ended: writer.ended,
@@ -391,6 +468,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
       await book[Symbol.asyncDispose]();
     },
   };
+  hearAgain();
   return recording;
 }
 

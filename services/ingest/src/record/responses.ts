@@ -8,6 +8,8 @@ export type Responses = {
   stream(): AsyncGenerator<PushResponse, void>;
   /** `committed()` may have grown. */
   committedMoved(): void;
+  /** Tells which session is recorded. */
+  sessionFound(session: string): void;
   /** Sends a control call down and waits for its answer; code 14 when the stream ends before. */
   ask(request: ControlRequest): Promise<ControlAnswer>;
   answered(answer: ControlAnswer): void;
@@ -16,6 +18,7 @@ export type Responses = {
 
 export function responses(before: bigint, committed: () => bigint): Responses {
   const questions: ControlRequest[] = [];
+  const sessions: string[] = [];
   const waiting = new Map<string, (answer: ControlAnswer) => void>();
   let wake = Promise.withResolvers<void>();
   let ended: { readonly cause: unknown } | undefined;
@@ -25,12 +28,14 @@ export function responses(before: bigint, committed: () => bigint): Responses {
       for (let told = before; ; ) {
         const index = committed();
         const question = questions.shift();
+        const session = sessions.shift();
         if (index > told) {
           told = index;
           yield { body: { $case: "committed", value: { index } } };
         }
         if (question !== undefined) yield { body: { $case: "control", value: question } };
-        if (index > told || question !== undefined || committed() > told) continue;
+        if (session !== undefined) yield { body: { $case: "session_found", value: { session } } };
+        if (index > told || question !== undefined || session !== undefined || committed() > told) continue;
         if (ended !== undefined) {
           if (ended.cause !== undefined) throw ended.cause;
           return;
@@ -40,6 +45,10 @@ export function responses(before: bigint, committed: () => bigint): Responses {
       }
     },
     committedMoved: () => wake.resolve(),
+    sessionFound(session) {
+      sessions.push(session);
+      wake.resolve();
+    },
     async ask(request) {
       const { call } = request;
       if (ended !== undefined) return failed(call, 14, "the tap is away");

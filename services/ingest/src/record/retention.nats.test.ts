@@ -8,6 +8,8 @@ import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openEnds } from "../damage/ends.ts";
+import { checkLog } from "../damage/log-check.ts";
 import type { Fact, UpstreamReading } from "../upstreams/upstream.ts";
 import { momentOfMs } from "./moment.ts";
 import { plainReading } from "./plain-reading.ts";
@@ -266,6 +268,41 @@ test("a limit that comes or goes later is said before it counts", async () => {
   await one.silence();
   await until(async () => (await one.texts()).length === 2, { message: "the text between to go" });
   expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(2);
+});
+
+test("nothing of all this looks lost, nor an earlier session that goes on when text stays again", async () => {
+  await using one = await desk("stays-again", undefined);
+  await one.open();
+  const first = `${one.at(0)} fact`;
+  await one.dial("C1");
+  await one.say("C1", "a", first);
+  await one.silence();
+  await one.dial("C2");
+  await one.say("C2", "a", `${one.at(10_000)} fact of another process`);
+  await one.silence();
+  await one.kill();
+  await one.open(1);
+  await one.say("C2", "a", `${one.at(16_000)} text`);
+  await one.silence();
+  await one.kill();
+  await one.open(undefined);
+  await one.dial("C3");
+  await one.say("C3", "a", first);
+  await one.say("C3", "a", `${one.at(30_000)} fact two`);
+  await one.silence();
+  await one.kill();
+  await one.textGone();
+  const ofFirst = (await one.events()).filter(
+    (event) => event.session === one.seen.find(({ session }) => session)?.session,
+  );
+  const { ordinal = 0n } = ofFirst.findLast(({ channel }) => channel === "a") ?? {};
+  expect(ordinal).toBeGreaterThan(2n);
+
+  await using ends = await openEnds(nc, { epoch: log.epoch });
+  const options = { log, ends, dropped: async () => "nothing" as const, rate: 1_000_000 };
+  const checked = await checkLog({ ...options, signal: AbortSignal.timeout(30_000) });
+  expect(checked?.messages).toBeGreaterThan(50);
+  expect(checked?.holes).toEqual([]);
 });
 
 test("the log never uses a sequence twice, also when it is killed while its last messages expire", async () => {

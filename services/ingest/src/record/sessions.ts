@@ -10,6 +10,7 @@ import { compareMoments } from "./moment.ts";
 import type { Numbered } from "./numbering.ts";
 import type { Fingerprint } from "./own-facts.ts";
 import * as own from "./own-facts.ts";
+import { lossOf } from "./session-loss.ts";
 import { isRepeatOf, matchSession } from "./session-match.ts";
 import type { KnownSession, LogPast } from "./source-history.ts";
 
@@ -46,6 +47,7 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     const settings = new Set([history.session?.redact ?? redactOfNew, ...history.sessions.map(({ redact }) => redact)]);
     for (const redact of settings) {
       for (const frame of [...connection.channels.values()].flatMap(({ waiting }) => waiting)) {
+        await frame.prepare(redact);
         frame.masked(redact);
         await breathe();
       }
@@ -103,15 +105,13 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     book.publish(described.map((fact) => book.own(connection.session, fact, at)));
   }
 
-  /** Nobody saw it end: some time after its last event. */
+  /** Nobody saw it end: some time after its last event; a moment after it, where its tap was there all the time. */
   function endReplaced(at: Moment): Numbered[] {
-    const { session } = history;
-    return session?.open ? [endUnseen(session.id, "replaced by another process", at)] : [];
-  }
-
-  function endUnseen(session: string, reason: string, at: Moment): Numbered {
-    const { lastAt = at } = history;
-    return book.own(session, own.sessionEnded(reason), compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt);
+    const { session, lastAt = at } = history;
+    const reason = "replaced by another process";
+    if (!session?.open) return [];
+    if (session.cutOff) return lossOf(book, { session: session.id, reason, since: undefined }, at);
+    return [book.own(session.id, own.sessionEnded(reason), compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt)];
   }
 
   /** When the tap knows that the process is gone. */
@@ -121,7 +121,10 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     if (!process_ended || !session?.open || last?.id !== connection) return [];
     // A connection that was killed before it was known whose it is: the process that was there before it is gone as well.
     if (last.session !== session.id && !(unseen && last.session === "")) return [];
-    if (unseen) return [endUnseen(session.id, "process ended while nobody was recording", at)];
+    if (unseen) {
+      const reason = "process ended while nobody was recording";
+      return lossOf(book, { session: session.id, reason, since: undefined, hasEnded: true }, at);
+    }
     const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
     return [book.own(session.id, own.sessionEnded(reason), at)];
   }

@@ -1,9 +1,10 @@
 import type { Event, GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import type { LastOfSource, LogReader, LogWriter } from "@tapedeck/shared/log/log";
+import type { Cursor, LogReader, LogWriter } from "@tapedeck/shared/log/log";
 import { channelFilter, sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
 import { decodeTime } from "ulid";
+import { isAhead, type LogEnds } from "../damage/ends.ts";
 import type { Moment } from "../upstreams/upstream.ts";
 import { momentKey } from "./moment.ts";
 import { ownChannel } from "./numbering.ts";
@@ -18,9 +19,20 @@ export type KnownSession = {
   /** SHA-256 in hex by channel. */
   readonly fingerprints: Map<string, string>;
   /** What session.described said last, by channel. */
-  readonly described: Map<string, { readonly state: Uint8Array; readonly at: Moment | undefined }>;
+  readonly described: Map<string, KnownDescription>;
+  /** Channels whose gap is open: what they miss may still be had. */
+  readonly openGaps: Set<string>;
+  /** Its last connection was never closed by the tap, which is gone: what the process said since then is not known. */
+  cutOff: boolean;
   /** All of its events come after this sequence. */
   readonly afterSeq: number;
+};
+
+export type KnownDescription = {
+  readonly state: Uint8Array;
+  readonly at: Moment | undefined;
+  /** It has become the recorded state. */
+  readonly adopted: boolean;
 };
 
 export type KnownConnection = {
@@ -30,11 +42,15 @@ export type KnownConnection = {
   readonly tap: string;
   /** Sequence of upstream.connected. */
   readonly seq: number;
-  /** Empty as long as it is not known which session it belongs to. */
+  /** Empty as long as it is not known which session it belongs to, and when that one was erased. */
   session: string;
   /** It belongs to a session that was there before it. */
   rejoined: boolean;
   lost: boolean;
+  /** Its tap has gone without a word after this moment; it may come back and go on. */
+  unheardSince: Moment | undefined;
+  /** When it was lost, by whoever told it. */
+  lostAt: Moment | undefined;
   /** The tap has told its end, so nothing else comes from it. */
   closed: boolean;
   readonly lostChannels: Set<string>;
@@ -101,6 +117,8 @@ export function sourceHistory(): SourceHistory {
         version: detail?.upstream_version ?? "",
         fingerprints: new Map(),
         described: new Map(),
+        openGaps: new Set(),
+        cutOff: false,
         afterSeq: seq - 1,
       };
       sessions.set(event.session, current);
@@ -108,9 +126,19 @@ export function sourceHistory(): SourceHistory {
       // Nothing of an import is told in the session.
       if (connection !== undefined && !connection.lost && !isImport(connection)) connection.session = event.session;
     }
+    // What its tap may still say of it is no part of it any more.
+    if (event.kind === "session.erased" && connection?.session === event.session) {
+      connection.session = "";
+      connection.rejoined = false;
+    }
     const session = sessions.get(event.session);
     if (session === undefined) return;
-    if (event.kind === "session.ended") session.open = false;
+    if (event.kind === "session.ended" || event.kind === "session.lost") session.open = false;
+    if (event.detail?.$case === "gap") {
+      const { channel, open } = event.detail.value;
+      if (event.kind === "session.gap_filled") session.openGaps.delete(channel);
+      else if (open) session.openGaps.add(channel);
+    }
     if (event.kind === "session.erased") {
       sessions.delete(session.id);
       if (current === session) current = undefined;
@@ -120,32 +148,45 @@ export function sourceHistory(): SourceHistory {
       session.fingerprints.set(detail.fingerprint_channel, Buffer.from(detail.fingerprint_sha256).toString("hex"));
     }
     for (const [channel, state] of Object.entries(detail.states)) {
-      session.described.set(channel, { state, at: event.observed_at });
+      session.described.set(channel, { state, at: event.observed_at, adopted: detail.adopted ?? false });
     }
   };
 
   const observeUpstream = (event: Event, seq: number) => {
     if (event.detail?.$case !== "upstream") return;
-    const { connection: id, address, channel, tap } = event.detail.value;
+    const { connection: id, address, channel, tap, unheard } = event.detail.value;
     if (event.kind === "upstream.connected") {
+      const before = sessions.get(connection?.session ?? "");
+      if (before !== undefined && connection?.closed === false) before.cutOff = true;
       if (connection !== undefined && !connection.closed && connection.tap !== "" && connection.tap !== tap) {
         interrupted.set(connection.id, connection);
       } else if (connection !== undefined) over.add(connection.id);
       interrupted.delete(id);
-      const begun = { session: "", rejoined: false, lost: false, closed: false, lostChannels: new Set<string>() };
-      connection = { id, address, tap, seq, ...begun };
+      const begun = { session: "", rejoined: false, lost: false, unheardSince: undefined, closed: false };
+      connection = { id, address, tap, seq, ...begun, lostAt: undefined, lostChannels: new Set<string>() };
       return;
     }
     if (connection?.id !== id) return;
     if (event.kind === "upstream.restored") {
-      connection.session = event.session;
-      connection.rejoined = true;
+      // A connection that goes on repeats nothing: what it belongs to is what it belonged to.
+      if (connection.unheardSince !== undefined) connection.unheardSince = undefined;
+      else {
+        connection.session = event.session;
+        connection.rejoined = true;
+      }
       current = sessions.get(event.session) ?? current;
-      if (current?.id === event.session) current.open = true;
+      if (current?.id === event.session) {
+        current.open = true;
+        current.cutOff = false;
+      }
     }
     if (event.kind === "upstream.lost" && channel === "") {
-      connection.lost = true;
-      connection.closed = !event.inferred;
+      if (unheard) connection.unheardSince = event.not_before ?? event.observed_at;
+      else {
+        connection.lost = true;
+        connection.lostAt = event.observed_at;
+        connection.closed = !event.inferred;
+      }
     }
     if (event.kind === "upstream.lost" && channel !== "") connection.lostChannels.add(channel);
   };
@@ -186,7 +227,7 @@ export function sourceHistory(): SourceHistory {
       if (event.kind.startsWith("session.")) observeSession(event, seq);
       else if (event.kind.startsWith("upstream.")) observeUpstream(event, seq);
       if (event.kind === "source.checkpoint") expires = true;
-      if (event.detail?.$case === "gap") {
+      if (event.kind === "session.gap" && event.detail?.$case === "gap") {
         gaps.add(`${event.detail.value.channel}@${momentKey(event.observed_at)}`);
         toldGaps.add(gapKey(event.session, event.detail.value, event.observed_at));
       }
@@ -207,12 +248,18 @@ function gapKey(session: string, { channel, reason, output }: ToldGap, at: Momen
 /** What recording needs of the log's reading half. */
 export type LogPast = Pick<LogReader, "bounds" | "lastMatch" | "firstSince" | "history">;
 
+/** What recording needs of how far sources have come, by another witness than the log. */
+export type SourceEnds = Pick<LogEnds, "endOf" | "reached">;
+
 export type LoadedHistory = {
   readonly history: SourceHistory;
-  readonly last: LastOfSource | undefined;
+  /** As the log gives it: what is written next comes after it. */
+  readonly lastSeq: number;
+  /** Of the source's last message, also where the log has lost that one; undefined for a source that never had any. */
+  readonly cursor: Cursor | undefined;
   /** The last message is one that stays for ever. */
   readonly lastStays: boolean;
-  /** At most so many messages of the source came after its last one and have expired. */
+  /** At most so many messages of the source came after that cursor and have expired. */
   readonly expired: number;
 };
 
@@ -220,7 +267,7 @@ export type LoadedHistory = {
 const reachMs = 30 * 24 * 3_600_000;
 
 type LoadDeps = {
-  readonly log: { readonly writer: LogWriter; readonly reader: LogPast };
+  readonly log: { readonly writer: LogWriter; readonly reader: LogPast; readonly ends?: SourceEnds | undefined };
   readonly source: SourceName;
   readonly signal: AbortSignal;
   /** However long ago a session began, it may be gone on with (a rkt host comes back to an earlier data directory). */
@@ -230,8 +277,15 @@ type LoadDeps = {
 /** Reads what the log says about a source. Waits while the log is away; rejects when the signal aborts. */
 export async function loadHistory({ log, source, signal, allSessions }: LoadDeps): Promise<LoadedHistory> {
   const last = await insisting(() => log.writer.lastOf(source), signal);
-  if (last === undefined) return { history: sourceHistory(), last, lastStays: true, expired: 0 };
-  const { session, textTtl } = last.mark.cursor;
+  const end = await insisting(async () => log.ends?.endOf(source), signal);
+  const isLost = end !== undefined && (last === undefined || isAhead(end.cursor, last.mark.cursor));
+  const cursor = isLost ? end.cursor : last?.mark.cursor;
+  const lastSeq = last?.seq ?? 0;
+  if (cursor === undefined) return { history: sourceHistory(), lastSeq, cursor, lastStays: true, expired: 0 };
+  const { session, textTtl } = cursor;
+  const { lastSeq: logEnd } = await insisting(() => log.reader.bounds(), signal);
+  // Where the last message can't be read, those before it can.
+  const until = last?.seq ?? logEnd;
   const since = Math.min(Date.now(), session === "" ? Number.POSITIVE_INFINITY : decodeTime(session)) - reachMs;
   const first = await insisting(() => log.reader.firstSince(new Date(Math.max(0, since))), signal);
 
@@ -241,13 +295,13 @@ export async function loadHistory({ log, source, signal, allSessions }: LoadDeps
     const history = sourceHistory();
     for await (const { event, seq } of log.reader.history(
       { afterSeq, subjects: [channelFilter(source, ownChannel)] },
-      last.seq,
+      until,
       signal,
     )) {
       history.observe(event, seq);
     }
-    const end = { afterSeq: last.seq - 1, subjects: [sourceFilter(source)] };
-    for await (const { event, seq, recordedAt: time } of log.reader.history(end, last.seq, signal)) {
+    const atEnd = { afterSeq: until - 1, subjects: [sourceFilter(source)] };
+    for await (const { event, seq, recordedAt: time } of log.reader.history(atEnd, until, signal)) {
       lastStays = event.channel === ownChannel;
       recordedAt = time.getTime();
       if (event.channel !== ownChannel) history.observe(event, seq);
@@ -261,10 +315,9 @@ export async function loadHistory({ log, source, signal, allSessions }: LoadDeps
   const history = recent.session?.id === session || session === "" ? recent : await read(0);
   // Half of the time, as the clocks may disagree here too; a recorder that is alive lets no text be the last for longer.
   if (textTtl === undefined || Date.now() - recordedAt < (textTtl * 1_000) / 2) {
-    return { history, last, lastStays, expired: 0 };
+    return { history, lastSeq, cursor, lastStays, expired: 0 };
   }
-  const { lastSeq } = await insisting(() => log.reader.bounds(), signal);
-  return { history, last, lastStays, expired: lastSeq - last.seq };
+  return { history, lastSeq, cursor, lastStays, expired: Math.max(0, logEnd - (isLost ? end.seq : until)) };
 }
 
 async function insisting<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {

@@ -24,6 +24,9 @@ export class WriterClosedError extends Error {
   override readonly name = "WriterClosedError";
 }
 
+/** The last of the messages that are known to be in the log. */
+export type Acknowledged = { readonly seq: number; readonly cursor: Cursor };
+
 export type WriterOptions = {
   readonly log: LogWriter;
   readonly source: SourceName;
@@ -34,7 +37,7 @@ export type WriterOptions = {
   /** Told after each publish that ended otherwise than acknowledged. */
   readonly onTrouble?: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
   /** Told after messages are known to be in the log. */
-  readonly onAcknowledged?: (acknowledged: number, messages: number) => void;
+  readonly onAcknowledged?: (acknowledged: number, messages: number, last: Acknowledged) => void;
   /** Waiting times between attempts, in ms. */
   readonly retry?: { readonly first: number; readonly most: number };
 };
@@ -98,7 +101,8 @@ export function openWriter(options: WriterOptions): SourceWriter {
       for (const { resolve } of roomWaiters) resolve();
       roomWaiters = [];
     }
-    onAcknowledged?.(acknowledged, messages.length);
+    const cursor = messages.at(-1)?.cursor;
+    if (cursor !== undefined) onAcknowledged?.(acknowledged, messages.length, { seq: lastSeq, cursor });
   };
 
   /** Publishes one batch until the log has it. The batch stays the same however often it is tried. */

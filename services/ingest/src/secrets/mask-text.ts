@@ -1,12 +1,21 @@
-import { assignedSecrets } from "./assigned-secrets.ts";
-import { shapedSecrets } from "./secret-shapes.ts";
+import { assignedSecrets } from "./assigned/assigned-secrets.ts";
+import { commandSecrets } from "./command-secrets.ts";
+import { headerSecrets } from "./header-secrets.ts";
+import { kubernetesSecrets } from "./kubernetes-secrets.ts";
+import { privateKeys } from "./private-keys.ts";
 import { merged, type Span } from "./span.ts";
+import { oddTokens } from "./tokens/odd-tokens.ts";
+import { tokenSecrets } from "./tokens/token-secrets.ts";
+import { may, triggersIn } from "./triggers.ts";
+import { urlSecrets } from "./url-secrets.ts";
+
+export type MaskedText = { readonly text: string; readonly secrets: number };
 
 /**
  * The text with `*` for every byte of every secret in it, so that it takes as many bytes as before; line ends stay.
  * What is masked already is no secret, so masking twice changes nothing. Time is linear in the length of the text.
  */
-export function maskText(text: string): { readonly text: string; readonly secrets: number } {
+export function maskText(text: string): MaskedText {
   const once = maskOnce(text);
   // What one rule has masked may have been where another took a value to end: `PASSWORD://:)@`.
   let masked = once;
@@ -17,9 +26,15 @@ export function maskText(text: string): { readonly text: string; readonly secret
 /** More than once is rare, more than twice was never seen. */
 const mostTimes = 8;
 
-function maskOnce(text: string): { readonly text: string; readonly secrets: number } {
+function maskOnce(text: string): MaskedText {
   const spans = secretsIn(text);
-  if (spans.length === 0) return { text, secrets: 0 };
+  return { text: maskSpans(text, spans), secrets: spans.length };
+}
+
+/** With `*` in place of these spans. */
+export function maskSpans(text: string, unsorted: readonly Span[]): string {
+  const spans = merged(unsorted);
+  if (spans.length === 0) return text;
   const pieces: string[] = [];
   let done = 0;
   for (const { start, end } of spans) {
@@ -27,13 +42,26 @@ function maskOnce(text: string): { readonly text: string; readonly secrets: numb
     done = end;
   }
   pieces.push(text.slice(done));
-  return { text: pieces.join(""), secrets: spans.length };
+  return pieces.join("");
 }
 
+const none: readonly Span[] = [];
+
 /** Where the secrets are that are not masked yet. */
-export function secretsIn(text: string): Span[] {
-  const spans = merged([...assignedSecrets(text), ...shapedSecrets(text)]);
-  return spans.filter(({ start, end }) => !isMasked(text, start, end));
+export function secretsIn(text: string): readonly Span[] {
+  const { rules, places } = triggersIn(text);
+  if (rules === 0) return none;
+  const spans = [
+    ...((rules & may.name) !== 0 ? [...assignedSecrets(text), ...kubernetesSecrets(text)] : none),
+    ...((rules & may.token) !== 0 ? tokenSecrets(text, places) : none),
+    ...((rules & may.oddToken) !== 0 ? oddTokens(text) : none),
+    ...((rules & may.url) !== 0 ? urlSecrets(text) : none),
+    ...((rules & may.header) !== 0 ? headerSecrets(text) : none),
+    ...((rules & may.privateKey) !== 0 ? privateKeys(text) : none),
+    ...((rules & may.command) !== 0 ? commandSecrets(text) : none),
+  ];
+  if (spans.length === 0) return none;
+  return merged(spans).filter(({ start, end }) => !isMasked(text, start, end));
 }
 
 function stars(secret: string): string {

@@ -1,9 +1,10 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { ulid } from "ulid";
+import { isAlive, thisProcess } from "./process-identity.ts";
 
-/** A file that says whose something is: the process in it, as long as that lives. */
-type Owned = { readonly pid: number };
+/** A file that says whose something is: the process in it, as long as that lives. `started` tells it from a later one. */
+type Owned = { readonly pid: number; readonly started?: string | undefined };
 
 /** What this process has put its number into. In a container the process before us may have had the same one. */
 const ours = new Set<string>();
@@ -15,13 +16,9 @@ export function noteOwner(path: string, isOurs: boolean): void {
 }
 
 /** Whether the process that has put its number there lives. */
-export function hasOwner(path: string, { pid }: Owned): boolean {
+export function hasOwner(path: string, { pid, started }: Owned): boolean {
   if (pid === process.pid) return ours.has(resolve(path));
-  try {
-    return process.kill(pid, 0);
-  } catch (cause) {
-    return (cause as NodeJS.ErrnoException).code === "EPERM";
-  }
+  return isAlive({ pid, started });
 }
 
 /** The file as it is; undefined if there is none that can be understood. */
@@ -57,7 +54,7 @@ export function inherit<File extends Owned>(path: string): File | undefined {
 /** Makes the file ours, all of it at once. Disposing removes it. Throws if there is one. */
 export function claim<File extends object>(path: string, file: File): Disposable {
   const whole = aside(path);
-  writeFileSync(whole, `${JSON.stringify({ ...file, pid: process.pid })}\n`, { mode: 0o600 });
+  writeFileSync(whole, `${JSON.stringify({ ...file, ...thisProcess() })}\n`, { mode: 0o600 });
   try {
     linkSync(whole, path);
   } finally {

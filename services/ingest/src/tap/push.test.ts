@@ -254,12 +254,15 @@ describe("pushing", () => {
     await stopped.done;
     expect(spill.state().committed).toBe(0n);
     const sources: string[] = [];
+    const away: unknown[] = [];
     push(link, spill, {
       sourceTaken: () => ({ ...hello, project: "shop-2" }),
+      // The recorder is there: whoever hears that it is away would not wait for it.
+      away: (error) => away.push(error),
       welcomed: ({ source }) => sources.push(source),
     });
     await until(() => expect(spill.state().committed).toBe(1n));
-    expect(sources).toEqual(["default/alice/shop-2/skaffold"]);
+    expect([sources, away]).toEqual([["default/alice/shop-2/skaffold"], []]);
     expect(spill.hello().project).toBe("shop-2");
   });
 
@@ -304,4 +307,31 @@ describe("pushing", () => {
     );
     expect(given).toBeLessThan(500);
   });
+});
+
+it("what is there already travels together, in order, and large frames in their pieces", async () => {
+  const spill = await spillOf([
+    ...Array.from({ length: 2_500 }, (_, n) => `frame ${n}`),
+    "x".repeat(2_500_000),
+    "last",
+  ]);
+  const messages: Item[][] = [];
+  const link: Link = async function* (requests) {
+    for await (const { body } of requests) {
+      if (body?.$case === "hello") yield { body: { $case: "welcome", value: { source: "s", committed: 0n } } };
+      if (body?.$case !== "items") continue;
+      messages.push(body.value.items);
+      yield { body: { $case: "committed", value: { index: body.value.items.at(-1)?.index ?? 0n } } };
+    }
+  };
+  const running = push(link, spill, { together: true });
+  expect(await running.finish(10_000)).toBe(true);
+  const came = messages.flat();
+  expect(came.map(({ index }) => index)).toEqual(came.map(({ index }) => index).toSorted((a, b) => Number(a - b)));
+  const texts = new Map<bigint, string>();
+  for (const { index, what } of came)
+    if (what?.$case === "frame") texts.set(index, (texts.get(index) ?? "") + String(what.value.bytes));
+  expect([...texts.values()].slice(-2)).toEqual(["x".repeat(2_500_000), "last"]);
+  expect(texts.size).toBe(2_502);
+  expect(messages.length).toBeLessThan(10);
 });

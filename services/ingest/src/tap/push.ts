@@ -2,6 +2,7 @@ import { status } from "@grpc/grpc-js";
 import type {
   ControlAnswer,
   ControlRequest,
+  Item,
   PushRequest,
   PushResponse,
   Welcome,
@@ -9,7 +10,7 @@ import type {
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
 import type { Link } from "./link.ts";
 import { type Mailbox, mailbox } from "./mailbox.ts";
-import { inPieces } from "./pieces.ts";
+import { inPieces, payloadOf } from "./pieces.ts";
 import type { Spill } from "./spill.ts";
 import type { TapIdentity } from "./spill-folder.ts";
 
@@ -21,9 +22,13 @@ export type PushOptions = {
   /** Stops at once; what is not committed stays in the spill. */
   readonly signal: AbortSignal;
   readonly log: PushLog;
+  /** All that there is is in the spill already: many items travel in one message. */
+  readonly together?: boolean;
   /** Another tap records this source: the name to go on with, or undefined to stop pushing. */
   readonly sourceTaken?: (message: string) => TapIdentity | undefined;
   readonly welcomed?: (welcome: Welcome) => void;
+  /** The session that is recorded, whenever it is known that there is one or another one. */
+  readonly sessionFound?: (session: string) => void;
   /** There is no connection, or no more, for this reason. */
   readonly away?: (error: unknown) => void;
 };
@@ -53,6 +58,9 @@ const refusals: ReadonlySet<unknown> = new Set([
   ...[status.UNIMPLEMENTED, status.RESOURCE_EXHAUSTED, status.NOT_FOUND],
 ]);
 
+/** Of one message; a piece of a frame has at most 1 MiB too. */
+const togetherLimits = { items: 1_000, bytes: 256 * 1024 } as const;
+
 /** A gateway takes messages of 4 MiB. */
 const mostAnswerBytes = 4_000_000;
 
@@ -76,8 +84,11 @@ export function pushItems(options: PushOptions): RunningPush {
         attempt = 0;
       }
       const isRefused = refusals.has(codeOf(error));
-      if (error !== undefined) log.warn({ err: error, attempt, tap: spill.hello().tap }, "the recorder is away");
-      options.away?.(error);
+      // Whoever says that the name is taken is there, and takes the next one.
+      if (error !== renamed) {
+        if (error !== undefined) log.warn({ err: error, attempt, tap: spill.hello().tap }, "the recorder is away");
+        options.away?.(error);
+      }
       await pause(isRefused ? refused.next() : away.next(), stopped);
     }
   }
@@ -114,6 +125,9 @@ export function pushItems(options: PushOptions): RunningPush {
   };
 }
 
+/** The connection ended because the source has another tap, and the next one is for another name. */
+const renamed = Symbol("renamed");
+
 /** One connection. Resolves with why it ended, or never began; undefined when there is no more to say of that. */
 async function connect({ link, spill, control, log, ...options }: PushOptions, stopped: AbortSignal): Promise<unknown> {
   const over = new AbortController();
@@ -124,6 +138,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
     body: { $case: "hello", value: { settings: {}, ...spill.hello(), first_index: spill.state().firstIndex } },
   });
   let welcome: Welcome | undefined;
+  const send = options.together === true ? sendTogether : sendItems;
 
   async function answer(request: ControlRequest): Promise<void> {
     const value = await control(request).catch((cause: unknown) => {
@@ -146,9 +161,11 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
       spill.commit(welcome.committed);
       log.info({ source: welcome.source, committed: welcome.committed, tap: spill.hello().tap }, "recorded");
       options.welcomed?.(welcome);
-      sendItems(spill, welcome.committed + 1n, box, signal).catch(unreadable);
+      send(spill, welcome.committed + 1n, box, signal).catch(unreadable);
     } else if (body?.$case === "committed") {
       spill.commit(body.value.index);
+    } else if (body?.$case === "session_found") {
+      options.sessionFound?.(body.value.session);
     } else if (body?.$case === "control") {
       void answer(body.value);
     }
@@ -162,7 +179,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
     const name = options.sourceTaken?.((error as Error).message);
     if (name === undefined) throw error;
     spill.rename(name);
-    return undefined;
+    return renamed;
   } finally {
     over.abort();
   }
@@ -171,6 +188,29 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
 async function sendItems(spill: Spill, from: bigint, box: Mailbox<PushRequest>, signal: AbortSignal): Promise<void> {
   for await (const item of spill.read(from, signal)) {
     for (const piece of inPieces(item)) await box.put({ body: { $case: "item", value: piece } });
+  }
+}
+
+async function sendTogether(spill: Spill, from: bigint, box: Mailbox<PushRequest>, signal: AbortSignal): Promise<void> {
+  let items: Item[] = [];
+  let bytes = 0;
+  const flush = async () => {
+    if (items.length > 0) await box.put({ body: { $case: "items", value: { items } } });
+    items = [];
+    bytes = 0;
+  };
+  for await (const item of spill.read(from, signal)) {
+    const [whole, ...rest] = inPieces(item);
+    if (whole === undefined) continue;
+    const size = payloadOf(whole)?.bytes.length ?? 0;
+    if (bytes + size > togetherLimits.bytes || items.length >= togetherLimits.items) await flush();
+    items.push(whole);
+    bytes += size;
+    for (const piece of rest) {
+      await flush();
+      items.push(piece);
+    }
+    if (rest.length > 0 || item.index >= spill.state().nextIndex - 1n) await flush();
   }
 }
 

@@ -3,6 +3,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { claim, hasOwner, inherit, noteOwner, readOwned } from "./ownership.ts";
+import { type ProcessIdentity, thisProcess } from "./process-identity.ts";
 import { inspectSegment, type Segment } from "./segment.ts";
 
 /** What a tap says of itself; `first_index` is the spill's to know. */
@@ -10,8 +11,7 @@ export type TapIdentity = Omit<Hello, "first_index" | "settings" | "_unknownFiel
   readonly settings?: Hello["settings"];
 };
 
-type TapFile = {
-  readonly pid: number;
+type TapFile = ProcessIdentity & {
   readonly committed: string;
   readonly hello: unknown;
   readonly to?: string | undefined;
@@ -35,7 +35,7 @@ export type SpillOwner = {
 export function writeTapFile(dir: string, { hello, to, committed }: SpillOwner): void {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const text: TapFile = {
-    pid: process.pid,
+    ...thisProcess(),
     committed: committed.toString(),
     hello: Hello.toJSON({ settings: {}, ...hello, first_index: 0n }),
     to,

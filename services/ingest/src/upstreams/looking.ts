@@ -10,6 +10,10 @@ export type Looking = {
   readonly channels: readonly string[];
   /** Masks the secrets of one entry (a pod, an image, lines), in place and with the same length. */
   readonly mask: WatchOptions["mask"];
+  /** A mask that knows what a large look holds: that was masked in another thread. Absent: it is masked in this one. */
+  readonly maskApart?: (channel: string, look: Uint8Array) => Promise<WatchOptions["mask"]>;
+  /** Where entries are pieces of output. */
+  readonly maskAfter?: WatchOptions["maskAfter"];
   /** One for each session that a recorder takes part in. */
   readonly watch: (options: WatchOptions) => Watcher<Iterable<Seen>>;
 };
@@ -17,10 +21,20 @@ export type Looking = {
 export type WatchOptions = {
   /** What the session's setting makes of `Looking.mask`; applied to all that is told. What is not yet masked is only compared. */
   readonly mask: (messageType: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
+  /** A masked piece of output, after the end (as masked) of the piece before it. Absent: nothing is masked, or there are none. */
+  readonly maskAfter?:
+    | ((
+        messageType: string,
+        bytes: Uint8Array,
+        tail: string,
+      ) => { readonly bytes: Uint8Array; readonly redacted: number })
+    | undefined;
   /** Of the source, as hello brought them; empty: all by default. */
   readonly settings: Readonly<Record<string, string>>;
   /** The log takes no larger frames: what is larger can't be remembered. Default 7 MiB. */
   readonly frameBytes?: number;
+  /** Seconds after which the log drops text: what is only remembered by that has to be described before. Absent: never. */
+  readonly textTtl?: number | undefined;
 };
 
 /**

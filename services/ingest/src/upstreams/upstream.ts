@@ -2,6 +2,8 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { Kind } from "@tapedeck/shared/events/kinds";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import type { Apart } from "../secrets/ahead/masked-apart.ts";
+import type { Piece } from "../secrets/pieces.ts";
 import type { Looking } from "./looking.ts";
 
 /** What an upstream brings: how it is tapped (dials, knows no NATS) and how its frames are read (pure, dials nothing). */
@@ -9,6 +11,8 @@ export type Upstream = {
   readonly name: UpstreamName;
   readonly tap: UpstreamTap;
   readonly reading: UpstreamReading;
+  /** It comes and goes with commands, and whoever starts such a command may record it. */
+  readonly livesInCommand: boolean;
 };
 
 /** Everything of an item but its index, which the spill gives. */
@@ -93,9 +97,18 @@ export type UpstreamReading = {
   /** Of an upstream that has to be looked at again and again. */
   readonly looking?: Looking;
   /** Masks secrets in string fields in place (same length). */
-  readonly mask: (channel: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
-  /** True when two states differ in what session.described is for (not in statuses). */
-  readonly describedDiffers: (channel: string, before: Uint8Array, after: Uint8Array) => boolean;
+  readonly mask: (channel: string, bytes: Uint8Array) => MaskedFrame;
+  /**
+   * Of output that comes in pieces: a masked frame, and the end (as masked) of the piece before it in its stream, so that
+   * a secret that was cut in two is masked in both.
+   */
+  readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
+  /** `mask` and `maskAfter` in another thread, for large frames. Absent: those hold this one. */
+  readonly apart?: Apart;
+  /** What a frame has printed, as it is: of one that was recorded, without masking it again. */
+  readonly pieceOf?: (channel: string, bytes: Uint8Array) => Piece | undefined;
+  /** True when two states differ in what session.described is for (not in statuses); with `whole`, in anything. */
+  readonly describedDiffers: (channel: string, before: Uint8Array, after: Uint8Array, whole?: boolean) => boolean;
   /** A control call as the steps that the upstream can take one after the other (Skaffold: one intent at a time). */
   readonly controlSteps: (method: string, request: Uint8Array) => readonly { method: string; request: Uint8Array }[];
   /**
@@ -107,6 +120,11 @@ export type UpstreamReading = {
     request: Uint8Array,
   ) => { readonly channel: string; readonly matches: (frame: Uint8Array) => boolean } | undefined;
 };
+
+type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
+
+/** `piece`: what it printed, when that is a piece of a stream of output. */
+export type MaskedFrame = Masked & { readonly piece?: Piece };
 
 /** All channels of an upstream but "tapedeck". */
 export function channelNames({ channels, looking }: Pick<UpstreamReading, "channels" | "looking">): readonly string[] {

@@ -3,6 +3,7 @@ import type { Tx } from "../db/database.ts";
 import type { SessionRow, SourceRow } from "../db/schema.ts";
 import type { Fold, Item } from "../views/states/fold.ts";
 import type { ApiDeps } from "./deps.ts";
+import { readJobSpans } from "./read-job-spans.ts";
 import { readJobs } from "./read-jobs.ts";
 import { foldFrom, nearestState } from "./state-at.ts";
 
@@ -19,6 +20,7 @@ export type ReadPlace = {
   readonly session: SessionRow | undefined;
   /** A session was asked for, and nothing else. */
   readonly named: boolean;
+  readonly epoch: string;
   readonly seq: number;
   readonly key_prefix: string;
 };
@@ -41,7 +43,7 @@ function collections(deps: ApiDeps): readonly (readonly [string, Collection])[] 
       ([part, itemsOf]) => [`${upstream}.${part}`, ofState(deps, upstream, fold, itemsOf)] as const,
     ),
   );
-  return [...states, ["vagrant.jobs", jobs(deps)]];
+  return [...states, ["vagrant.jobs", jobs(deps)], ["vagrant.job_spans", jobSpans]];
 }
 
 /** A part of a session's folded state. */
@@ -69,3 +71,11 @@ function jobs(deps: ApiDeps): Collection {
     open: async (_tx, place) => async () => readJobs(deps, place),
   };
 }
+
+const jobSpans: Collection = {
+  upstream: "vagrant",
+  async open(tx, place) {
+    const spans = await readJobSpans(tx, place);
+    return async () => spans;
+  },
+};

@@ -11,6 +11,9 @@ export type ApiDeps = {
   readonly folds: Folds;
 };
 
+/** See rebuild; tells how far it has come. */
+export type RebuildTables = (signal: AbortSignal, onProgress: (position: number) => void) => Promise<boolean>;
+
 export type CallScope = {
   /** Aborted when the caller has gone or the call's time is up. */
   readonly signal: AbortSignal;

@@ -8,6 +8,7 @@ import type { SessionRow } from "../db/schema.ts";
 import { plain } from "../db/text.ts";
 import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
+import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./place.ts";
 
@@ -60,14 +61,15 @@ function now(conditions: readonly (Condition | undefined)[], limit: number) {
 /** As it stood: a session may have ended, and been found again, since. */
 function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
   return sql<SessionRow>`
-    select t.*, coalesce(last.position, t.start_position) as last_position, lost.gaps::int as gaps,
-      ended.position as end_position, ended.occurred_at as ended_at, coalesce(ended.occurred_ns, 0) as ended_ns,
+    select t.*, coalesce(last.position, t.start_position) as last_position, greatest(0, lost.gaps)::int as gaps,
+      ended.position as end_position, case when ended.time_source <> 'interval' then ended.occurred_at end as ended_at,
+      case when ended.time_source <> 'interval' then ended.occurred_ns else 0 end as ended_ns,
       coalesce(ended.detail ->> 'reason', '') as end_reason
     from sessions t
     left join lateral (
       select max(position) as position from events where session = t.session and position <= ${at}) as last on true
     left join lateral (
-      select count(*) as gaps from events where session = t.session and channel = 'tapedeck' and kind = 'session.gap'
+      select ${openGaps} as gaps from events where session = t.session and channel = 'tapedeck'
         and position <= ${at}) as lost on true
     left join lateral (
       select * from events where session = t.session and channel = 'tapedeck' and position <= ${at}

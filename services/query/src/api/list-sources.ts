@@ -8,8 +8,10 @@ import type { SourceRow } from "../db/schema.ts";
 import { allOf, type Condition, ofSource } from "./conditions.ts";
 import { currentSession } from "./current-session.ts";
 import type { ApiDeps } from "./deps.ts";
+import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { sourceAt } from "./source-at.ts";
 
 type Row = SourceRow & { readonly current_session: string | null; readonly gaps: number };
 
@@ -44,6 +46,7 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
         first_position: formatPosition({ epoch, seq: row.first_position }),
         address: row.address,
         gaps: row.gaps,
+        not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0),
       })),
       next_page: listed.next_page,
       position: formatPosition({ epoch, seq: at ?? checkpoint.position }),
@@ -66,26 +69,14 @@ function now(conditions: readonly (Condition | undefined)[], limit: number, chec
  */
 function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
   return sql<Row>`
-    select t.*, ${currentSession(sql`t.source`, at)} as current_session, coalesce(lost.gaps, 0)::int as gaps,
-      case
-        when link.kind in ('upstream.connected', 'upstream.restored') then 'recording'
-        when life.kind in ('session.started', 'upstream.restored', 'session.lost') then 'lost'
-        else 'waiting'
-      end as status,
+    select t.*, ${currentSession(sql`t.source`, at)} as current_session,
+      greatest(0, coalesce(lost.gaps, 0))::int as gaps, stood.status, stood.not_heard_since,
       last.position as last_position, last.occurred_at as last_event_at, last.occurred_ns as last_event_ns
     from sources t
     left join lateral (
-      select count(*) as gaps from events where source = t.source and channel = 'tapedeck' and kind = 'session.gap'
+      select ${openGaps} as gaps from events where source = t.source and channel = 'tapedeck'
         and position <= ${at}) as lost on true
-    left join lateral (
-      select kind from events where source = t.source and channel = 'tapedeck' and position <= ${at}
-        and (kind in ('upstream.connected', 'upstream.restored', 'session.lost')
-          or kind = 'upstream.lost' and coalesce(detail ->> 'channel', '') = '')
-      order by position desc limit 1) as link on true
-    left join lateral (
-      select kind from events where source = t.source and channel = 'tapedeck' and position <= ${at}
-        and kind in ('session.started', 'upstream.restored', 'session.ended', 'session.lost')
-      order by position desc limit 1) as life on true
+    left join lateral (${sourceAt(sql`t.source`, at)}) as stood on true
     left join lateral (
       select position, coalesce(occurred_at, observed_at, recorded_at) as occurred_at, occurred_ns from events
       where source = t.source and position <= ${at}

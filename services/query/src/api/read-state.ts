@@ -5,6 +5,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
+import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SessionRow, SourceRow } from "../db/schema.ts";
 import { text } from "../db/text.ts";
@@ -12,6 +13,7 @@ import { collectionOf } from "./collections.ts";
 import { currentSession } from "./current-session.ts";
 import type { ApiDeps, CallScope } from "./deps.ts";
 import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { sourceAt } from "./source-at.ts";
 
 /** The head, then the rows. */
 export async function* readState(
@@ -22,7 +24,7 @@ export async function* readState(
   const collection = collectionOf(deps, request.collection);
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
-  const { position, epoch, source, session, ended, read } = await readConsistently(
+  const { position, epoch, source, session, ended, unheardSince, read } = await readConsistently(
     deps.database(),
     async (tx, checkpoint) => {
       if (checkpoint === undefined) throw notProjected();
@@ -33,20 +35,25 @@ export async function* readState(
       const session = await sessionOf(tx, request.session, source, seq);
       if (session !== undefined) assertBegun(session.start_position, seq, epoch, `session ${session.session}`);
       const { key_prefix } = request;
-      const read = await collection.open(tx, { source, session, named: request.session !== "", seq, key_prefix });
+      const named = request.session !== "";
+      const read = await collection.open(tx, { source, session, named, epoch, seq, key_prefix });
       return {
         position: formatPosition({ epoch, seq }),
         epoch,
         source,
         session,
         ended: await hadEnded(tx, session, at),
+        unheardSince: await notHeardSince(tx, source, session, seq, at),
         read,
       };
     },
   );
 
   const items = await read(signal);
-  const head = { position, source: source.source, session: session?.session ?? "", session_ended: ended };
+  const head = {
+    ...{ position, source: source.source, session: session?.session ?? "", session_ended: ended },
+    not_heard_since: timestampOf(unheardSince, 0),
+  };
   yield { body: { $case: "head", value: head } };
   for await (const { key, bytes, seq } of items) {
     const told = seq === undefined ? position : formatPosition({ epoch, seq });
@@ -87,6 +94,22 @@ async function hadEnded(tx: Tx, session: SessionRow | undefined, at: number | un
       and kind in ('session.started', 'upstream.restored', 'session.ended', 'session.lost')
     order by position desc limit 1`.execute(tx);
   return rows[0]?.kind === "session.ended" || rows[0]?.kind === "session.lost";
+}
+
+/** Of the source's current session; what it was before it is known to its end. */
+async function notHeardSince(
+  tx: Tx,
+  { source, status, not_heard_since }: SourceRow,
+  session: SessionRow | undefined,
+  seq: number,
+  at: number | undefined,
+): Promise<string | null> {
+  const { rows: current } = await sql<{ session: string | null }>`
+    select ${currentSession(sql`${source}`, seq)} as session`.execute(tx);
+  if (session === undefined || current[0]?.session !== session.session) return null;
+  if (at === undefined) return status === "lost" ? not_heard_since : null;
+  const { rows } = await sql<Pick<SourceRow, "not_heard_since">>`${sourceAt(sql`${source}`, at)}`.execute(tx);
+  return rows[0]?.not_heard_since ?? null;
 }
 
 function assertBegun(first: number, seq: number, epoch: string, what: string): void {

@@ -6,28 +6,32 @@ import {
   type Metadata,
   Server,
   ServerCredentials,
+  type ServerWritableStream,
 } from "@grpc/grpc-js";
-import { QueryService } from "@tapedeck/proto/tapedeck/v1/query";
+import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
-import { listenError } from "@tapedeck/shared/service/health";
+import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { unlessAborted } from "@tapedeck/shared/streams/unless-aborted";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
 import { buildStats } from "./build-stats.ts";
-import type { ApiDeps, CallScope } from "./deps.ts";
+import type { ApiDeps, CallScope, RebuildTables } from "./deps.ts";
 import { listOperations } from "./list-operations.ts";
 import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
 import { position } from "./position.ts";
 import { readState } from "./read-state.ts";
+import { rebuildCall } from "./rebuild-call.ts";
 
 export type ApiOptions = {
   readonly host: string;
   readonly port: number;
+  readonly door: DoorLimits;
   /** The services' shared key; empty: everybody on the network that this listens on may ask. */
   readonly key: string;
   /** A call that takes longer is ended. */
   readonly patienceMs: number;
+  readonly rebuild: RebuildTables;
   /** Told of what callers only see as "internal error". */
   readonly onError: (method: string, cause: unknown) => void;
 };
@@ -38,12 +42,10 @@ export type Api = AsyncDisposable & { readonly address: string; readonly port: n
 const graceMs = 1_000;
 
 export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api> {
-  const { host, port, key, patienceMs, onError } = options;
+  const { host, port, key, patienceMs, onError, rebuild } = options;
   const server = new Server({
     "grpc.max_receive_message_length": 1024 * 1024,
     "grpc.max_send_message_length": -1,
-    // A port belongs to one process: the second is to be told.
-    "grpc.so_reuseport": 0,
   });
   const answer = (method: string, cause: unknown) => {
     const error = asTapedeckError(cause);
@@ -90,18 +92,24 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api>
     listOperations: unary("ListOperations", listOperations),
     buildStats: unary("BuildStats", buildStats),
     position: unary("Position", position),
+    rebuild: (call: ServerWritableStream<RebuildRequest, RebuildResponse>) => {
+      // However long it takes: whoever asked for it sees that it goes on.
+      const left = new AbortController();
+      call.once("cancelled", () => left.abort());
+      const run = async () => {
+        assertKey(call.metadata, key);
+        for await (const message of rebuildCall(deps, rebuild, left.signal)) call.write(message);
+        call.end();
+      };
+      run().catch((cause: unknown) => call.emit("error", answer("Rebuild", cause)));
+    },
   });
-  const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${host}:${port}`, ServerCredentials.createInsecure(), (error, actual) => {
-      if (error === null) resolve(actual);
-      else reject(bindError(error, host, port));
-    });
-  });
-  return {
-    address: `${host}:${bound}`,
-    port: bound,
-    [Symbol.asyncDispose]: async () => server.forceShutdown(),
-  };
+  const { port: bound, ...listener } = await listenGrpc(
+    server,
+    { host, port, credentials: ServerCredentials.createInsecure() },
+    options.door,
+  );
+  return { ...listener, address: `${host}:${bound}`, port: bound };
 }
 
 function assertKey(metadata: Metadata, key: string): void {
@@ -149,10 +157,4 @@ function asTapedeckError(cause: unknown): TapedeckError {
   }
   if (isStatementTimeout(cause)) return tooLong(cause);
   return fromUnknown(cause);
-}
-
-/** grpc-js wraps what the system said in its text. */
-function bindError(error: Error, host: string, port: number): Error {
-  const code = error.message.includes("EADDRINUSE") ? "EADDRINUSE" : "";
-  return listenError(Object.assign(error, { code }), host, port);
 }

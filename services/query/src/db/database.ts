@@ -1,4 +1,4 @@
-import { CompiledQuery, Kysely, PostgresDialect, type Transaction } from "kysely";
+import { CompiledQuery, type DialectAdapter, Kysely, PostgresAdapter, PostgresDialect, type Transaction } from "kysely";
 import pg from "pg";
 import type { Schema } from "./schema.ts";
 
@@ -6,7 +6,12 @@ import type { Schema } from "./schema.ts";
 export const liveSchema = "tapedeck";
 
 /** A pool of connections that see one schema. */
-export type Database = AsyncDisposable & { readonly db: Kysely<Schema>; readonly schema: string };
+export type Database = AsyncDisposable & {
+  readonly db: Kysely<Schema>;
+  readonly schema: string;
+  /** A connection beside the pool. */
+  readonly connect: () => Promise<pg.Client>;
+};
 export type Tx = Transaction<Schema>;
 
 export type OpenDatabase = {
@@ -20,19 +25,19 @@ export type OpenDatabase = {
 /** Connects when first used. Every unqualified name means the handle's schema. */
 export function openDatabase(options: OpenDatabase): Database {
   const { url, schema = liveSchema, connections = 10, statementTimeoutMs = 0 } = options;
-  const pool = new pg.Pool({
+  const connection = {
     connectionString: url,
-    max: connections,
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
     application_name: "tapedeck-query",
     types: { getTypeParser },
-  });
+  };
+  const pool = new pg.Pool({ ...connection, max: connections });
   // A lost connection is told by the next statement on it; without listeners it would end the process.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   const db = new Kysely<Schema>({
-    dialect: new PostgresDialect({
+    dialect: new OurDialect({
       pool,
       onCreateConnection: async (connection) => {
         await connection.executeQuery(
@@ -44,7 +49,29 @@ export function openDatabase(options: OpenDatabase): Database {
       },
     }),
   });
-  return { db, schema, [Symbol.asyncDispose]: () => db.destroy() };
+  return {
+    db,
+    schema,
+    connect: async () => {
+      const client = new pg.Client(connection);
+      client.on("error", () => {}); // told by its end
+      await client.connect();
+      return client;
+    },
+    [Symbol.asyncDispose]: () => db.destroy(),
+  };
+}
+
+/** Migrations have a lock of ours (see lock.ts); kysely's own is one that anybody may take. */
+class OurDialect extends PostgresDialect {
+  override createAdapter(): DialectAdapter {
+    return new OurAdapter();
+  }
+}
+
+class OurAdapter extends PostgresAdapter {
+  override async acquireMigrationLock(): Promise<void> {}
+  override async releaseMigrationLock(): Promise<void> {}
 }
 
 const int8 = 20;

@@ -1,5 +1,5 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { Migrator } from "kysely";
+import { Migrator } from "kysely/migration";
 import { expect, it } from "vitest";
 import { readCheckpoint } from "../checkpoint.ts";
 import { queryClient } from "../testing/client.ts";

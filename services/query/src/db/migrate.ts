@@ -1,5 +1,7 @@
-import { type Kysely, Migrator, sql } from "kysely";
+import { type Kysely, sql } from "kysely";
+import { Migrator } from "kysely/migration";
 import type { Database } from "./database.ts";
+import { makeLocks, whileMigrating } from "./lock.ts";
 import { migrations } from "./migrations/index.ts";
 import type { Schema } from "./schema.ts";
 
@@ -19,7 +21,8 @@ export class NewerSchemaError extends Error {
  * Makes the schema of this database handle and brings it up to date; several at once wait for each other.
  * @throws NewerSchemaError before anything is changed
  */
-export async function migrate({ db, schema }: Database): Promise<void> {
+export async function migrate(database: Database): Promise<void> {
+  const { db, schema } = database;
   const newer = (await executed(db, schema)).find((name) => !(name in migrations));
   if (newer !== undefined) throw new NewerSchemaError(newer);
   const migrator = new Migrator({
@@ -27,8 +30,11 @@ export async function migrate({ db, schema }: Database): Promise<void> {
     provider: { getMigrations: async () => ({ ...migrations }) },
     migrationTableSchema: schema,
   });
-  const { error } = await migrator.migrateToLatest();
-  if (error !== undefined) throw error;
+  await makeLocks(database);
+  await whileMigrating(database, async () => {
+    const { error } = await migrator.migrateToLatest();
+    if (error !== undefined) throw error;
+  });
 }
 
 async function executed(db: Kysely<Schema>, schema: string): Promise<string[]> {

@@ -1,13 +1,11 @@
-import { sql } from "kysely";
 import { readCheckpoint } from "../checkpoint.ts";
 import type { Database, Tx } from "./database.ts";
+import { lockUntilCommit } from "./lock.ts";
 import type { CheckpointRow } from "./schema.ts";
-
-const key = sql`hashtext('tapedeck swap')`;
 
 /** Waits until nobody reads and keeps readers out until the transaction ends: tables are about to change their names. */
 export async function swapLock(tx: Tx): Promise<void> {
-  await sql`select pg_advisory_xact_lock(${key})`.execute(tx);
+  await lockUntilCommit(tx, "swap", "alone");
 }
 
 /**
@@ -23,7 +21,7 @@ export async function readConsistently<T>(
     .setIsolationLevel("repeatable read")
     .setAccessMode("read only")
     .execute(async (tx) => {
-      await sql`select pg_advisory_xact_lock_shared(${key})`.execute(tx);
+      await lockUntilCommit(tx, "swap", "shared");
       return read(tx, await readCheckpoint(tx));
     });
 }

@@ -26,6 +26,7 @@ export type Schema = {
   vagrant_runners: VagrantRunnerRow;
   vagrant_jobs: VagrantJobRow;
   vagrant_job_versions: VagrantJobVersionRow;
+  vagrant_job_spans: VagrantJobSpanRow;
   build_times: BuildTimeRow;
 };
 
@@ -44,6 +45,10 @@ export type CheckpointRow = {
   readonly projection: string;
   readonly epoch: string;
   readonly position: number;
+  /** The last event that was applied; the checkpoint may lie behind it. Null: none since this is kept. */
+  readonly applied_position: number | null;
+  /** When the latest of all applied events was recorded, by the log's clock, in ms since 1970. */
+  readonly recorded_until_ms: number | null;
 };
 
 export type SourceStatus = "recording" | "waiting" | "lost";
@@ -55,6 +60,8 @@ export type SourceRow = OfSource & {
   /** What the status follows from: whether a tap is connected, and whether a session was begun and not ended. */
   readonly connected: boolean;
   readonly in_session: boolean;
+  /** From when it was lost until it is heard again; while a session that is over is waited for, too. */
+  readonly not_heard_since: string | null;
   /** Those of no session. */
   readonly gaps: number;
   readonly address: string;
@@ -75,7 +82,7 @@ export type SessionRow = OfSource & {
   readonly end_reason: string;
   readonly start_position: number;
   readonly last_position: number;
-  /** Of session.ended; null while it runs. */
+  /** Of session.ended or session.lost; null while it runs. */
   readonly end_position: number | null;
   readonly gaps: number;
 };
@@ -388,6 +395,17 @@ export type VagrantJobVersionRow = {
   readonly job: string;
   readonly position: number;
   readonly message: Buffer;
+};
+
+/** A stretch of the log with events of a job, and few others of its channel. */
+export type VagrantJobSpanRow = {
+  readonly session: string;
+  readonly source: string;
+  readonly job: string;
+  readonly first_position: number;
+  readonly last_position: number;
+  /** Of the job's event at last_position. */
+  readonly last_ordinal: number;
 };
 
 /** A view, one row per build. */

@@ -44,7 +44,8 @@ function randomPodStep(random: Random, host: RktSession, { id, state, apps }: Po
     else if (chance === 2) host.appRemoved(id, app);
     else if (chance === 3) host.removed(id);
     else host.exited(id, [random(3), 0, 0].slice(0, apps.length));
-  } else if (state === PodState.POD_STATE_EXITED && chance > 2) host.marked(id);
+  } else if (state === PodState.POD_STATE_EXITED && chance === 7) host.contradicted(id);
+  else if (state === PodState.POD_STATE_EXITED && chance > 2) host.marked(id);
   else if (state === PodState.POD_STATE_GARBAGE && chance > 2) host.deleting(id);
   else host.removed(id);
 }

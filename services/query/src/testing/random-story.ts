@@ -51,12 +51,20 @@ function randomSource(random: Random, tale: Story, size: number): Event[] {
     session.configured();
     while (tale.events.length < end) randomLoop(random, tale, session);
     if (random(4) > 0) {
-      session.ended(["process ended", "replaced\0"][random(2)]);
+      if (random(3) === 0) session.lost("replaced by another process");
+      else session.ended(["process ended", "replaced\0"][random(2)]);
       if (random(4) === 0) tale.tell({ kind: "upstream.restored", session: id });
     }
     if (number > 1 && random(6) === 0) tale.tell({ kind: "session.erased", session: id, subject: id });
   }
-  const last = tale.session(`${tale.source.replaceAll("/", "-")}-last`);
+  const lastId = `${tale.source.replaceAll("/", "-")}-last`;
+  // As every session it has a connection of its own: that of one that was erased is gone with it.
+  tale.tell({
+    kind: "upstream.connected",
+    session: lastId,
+    detail: { $case: "upstream", value: { address: "127.0.0.1:50000" } },
+  });
+  const last = tale.session(lastId);
   last.started();
   last.configured();
   last.loopStarted();
@@ -98,6 +106,15 @@ function randomLoop(random: Random, tale: Story, session: SkaffoldSession): void
       detail: { $case: "gap", value: { channel: "v1", reason: "spill full", dropped: { frames: 3n } } },
     });
   }
+  if (random(6) === 0) {
+    const value = { channel: "v2", reason: "its stream broke", open: true };
+    tale.tell({ kind: "session.gap", session: session.session, detail: { $case: "gap", value } });
+    session.adopted({ web: ["Failed", "Not Started"][random(2)] ?? "", api: "Complete" });
+    session.mirrored("api", "Failed");
+    if (random(3) > 0)
+      tale.tell({ kind: "session.gap_filled", session: session.session, detail: { $case: "gap", value } });
+  }
+  if (random(6) === 0) session.adopted({ web: ["Failed", "Not Started"][random(2)] ?? "", api: "Complete" });
   if (random(8) === 0)
     tale.tell({
       kind: "upstream.lost",

@@ -152,6 +152,12 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
       const facts = (pod: Pod) => [of("pod.exited", pod, { started: false }, { outcome: Outcome.OUTCOME_UNKNOWN })];
       looked({ id, state: PodState.POD_STATE_EXITED }, facts, when);
     },
+    /** The host goes on saying that it runs, though its end was told. */
+    contradicted(id: string, when: When = {}) {
+      const apps = known(id).apps.map((app) => ({ ...app, state: AppState.APP_STATE_RUNNING, exit_code: 0 }));
+      const running = { id, state: PodState.POD_STATE_RUNNING, cgroup: `/machine.slice/${id}`, apps };
+      looked(running, (pod) => [of("pod.contradicted", pod)], when);
+    },
     marked(id: string, when: When = {}) {
       collected.add(id);
       const garbage = { id, state: PodState.POD_STATE_GARBAGE, networks: [], gc_marked_at: nanos(when.at ?? 0) };

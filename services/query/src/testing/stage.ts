@@ -2,11 +2,13 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { silentLogger } from "@tapedeck/shared/service/logger";
+import { settingsReader } from "@tapedeck/shared/service/settings";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import type { QueryConfig } from "../config.ts";
+import { readerLimits } from "../db/access/limits.ts";
 import { type Query, startQuery } from "../query.ts";
 import { write } from "./story.ts";
 
@@ -21,10 +23,12 @@ export async function stage() {
   const database = stack.use(await freshDatabase());
   const config: QueryConfig = {
     grpc: { host: "127.0.0.1", port: 0 },
+    door: { connections: 1_000, arrivalMs: 60_000 },
     health: { host: "127.0.0.1", port: 0 },
     nats: { url: nats.url },
     databaseUrl: database.url,
     analystPassword: undefined,
+    readers: readerLimits(settingsReader({ env: {} })),
     servicesKey,
     patienceMs: 15_000,
     textRows: false,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { type DeepPartial, LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
-import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { type DeepPartial, LogEntry, State as StateV1 } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { State as StateV2, Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import type { Log } from "@tapedeck/shared/log/jetstream";
@@ -75,6 +75,21 @@ function skaffoldSession(session: string, tell: Tell) {
       ),
     ended: (reason = "process ended", at?: number) =>
       tell({ session, kind: "session.ended", detail: { $case: "session_detail", value: { reason } } }, at),
+    lost: (reason: string, at?: number) =>
+      tell(
+        {
+          ...{ session, kind: "session.lost", time_source: TimeSource.TIME_SOURCE_INTERVAL },
+          detail: { $case: "session_detail", value: { reason } },
+        },
+        at,
+      ),
+    /** Both of Skaffold's own answers about its state. */
+    adopted(artifacts: Record<string, string>, at?: number) {
+      const v1 = Buffer.from(StateV1.encode(StateV1.fromPartial({ buildState: { artifacts } })).finish());
+      const v2 = Buffer.from(StateV2.encode(StateV2.fromPartial({ buildState: { artifacts } })).finish());
+      const value = { states: { v1, v2 }, adopted: true };
+      tell({ session, kind: "session.described", detail: { $case: "session_detail", value } }, at);
+    },
     configured(at?: number) {
       runner += 1;
       loop = 0;

@@ -41,6 +41,7 @@ export const vagrantOrder = {
   vagrant_runners: "session, id",
   vagrant_jobs: "session, job",
   vagrant_job_versions: "position",
+  vagrant_job_spans: "session, job, first_position",
 };
 
 /** All that is in the tables, for comparing. */

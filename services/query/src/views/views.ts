@@ -5,6 +5,7 @@ import { sessions } from "./sessions/sessions.ts";
 import { sources } from "./sources/sources.ts";
 import { states } from "./states/states.ts";
 import { vagrantJobs } from "./vagrant/jobs.ts";
+import { vagrantJobSpans } from "./vagrant/spans.ts";
 import type { View } from "./view.ts";
 
 export type ViewOptions = {
@@ -13,7 +14,7 @@ export type ViewOptions = {
 };
 
 export function views(options: ViewOptions): readonly View[] {
-  return [sources, sessions, events(options), operations, vagrantJobs, states(folds)];
+  return [sources, sessions, events(options), operations, vagrantJobs, vagrantJobSpans, states(folds)];
 }
 
 /** Names what wrote the tables; with another text they are rebuilt from the log. */

@@ -136,7 +136,7 @@ test("without a developer in the token the tap says whose it is", async () => {
 test("a token that may not record comes no further than the gateway", async () => {
   const { address, pushes } = await fakeIngest();
   const roles = new Set(["viewer", "controller"] as const);
-  const pushing = tap(await gateway(address, { roles }));
+  const pushing = tap(await gateway(address, { roles, token: "tok_1" }));
   expect(await pushing.failure()).toMatchObject({
     code: status.PERMISSION_DENIED,
     details: "this needs a token with the role recorder; this one has viewer, controller",

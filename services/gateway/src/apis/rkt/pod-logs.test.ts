@@ -167,14 +167,26 @@ describe("a pod that is not on the host", () => {
 });
 
 describe("a pod on the host", () => {
-  it("that wrote nothing answers nothing, unless the host tells no logs at all", async () => {
-    list(id);
-    await expect(all({ pod_id: id.slice(0, 4) })).rejects.toMatchObject({
-      code: 2,
-      message: `logging unsupported for pod "${id.slice(0, 4)}"`,
-    });
+  const unsupported = (asked: string) => ({ code: 2, message: `logging unsupported for pod "${asked}"` });
+
+  it("that has no journal fails as rkt does, whatever others have written", async () => {
+    list(id, gone);
+    await expect(all({ pod_id: id.slice(0, 4) })).rejects.toMatchObject(unsupported(id.slice(0, 4)));
     await on.tell(line("one", "web", 1_000, { pod: gone }));
-    expect(await all({})).toEqual([[]]);
+    await expect(all({})).rejects.toMatchObject(unsupported(id));
+    await expect(all({ lines: 3 })).rejects.toMatchObject(unsupported(id));
+    const { done } = await logs({ follow: true, app_name: "web" });
+    await expect(done).rejects.toMatchObject(unsupported(id));
+    expect(await all({ pod_id: gone })).toEqual([["one"]]);
+  });
+
+  it("that has one answers nothing where there is nothing to say", async () => {
+    list(id);
+    await on.tell(line("one", "", 1_000));
+    expect(await all({ app_name: "web" })).toEqual([[]]);
+    expect(await all({ app_name: "web", lines: 3 })).toEqual([[]]);
+    expect(await all({ since_time: 5n })).toEqual([[]]);
+    expect(await all({ lines: -1 })).toEqual([[]]);
   });
 
   it("has the lines of the session that is asked for", async () => {

@@ -53,6 +53,8 @@ export async function* podLogs(
   const { log, positions } = deps;
   const subjects = [eventSubject(scope.source, "logs", "log.written")];
   const end = scope.only?.ended === true ? Math.min(lastSeq, positions.own(scope.only.end_position)) : lastSeq;
+  /** A line of the pod was read, whatever became of it. */
+  let isKnown = false;
   yield* recorded();
   if (!request.follow || signal.aborted) return;
   for await (const event of eventsIn(deps, scope, { afterSeq: end, subjects }, { signal })) {
@@ -128,6 +130,7 @@ export async function* podLogs(
 
   function lineOf({ event }: Recorded): Line | undefined {
     if (!isOfPod({ event }) || event.detail?.$case !== "text") return undefined;
+    isKnown = true;
     const { container, text } = event.detail.value;
     if (request.app_name !== "" && container !== request.app_name) return undefined;
     const { seconds, nanos } = event.occurred_at ?? event.observed_at ?? { seconds: 0n, nanos: 0 };
@@ -144,11 +147,13 @@ export async function* podLogs(
     return event.kind === "log.written" && event.detail?.$case === "text" && event.detail.value.pod === pod.id;
   }
 
-  /** Why there is nothing: a pod that wrote nothing is no error, one that nobody knows is, and a host without logs. */
+  /**
+   * Why there is nothing. A pod with a journal has lines in it, those of its own services at least: one of which none is
+   * recorded has no journal. That an app wrote nothing, or nothing of that time, is no error.
+   */
   async function assertRecorded(): Promise<void> {
-    for await (const recorded of read(scope.sessionStart)) {
-      if (pod.isListed || isOfPod(recorded)) return;
-    }
+    if (isKnown) return;
+    for await (const recorded of read(scope.sessionStart)) if (isOfPod(recorded)) return;
     if (!signal.aborted) throw pod.isListed ? loggingUnsupported(request.pod_id) : unresolvedPod();
   }
 }

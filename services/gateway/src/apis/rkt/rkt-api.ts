@@ -10,9 +10,9 @@ import type {
 import { EventFilter, GetInfoResponse, Info } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
-import type { ReadState } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
 import { sessionScope } from "../session-scope.ts";
+import { stateHead } from "../state-head.ts";
 import { imageNotFound, unresolvedPod } from "./errors.ts";
 import { imagePasses, podPasses } from "./filters.ts";
 import { assertEventFilter, listenEvents } from "./listen-events.ts";
@@ -64,7 +64,7 @@ export function rktApi(deps: PodLogsDeps): RktApi {
       collection: `rkt.${collection}`,
       key_prefix: prefix,
     });
-    return { head: headOf(head), rows: rows.toSorted((a, b) => (a.key < b.key ? -1 : 1)) };
+    return { head: stateHead(head), rows: rows.toSorted((a, b) => (a.key < b.key ? -1 : 1)) };
   }
 
   /** What passes, as rkt lists it. */
@@ -128,8 +128,4 @@ export function rktApi(deps: PodLogsDeps): RktApi {
       return { head: scope.head, messages: podLogs(deps, { scope, pod, request, lastSeq }, context.signal) };
     },
   };
-}
-
-function headOf({ position, session, session_ended }: ReadState["head"]): AnswerHead {
-  return { position, session, sessionEnded: session_ended };
 }

@@ -8,6 +8,7 @@ import type { Positions } from "../../positions.ts";
 import { type ControlDeps, controlCall } from "../control.ts";
 import { nameOf, resolveSession, resolveSource } from "../resolve-source.ts";
 import { eventsIn, type SessionScope, sessionScope } from "../session-scope.ts";
+import { stateHead } from "../state-head.ts";
 import { UpstreamError } from "../upstream-error.ts";
 import { answerText, dangerOf, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
@@ -90,7 +91,7 @@ export function skaffoldApi({ query, log, control, positions, refused }: Skaffol
         collection: `skaffold.${method.api}`,
       });
       return {
-        head: { position: head.position, session: head.session, sessionEnded: head.session_ended },
+        head: stateHead(head),
         bytes: rows[0]?.bytes ?? new Uint8Array(),
       };
     },

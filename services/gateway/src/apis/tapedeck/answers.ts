@@ -36,7 +36,9 @@ const source = z
     upstream: z.string(),
     status: z
       .enum(["recording", "waiting", "lost"])
-      .describe("`waiting`: for the upstream to begin. `lost`: the upstream was lost in the middle of a session."),
+      .describe(
+        "`waiting`: for the upstream to begin. `lost`: the upstream, or the tap that records it, was lost in the middle of a session.",
+      ),
     currentSession: sessionId.nullable().describe("The newest one, running or ended."),
     lastEventAt: time("When its last event occurred.").nullable(),
     lastPosition: position.describe("Of its last event."),
@@ -45,6 +47,7 @@ const source = z
     projectName: text("Likewise.", "Shop"),
     address: text("Of the upstream, as it was dialled last.", "127.0.0.1:50051"),
     gaps: count("How often something may be missing."),
+    notHeardSince: time("Where it is lost: nothing has been heard of it since; else null.").nullable(),
   })
   .describe("One recorded upstream.");
 
@@ -54,10 +57,10 @@ const session = z
     source: sourceName,
     labels: z.record(z.string(), z.string()).describe("For grouping: branch, commit, host and what the user adds."),
     startedAt: time("When it began.").nullable(),
-    endedAt: time("When it ended; null while it runs.").nullable(),
+    endedAt: time("When it ended; null while it runs, and where nobody saw when it ended.").nullable(),
     endReason: text("Why it ended; null while it runs.", "process ended").nullable(),
     startPosition: position.describe("Of session.started."),
-    endPosition: position.describe("Of its last event; of session.ended when it has ended."),
+    endPosition: position.describe("Of its last event; of session.ended or session.lost when it has ended."),
     upstreamVersion: text("As the upstream says it.", "v2.14.2"),
     gaps: count("How often something may be missing."),
   })
@@ -168,6 +171,9 @@ const state = z
     source: sourceName,
     session: sessionId.nullable().describe("Null when the source has none (at that moment)."),
     sessionEnded: z.boolean(),
+    notHeardSince: time(
+      "Where the source is lost: nothing has been heard of its upstream since; else null.",
+    ).nullable(),
     position: position.describe("What the state reflects: events after it are those that follow it."),
     at: z.string().nullable().describe("What was asked for; null: now."),
     upstream,
@@ -229,8 +235,22 @@ const token = tokenRecord.describe("Who may do what in a workspace, and how long
 
 const readiness = z.object({
   ready: z.boolean(),
-  checks: z.record(z.string(), z.string()).describe("`ok` or the reason, by what is needed: the log, query."),
+  checks: z
+    .record(z.string(), z.string())
+    .describe("`ok` or the reason, by what is needed: the log, recording into it, query."),
+  details: z
+    .object({ warnings: z.array(z.string()) })
+    .optional()
+    .describe("What should be known though all is there: damage to the log."),
 });
+
+/** Lines of what takes its time. */
+const lineOf = (told: z.ZodRawShape) =>
+  z.union([
+    z.object({ type: z.literal("progress"), ...told }),
+    z.object({ type: z.literal("complete") }),
+    z.object({ type: z.literal("error"), error: error.shape.error }),
+  ]);
 
 const page = (items: z.ZodType, next: string, reflects: string) =>
   z.object({
@@ -266,6 +286,12 @@ export const answers = {
   Token: token,
   Tokens: z.object({ items: z.array(token) }),
   NewToken: token.extend({ token: text("What a call is made with: `Authorization: Bearer <token>`.") }),
+  Erasing: lineOf({
+    source: event.shape.source,
+    events: count("Events that are to go."),
+    removed: count("Events that are gone."),
+  }),
+  Rebuilding: lineOf({ events: count("Events of the log."), done: count("Events that the new tables have.") }),
   Health: z.object({ status: z.literal("ok") }),
   Readiness: readiness,
 } as const;

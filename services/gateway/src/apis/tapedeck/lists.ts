@@ -117,6 +117,7 @@ function sourceJson(source: Source): Answer<"Source"> {
     projectName: source.project_name,
     address: source.address,
     gaps: source.gaps,
+    notHeardSince: timeJson(source.not_heard_since),
   };
 }
 

@@ -40,12 +40,23 @@ export function stateMessage(read: StateRead): SubscriptionMessage {
 }
 
 /** State as gRPC gives it: in the upstream's own messages. */
-export function stateProto({ session = "", at = "", sessionEnded, rows, ...read }: StateRead): GetStateResponse {
+export function stateProto({
+  session = "",
+  at = "",
+  sessionEnded,
+  notHeardSince,
+  rows,
+  ...read
+}: StateRead): GetStateResponse {
   const { source, position, upstream } = read;
   return {
     ...{ source, session, position, at, upstream },
     session_ended: sessionEnded,
-    rows: rows.map(({ bytes, ...row }) => ({ ...row, bytes: asBuffer(bytes) })),
+    not_heard_since: notHeardSince,
+    rows: rows.map(({ type, bytes, ...row }) => ({
+      ...row,
+      message: { type_url: `type.googleapis.com/${type}`, value: asBuffer(bytes) },
+    })),
   };
 }
 

@@ -92,17 +92,16 @@ const between = {
   to: one(time, "That began before this time."),
 };
 const original = flag("With the upstream's own message in each event, base64.");
+/** On every transport. */
+export const speedValue = z.union(
+  [z.literal("max"), z.number().gt(0).max(1_000)],
+  "is not max, nor a number above 0 and up to 1000 such as 1, 10 or 0.5",
+);
 const speed = z
-  .preprocess(
-    (given) => {
-      const value = last(given);
-      return typeof value === "string" && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
-    },
-    z.union(
-      [z.literal("max"), z.number().gt(0).max(1_000)],
-      "is not max, nor a number above 0 and up to 1000 such as 1, 10 or 0.5",
-    ),
-  )
+  .preprocess((given) => {
+    const value = last(given);
+    return typeof value === "string" && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+  }, speedValue)
   .optional()
   .describe(
     "How fast history is played: `1` keeps the gaps between the events' recorded times, `10` is ten times as fast, `max` " +
@@ -178,7 +177,10 @@ export const parameters = {
   stream: z.strictObject({
     ...filter,
     after: after("now", "Where to begin:"),
-    until: until.describe(`${until.description} It ends there, with \`complete\`; else it has no end.`),
+    until: until.describe(
+      `${until.description} It ends there, with \`complete\`; else it has no end. A time that is still to come is waited ` +
+        "for: until then it is live.",
+    ),
     state: flag(
       "First the state of the one source that the filter names, then the events after it: with `after=now` the state " +
         "now, else the state there (not with `start`).",

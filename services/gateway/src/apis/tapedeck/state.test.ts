@@ -3,7 +3,7 @@ import { waitingLine } from "../../limits/waiting-line.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { stateAnswer, stateReader } from "./state.ts";
 
-const head = { position: "e-3", session: "01A", session_ended: false };
+const head = { position: "e-3", session: "01A", session_ended: false, not_heard_since: undefined };
 
 /** Query, with one source of an upstream; it tells what it was asked for. */
 function queryOf(upstream: string) {
@@ -28,7 +28,8 @@ it("is of one moment and one session: those of the first collection", async () =
   const read = await stateReader({ query, largeAnswers: oneAtOnce() })({ ...context(), at: "e-9" });
   expect(asked).toEqual(["skaffold.v1 e-9 ", "skaffold.v2 e-3 01A"]);
   expect(stateAnswer(read)).toEqual({
-    ...{ source: "acme/alice/shop/skaffold", session: "01A", sessionEnded: false, position: "e-3", at: "e-9" },
+    ...{ source: "acme/alice/shop/skaffold", session: "01A", sessionEnded: false, notHeardSince: null },
+    ...{ position: "e-3", at: "e-9" },
     ...{ upstream: "skaffold", state: { v1: expect.anything(), v2: expect.anything() } },
   });
 });

@@ -1,7 +1,9 @@
 import { fromBinary, type JsonObject, toJson } from "@bufbuild/protobuf";
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { timeToJson } from "@tapedeck/shared/events/json";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../../call-context.ts";
 import type { WaitingLine } from "../../limits/waiting-line.ts";
@@ -16,6 +18,8 @@ export type StateRead = {
   /** Undefined when the source has none (at that moment). */
   readonly session?: string;
   readonly sessionEnded: boolean;
+  /** The source is lost: nothing has been heard of its upstream since. */
+  readonly notHeardSince?: Timestamp;
   /** The position that the rows reflect. */
   readonly position: string;
   /** What was asked for, where a moment was asked for. */
@@ -42,6 +46,7 @@ export type StateAnswer = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
+  readonly notHeardSince: string | null;
   readonly position: string;
   readonly at: string | null;
   readonly upstream: string;
@@ -86,12 +91,13 @@ export function stateReader({ query, largeAnswers }: StateDeps): (context: CallC
     const first = await ask(one, context.at ?? "", context.session ?? "");
     // The others as of the first one's position, so that the answer is one moment, and of its session: Vagrant's jobs
     // are those of all sessions where none is named.
-    const { position, session, session_ended } = first.head;
+    const { position, session, session_ended, not_heard_since } = first.head;
     const rest = await Promise.all(others.map((collection) => ask(collection, position, session)));
     return {
       source,
       ...(session !== "" && { session }),
       sessionEnded: session_ended,
+      ...(not_heard_since && { notHeardSince: not_heard_since }),
       position,
       ...(context.at !== undefined && { at: context.at }),
       upstream,
@@ -101,12 +107,13 @@ export function stateReader({ query, largeAnswers }: StateDeps): (context: CallC
 }
 
 /** What was read, as JSON. */
-export function stateAnswer({ session, at, rows, ...read }: StateRead): StateAnswer {
+export function stateAnswer({ session, at, rows, notHeardSince, ...read }: StateRead): StateAnswer {
   const { source, sessionEnded, position, upstream } = read;
   return {
     source,
     session: session ?? null,
     sessionEnded,
+    notHeardSince: notHeardSince === undefined ? null : timeToJson(notHeardSince),
     position,
     at: at ?? null,
     upstream,

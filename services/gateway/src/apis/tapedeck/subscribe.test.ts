@@ -66,6 +66,44 @@ it("bookmarks tell how far one is, though nothing of it was for one", async () =
   }
 });
 
+it("an end in the future is the log's, however other clocks go, and what comes after it is not given", async () => {
+  await using on = await desk();
+  await on.alice.append(2);
+  const untilTime = new Date(Date.now() + 200);
+  const clock = { at: new Date(0), asked: 0 };
+  const reader: LogReader = {
+    ...on.reader,
+    async now() {
+      clock.asked += 1;
+      return { at: clock.at, lastSeq: (await on.reader.bounds()).lastSeq };
+    },
+  };
+  const open = (afterSeq: number) => {
+    const got: SubscriptionMessage[] = [];
+    const asked = { workspace: "default", filter: {}, afterSeq, untilTime, bookmarks: { ms: 3_600_000, events: 1e6 } };
+    const read = async () => {
+      for await (const message of subscribe(reader, asked, on.over.signal)) got.push(message);
+    };
+    return { got, done: read() };
+  };
+  const [first, second] = [open(0), open(2)];
+  await until(() => second.got.length === 1, { message: "caught_up" });
+  // The time has passed for us, and not for the log.
+  await until(() => clock.asked > 4, { message: "the log's clock to be asked" });
+  expect(first.got.map(told)).toEqual(["event 1", "event 2", "caught_up 2"]);
+  clock.at = new Date(untilTime.getTime() + 1);
+  await Promise.all([first.done, second.done]);
+  expect(second.got.map(told)).toEqual(["caught_up 2", "complete 2"]);
+
+  // Something that is recorded later tells it as well.
+  clock.at = new Date(0);
+  const third = open(0);
+  await until(() => third.got.length === 3, { message: "caught_up" });
+  await on.bob.append(1);
+  await third.done;
+  expect(third.got.map(told)).toEqual(["event 1", "event 2", "caught_up 2", "complete 2"]);
+});
+
 it("a bookmark comes in its time, though the log has come to rest before", async () => {
   await using on = await desk();
   const { got } = on.open({ subjects: ["web"] }, 200);

@@ -1,6 +1,7 @@
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import { followUntil } from "./follow-until.ts";
 import { eventMessage, markMessage, type SubscriptionMessage } from "./messages.ts";
 
 export type Subscription = {
@@ -10,6 +11,8 @@ export type Subscription = {
   readonly afterSeq: number;
   /** Ends with `complete` after this sequence. */
   readonly untilSeq?: number;
+  /** Ends with `complete` when this time has passed, which is still to come; live until then. */
+  readonly untilTime?: Date;
   readonly original?: boolean;
   /** A subscriber for whom there is nothing is told how far it is after so much time, or so many events. */
   readonly bookmarks?: Bookmarks;
@@ -25,20 +28,31 @@ const usualBookmarks: Bookmarks = { ms: 5_000, events: 10_000 };
  */
 export async function* subscribe(
   log: LogReader,
-  { workspace, filter, afterSeq, untilSeq, original = false, bookmarks = usualBookmarks }: Subscription,
+  { workspace, filter, afterSeq, original = false, bookmarks = usualBookmarks, ...end }: Subscription,
   signal: AbortSignal,
 ): AsyncGenerator<SubscriptionMessage, void> {
   const from = { afterSeq, subjects: toSubjects(filter, workspace) };
-  const read: Read = (over, { caughtUp, reached }) =>
-    untilSeq === undefined ? log.follow(from, { signal: over, caughtUp, reached }) : log.history(from, untilSeq, over);
+  let { untilSeq } = end;
+  let given = afterSeq;
+  const read: Read = (over, { caughtUp, reached }) => {
+    const following = { signal: over, caughtUp, reached };
+    if (end.untilTime !== undefined) {
+      const ended = (seq: number) => {
+        untilSeq = seq;
+      };
+      return followUntil(log, from, end.untilTime, { ...following, ended });
+    }
+    return untilSeq === undefined ? log.follow(from, following) : log.history(from, untilSeq, over);
+  };
   for await (const step of steps(read, (recorded) => matches(filter, recorded.event), afterSeq, bookmarks, signal)) {
+    given = step.seq;
     yield step.type === "event"
       ? eventMessage(log.epoch, step.recorded, { original })
       : markMessage(step.type, log.epoch, step.seq);
   }
-  // An end before the beginning must not lead who resumes back.
+  // An end before what was given must not lead who resumes back.
   if (untilSeq !== undefined && !signal.aborted) {
-    yield markMessage("complete", log.epoch, Math.max(afterSeq, untilSeq));
+    yield markMessage("complete", log.epoch, Math.max(given, untilSeq));
   }
 }
 

@@ -10,6 +10,7 @@ import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import { type ListMessages, listMessages, placed } from "./list-request.ts";
 import { type Lists, listsApi, type Page } from "./lists.ts";
 import { type SubscriptionMessage, stateMessage } from "./messages.ts";
+import { pace, type Speed } from "./pace.ts";
 import { type StateAnswer, type StateDeps, type StateRead, stateAnswer, stateReader } from "./state.ts";
 import { subscribe } from "./subscribe.ts";
 
@@ -17,12 +18,16 @@ import { subscribe } from "./subscribe.ts";
 export type SubscribeRequest = {
   /** `start`, `now` (the default, unless the call's context says other), a position or an RFC 3339 time. */
   readonly after?: string;
-  /** A position or a time; inclusive. Without it a subscription has no end. */
+  /** A position or a time, inclusive, or `now`; a time to come is waited for. Without it a subscription has no end. */
   readonly until?: string;
   /** As the client wrote it: arrays by field. */
   readonly filter?: unknown;
   readonly state?: boolean;
   readonly original?: boolean;
+  /** How fast history is played; without it as fast as it can be read. */
+  readonly speed?: Speed;
+  /** It ends at the log's end, also where `until` is a time to come. */
+  readonly isHistory?: boolean;
 };
 
 export type OpenSubscription = {
@@ -69,6 +74,11 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
     return { afterSeq: positions.own(answer.position), message: stateMessage(answer), taken: answer.done };
   }
 
+  async function endOf(until: string, { isHistory = false }: SubscribeRequest) {
+    const end = isHistory ? await positions.resolveUntil(until) : await positions.resolveEnd(until);
+    return typeof end === "number" ? { untilSeq: end } : { untilTime: end };
+  }
+
   return {
     lists: listsApi(query),
     listMessages: listMessages(query),
@@ -78,17 +88,18 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
 
     async subscribe(request, context) {
       refuseMoment(context, "a stream has no `at`: use `after` to say where it starts");
-      const { after = context.after ?? "now", until, state = false, original = false } = request;
+      const { after = context.after ?? "now", until, state = false, original = false, speed = "max" } = request;
       const filter = placed(parseFilter(request.filter ?? {}), context);
       const { workspace, signal } = context;
       const first = state ? await stateThenEvents(after, filter, context) : undefined;
       try {
         const afterSeq = first?.afterSeq ?? (await positions.resolveAfter(after));
-        const end = until === undefined ? {} : { untilSeq: await positions.resolveUntil(until) };
+        const end = until === undefined ? {} : await endOf(until, request);
         const events = subscribe(log(), { workspace, filter, afterSeq, original, ...end }, signal);
+        const paced = pace(events, speed, signal);
         return {
           position: positions.written(afterSeq),
-          messages: first === undefined ? events : beginningWith([first.message], first.taken, events),
+          messages: first === undefined ? paced : beginningWith([first.message], first.taken, paced),
         };
       } catch (error) {
         first?.taken();

@@ -21,6 +21,11 @@ export function absent(name: string): UpstreamError {
   return new UpstreamError(failedPrecondition, `${name}: cannot be nil`);
 }
 
+/** Of a name that is unique only inside of something that the request does not say. */
+export function withoutParent(kind: string): UpstreamError {
+  return new UpstreamError(failedPrecondition, `cannot lookup ${kind} (proto reference does not include parent)`);
+}
+
 /** Whatever does not validate is INTERNAL to Vagrant. */
 export function invalid(problem: string): UpstreamError {
   return new UpstreamError(internal, problem);

@@ -1,6 +1,6 @@
 import type { Ref_Box } from "@tapedeck/proto/vagrant/sdk/sdk";
 import { Basis, Box, Project, Target } from "@tapedeck/proto/vagrant/vagrant";
-import { invalid, recordNotFound } from "./errors.ts";
+import { invalid, recordNotFound, withoutParent } from "./errors.ts";
 import type { Read } from "./read.ts";
 import { compareVersions, parseCondition, parseVersion } from "./versions.ts";
 
@@ -25,13 +25,18 @@ export function findProject(rows: Rows, wanted: Project): Uint8Array {
   return found(byNameAndPath(rows, Project.decode, wanted), "project");
 }
 
-/** By the first of these that is given: resource_id, project and name, part of the uuid. */
+/**
+ * By the first of these that is given: resource_id, project and name, part of the uuid. A name alone is refused, as it
+ * says nothing without its project.
+ */
 export function findTarget(rows: Rows, { resource_id, project, name, uuid }: Target): Uint8Array {
   if (resource_id !== "") return recordOf(rows, "target", resource_id);
+  if (name === "" && uuid === "") throw recordNotFound("target");
+  if (project === undefined && uuid === "") throw withoutParent("target");
   const isMeant = (target: Target) =>
-    project !== undefined && name !== ""
-      ? target.project?.resource_id === project.resource_id && target.name === name
-      : uuid !== "" && target.uuid.toLowerCase().includes(uuid.toLowerCase());
+    project === undefined
+      ? target.uuid.toLowerCase().includes(uuid.toLowerCase())
+      : target.project?.resource_id === project.resource_id && target.name === name;
   return found(
     rows.find(({ bytes }) => isMeant(Target.decode(bytes))),
     "target",

@@ -5,15 +5,19 @@ import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { isFinished, type JobVersion, jobVersion } from "./job-stream-messages.ts";
 
-/** What there is to read of a source to follow a job: of its channels, and of its sessions. */
+/** What there is to read of a source to follow a job. */
 export function jobSubjects(source: SourceName): readonly string[] {
-  return [
-    eventSubject(source, "jobs", "job.queued"),
-    eventSubject(source, "jobs", "terminal.written"),
-    eventSubject(source, "jobs", "mirror.received"),
-    eventSubject(source, "tapedeck", "session.ended"),
-    eventSubject(source, "tapedeck", "upstream.restored"),
-  ];
+  return [...toldSubjects(source), ...sessionSubjects(source)];
+}
+
+/** What tells of jobs. */
+export function toldSubjects(source: SourceName): readonly string[] {
+  return ["job.queued", "terminal.written", "mirror.received"].map((kind) => eventSubject(source, "jobs", kind));
+}
+
+/** What tells of the sessions that jobs end with. */
+export function sessionSubjects(source: SourceName): readonly string[] {
+  return ["session.ended", "upstream.restored"].map((kind) => eventSubject(source, "tapedeck", kind));
 }
 
 /** One job: of all sessions, or of one. */
@@ -52,8 +56,6 @@ export type Course = {
   readonly isCut: boolean;
   /** When the last event of the job was recorded, in milliseconds since 1970. */
   readonly spokeAt: number;
-  /** When something of the job was seen last, or its session was found again: by the recorder's clock. */
-  readonly seenAt: number;
 };
 
 export const unbegun: Course = {
@@ -64,7 +66,6 @@ export const unbegun: Course = {
   isWhole: false,
   isCut: false,
   spokeAt: 0,
-  seenAt: 0,
 };
 
 /** Nothing more will be recorded of the job, at least not by the server that ran it. */
@@ -77,24 +78,13 @@ export function isClosed(course: Course): boolean {
   return isOver(course) && (course.running !== "" || course.isLost || course.isWhole);
 }
 
-/** In the record a job that is finished says no more after so long a silence. */
-const longestSilenceMs = 600_000;
-
-/**
- * That by its last event nothing of the job had been seen for long. When it was recorded does not count: what waited
- * for the log comes late.
- */
-export function isSilent({ isFinished, session, seenAt }: Course, last: Recorded): boolean {
-  return isFinished && session !== "" && seenTime(last) - seenAt > longestSilenceMs;
-}
-
 /** One event more, of those that jobSubjects names. Pure. */
 export function courseAfter(course: Course, recorded: Recorded, which: WhichJob): Course {
   const { event, recordedAt } = recorded;
   if (event.channel === "tapedeck") return afterSession(course, recorded, which);
   const before = { ...course, running: event.session };
   if (!isOfJob(event, which)) return before;
-  const after = { ...before, spokeAt: recordedAt.getTime(), seenAt: seenTime(recorded) };
+  const after = { ...before, spokeAt: recordedAt.getTime() };
   if (event.kind === "terminal.written") return { ...after, isCut: false };
   if (!event.kind.startsWith("job.")) return { ...after, isWhole: course.isFinished && isComplete(event) };
   const isLost = event.kind === "job.lost";
@@ -108,12 +98,12 @@ export function courseAfter(course: Course, recorded: Recorded, which: WhichJob)
   };
 }
 
-function afterSession(course: Course, recorded: Recorded, { job }: WhichJob): Course {
-  const { kind, session, detail } = recorded.event;
+function afterSession(course: Course, { event }: Recorded, { job }: WhichJob): Course {
+  const { kind, session, detail } = event;
   switch (kind) {
     case "session.started":
     case "upstream.restored":
-      return session === "" ? course : { ...course, running: session, seenAt: seenTime(recorded) };
+      return session === "" ? course : { ...course, running: session };
     case "session.ended":
     case "session.lost":
       return session === course.running ? { ...course, running: "" } : course;
@@ -125,12 +115,6 @@ function afterSession(course: Course, recorded: Recorded, { job }: WhichJob): Co
     default:
       return course;
   }
-}
-
-/** In milliseconds since 1970. */
-function seenTime({ event: { observed_at }, recordedAt }: Recorded): number {
-  if (observed_at === undefined) return recordedAt.getTime();
-  return Number(observed_at.seconds) * 1_000 + observed_at.nanos / 1e6;
 }
 
 function isOfJob({ channel, subject, session }: Event, which: WhichJob): boolean {

@@ -9,7 +9,6 @@ import {
   courseAfter,
   isClosed,
   isOver,
-  isSilent,
   jobSubjects,
   type Told,
   toldBy,
@@ -23,7 +22,7 @@ import {
   stateMessage,
   terminalMessage,
 } from "./job-stream-messages.ts";
-import { firstOfJob } from "./job-stream-start.ts";
+import { jobSpans, pastOfJob } from "./job-stream-past.ts";
 import { type FoundJob, findJob } from "./jobs.ts";
 import { batches, type Following, withPauses } from "./output-batches.ts";
 
@@ -44,8 +43,8 @@ export type JobStreamOptions = {
  * two sessions) is told once. Messages of an unknown kind pass through.
  *
  * "Now" is a position of the log, at or after the call: what is recorded up to it is `buffered`. The log is read at the
- * pace of whoever reads this; see firstOfJob for where, and it costs the output of all of the source's jobs from there to
- * the job's end.
+ * pace of whoever reads this: of what is past the job's own events, wherever they stand (see jobSpans), and what comes of
+ * all of the source's jobs until this one is over.
  *
  * When the output of a finished job is over: live output is cut when a job completes, and what is missing is recorded
  * after it was finished. It is over when the record has the server's `complete` to the second reading of the output
@@ -77,11 +76,13 @@ export async function jobStream(
 }
 
 async function* messagesOf(
-  { log, positions }: ScopeDeps,
+  deps: ScopeDeps,
   found: FoundJob,
   { job, graceMs }: { readonly job: string; readonly graceMs: number },
-  { session, signal }: CallContext,
+  context: CallContext,
 ): AsyncGenerator<Uint8Array, void> {
+  const { log, positions } = deps;
+  const { session, signal } = context;
   const source = nameOf(found.source);
   const subjects = jobSubjects(source);
   const which = { job, session };
@@ -105,20 +106,18 @@ async function* messagesOf(
   yield stateMessage(Job_State.UNKNOWN, version);
 
   const buffered = batches((events) => terminalMessage(events, true));
-  const first = await firstOfJob({ log: log(), source, ...which, untilSeq: now }, signal);
-  // Of a job of which the log has lost everything nothing more can come.
-  let isDone = first === undefined;
-  if (first !== undefined) {
-    for await (const recorded of log().history({ afterSeq: first.seq - 1, subjects }, now, signal)) {
-      const isNewest = course.isFinished || recorded.seq > newest;
-      const next = courseAfter(course, recorded, which);
-      isDone = (isNewest && isClosed(course)) || isSilent(next, recorded);
-      if (isDone) break;
-      course = next;
-      yield* tell(toldBy(recorded, which), buffered);
-    }
+  const spans = await jobSpans(deps, { job, source, untilSeq: now }, context);
+  let isDone = false;
+  for await (const recorded of pastOfJob({ log: log(), source, spans, untilSeq: now }, signal)) {
+    const isNewest = course.isFinished || recorded.seq > newest;
+    isDone = isNewest && isClosed(course);
+    if (isDone) break;
+    course = courseAfter(course, recorded, which);
+    yield* tell(toldBy(recorded, which), buffered);
   }
   yield* buffered.rest();
+  // Of a job of which the log has lost everything nothing more can come.
+  isDone ||= course.session === "";
 
   if (!isDone && !isOver(course)) yield* comingMessages();
   if (signal.aborted) return;

@@ -2,9 +2,10 @@ import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { QueryClient, ReadState } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
+import { stateHead } from "../state-head.ts";
 
 /** What query keeps of a Vagrant server, by query.proto's names without "vagrant.". */
-export type Collection = "version" | "targets" | "projects" | "bases" | "boxes" | "runners" | "jobs";
+export type Collection = "version" | "targets" | "projects" | "bases" | "boxes" | "runners" | "jobs" | "job_spans";
 
 /** Rows as query gives them: in the upstream's order, each the message as it was recorded. */
 export type Read = {
@@ -33,6 +34,5 @@ export async function read(
     collection: `vagrant.${collection}`,
     key_prefix: prefix,
   });
-  const { position, session, session_ended } = head;
-  return { source, head: { position, session, sessionEnded: session_ended }, rows };
+  return { source, head: stateHead(head), rows };
 }

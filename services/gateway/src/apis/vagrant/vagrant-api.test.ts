@@ -128,6 +128,7 @@ describe("records", () => {
 
   const nobody = (kind: string) => [5, `failed to locate ${kind} (record not found)`] as const;
   const nil = (name: string) => [9, `${name}: cannot be nil`] as const;
+  const homeless = (kind: string) => [9, `cannot lookup ${kind} (proto reference does not include parent)`] as const;
   const shop = { resource_id: "P9", name: "shop" };
 
   it.each<[string, JsonObject, readonly [number, string]]>([
@@ -149,8 +150,9 @@ describe("records", () => {
     ["GetTarget", { target: { name: "web" } }, nobody("target")],
     ["FindTarget", {}, nil("target")],
     ["FindTarget", { target: {} }, nobody("target")],
-    ["FindTarget", { target: { name: "web" } }, nobody("target")],
+    ["FindTarget", { target: { name: "web" } }, homeless("target")],
     ["FindTarget", { target: { resource_id: "T9", uuid: "abc-1" } }, nobody("target")],
+    ["FindTarget", { target: { project: { resource_id: "P2" }, uuid: "abc-1" } }, nobody("target")],
     ["FindTarget", { target: { project: { resource_id: "P2" }, name: "db", uuid: "abc-1" } }, nobody("target")],
     ["GetBox", {}, nil("box")],
     ["GetBox", { box: { name: "bionic64" } }, nobody("box")],

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
 import { Client, credentials, Metadata, type StatusObject } from "@grpc/grpc-js";
 import { ErrorInfo } from "@tapedeck/proto/google/rpc/error_details";
 import { Status } from "@tapedeck/proto/google/rpc/status";
@@ -57,6 +59,18 @@ async function limitedGateway(natsUrl: string, settings: Readonly<Record<string,
   const { addresses } = stack.use(await startGateway(readConfig({ env: named }), silentLogger));
   const { grpc = "", http = "" } = addresses;
   const owned = stack.move();
+  return {
+    ...clients({ grpc, http }, owned),
+    /** The same of an endpoint for that source. */
+    endpoint: (source: string) =>
+      clients({ grpc: addresses[`${source} grpc`] ?? "", http: addresses[`${source} http`] ?? "" }, owned),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+type Doors = { readonly grpc: string; readonly http: string };
+
+function clients({ grpc, http }: Doors, owned: AsyncDisposableStack) {
   const channel = owned.adopt(grpcClient(grpc), (client) => client.close());
   return {
     grpc,
@@ -68,11 +82,20 @@ async function limitedGateway(natsUrl: string, settings: Readonly<Record<string,
       const response = await fetch(`http://${http}/api/v1/stream`, { headers: bearing(token), signal: over.signal });
       return { response, end: () => over.abort() };
     },
+    /** Of a client at another address of this machine. */
+    async sseFrom(localAddress: string, token?: string) {
+      const [host, port] = http.split(":");
+      const headers = bearing(token);
+      const request = get({ host, port, path: "/api/v1/stream", headers, localAddress, agent: false });
+      request.on("error", () => {});
+      owned.defer(() => void request.destroy());
+      const [response] = (await once(request, "response")) as [IncomingMessage];
+      return { status: response.statusCode, text: async () => Buffer.concat(await response.toArray()).toString() };
+    },
     socket: (token?: string) => openSocket(http, token),
     call: (path: string, options: CallOptions = {}) => openCall(channel, path, options),
     /** A client with a connection of its own. */
     other: () => owned.adopt(grpcClient(grpc), (client) => client.close()),
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 

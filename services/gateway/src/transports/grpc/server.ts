@@ -1,9 +1,5 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { Server, type ServerInterceptor, type ServiceDefinition, type UntypedHandleCall } from "@grpc/grpc-js";
-import { loadFileDescriptorSetFromBuffer } from "@grpc/proto-loader";
-import { ReflectionService } from "@grpc/reflection";
-import { listenError } from "@tapedeck/shared/service/health";
+import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { HealthImplementation } from "grpc-health-check";
 import type { Role } from "../../call-context.ts";
 import { defaultLimits, type Limits } from "../../limits/settings.ts";
@@ -12,6 +8,7 @@ import { type Liveness, liveness } from "../liveness.ts";
 import type { Certificate } from "../tls.ts";
 import { type AuthenticationOptions, authentication } from "./authentication.ts";
 import { serverCredentials } from "./credentials.ts";
+import { reflection } from "./reflection.ts";
 
 export type GrpcServices = {
   readonly definition: ServiceDefinition;
@@ -27,6 +24,8 @@ export type GrpcServerOptions = Omit<AuthenticationOptions, "roleOf"> & {
   readonly certificate?: Certificate | undefined;
   readonly liveness?: Liveness;
   readonly limits?: Limits["grpc"];
+  /** How long a connection may take for its first request. */
+  readonly arrivalMs?: DoorLimits["arrivalMs"];
   /** What calls of services pass once they are let in. */
   readonly interceptors?: readonly ServerInterceptor[];
 };
@@ -49,6 +48,7 @@ export async function grpcServer(
     certificate,
     liveness: { quietMs, silentMs } = liveness,
     limits = defaultLimits.grpc,
+    arrivalMs = defaultLimits.arrivalMs,
     interceptors = [],
     ...letting
   }: GrpcServerOptions,
@@ -74,25 +74,13 @@ export async function grpcServer(
   };
   setServing(false);
   health.addToServer(server);
-  const descriptors = readFileSync(createRequire(import.meta.url).resolve("@tapedeck/proto/descriptors.binpb"));
-  new ReflectionService(loadFileDescriptorSetFromBuffer(descriptors), { services: names }).addToServer(server);
+  reflection(names).addToServer(server);
 
-  const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(addressText({ host, port }), serverCredentials(certificate), (error, actual) => {
-      if (error === null) resolve(actual);
-      else reject(listenError(Object.assign(error, taken(error)), host, port));
-    });
-  });
+  const credentials = serverCredentials(certificate);
+  const listener = await listenGrpc(server, { host, port, credentials }, { ...limits, arrivalMs });
   return {
-    address: addressText({ host, port: bound }),
+    address: addressText({ host, port: listener.port }),
     setServing,
-    async [Symbol.asyncDispose]() {
-      // Streams here have no end of their own, so a graceful stop would wait for ever.
-      server.forceShutdown();
-    },
+    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   };
-}
-
-function taken(error: Error): { code?: string } {
-  return /EADDRINUSE/.test(error.message) ? { code: "EADDRINUSE" } : {};
 }

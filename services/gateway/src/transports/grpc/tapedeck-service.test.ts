@@ -203,9 +203,11 @@ describe("Events", () => {
     expect((await one.status).code).toBe(0);
     expect(one.told()).toEqual(["state 3", "complete 3"]);
     const body = one.got[0]?.body;
-    expect(body?.$case === "state" && body.value.rows.map(({ type }) => type)).toEqual([
-      "v1alpha.Pod",
-      "v1alpha.Image",
+    expect(
+      body?.$case === "state" && body.value.rows.map(({ message }) => [message?.type_url, String(message?.value)]),
+    ).toEqual([
+      ["type.googleapis.com/v1alpha.Pod", "rkt.pods"],
+      ["type.googleapis.com/v1alpha.Image", "rkt.images"],
     ]);
   });
 
@@ -283,7 +285,8 @@ describe("GetState", () => {
     const request = GetStateRequest.fromPartial({ source: "alice/shop", at: at(3) });
     const { response, head } = await ask(client.getState, request);
     const row = (collection: string, type: string) => {
-      return { collection, type, key: `${collection} 1`, bytes: Buffer.from(collection), position: at(3) };
+      const message = { type_url: `type.googleapis.com/${type}`, value: Buffer.from(collection) };
+      return { collection, key: `${collection} 1`, message, position: at(3) };
     };
     expect(response).toMatchObject({
       ...{ source: alice, session: "01A", session_ended: true, upstream: "rkt", position: at(3), at: at(3) },

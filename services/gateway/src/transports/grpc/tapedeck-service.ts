@@ -10,6 +10,7 @@ import {
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { filterFields, parseFilter } from "@tapedeck/shared/filter/filter";
+import { stateHead } from "../../apis/state-head.ts";
 import {
   type ListAsked,
   type ListedThings,
@@ -18,6 +19,7 @@ import {
   operationKind,
 } from "../../apis/tapedeck/list-request.ts";
 import { type SubscriptionMessage, stateProto } from "../../apis/tapedeck/messages.ts";
+import { speedValue } from "../../apis/tapedeck/parameters.ts";
 import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { CallWatch } from "../../metrics.ts";
@@ -54,7 +56,7 @@ export function tapedeckServices(
     handlers: {
       getState: unary(methods.getState, async (request, context) => {
         const state = stateProto(await api.stateMessages({ ...context, ...placeOf(request) }));
-        return [state, { position: state.position, session: state.session, sessionEnded: state.session_ended }];
+        return [state, stateHead(state)];
       }),
       listSources: unary(methods.listSources, async (request, context) => {
         const list = await lists.sources(context, askedOf("sources", request));
@@ -135,13 +137,16 @@ function placeOf({ source, session, at, min_position }: GetStateRequest): Partia
   };
 }
 
-function subscriptionOf({ after, until, filter, state, original }: EventsRequest): SubscribeRequest {
+function subscriptionOf({ after, until, filter, state, original, speed }: EventsRequest): SubscribeRequest {
+  const known = speedValue.optional().safeParse(speed);
+  if (!known.success) throw invalid("speed", `speed ${speed} ${known.error.issues[0]?.message}`);
   return {
     ...(after !== "" && { after }),
     ...(until !== "" && { until }),
     filter: fieldsOf(filter),
     state,
     original,
+    ...(known.data !== undefined && { speed: known.data }),
   };
 }
 

@@ -6,11 +6,10 @@ import { refuseMoment } from "../../apis/session-scope.ts";
 import { placed } from "../../apis/tapedeck/list-request.ts";
 import type { Page } from "../../apis/tapedeck/lists.ts";
 import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
-import { pace } from "../../apis/tapedeck/pace.ts";
 import { type Asked, filterOf, type Given, readParameters } from "../../apis/tapedeck/parameters.ts";
 import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import { UpstreamError } from "../../apis/upstream-error.ts";
-import type { AnswerHead, CallContext } from "../../call-context.ts";
+import { type AnswerHead, boundTo, type CallContext } from "../../call-context.ts";
 import type { CallerLimits } from "../../limits/limits.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { liveness } from "../liveness.ts";
@@ -19,6 +18,7 @@ import { subprotocol } from "../websocket/protocol.ts";
 import { serveSocket } from "../websocket/websocket.ts";
 import { closedSignal, contextOf, type HttpCaller, setHead } from "./call-context.ts";
 import { cloudEventsBatch, nextLink, toCloudEvent } from "./cloud-events.ts";
+import { errorEvent, errorLine, isEventSource, sendComeAgain } from "./event-source.ts";
 import { type DescribedRoute, eventStream, json, ndjson, routes } from "./openapi-routes.ts";
 import { writeStream } from "./write-stream.ts";
 
@@ -26,6 +26,8 @@ import { writeStream } from "./write-stream.ts";
 const commentMs = 15_000;
 
 export type ApiRouteOptions = {
+  /** The source of a listener that serves only one: then events and state of it are all there is. */
+  readonly bound?: string | undefined;
   readonly watch: CallWatch;
   readonly limits: Pick<CallerLimits, "live" | "requests" | "unreadBytes" | "webSocket">;
 };
@@ -35,18 +37,19 @@ export function apiRoutes(
   app: FastifyInstance,
   api: TapedeckApi,
   caller: HttpCaller,
-  { watch, limits }: ApiRouteOptions,
+  { bound, watch, limits }: ApiRouteOptions,
 ): void {
   const get = <Parameters extends z.ZodObject>(
     route: DescribedRoute & { readonly parameters: Parameters },
     answer: (call: ApiCall<z.infer<Parameters>>) => Promise<FastifyReply>,
   ) => {
+    if (bound !== undefined && !ofOneSource.has(route)) return;
     app.route({
       method: ["GET", "HEAD"],
       url: route.path,
       handler: async (request, reply) => {
         try {
-          const context = contextOf(request, caller(request), closedSignal(reply));
+          const context = boundTo(bound, contextOf(request, caller(request), closedSignal(reply)));
           const asked = readParameters(route.parameters, request.query as Given);
           return await answer({ request, reply, context, asked });
         } catch (error) {
@@ -68,8 +71,12 @@ export function apiRoutes(
 
   get(routes.state, async ({ reply, context }) => {
     const state = await api.state(context);
-    const { position, session, sessionEnded } = state;
-    return send(reply, state, { position, sessionEnded, ...(session !== null && { session }) });
+    const { position, session, sessionEnded, notHeardSince } = state;
+    return send(reply, state, {
+      ...{ position, sessionEnded },
+      ...(session !== null && { session }),
+      ...(notHeardSince !== null && { notHeardSince }),
+    });
   });
 
   get(routes.events, async (call) => {
@@ -78,13 +85,13 @@ export function apiRoutes(
     const { after = "start" } = context;
     if (accepts(request, ndjson)) {
       refuse(asked, ["limit", "last"], "goes with pages: ask for application/json, or stream all of it");
-      return stream(call, { after, until: until ?? "now", original }, ndjson);
+      return stream(call, { after, until: until ?? "now", isHistory: true, original }, ndjson);
     }
     refuse(asked, ["speed"], `goes with streams: ask for ${ndjson}`);
     refuseMoment(context, "events have no `at`: use `until` to say where they end");
     const page = await api.events({
       workspace: context.workspace,
-      filter: placed(filterOf(asked), context),
+      filter: placed(filterOf(sourced(asked, context)), context),
       after,
       ...(until !== undefined && { until }),
       limit,
@@ -107,13 +114,13 @@ export function apiRoutes(
       return await stream(call, { ...after, ...(until !== undefined && { until }), state, original }, type);
     } catch (error) {
       const known = told(error);
-      const isResuming = "after" in after && type === eventStream;
-      return isResuming && known.retryAfter !== undefined
+      return isEventSource(call.request) && known.retryAfter !== undefined
         ? sendComeAgain(call.reply, known, known.retryAfter)
         : sendError(call.reply, known);
     }
   });
 
+  if (bound !== undefined) return;
   app.route({
     method: "GET",
     url: routes.ws.path,
@@ -128,6 +135,16 @@ export function apiRoutes(
     },
   });
   refuseOthers(routes.ws.path, ["GET"]);
+
+  /** On a listener for one source a filter is about that, whatever else it says. */
+  function sourced<Filtered extends Asked<"events"> | Asked<"stream">>(
+    asked: Filtered,
+    context: CallContext,
+  ): Filtered {
+    if (bound === undefined) return asked;
+    for (const source of asked.source ?? []) boundTo(bound, { ...context, source });
+    return { ...asked, source: [bound] };
+  }
 
   function serve(socket: WebSocket, request: FastifyRequest): void {
     const counted = { caller: caller(request), peer: request.ip };
@@ -150,14 +167,17 @@ export function apiRoutes(
     type: typeof ndjson | typeof eventStream,
   ): Promise<FastifyReply> {
     limits.live.take({ caller: context, peer: request.ip }, context.signal);
-    const { position, messages } = await api.subscribe({ ...wanted, filter: filterOf(asked) }, context);
+    const { speed = "max" } = asked;
+    const { position, messages } = await api.subscribe(
+      { ...wanted, speed, filter: filterOf(sourced(asked, context)) },
+      context,
+    );
     setHead(reply, { position }).headers({ "content-type": type, "cache-control": "no-cache" });
     // What it would begin with, and no more.
     if (request.method === "HEAD") return reply.send();
-    const paced = pace(messages, asked.speed ?? "max", context.signal);
     await writeStream(reply, context.signal, {
       headers: {},
-      chunks: rendered(paced, type === ndjson ? toNdjson : toSse),
+      chunks: rendered(messages, type === ndjson ? toNdjson : toSse),
       lastWords: (error) => (type === ndjson ? errorLine : errorEvent)(told(error)),
       sent: watch.sent,
       unreadBytes: limits.unreadBytes,
@@ -196,6 +216,8 @@ export function apiRoutes(
   }
 }
 
+const ofOneSource: ReadonlySet<DescribedRoute> = new Set([routes.state, routes.events, routes.stream]);
+
 type ApiCall<Parameters> = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -220,20 +242,6 @@ function isSpoken({ headers }: FastifyRequest): boolean {
 
 async function* rendered(messages: AsyncIterable<SubscriptionMessage>, render: (m: SubscriptionMessage) => string) {
   for await (const message of messages) yield render(message);
-}
-
-function errorLine(error: TapedeckError): string {
-  return `${JSON.stringify({ type: "error", error: toErrorBody(error) })}\n`;
-}
-
-function errorEvent(error: TapedeckError): string {
-  return `event: error\ndata: ${errorLine(error)}\n`;
-}
-
-/** EventSource gives up for good on any status but 200: who resumes is told in its own words to come again. */
-function sendComeAgain(reply: FastifyReply, error: TapedeckError, seconds: number): FastifyReply {
-  const text = `retry: ${seconds * 1_000}\n${errorEvent(error)}`;
-  return reply.headers({ "content-type": eventStream, "cache-control": "no-cache" }).send(text);
 }
 
 function sendError(reply: FastifyReply, error: TapedeckError, status = httpStatusOf(error.code)): FastifyReply {

@@ -23,7 +23,36 @@ describe("Host and Origin", () => {
     ["a sandboxed page", { host: "127.0.0.1:7052", origin: "null" }, /Origin/],
     ["an image on a foreign page", { host: "127.0.0.1:7052", "sec-fetch-site": "cross-site" as const }, /cross-site/],
   ])("%s is refused", (_, headers, reason) => {
-    expect(refusalOf(headers, allowed)).toMatch(reason);
+    expect(refusalOf(headers, allowed)?.message).toMatch(reason);
+  });
+
+  it("of an origin alone a page may know", () => {
+    const page = { host: "127.0.0.1:7052", origin: "http://evil.example" };
+    expect(refusalOf(page, allowed)).toMatchObject({ ofOrigin: true });
+    expect(refusalOf({ ...page, host: "evil.example" }, allowed)).toMatchObject({ ofOrigin: false });
+  });
+});
+
+describe("patterns of origins", () => {
+  const patterns = ["http://localhost:*", "http://[::1]:*", "vscode-webview://*", "https://dash.example.com"];
+  it.each([
+    ["http://localhost:5173", true],
+    ["http://localhost", true],
+    ["http://[::1]:5173", true],
+    ["vscode-webview://0kq3h8d2q1", true],
+    ["https://dash.example.com", true],
+    ["https://localhost:5173", false],
+    ["http://localhost.evil.example", false],
+    ["http://localhost:5173.evil.example", false],
+    ["http://evil.example", false],
+    ["http://evil.example?http://localhost:1", false],
+    ["vscode-webview://", false],
+    ["vscode-webviews://a", false],
+    ["https://dashxexample.com", false],
+    ["null", false],
+  ])("%s: %s", (origin, passes) => {
+    const refusal = refusalOf({ host: "127.0.0.1:7052", origin }, { hosts: [], origins: patterns });
+    expect(refusal === undefined).toBe(passes);
   });
 });
 
@@ -36,7 +65,7 @@ describe("with TLS of our own", () => {
   ])("our own page is one of %s or not", (_, headers, reason) => {
     const refusal = refusalOf(headers, allowed, { isTls: true });
     if (reason === undefined) expect(refusal).toBeUndefined();
-    else expect(refusal).toMatch(reason);
+    else expect(refusal?.message).toMatch(reason);
   });
 
   it("without it a proxy before us may be who speaks https", () => {

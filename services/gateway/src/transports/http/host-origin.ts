@@ -1,10 +1,18 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { hostName, isAllowedHost } from "@tapedeck/shared/service/host-names";
+import { isOriginNamed } from "../origins.ts";
 
 export type AllowedNames = {
   /** Host names beside loopback, as in the Host header without a port. */
   readonly hosts: readonly string[];
-  /** Origins in full, "https://dash.example.com". */
+  /** Origins, "https://dash.example.com", or patterns of them: see origins.ts. */
   readonly origins: readonly string[];
+};
+
+export type Refusal = {
+  readonly message: string;
+  /** It is for the page's origin alone: the page may know that, and reads nothing else. */
+  readonly ofOrigin: boolean;
 };
 
 /**
@@ -16,30 +24,30 @@ export function refusalOf(
   headers: IncomingHttpHeaders,
   allowed: AllowedNames,
   { isTls = false }: { readonly isTls?: boolean } = {},
-): string | undefined {
-  const host = hostName(headers.host);
-  if (!isLoopback(host) && !allowed.hosts.includes(host)) {
-    return `Host "${host}" is not allowed: add it to gateway.hosts (TAPEDECK_GATEWAY_HOSTS)`;
+): Refusal | undefined {
+  const refused = (message: string, ofOrigin = false) => ({ message, ofOrigin });
+  if (!isAllowedHost(headers.host, allowed.hosts)) {
+    const name = hostName(headers.host);
+    return refused(`Host "${name}" is not allowed: add it to gateway.hosts (TAPEDECK_GATEWAY_HOSTS)`);
   }
   const { origin } = headers;
   if (origin !== undefined) {
-    if (isOwnOrigin(origin, headers.host, isTls) || allowed.origins.includes(origin)) return undefined;
-    return `Origin "${origin}" is not allowed: add it to gateway.origins (TAPEDECK_GATEWAY_ORIGINS)`;
+    if (isOwnOrigin(origin, headers.host, isTls)) return undefined;
+    if (allowed.origins.some((pattern) => isOriginNamed(pattern, origin))) return undefined;
+    const message = `Origin "${origin}" is not allowed: add it to gateway.origins (TAPEDECK_GATEWAY_ORIGINS)`;
+    return refused(message, true);
   }
   if (headers["sec-fetch-site"] === "cross-site" && headers["sec-fetch-mode"] !== "navigate") {
-    return "cross-site requests are not allowed";
+    return refused("cross-site requests are not allowed");
   }
   return undefined;
 }
 
-function hostName(host: string | undefined): string {
-  if (host === undefined) return "";
-  const bracketed = /^(\[[^\]]*\])(:\d+)?$/.exec(host);
-  return (bracketed?.[1] ?? host.replace(/:\d+$/, "")).toLowerCase();
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
+/** A page of another origin has sent it, allowed or not; by a link or an image, too, which say no origin. */
+export function isOfOtherPage(headers: IncomingHttpHeaders, isTls: boolean): boolean {
+  const { origin, host, "sec-fetch-site": site } = headers;
+  if (origin !== undefined) return !isOwnOrigin(origin, host, isTls);
+  return site === "cross-site" || site === "same-site";
 }
 
 /**

@@ -44,6 +44,7 @@ export const answerHeaders = {
   "tapedeck-position": "The position that the answer reflects; of a stream: after which it starts.",
   "tapedeck-session": "The session whose state it is.",
   "tapedeck-session-ended": "`true` when that session has ended.",
+  "tapedeck-not-heard-since": "Where the source is lost: since when nothing has been heard of its upstream.",
   link: 'Of CloudEvents, when another page follows: its address, with `rel="next"` (RFC 8288).',
 } as const;
 
@@ -68,6 +69,7 @@ const list = (what: string, schema: SchemaName): Pick<DescribedRoute, "answers" 
 });
 
 const ofTokens: readonly ErrorCode[] = ["unauthenticated", "forbidden", "limit_exceeded", "not_ready", "internal"];
+const forAdminsOfAll = "For admins whose token is for all workspaces.";
 const forAdmins = "For admins, with the setting `auth: tokens`.";
 
 const lines = { lines: "Message", description: "One Message a line." } as const;
@@ -104,7 +106,7 @@ export const routes = {
     answers: {
       200: {
         description: "The state, and the position that it reflects.",
-        headers: ["tapedeck-position", "tapedeck-session", "tapedeck-session-ended"],
+        headers: ["tapedeck-position", "tapedeck-session", "tapedeck-session-ended", "tapedeck-not-heard-since"],
         content: { [json]: "State" },
       },
     },
@@ -135,8 +137,9 @@ export const routes = {
       "Server-sent events for EventSource: `id` is the position, so that a client that connects again goes on where it " +
       "was. Events have no `event:` line, so that `onmessage` fires; the other messages are named by their type. A comment " +
       `is written when nothing was for 15 s. With \`Accept: ${ndjson}\` the same messages line by line. An error after the ` +
-      "beginning is the last message. Who resumes by `Last-Event-ID` is also told so of what passes (`not_ready`, " +
-      "`limit_exceeded`), with status 200: on any other EventSource would give up for good.",
+      "beginning is the last message. With `Accept: text/event-stream`, as EventSource asks, or with `Last-Event-ID`, what " +
+      "passes (`not_ready`, `limit_exceeded`) is told so as well, with status 200 and `retry`: on any other status " +
+      "EventSource gives up for good, as it should where an error does not pass.",
     parameters: parameters.stream,
     headers: { "Last-Event-ID": "The position after which to go on; counts more than `after`." },
     answers: {
@@ -190,6 +193,46 @@ export const routes = {
     description: `What is open with it ends within 5 s. ${forAdmins}`,
     answers: { 200: { description: "The token that is no more.", content: { [json]: "Token" } } },
     errors: ["not_found", ...ofTokens],
+  },
+  eraseSession: {
+    method: "delete",
+    path: "/api/v1/sessions/{session}",
+    inPath: { session: "The session's id." },
+    summary: "Erase a session, for good",
+    description:
+      "Of the caller's workspace, from log and tables. Cut short, it is gone on with by asking again. For admins.",
+    answers: {
+      200: {
+        description: "How far it has come, until all is gone.",
+        content: { [ndjson]: { lines: "Erasing", description: "One line each, the last one `complete` or `error`." } },
+      },
+    },
+    errors: [...always, "unknown_session"],
+  },
+  rebuild: {
+    method: "post",
+    path: "/api/v1/rebuild",
+    summary: "Make the tables anew from the log",
+    description: `Of all workspaces; the tables that are there answer until then. ${forAdminsOfAll}`,
+    answers: {
+      200: {
+        description: "How far it has come, until the new tables are in place.",
+        content: {
+          [ndjson]: { lines: "Rebuilding", description: "One line each, the last one `complete` or `error`." },
+        },
+      },
+    },
+    errors: always,
+  },
+  backup: {
+    path: "/api/v1/backup",
+    summary: "Back up the log",
+    description:
+      `The log of all workspaces up to a moment, and the hashes of tokens. ${forAdminsOfAll} Frames of one letter, a ` +
+      "length (32 bits, big endian) and so many bytes: `p`, a piece of NATS's snapshot; at the end `z`, what restores it " +
+      "as JSON, or `e`, an Error. `tapedeck backup` makes a folder of it.",
+    answers: { 200: { description: "The frames, as application/vnd.tapedeck.backup." } },
+    errors: always,
   },
   healthz: {
     path: "/healthz",

@@ -2,12 +2,14 @@ import fastifyWebsocket from "@fastify/websocket";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
 import fastify from "fastify";
 import { expect, it } from "vitest";
+import type { MaintainApi } from "../../apis/maintain/maintain-api.ts";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { TokenApi } from "../../auth/token-api.ts";
 import { callerLimits } from "../../limits/limits.ts";
 import { defaultLimits } from "../../limits/settings.ts";
 import { apiRoutes } from "./api-routes.ts";
 import { callerOf } from "./authentication.ts";
+import { maintainRoutes } from "./maintain-routes.ts";
 import { openApiDocument } from "./openapi.ts";
 import { operationsRoutes } from "./operations-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
@@ -24,6 +26,7 @@ it("describes every path of ours, and no other", async () => {
   });
   const watch = { seen: () => {}, sent: () => {}, failed: (error: unknown) => Promise.reject(error) as never };
   apiRoutes(app, {} as TapedeckApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
+  maintainRoutes(app, {} as MaintainApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
   tokenRoutes(app, {} as TokenApi, callerOf, watch);
   operationsRoutes(app, {
     readiness: async () => ({ ready: true, checks: {} }),

@@ -6,6 +6,8 @@ import { welcomePage } from "./welcome-page.ts";
 
 export type Operations = {
   readonly readiness: () => Promise<Readiness>;
+  /** What people should know though all is there; told in the details of /readyz. */
+  readonly warnings?: () => readonly string[];
   readonly metrics: Registry;
   /** Where gRPC listens, for the page at `/`. */
   readonly grpc: string;
@@ -19,14 +21,18 @@ export type Operations = {
  */
 export function operationsRoutes(
   app: FastifyInstance,
-  { readiness, metrics, grpc, needsToken = false }: Operations,
+  { readiness, warnings = () => [], metrics, grpc, needsToken = false }: Operations,
 ): void {
   const open = { config: { access: "everyone" } } as const;
   app.get("/healthz", open, async () => ({ status: "ok" }));
   app.get("/readyz", open, async (_request, reply) => {
     const { ready, checks } = await readiness();
+    const known = warnings();
     const told = needsToken ? Object.entries(checks).map(([name, is]) => [name, is === "ok" ? is : "away"]) : [];
-    return reply.code(ready ? 200 : 503).send({ ready, checks: needsToken ? Object.fromEntries(told) : checks });
+    const reasons = { checks, ...(known.length > 0 && { details: { warnings: known } }) };
+    return reply
+      .code(ready ? 200 : 503)
+      .send({ ready, ...(needsToken ? { checks: Object.fromEntries(told) } : reasons) });
   });
   app.get("/metrics", async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()));
   app.get("/", open, (request, reply) => {

@@ -14,8 +14,10 @@ import { closeCodes, subprotocol } from "../websocket/protocol.ts";
 import { letIn } from "./authentication.ts";
 import { answerBadRequest } from "./bad-requests.ts";
 import { closedSignal } from "./call-context.ts";
-import { corsHeaders, isPreflight } from "./cors.ts";
-import { type AllowedNames, refusalOf } from "./host-origin.ts";
+import { compressAnswers } from "./compression.ts";
+import { corsHeaders, isPreflight, refusedCorsHeaders } from "./cors.ts";
+import { isEventSource, sendComeAgain } from "./event-source.ts";
+import { type AllowedNames, isOfOtherPage, type Refusal, refusalOf } from "./host-origin.ts";
 import { limitRequests } from "./request-limits.ts";
 import { notFound, sendSkaffold, skaffoldError, skaffoldErrorOf } from "./skaffold-errors.ts";
 
@@ -75,6 +77,8 @@ export async function httpServer(options: HttpServerOptions): Promise<FastifyIns
     },
   });
 
+  await compressAnswers(app);
+
   // Bodies are JSON whatever the content type says (`curl -d` sends x-www-form-urlencoded).
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
@@ -82,13 +86,14 @@ export async function httpServer(options: HttpServerOptions): Promise<FastifyIns
   app.addHook("onRequest", async (request, reply) => {
     const path = pathOf(request);
     const door = isOurs(path) ? "api" : "skaffold http";
-    const refusal = refusalOf(request.headers, allowed, { isTls: certificate !== undefined });
+    const isTls = certificate !== undefined;
+    const refusal = refusalOf(request.headers, allowed, { isTls });
     if (refusal !== undefined) return refuse(request, reply, refusal);
     if (!operators.has(path)) watch(door).seen(closedSignal(reply));
     reply.headers(corsHeaders(request.headers));
     if (isPreflight(request)) return reply.code(204).send();
     try {
-      await letIn(request, authenticate);
+      await letIn(request, { authenticate, isOfOtherPage: isOfOtherPage(request.headers, isTls) });
     } catch (error) {
       return sendRefusal(request, reply, watch(door).failed(error));
     }
@@ -122,14 +127,21 @@ export async function httpServer(options: HttpServerOptions): Promise<FastifyIns
 function sendRefusal(request: FastifyRequest, reply: FastifyReply, error: TapedeckError | UpstreamError): FastifyReply {
   if (error instanceof TapedeckError) {
     if (error.code === "unauthenticated") reply.header("www-authenticate", "Bearer");
-    if (error.retryAfter !== undefined) reply.header("retry-after", error.retryAfter);
+    if (error.retryAfter !== undefined) {
+      if (isEventSource(request)) return sendComeAgain(reply, error, error.retryAfter);
+      reply.header("retry-after", error.retryAfter);
+    }
     if (isOurs(pathOf(request))) return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });
   }
   const { status, body } = skaffoldErrorOf(error);
   return sendSkaffold(reply, status, body);
 }
 
-async function refuse(request: FastifyRequest, reply: FastifyReply, message: string): Promise<void> {
+async function refuse(request: FastifyRequest, reply: FastifyReply, { message, ofOrigin }: Refusal): Promise<void> {
+  if (ofOrigin) {
+    reply.headers(refusedCorsHeaders(request.headers));
+    if (isPreflight(request)) return void (await reply.code(204).send());
+  }
   if (isOurs(pathOf(request))) await sendOurs(reply, "forbidden", message);
   else await sendSkaffold(reply, 403, skaffoldError(7, message).body);
 }

@@ -5,9 +5,9 @@ import { unread } from "../unread.ts";
 
 export type StreamedAnswer = {
   readonly headers: OutgoingHttpHeaders;
-  readonly chunks: AsyncIterable<string>;
+  readonly chunks: AsyncIterable<string | Uint8Array>;
   /** Makes the last chunk of a stream that fails after its headers are out. */
-  readonly lastWords: (error: unknown) => string;
+  readonly lastWords: (error: unknown) => string | Uint8Array;
   readonly sent: (bytes: number) => void;
   /** Bytes that may wait unread. */
   readonly unreadBytes: number;
@@ -35,7 +35,7 @@ export async function writeStream(
   const timer = idle && setInterval(() => queue.bytes === 0 && raw.write(idle.text), idle.ms);
   try {
     for await (const text of chunks) {
-      const chunk = Buffer.from(text);
+      const chunk = typeof text === "string" ? Buffer.from(text) : text;
       await queue.room(chunk.byteLength, signal);
       if (signal.aborted) break;
       raw.write(chunk, queue.give(chunk.byteLength));

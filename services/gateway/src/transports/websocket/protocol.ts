@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { speedValue } from "../../apis/tapedeck/parameters.ts";
 
 // PROTOCOL.md, beside this file, is the contract.
 
@@ -24,6 +25,7 @@ export const clientMessage = z.discriminatedUnion("type", [
     filter: z.record(z.string(), z.unknown()).optional(),
     state: z.boolean().optional(),
     original: z.boolean().optional(),
+    speed: speedValue.optional(),
   }),
   z.strictObject({ type: z.literal("unsubscribe"), id: subscriptionId }),
   z.strictObject({ type: z.literal("ping") }),

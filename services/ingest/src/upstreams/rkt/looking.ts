@@ -1,3 +1,4 @@
+import { maskEntriesApart } from "../../secrets/ahead/masked-apart.ts";
 import type { Looking, Watcher } from "../looking.ts";
 import { mask } from "./mask.ts";
 import { watchHost } from "./watch.ts";
@@ -7,6 +8,7 @@ import { watchTexts } from "./watch-texts.ts";
 export const looking: Looking = {
   channels: ["pods", "images", "logs"],
   mask,
+  maskApart: maskEntriesApart("rkt", mask),
   watch(options) {
     const host = watchHost(options);
     const texts = watchTexts(options);

@@ -65,6 +65,18 @@ export function podChanged(pod: Pod, what: string, { removed = false } = {}): Fa
   };
 }
 
+/** The host goes on saying what can't be by all that was recorded. */
+export function podContradicted(before: Pod, now: Pod, times: Times): Fact {
+  const [was, is] = [stateOf(before) ?? "", stateOf(now) ?? ""];
+  return {
+    kind: "pod.contradicted",
+    subject: name(now.id),
+    summary: summary(`pod ${shownName(now)} is ${is} by the host's word, though it was ${was}`),
+    ...unseen(times),
+    detail: { $case: "pod", value: podDetail(now) },
+  };
+}
+
 /** Undefined: nobody can tell. A pod that has ended without a time of its start failed before it. */
 function hasStarted({ last, to, now }: PodChange): boolean | undefined {
   if (last === "RUNNING" || to === "RUNNING" || now.started_at > 0n) return true;

@@ -14,7 +14,7 @@ export type State = "PREPARING" | "PREPARED" | "RUNNING" | "ABORTED_PREPARE" | "
 export type Last = State | "new";
 export type Now = State | "absent";
 
-/** A pod never goes back: what says so is wrong, and the state stays. */
+/** A pod never goes back: what says so is wrong, and the state stays, unless the host insists. */
 const never = undefined;
 
 const unstarted = {

@@ -2,8 +2,10 @@ import { type App, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { acceptPod, hasEnded } from "@tapedeck/shared/rkt/accept";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
+import { compareMoments } from "../../record/moment.ts";
+import type { Moment } from "../upstream.ts";
 import { type Doubt, doubtOf, isFalseAbort } from "./pod-doubts.ts";
-import { podChanged, podFacts } from "./pod-facts.ts";
+import { podChanged, podContradicted, podFacts } from "./pod-facts.ts";
 import { type Last, stateOf } from "./pod-table.ts";
 import type { Frame, Sighting, Step, Things } from "./things.ts";
 
@@ -21,7 +23,12 @@ export type PodMemory = {
   readonly buried: boolean;
   /** Seen, but not yet believed. */
   readonly held?: Held | undefined;
+  /** Seen as it can't be, by the table: how often in a row, last at that moment, and the look before the first time. */
+  readonly denied?: { readonly looks: number; readonly at: Moment; readonly after: Moment | undefined } | undefined;
 };
+
+/** So many looks in a row that say the same are no slip: the host says what it says, whatever should be possible. */
+const looksToAdmit = 3;
 
 type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };
 
@@ -41,7 +48,7 @@ export const pods: Things<PodMemory> = {
     const listed = Pod.decode(sighting.bytes);
     return memory.held === undefined ? judge(memory, sighting, listed) : settle(memory, memory.held, sighting, listed);
   },
-  isHeld: ({ held }) => held !== undefined,
+  isHeld: ({ held, denied }) => held !== undefined || denied !== undefined,
   isThere: ({ pod, gone, held }) => held !== undefined || (pod !== undefined && !gone),
   missed(memory) {
     const { held } = memory;
@@ -71,11 +78,11 @@ export const pods: Things<PodMemory> = {
   },
   marked: (mark, listed) => (mark === "gone" ? buried : listed && { ...listed, ended: true, collected: true }),
   described(memory) {
-    const { pod, redacted, gone, held } = memory;
+    const { pod, redacted, gone, held, denied } = memory;
     const mark = pods.mark(memory);
     if (mark === "gone") return { ...buried, held };
     if (pod === undefined || gone) return held && { ...unknown, held };
-    const kept: PodMemory = { ...unknown, pod, redacted, held };
+    const kept: PodMemory = { ...unknown, pod, redacted, held, denied };
     return mark === undefined ? kept : pods.marked(mark, kept);
   },
   known: (accepted) => ({ ...unknown, pod: Pod.decode(accepted) }),
@@ -88,7 +95,7 @@ function judge(memory: PodMemory, sighting: Sighting, listed: Pod): Step<PodMemo
   const doubt = isNews ? doubtOf(lastOf(memory), memory.pod, listed) : undefined;
   return doubt === undefined
     ? accept(memory, sighting, listed)
-    : { memory: { ...memory, held: { doubt, sighting, listed } }, seen: [] };
+    : { memory: { ...memory, held: { doubt, sighting, listed }, denied: undefined }, seen: [] };
 }
 
 /** The second sight of a pod: it says what the first was. */
@@ -126,26 +133,44 @@ function completed(accepted: Pod, first: Pod, second: Pod): Pod {
 
 function accept(
   memory: PodMemory,
-  { bytes, redacted, at, after }: Sighting,
+  sighting: Sighting,
   listed: Pod,
   complete = (accepted: Pod) => accepted,
 ): Step<PodMemory> {
+  const { bytes, redacted, at, after } = sighting;
   const to = stateOf(listed);
   // Whoever folds the events has forgotten a pod that was gone.
   const pod = acceptPod(memory.gone ? undefined : memory.pod, listed);
   const told = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
-  if (told === undefined) return remain(memory);
+  if (told === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
   const facts = memory.buried ? [] : untold(memory, told);
-  const next = { ...afterFacts(memory, facts), pod, redacted, gone: false, buried: false, held: undefined };
+  const next = { ...afterFacts(memory, facts), ...settled, pod, redacted };
   if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, seen: [] };
   const [first = podChanged(pod, whatChanged(memory, pod)), ...rest] = facts;
   const original = { type: entryType, bytes, redacted };
   return { memory: next, seen: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
 }
 
+/** Of a pod that is believed to be there, as it was seen last. */
+const settled = { gone: false, buried: false, held: undefined, denied: undefined } as const;
+
+/** A pod never goes back. A host that says so again and again is believed all the same, and the record admits it. */
+function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Step<PodMemory> {
+  const before = memory.denied;
+  const isInARow = before !== undefined && (after === undefined || compareMoments(before.at, after) >= 0);
+  const denied = isInARow ? { ...before, looks: before.looks + 1, at } : { looks: 1, at, after };
+  if (memory.pod === undefined || denied.looks < looksToAdmit) {
+    return { memory: { ...memory, held: undefined, denied }, seen: [] };
+  }
+  const fact = podContradicted(memory.pod, pod, { at, after: denied.after });
+  const original = { type: entryType, bytes, redacted };
+  const next = { ...afterFacts(memory, [fact]), ...settled, pod, redacted };
+  return { memory: next, seen: [{ what: "frame", original, facts: [fact], observedAt: at }] };
+}
+
 /** As if it had not been seen. */
 function remain(memory: PodMemory): Step<PodMemory> {
-  return { memory: memory.pod && { ...memory, held: undefined }, seen: [] };
+  return { memory: memory.pod && { ...memory, held: undefined, denied: undefined }, seen: [] };
 }
 
 function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
@@ -165,7 +190,8 @@ function afterFacts(memory: PodMemory, facts: readonly { readonly kind: string }
   const told = (kind: string) => facts.some((fact) => fact.kind === kind);
   return {
     ...memory,
-    ended: memory.ended || told("pod.exited"),
+    // It goes on by the host's word, and its end is then told again; of one that was collected nothing more is.
+    ended: told("pod.contradicted") ? memory.collected : memory.ended || told("pod.exited"),
     collected: memory.collected || told("pod.collected"),
   };
 }

@@ -34,7 +34,15 @@ async function polled(
     },
   };
   const done = poll({
-    ...{ what: polledPods, connection, doubts: podDoubts(), intervalMs: 1_000, timeoutMs: 10_000 },
+    ...{
+      what: polledPods,
+      connection,
+      doubts: podDoubts(),
+      intervalMs: 1_000,
+      load: 0.02,
+      roundTripMs: 0,
+      timeoutMs: 10_000,
+    },
     emit: ({ $case }) => void seen.push($case),
   });
   await vi.advanceTimersByTimeAsync(forMs);
@@ -52,12 +60,32 @@ describe("the pause between two looks", () => {
     expect(pauses).toEqual([...Array(7).fill(200), ...Array(6).fill(1_000)]);
   });
 
-  it("is as long as the answer took", async () => {
+  it("leaves the host the time that its answers cost, in the long run", async () => {
     const slow = async () => {
-      await pause(3_000);
+      await pause(500);
       return ok(list(a));
     };
-    expect((await polled(slow, 19_000)).pauses).toEqual([6_000, 6_000, 6_000]);
+    // The first answer says nothing yet; then each takes 1.6 % of the time to the next.
+    expect((await polled(slow, 100_000)).pauses).toEqual([1_000, 31_250, 31_250, 31_250]);
+  });
+
+  it("leaves it the time that questions about a look cost, too", async () => {
+    const pods = Array.from({ length: 50 }, (_, index) => runningPod(index));
+    const answer = async (path: string, _: number, call: number) => {
+      await pause(path === polledPods.inspect ? 2 : 4);
+      if (path === polledPods.inspect) return unknown;
+      return ok(call < 3 ? list(...pods) : list());
+    };
+    // 50 answers of 2 ms, and the list's 4 ms, are 1.6 % of 6.5 s.
+    expect((await polled(answer, 10_000)).pauses.slice(0, 4)).toEqual([204, 250, 6_500, 250]);
+  });
+
+  it("is not long because one answer was", async () => {
+    const once = async (_: string, __: number, call: number) => {
+      if (call === 4) await pause(3_000);
+      return ok(list(a));
+    };
+    expect((await polled(once, 12_000)).pauses.slice(0, 8)).toEqual([200, 200, 200, 6_000, 200, 1_000, 1_000, 1_000]);
   });
 
   it("grows while looks fail, and is short again after a good one", async () => {

@@ -11,6 +11,7 @@ import { type Entry, imageEntries, podEntries } from "@tapedeck/shared/rkt/entri
 import { backoff, pause } from "@tapedeck/shared/streams/pause";
 import type { Connection } from "./connection.ts";
 import type { Doubts } from "./list-doubts.ts";
+import { pauseMs } from "./pace.ts";
 
 export type Seen = NonNullable<Look["seen"]>;
 
@@ -20,6 +21,10 @@ export type PollOptions = {
   readonly emit: (seen: Seen) => void;
   readonly doubts: Doubts;
   readonly intervalMs: number;
+  /** What both lists together may cost of one of the host's processors: 0.02 is 2 %. */
+  readonly load: number;
+  /** See `pauseMs`. */
+  readonly roundTripMs: number;
   /** For each answer, and for all that is asked about one look together. */
   readonly timeoutMs: number;
   /** After a list has come, before anything is asked about it. */
@@ -32,6 +37,8 @@ export type Polled = {
   readonly entries: (list: Uint8Array) => readonly Entry[] | undefined;
   readonly inspect: string;
   readonly inspectRequest: (id: string) => Uint8Array;
+  /** Of what both lists together may cost; pods are many, and change. */
+  readonly share: number;
 };
 
 export const polledPods: Polled = {
@@ -40,6 +47,7 @@ export const polledPods: Polled = {
   entries: podEntries,
   inspect: PublicAPIService.inspectPod.path,
   inspectRequest: (id) => InspectPodRequest.encode({ id }).finish(),
+  share: 0.8,
 };
 
 export const polledImages: Polled = {
@@ -48,12 +56,13 @@ export const polledImages: Polled = {
   entries: imageEntries,
   inspect: PublicAPIService.inspectImage.path,
   inspectRequest: (id) => InspectImageRequest.encode({ id }).finish(),
+  share: 0.2,
 };
 
-/** While something changes; what rkt shows for 100 ms only is missed anyway. */
-const busyMs = 200;
 /** So many looks without a change are back to the interval. */
 const quietLooks = 5;
+/** What they took says what a look costs. */
+const recentLooks = 5;
 /** All of it comes again, for a recorder that has not got what was the same since. */
 const wholeEveryMs = 10_000;
 const mostAsked = 50;
@@ -62,11 +71,12 @@ const failedMs = { first: 1_000, longest: 30_000 };
 
 /** Looks at the pods or at the images again and again, one call after the other, until the connection is over. */
 export async function poll(options: PollOptions): Promise<void> {
-  const { what, connection, emit, doubts, intervalMs, timeoutMs, onList } = options;
+  const { what, connection, emit, doubts, intervalMs, load, roundTripMs, timeoutMs, onList } = options;
   const { signal } = connection;
   const afterFailure = backoff(failedMs.first, failedMs.longest);
   let last: { readonly bytes: Buffer; readonly at: number } | undefined;
   let quiet = 0;
+  let tookMs: readonly number[] = [];
 
   while (!signal.aborted) {
     const asked = performance.now();
@@ -88,24 +98,30 @@ export async function poll(options: PollOptions): Promise<void> {
     }
     const doubtful = changed ? doubts.see(response) : doubts.again();
     onList?.();
-    await ask(doubtful, options);
+    const askedMs = await ask(doubtful, options);
     quiet = changed ? 0 : quiet + 1;
-    const pace = quiet < quietLooks ? Math.min(busyMs, intervalMs) : intervalMs;
-    // A slow server has half of the time for itself.
-    await pause(Math.max(pace, answered - asked), signal);
+    tookMs = [...tookMs, answered - asked].slice(-recentLooks);
+    const isChanging = quiet < quietLooks;
+    const share = load * what.share;
+    await pause(pauseMs({ tookMs, askedMs, roundTripMs, share, intervalMs, isChanging }), signal);
   }
 }
 
-async function ask(ids: readonly string[], { what, connection, emit, doubts, timeoutMs }: PollOptions): Promise<void> {
+/** Resolves with what each answer took, in ms. */
+async function ask(ids: readonly string[], options: PollOptions): Promise<readonly number[]> {
+  const { what, connection, emit, doubts, timeoutMs } = options;
   const end = performance.now() + timeoutMs;
+  const tookMs: number[] = [];
   for (const id of ids.slice(0, mostAsked)) {
-    const left = end - performance.now();
-    if (left <= 0) return;
-    const { code, message, response } = await connection.call(what.inspect, what.inspectRequest(id), left);
-    if (connection.signal.aborted) return;
+    const asked = performance.now();
+    if (end <= asked) break;
+    const { code, message, response } = await connection.call(what.inspect, what.inspectRequest(id), end - asked);
+    if (connection.signal.aborted) break;
+    tookMs.push(performance.now() - asked);
     doubts.answered(id, { code, message });
     emit({ $case: "one", value: { id, bytes: response, code, message } });
   }
+  return tookMs;
 }
 
 /** The same entries, as often, in whatever order; bytes that are no list equal nothing but themselves. */

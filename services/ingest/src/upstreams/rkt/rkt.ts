@@ -13,4 +13,4 @@ const reading: UpstreamReading = {
   injects: () => undefined,
 };
 
-export const rkt: Upstream = { name: "rkt", tap, reading };
+export const rkt: Upstream = { name: "rkt", tap, reading, livesInCommand: false };

@@ -36,7 +36,7 @@ type Listening = { readonly skip?: readonly string[]; readonly interval?: number
 function listen(address: string, { skip = ["logs"], interval = 1, timeout = 10_000 }: Listening = {}) {
   const items: TapItem[] = [];
   const stop = new AbortController();
-  const settings = { interval: `${interval}`, timeout: `${timeout}` };
+  const settings = { interval: `${interval}`, timeout: `${timeout}`, load: "100" };
   const emit = (item: TapItem) => void items.push(item);
   const running = tap.run({ address, signal: stop.signal, skipChannels: skip, settings, emit });
   const all = <C extends What["$case"]>(name: C) =>

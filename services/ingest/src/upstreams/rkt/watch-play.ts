@@ -150,6 +150,7 @@ const letters: Readonly<Record<string, string>> = {
   "pod.started": "S",
   "pod.exited": "X",
   "pod.changed": "changed",
+  "pod.contradicted": "contradicted",
   "app.started": "s",
   "app.exited": "x",
   "host.described": "described",

@@ -1,8 +1,8 @@
-import { AppState, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { AppState, Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Seen } from "../looking.ts";
-import { type Play, type PodLook, play, pod, timesOf } from "./watch-play.ts";
+import { eventsOf, type Play, type PodLook, play, pod, timesOf } from "./watch-play.ts";
 
 const other = pod("other", { state: "PREPARED" });
 let desk: Play;
@@ -92,6 +92,62 @@ describe("a start", () => {
       "(P) S s:a | never-ran | removed",
       "(x:a=?) (X) removed",
     ]);
+  });
+});
+
+describe("a host that contradicts the record", () => {
+  const exited: PodLook = { state: "EXITED", codes: { a: 7 } };
+  const running: PodLook = { state: "RUNNING" };
+
+  beforeEach(() => {
+    sees(2_000, running);
+    sees(3_000, exited);
+  });
+
+  it("is not believed at once, nor twice: lists may slip", () => {
+    expect([sees(4_000, running), sees(5_000, running), sees(6_000, exited)]).toEqual(["", "", ""]);
+    expect([sees(7_000, running), sees(8_000, running), sees(9_000, exited)]).toEqual(["", "", ""]);
+  });
+
+  it("is believed the third time in a row, whether a list comes whole or is the same, and that is told", () => {
+    expect([sees(4_000, running), desk.same("pods", 5_000), sees(6_000, running)]).toEqual(["", "", "contradicted"]);
+    expect(timesOf(desk, "pod.contradicted")).toEqual([{ observed: 6_000, after: 3_000 }]);
+    const last = desk.record.at(-1)?.seen;
+    const told = last?.what === "frame" ? last : expect.fail();
+    expect(Pod.decode(told.original?.bytes ?? Buffer.alloc(0)).state).toBe(PodState.POD_STATE_RUNNING);
+    expect(told.facts[0]).toMatchObject({
+      subject: "p",
+      summary: "pod p is RUNNING by the host's word, though it was EXITED",
+      detail: { $case: "pod", value: { state: "RUNNING" } },
+    });
+    expect(sees(7_000, running)).toBe("");
+  });
+
+  it("is gone on with from there: the pod's end is told again when it comes", () => {
+    for (const at of [4_000, 5_000, 6_000]) sees(at, running);
+    expect(sees(7_000, { ...exited, codes: { a: 9 } })).toBe("x:a=9 X");
+    const again = [8_000, 9_000, 10_000].map((at) => sees(at, running));
+    expect(again).toEqual(["", "", "contradicted"]);
+  });
+
+  it("is gone on with by who knows it from the log alone, with the same pod", () => {
+    for (const at of [4_000, 5_000, 6_000]) sees(at, running);
+    const other = play();
+    for (const event of eventsOf(desk.record)) other.watcher.resume(event);
+    expect(other.pods(7_000, pod("other", { state: "PREPARED" }), pod("p", exited))).toBe("x:a=7 X");
+  });
+
+  it("does not count what an outage or an absence came between", () => {
+    expect([sees(4_000, running), sees(5_000, running), sees(6_000), sees(7_000, running)]).toEqual(["", "", "", ""]);
+    expect([sees(8_000, running), sees(9_000, running)]).toEqual(["", "contradicted"]);
+  });
+
+  it("is believed about any state, and about a pod that was collected once", () => {
+    sees(4_000, { state: "GARBAGE", codes: { a: 7 } });
+    expect([5_000, 6_000, 7_000].map((at) => sees(at, running))).toEqual(["", "", "contradicted"]);
+    // Its end, and that it is to go, were told.
+    expect([sees(8_000, exited), sees(9_000, { state: "GARBAGE", codes: { a: 7 } })]).toEqual(["changed", "changed"]);
+    expect([10_000, 11_000, 12_000].map((at) => sees(at, { state: "PREPARING" }))).toEqual(["", "", "contradicted"]);
   });
 });
 

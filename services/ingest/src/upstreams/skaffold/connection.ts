@@ -25,6 +25,8 @@ export type ConnectionOptions = {
   /** Told what must be known instead, before anything else is done. */
   readonly onBroken: (broken: BrokenChannels | undefined) => void;
   readonly emit: (what: NonNullable<Item["what"]>) => void;
+  /** While nothing is open yet: gives up. */
+  readonly signal: AbortSignal;
 };
 
 export type Connection = {
@@ -68,9 +70,9 @@ const leaveReplayMs = 30_000;
  * Undefined if nothing there speaks gRPC.
  */
 export async function openConnection(options: ConnectionOptions): Promise<Connection | undefined> {
-  const { host, port, channels, broken: before, onBroken, emit } = options;
+  const { host, port, channels, broken: before, onBroken, emit, signal } = options;
   const client = new Client(`${host}:${port}`, credentials.createInsecure(), clientOptions);
-  if (!(await isReady(client))) {
+  if (!(await isReady(client, signal)) || signal.aborted) {
     client.close();
     return undefined;
   }
@@ -191,8 +193,15 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   };
 }
 
-function isReady(client: Client): Promise<boolean> {
-  return new Promise((resolve) => client.waitForReady(Date.now() + connectMs, (error) => resolve(error === undefined)));
+function isReady(client: Client, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const giveUp = () => resolve(false);
+    signal.addEventListener("abort", giveUp, { once: true });
+    client.waitForReady(Date.now() + connectMs, (error) => {
+      signal.removeEventListener("abort", giveUp);
+      resolve(error === undefined);
+    });
+  });
 }
 
 /** Resolves when all that came before the status has been taken. */

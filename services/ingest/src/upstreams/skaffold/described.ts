@@ -9,13 +9,14 @@ const stateTypes: ReadonlyMap<string, ReturnType<typeof messageType>> = new Map(
 
 /**
  * Whether two states differ in what events do not tell: auto flags, names of artifacts, metadata. Statuses come from
- * events. The order of lists in metadata differs from process to process and from copy to copy: compared as sets.
+ * events: they are compared only with `whole`. The order of lists in metadata differs from process to process and from copy to copy: compared as sets.
  */
-export function describedDiffers(channel: string, before: Uint8Array, after: Uint8Array): boolean {
+export function describedDiffers(channel: string, before: Uint8Array, after: Uint8Array, whole = false): boolean {
   const type = stateTypes.get(channel);
   if (type === undefined) return Buffer.compare(before, after) !== 0;
   try {
-    return described(toGatewayJson(type, before)) !== described(toGatewayJson(type, after));
+    const text = (state: Uint8Array) => (whole ? inWhole : described)(toGatewayJson(type, state));
+    return text(before) !== text(after);
   } catch {
     return Buffer.compare(before, after) !== 0;
   }
@@ -25,6 +26,18 @@ function described({ buildState, deployState, fileSyncState, metadata }: JsonObj
   const autoTriggers = [buildState, deployState, fileSyncState].map((state) => objectOf(state).autoTrigger ?? null);
   const artifacts = Object.keys(objectOf(objectOf(buildState).artifacts)).sort();
   return JSON.stringify([autoTriggers, artifacts, asSets(metadata ?? null)]);
+}
+
+function inWhole({ metadata, ...state }: JsonObject): string {
+  return JSON.stringify([sorted(state), asSets(metadata ?? null)]);
+}
+
+/** Maps have no order. */
+function sorted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
 }
 
 function asSets(value: JsonValue): JsonValue {

@@ -1,6 +1,7 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { withCacheHit } from "./fake-cache-hit.ts";
 import type { Channel } from "./methods.ts";
 import type { RecordedMessage, Recording } from "./recording.ts";
 
@@ -8,12 +9,20 @@ export type Pass = Readonly<Record<Channel, readonly PassMessage[]>>;
 /** `at` goes on over all passes, on the recording's clock; `stamped` gives the message as if it were said right now. */
 export type PassMessage = { readonly at: number; readonly bytes: Buffer; readonly stamped: () => Buffer };
 
+export type Loop = {
+  /** Between two rounds, on the recording's clock. */
+  readonly pauseMs: number;
+  /** Every other round finds an artifact in the cache. */
+  readonly cacheHits?: boolean;
+};
+
 /**
  * A recording as one process that goes on and on: once as recorded, then its later dev loops again and again with
  * rising iterations, in a varying pace. Times in the messages are those of the playing, so durations look real.
  */
-export function* loopPasses(recording: Recording, pauseMs: number): Generator<Pass, never> {
+export function* loopPasses(recording: Recording, { pauseMs, cacheHits = false }: Loop): Generator<Pass, never> {
   const { from, to, loops } = repeatedPart(recording);
+  const withHit = cacheHits ? withCacheHit(recording, from) : recording;
   const stamp = stamper();
   let start = from;
   yield pass(recording, stamp, (at) => (at <= to ? at : undefined), 0);
@@ -21,7 +30,7 @@ export function* loopPasses(recording: Recording, pauseMs: number): Generator<Pa
     start += (to - from) * paceOf(count - 1) + pauseMs;
     const begin = start;
     const move = (at: number) => (at >= from && at <= to ? begin + (at - from) * paceOf(count) : undefined);
-    yield pass(recording, stamp, move, count * loops);
+    yield pass(count % 2 === 1 ? withHit : recording, stamp, move, count * loops);
   }
 }
 

@@ -8,6 +8,7 @@
  *   --port <port>          0 (default): a free one
  *   --speed <factor>       how much faster than recorded (1), or "max"
  *   --loop                 the later dev loops again and again, as if now
+ *   --cache-hits           with --loop: every other round finds an artifact in the cache
  *   --pause <ms>           between two rounds of them, on the recording's clock (2000)
  *   --end                  end when all is played
  *   --exit-code <code>     of the end (0)
@@ -27,6 +28,7 @@ const { values } = parseArgs({
     "rpc-port": { type: "string" },
     speed: { type: "string", default: "1" },
     loop: { type: "boolean", default: false },
+    "cache-hits": { type: "boolean", default: false },
     pause: { type: "string", default: "2000" },
     end: { type: "boolean", default: false },
     "wait-for-connection": { type: "boolean", default: false },
@@ -40,7 +42,7 @@ const fake = await startFakeSkaffold({
   recording: loadRecording(values.recording),
   port: number(values["rpc-port"] === undefined ? "port" : "rpc-port"),
   speed: values.speed === "max" ? "max" : number("speed"),
-  ...(values.loop && { loop: { pauseMs: number("pause") } }),
+  ...(values.loop && { loop: { pauseMs: number("pause"), cacheHits: values["cache-hits"] } }),
 });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void fake.end("graceful"));
 process.on("disconnect", () => void fake.end("kill"));

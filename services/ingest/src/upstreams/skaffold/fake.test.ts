@@ -378,6 +378,23 @@ it("16-experiments: hangs up on whoever pings too often", async () => {
   expect([code, String(data), fake.pings()]).toEqual([11, "too_many_pings", 4]);
 });
 
+it("finds an artifact in the cache in every other round, where that is asked for", async () => {
+  const recording = load("01-dev-success-3-artifacts-5-iterations");
+  await using fake = await startFakeSkaffold({ recording, loop: { pauseMs: 1_000, cacheHits: true } });
+  // The round as recorded, one with a hit, and one without.
+  await fake.playUntil({ v1: 35 + 22 + 24 });
+  using client = connect(fake);
+  const { got } = client.listen("v2");
+  const looks = () =>
+    got.flatMap((bytes) => {
+      const event = Event.decode(bytes).event_type;
+      const isLook = event?.$case === "buildSubtaskEvent" && event.value.step === "Cache";
+      return isLook && event.value.status !== "InProgress" ? [event.value.status] : [];
+    });
+  await until(() => expect(looks().length).toBeGreaterThanOrEqual(12));
+  expect(looks().filter((status) => status === "Succeeded")).toHaveLength(1);
+});
+
 it("plays the later loops again and again, as if now", async () => {
   const recording = load("01-dev-success-3-artifacts-5-iterations");
   await using fake = await startFakeSkaffold({ recording, loop: { pauseMs: 1_000 } });

@@ -3,7 +3,7 @@ import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { answers, atWork, type ControlName, type FakeCall, injected } from "./fake-answers.ts";
 import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./fake-handler.ts";
-import { loopPasses } from "./fake-loop.ts";
+import { type Loop, loopPasses } from "./fake-loop.ts";
 import { type Cue, type Playback, playback, type Speed } from "./fake-playback.ts";
 import { openPort } from "./fake-port.ts";
 import { mixedReplay } from "./fake-replay.ts";
@@ -23,7 +23,7 @@ export type FakeSkaffoldOptions = {
   /** What GetState answers instead: a server that lies about itself. With `loop` by default one that is always at work. */
   readonly lie?: (api: Api, state: Buffer) => Buffer;
   /** Plays the later dev loops again and again, as if now, with this pause (on the recording's clock) between. */
-  readonly loop?: { readonly pauseMs: number };
+  readonly loop?: Loop;
 };
 
 export type FakeSkaffold = AsyncDisposable &
@@ -144,7 +144,7 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
 
 type Cues = { readonly lists: Record<Channel, Cue[]>; readonly refill: () => void };
 
-function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>, loop?: { pauseMs: number }): Cues {
+function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>, loop?: Loop): Cues {
   const lists: Record<Channel, Cue[]> = { v1: [], v2: [], logs: [] };
   const add = (channel: Channel, message: RecordedMessage, bytes: () => Buffer, afterPause = false) => {
     // Application logs are kept for one loop only.
@@ -160,7 +160,7 @@ function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>, l
     lists[channel].push({ channel, at: message.at, happen, afterPause });
   };
   if (loop !== undefined) {
-    const passes = loopPasses(recording, loop.pauseMs);
+    const passes = loopPasses(recording, loop);
     const refill = () => {
       const pass = passes.next().value;
       const first = Math.min(...channels.map((channel) => pass[channel][0]?.at ?? Number.POSITIVE_INFINITY));

@@ -1,7 +1,9 @@
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { maskContinued, maskPiece } from "../../secrets/continued-text.ts";
 import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
 import { maskText } from "../../secrets/mask-text.ts";
+import type { Piece } from "../../secrets/pieces.ts";
 
 const types: ReadonlyMap<string, ReturnType<typeof messageType>> = new Map([
   ["v1", messageType("proto.LogEntry")],
@@ -9,18 +11,58 @@ const types: ReadonlyMap<string, ReturnType<typeof messageType>> = new Map([
   ["logs", messageType("proto.v2.Event")],
 ]);
 
+/** What was printed, as Skaffold or a container wrote it: a line, or so much as was written at once. */
+const output = /^(?:skaffoldLogEvent|applicationLogEvent)\.message$/;
+/** What tells one stream of output from another. */
+const place = /^(?:skaffoldLogEvent\.(?:task_id|subtask_id)|applicationLogEvent\.(?:podName|containerName))$/;
+
 /**
  * Masks secrets in the string fields of a frame, in place; `redacted` counts them. Bytes that are no such message are
  * recorded as well, so they are masked as if all of them were text.
  */
-export function mask(channel: string, bytes: Uint8Array): Masked {
+export function mask(channel: string, bytes: Uint8Array): Masked & { readonly piece?: Piece } {
   const type = types.get(channel);
   if (type === undefined) return maskBytes(bytes);
   let redacted = 0;
-  const mapped = mapStringFields(type, bytes, (text) => {
-    const masked = maskText(text);
+  let stream = "";
+  let printed: string | undefined;
+  const mapped = mapStringFields(type, bytes, (text, path) => {
+    const masked = output.test(path) ? maskPiece(text) : maskText(text);
+    if (output.test(path)) printed = masked.text;
+    else if (place.test(path)) stream += `${path}=${masked.text};`;
     redacted += masked.secrets;
     return masked.text;
   });
-  return mapped.malformed ? maskBytes(bytes) : { bytes: mapped.bytes, redacted };
+  if (mapped.malformed) return maskBytes(bytes);
+  return { bytes: mapped.bytes, redacted, ...(printed !== undefined && { piece: { stream, text: printed } }) };
+}
+
+/** What a recorded frame has printed. */
+export function pieceOf(channel: string, bytes: Uint8Array): Piece | undefined {
+  const type = types.get(channel);
+  if (type === undefined) return undefined;
+  let stream = "";
+  let printed: string | undefined;
+  const { malformed } = mapStringFields(type, bytes, (text, path) => {
+    if (output.test(path)) printed = text;
+    else if (place.test(path)) stream += `${path}=${text};`;
+    return undefined;
+  });
+  return printed === undefined || malformed ? undefined : { stream, text: printed };
+}
+
+/** A masked frame that goes on with a stream of output whose last piece ended in `tail`. */
+export function maskAfter(channel: string, bytes: Uint8Array, tail: string): Masked & { readonly text: string } {
+  const type = types.get(channel);
+  let redacted = 0;
+  let printed = "";
+  if (type === undefined) return { bytes, redacted, text: printed };
+  const mapped = mapStringFields(type, bytes, (text, path) => {
+    if (!output.test(path)) return undefined;
+    const masked = maskContinued(tail, text);
+    printed = masked.text;
+    redacted += masked.secrets;
+    return masked.text;
+  });
+  return { bytes: mapped.bytes, redacted, text: printed };
 }

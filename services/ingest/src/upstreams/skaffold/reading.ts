@@ -1,12 +1,13 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import { maskedApart } from "../../secrets/ahead/masked-apart.ts";
 import { momentFrom } from "../facts.ts";
 import type { ChannelReading, Moment, UpstreamReading } from "../upstream.ts";
 import { controlSteps } from "./control-steps.ts";
 import { describedDiffers } from "./described.ts";
 import { frameReader } from "./frame-reader.ts";
 import { injects } from "./injects.ts";
-import { mask } from "./mask.ts";
+import { mask, maskAfter, pieceOf } from "./mask.ts";
 import { logs } from "./normalize-logs.ts";
 import { v1 } from "./normalize-v1.ts";
 import { v2 } from "./normalize-v2.ts";
@@ -19,7 +20,16 @@ const channels: readonly ChannelReading[] = [
 ];
 
 /** What Skaffold's frames mean. */
-export const reading: UpstreamReading = { channels, mask, describedDiffers, controlSteps, injects };
+export const reading: UpstreamReading = {
+  channels,
+  mask,
+  maskAfter,
+  pieceOf,
+  apart: maskedApart("skaffold"),
+  describedDiffers,
+  controlSteps,
+  injects,
+};
 
 /** Field 1 of LogEntry and of v2's Event; read alone, because frames may be large and are sorted by it. */
 function momentOf(bytes: Uint8Array): Moment | undefined {

@@ -71,7 +71,7 @@ function run(options: TapOptions): RunningTap {
       emit({ connection: id, at: now(), what });
     };
     const connection = await openConnection({
-      ...{ ...address, channels: wanted, emit: tell },
+      ...{ ...address, channels: wanted, emit: tell, signal },
       ...{ broken: known?.broken, onBroken: rememberBroken },
     });
     if (connection === undefined) return { spoke: false, processEnded: false };

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * The fake as a process of its own, for the demo and for whoever wants to kill it. Plays runs of a project in turns
- * without an end, as if they happened now: `vagrant up` that succeeds, and one whose provisioner fails. Prints one line
+ * without an end, as if they happened now: `vagrant up` whose provisioner fails, and one that succeeds. Prints one line
  * when it listens: {"port":40000}. Ends at once on SIGINT and SIGTERM, and with code 2 after a request that ends the real
  * one. As a forked child it takes the messages "pause" and "resume", and ends with its parent.
  *

@@ -1,3 +1,4 @@
+import { status } from "@grpc/grpc-js";
 import {
   type DeleteTargetRequest,
   type FindTargetRequest,
@@ -14,7 +15,7 @@ import { type Database, projectRef, shortProjectRef } from "./fake-database.ts";
 import { checkNoMetadata } from "./fake-places.ts";
 import { checkPresent, checkUnique, needed, notFound, updated } from "./fake-records.ts";
 import type { Stamps } from "./fake-stamps.ts";
-import { Panic } from "./fake-status.ts";
+import { Panic, Refusal } from "./fake-status.ts";
 
 /** Of a Vagrant server: 2.3.7, or 2.4.0 to 2.4.3. */
 export type Generation = "2.3" | "2.4";
@@ -35,12 +36,16 @@ export function targetCalls(database: Database, stamps: Stamps, generation: Gene
 
   /** By the first of these that is given: resource_id, project and name, part of the uuid. */
   function find({ resource_id, project, name, uuid }: Target): Target | undefined {
-    if (resource_id !== "") return targets.get(resource_id);
+    if (resource_id !== "" || (name === "" && uuid === "")) return targets.get(resource_id);
     const all = [...targets.values()];
-    if (project !== undefined && name !== "") {
+    if (project !== undefined) {
       return all.find((each) => each.project?.resource_id === project.resource_id && each.name === name);
     }
-    return uuid === "" ? undefined : all.find((each) => each.uuid.includes(uuid));
+    if (uuid === "") {
+      const text = "cannot lookup target (proto reference does not include parent)";
+      throw new Refusal(status.FAILED_PRECONDITION, text);
+    }
+    return all.find((each) => each.uuid.includes(uuid));
   }
 
   function upsertTarget({ target: given }: UpsertTargetRequest): UpsertTargetResponse {

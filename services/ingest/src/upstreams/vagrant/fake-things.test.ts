@@ -139,7 +139,9 @@ describe("a target", () => {
     expect(await found({ resource_id: id })).toBe(id);
     expect(await found({ name: "web1", project: { resource_id: it.project, path: "", name: "" } })).toBe(id);
     expect(await found({ uuid: "0c30" })).toBe(id);
-    expect(await it.code(service.findTarget, { target: Target.fromPartial({ name: "web1" }) })).toBe(NOT_FOUND);
+    const withoutProject = { target: Target.fromPartial({ name: "web1" }) };
+    expect(await it.code(service.findTarget, withoutProject)).toBe(FAILED_PRECONDITION);
+    expect(await it.code(service.findTarget, { target: Target.fromPartial({}) })).toBe(NOT_FOUND);
     const byName = { target: { resource_id: "", name: "web1" } };
     expect(await it.code(service.getTarget, byName)).toBe(NOT_FOUND);
     expect(await it.code(service.getTarget, {})).toBe(FAILED_PRECONDITION);

@@ -6,6 +6,7 @@ import {
   QueueJobRequest,
   Target,
   type GetJobStreamResponse_Terminal_Event as TerminalEvent,
+  UpsertBoxRequest,
   UpsertTargetRequest,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { pause } from "@tapedeck/shared/streams/pause";
@@ -37,8 +38,8 @@ export type Demo = {
 };
 
 /**
- * `vagrant up` that succeeds, `vagrant destroy`, `vagrant up` whose provisioner fails, `vagrant destroy`, without an end:
- * one project, with jobs, targets and runners of each run's own.
+ * `vagrant up` whose provisioner fails, `vagrant destroy`, `vagrant up` that succeeds, `vagrant destroy`, without an end: who
+ * looks for what fails need not wait. One project, with jobs, targets and runners of each run's own.
  */
 export function startDemo(fake: FakeVagrant, { recording, speed, pauseMs, signal }: DemoOptions): Demo {
   let runs = 0;
@@ -59,9 +60,10 @@ export function startDemo(fake: FakeVagrant, { recording, speed, pauseMs, signal
   async function turns(): Promise<void> {
     const destroying = destroySteps(recording);
     await pause(pauseMs, signal);
+    await play(boxSteps(), new Map());
     for (let turn = 0; !signal.aborted; turn++) {
       const names = newNames(fake, recording);
-      await play(runSteps(recording, turn % 2 === 0 ? "succeeding" : "failing"), names);
+      await play(runSteps(recording, turn % 2 === 0 ? "failing" : "succeeding"), names);
       await pause(pauseMs, signal);
       await play(destroying, names);
       if (signal.aborted) return;
@@ -109,6 +111,17 @@ function mended(event: TerminalEvent): TerminalEvent {
   const { msg } = event.event.value;
   const value = { ...event.event.value, msg: msg.replace(/E: .*/, "provisioned ok"), color: "green" };
   return { ...event, event: { $case: "line", value } };
+}
+
+/** What `vagrant box add` has brought to this server before; two versions of one, as on a real desk. */
+function boxSteps(): Step[] {
+  return ["202407.22.0", "202502.21.0"].map((version, n) => {
+    const name = "bento/ubuntu-24.04";
+    const directory = `/home/dana/.vagrant.d/boxes/bento-VAGRANTSLASH-ubuntu-24.04/${version}/virtualbox`;
+    const box = { name, provider: "virtualbox", version, directory };
+    const request = UpsertBoxRequest.encode(UpsertBoxRequest.fromPartial({ box })).finish();
+    return { n, atMs: n, ...callStep("UpsertBox", request, "") } as Step;
+  });
 }
 
 /** The machines of the recording are destroyed: half a second for each on its clock, as compressed as the rest. */

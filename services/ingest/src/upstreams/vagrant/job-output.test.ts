@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
 import { ulid } from "ulid";
 import { describe, expect, it } from "vitest";
-import { msOfMoment } from "../../record/moment.ts";
+import { momentOfMs, msOfMoment } from "../../record/moment.ts";
 import { eventsOf, job, line, lines, type Play, play } from "./jobs-play.ts";
 
 const running = job("j", { state: "RUNNING", command: "up", assigned: 1_000, acked: 1_000 });
@@ -11,7 +11,7 @@ const ended = "succeeded=UNKNOWN (up=UNKNOWN)";
 /** What the real server keeps. */
 const windowSize = 5_248;
 
-function begun(options: Parameters<typeof play>[0] = {}): Play {
+function begun(options: NonNullable<Parameters<typeof play>[0]> = {}): Play {
   const desk = play(options);
   desk.list(1_000, running);
   return desk;
@@ -314,7 +314,9 @@ describe("output of a job that a server has given up", () => {
   });
 
   it("is whole where the server has some, or the job never began", () => {
-    expect(readAgain(begun(), lines(0, 2))).toBe("0-1 > whole");
+    const desk = begun();
+    live(desk).prints(1_001, lines(0, 1));
+    expect(readAgain(desk, lines(0, 2))).toBe("1 > whole");
     const waited = play();
     const canceled = job("j", { state: "ERROR", command: "up", canceled: 2_000, error });
     waited.list(2_000, canceled);
@@ -324,14 +326,99 @@ describe("output of a job that a server has given up", () => {
   });
 });
 
-describe("who was resumed from the log", () => {
-  function resumed(before: Play): Play {
-    const after = play();
-    for (const event of eventsOf(before.record)) after.watcher.resume(event);
-    after.watcher.connected();
-    return after;
+describe("a first replay", () => {
+  /** What a job of which nothing is known yet tells in a stream that is opened, and replays, at these moments. */
+  function first(now: ReturnType<typeof job>, opened: number, at: number, isReplay = true) {
+    const desk = play();
+    desk.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 900 }));
+    const stream = desk.stream("j", ulid(opened));
+    stream.state(at, now);
+    return { desk, stream, told: stream.prints(at, lines(0, 3), isReplay) };
   }
 
+  // So long a job takes that fills a window with 20,000 events a second, and prints the three that are left.
+  const noticeable = 263;
+
+  it.each([
+    ["of a stream that was opened before the job ran, however late it is heard", running, 999, 9_000, "0-2"],
+    ["soon after the job began", running, 1_000 + noticeable - 1, 9_000, "0-2"],
+    ["noticeably later", running, 1_000 + noticeable, 9_000, "gap 0-? | 0-2"],
+    ["of a job that was over soon", { ...done, complete_time: momentOfMs(1_100) }, 9_000, 9_000, "0-2"],
+    ["of a job that took longer", done, 9_000, 9_000, "gap 0-? | 0-2"],
+  ])("%s", (_, now, opened, at, told) => {
+    expect(first(now, opened, at).told).toBe(told);
+  });
+
+  it("that may lack something says what is known, once", () => {
+    const { desk, stream } = first(running, 3_500, 3_600);
+    const gap = desk.record.find(({ what }) => what === "gap");
+    expect(gap).toMatchObject({
+      reason:
+        "the output of job j was first read when it had run for 2.5 s, " +
+        "and the server drops terminal events 5248 at a time: " +
+        "if it printed 20000 a second, 47232 are missing; if fewer than 5248 in all, none",
+      output: { job: "j", index: 0n },
+    });
+    expect(stream.prints(3_700, lines(3, 6), true)).toBe("3-5");
+    stream.ends(3_800, 14);
+    expect(desk.stream("j").prints(3_900, lines(0, 6), true)).toBe("");
+  });
+
+  it("of nothing, or of nothing but what comes now, lacks nothing", () => {
+    const { desk, told } = first(running, 9_000, 9_000, false);
+    expect(told).toBe("0-2");
+    expect(desk.record.some(({ what }) => what === "gap")).toBe(false);
+  });
+
+  it("is late for who knows the job from the log, too", () => {
+    const desk = begun();
+    desk.list(2_000, done);
+    expect(late(resumed(desk)).prints(3_000, lines(0, 2), true)).toBe("gap 0-? | 0-1");
+    const short = play();
+    short.list(2_000, { ...done, complete_time: momentOfMs(1_100) });
+    expect(late(resumed(short)).prints(3_000, lines(0, 2), true)).toBe("0-1");
+  });
+});
+
+function resumed(before: Play): Play {
+  const after = play();
+  for (const event of eventsOf(before.record)) after.watcher.resume(event);
+  after.watcher.connected();
+  return after;
+}
+
+describe("a log that drops text after a while", () => {
+  const same = { $case: "same", value: true } as const;
+
+  it("is told how much a job has printed before the first of it goes, as long as something was printed", () => {
+    const desk = begun({ textTtl: 100 });
+    const stream = live(desk);
+    stream.prints(2_000, lines(0, 10));
+    stream.prints(40_000, lines(10, 12));
+    expect([51_999, 52_000, 60_000, 500_000].map((at) => desk.look(at, same))).toEqual(["", "described", "", ""]);
+    stream.prints(600_000, lines(12, 13));
+    expect([649_999, 650_000].map((at) => desk.look(at, same))).toEqual(["", "described"]);
+  });
+
+  it("has what a running job printed once, whoever goes on", () => {
+    const desk = begun({ textTtl: 100 });
+    const stream = live(desk);
+    stream.prints(2_000, lines(0, 10));
+    desk.look(52_000, same);
+    stream.prints(60_000, lines(10, 12));
+    const after = play({ textTtl: 100 });
+    for (const event of eventsOf(desk.record)) {
+      const isKept = event.kind !== "terminal.written" || msOfMoment(event.observed_at ?? momentOfMs(0)) > 50_000;
+      if (isKept) after.watcher.resume(event);
+    }
+    after.watcher.connected();
+    expect(live(after).prints(109_000, lines(0, 15), true)).toBe("12-14");
+    // What was printed before that time began is not forgotten by who was resumed either.
+    expect([109_999, 110_000].map((at) => after.look(at, same))).toEqual(["", "described"]);
+  });
+});
+
+describe("who was resumed from the log", () => {
   it("goes on in the middle of a message", () => {
     const desk = begun();
     const stream = live(desk);

@@ -4,8 +4,9 @@ import { decodeTime } from "ulid";
 import { msOfMoment } from "../../record/moment.ts";
 import { recordedSha } from "../../record/original.ts";
 import { summary } from "../facts.ts";
-import type { Seen, WatchOptions } from "../looking.ts";
+import type { Seen } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
+import { eventType, type OutputMasks, outputPieces } from "./output/output-pieces.ts";
 import { outputAlignment, type Step } from "./output-alignment.ts";
 import { writtenFact } from "./terminal-text.ts";
 
@@ -17,7 +18,8 @@ import { writtenFact } from "./terminal-text.ts";
 export type JobOutput = {
   /** A state that the stream has told. `isFirst`: none before. `isFinished`: as it says itself. */
   readonly told: (stream: string, state: { readonly isFirst: boolean; readonly isFinished: boolean }) => void;
-  readonly terminal: (given: GivenEvents, at: Moment) => readonly Seen[];
+  /** Concluded while it is read: one message may have tens of thousands of events. */
+  readonly terminal: (given: GivenEvents, stage: Stage, at: Moment) => Iterable<Seen>;
   /** `isFinal`: this was the last that was to be heard of the output. */
   readonly complete: (
     given: GivenEnd,
@@ -41,7 +43,11 @@ export type Stage = {
   /** Without that there is no output. */
   readonly hasStarted: boolean;
   readonly isFinished: boolean;
+  /** By the server's clock; absent: it has not said that it runs. */
+  readonly ran?: Ran | undefined;
 };
+
+export type Ran = { readonly from: Moment; readonly until?: Moment | undefined };
 
 export type GivenEvents = {
   readonly stream: string;
@@ -64,9 +70,8 @@ export type OutputMemory = Pick<
   "written" | "digests" | "digests_from" | "stream" | "offset" | "output_final"
 >;
 
-export type OutputOptions = Pick<WatchOptions, "mask"> & { readonly windowSize: number };
+export type OutputOptions = OutputMasks & { readonly windowSize: number };
 
-const eventType = "hashicorp.vagrant.GetJobStreamResponse.Terminal.Event";
 export const messageType = "hashicorp.vagrant.GetJobStreamResponse";
 /** `MirrorDetail.what` of a `complete` after which nothing comes. */
 export const completeEvent = "complete";
@@ -76,14 +81,21 @@ const mostAttempts = 2;
 const [notFound, unavailable] = [5, 14];
 /** What a server itself gives as the error of a job. */
 const canceled = 1;
+/** So many events are masked and placed in one go. */
+const atOnce = 256;
+/** Terminal events a second: so fast the output of a job is taken to come at most. */
+const fastest = 20_000;
 
-export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from?: OutputMemory): JobOutput {
+export function jobOutput(job: string, options: OutputOptions, from?: OutputMemory): JobOutput {
+  const { mask, windowSize } = options;
+  const masked = outputPieces(options, windowSize);
   const alignment = outputAlignment(from, windowSize);
   /** The stream that is open, and whether the job was over when it was opened; undefined: nobody knows. */
   let opening: { readonly stream: string; readonly isLate?: boolean } | undefined;
   let finishedAt: Moment | undefined;
   let failures = 0;
   let isToldCut = false;
+  let isToldLate = false;
   let heardAt: Moment | undefined;
 
   function openingOf(stream: string): { readonly stream: string; readonly isLate?: boolean } {
@@ -114,6 +126,25 @@ export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from
     return [gap(`the output of job ${job} may be cut`, { index: alignment.written() }, at)];
   }
 
+  /**
+   * Of a first replay: by then a job that prints fast may have filled windows that are gone. Whether it did can't be seen: a
+   * full window is dropped as a whole, so what is left of very much may be little. How much it is at most tells the time.
+   */
+  function late({ stream, isBuffered, events }: GivenEvents, { ran }: Stage, at: Moment): readonly Seen[] {
+    if (isToldLate || !isBuffered || events.length === 0 || alignment.written() > 0 || ran === undefined) return [];
+    isToldLate = true;
+    const lateMs =
+      Math.min(openedMs(stream, at), ran.until ? msOfMoment(ran.until) : Number.POSITIVE_INFINITY) -
+      msOfMoment(ran.from);
+    const printable = Math.floor((lateMs / 1_000) * fastest);
+    const windows = Math.floor((printable - events.length) / windowSize);
+    if (windows < 1) return [];
+    const ranFor = `was first read when it had run for ${(lateMs / 1_000).toFixed(1)} s`;
+    const keeps = `the server drops terminal events ${windowSize} at a time`;
+    const most = `if it printed ${fastest} a second, ${windows * windowSize} are missing; if fewer than ${windowSize} in all, none`;
+    return [gap(`the output of job ${job} ${ranFor}, and ${keeps}: ${most}`, { index: 0 }, at)];
+  }
+
   function completed(bytes: Uint8Array, observedAt: Moment): Seen {
     const original = { type: messageType, ...mask(messageType, bytes) };
     const value = { what: completeEvent, status: "", task_id: "", subtask_id: "" };
@@ -130,13 +161,17 @@ export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from
       const { isLate = isFirst && isFinished } = openingOf(stream);
       opening = { stream, isLate };
     },
-    terminal({ stream, before, isBuffered, events }, at) {
+    *terminal(given, stage, at) {
+      const { stream, before, isBuffered, events } = given;
       openingOf(stream);
-      const pieces = events.map((event) => ({ ...mask(eventType, event), at }));
-      const steps = alignment.take({ stream, before, isReplay: isBuffered, pieces });
-      const seen = steps.map((step) => seenOf(step, at));
+      yield* late(given, stage, at);
+      for (let from = 0; from === 0 || from < events.length; from += atOnce) {
+        const next = masked.mask(stream, before + from, events.slice(from, from + atOnce));
+        const pieces = next.map((event) => ({ ...event, at }));
+        const steps = alignment.take({ stream, before: before + from, isReplay: isBuffered, pieces });
+        for (const step of steps) yield seenOf(step, at);
+      }
       heardAt = at;
-      return seen;
     },
     complete({ stream, before, bytes }, stage, at) {
       const isFinal = openingOf(stream).isLate === true;
@@ -167,6 +202,7 @@ export function jobOutput(job: string, { mask, windowSize }: OutputOptions, from
       const { index, stream, offset } = detail.value.output;
       const sha256 = Buffer.from(recordedSha(original), "hex");
       alignment.recorded({ index: Number(index), stream, offset: Number(offset) }, sha256);
+      masked.recorded(stream, Number(offset), original.bytes);
       heardAt = observed_at;
     },
     memory: () => ({ ...alignment.memory(), output_final: false }),
@@ -179,12 +215,22 @@ function isGivenUp(complete: Uint8Array): boolean {
   return event?.$case === "complete" && event.value.error?.code === canceled;
 }
 
-/** The stream's id is a ULID: it tells when it was opened, by the same clock. In the same millisecond it may be older. */
+/** In the same millisecond it may be older. */
 function isOpenedAfter(stream: string, moment: Moment | undefined): boolean {
-  if (moment === undefined) return false;
+  const opened = timeOf(stream);
+  return moment !== undefined && opened !== undefined && opened > msOfMoment(moment);
+}
+
+/** When a stream was opened that has given something by that moment. */
+function openedMs(stream: string, given: Moment): number {
+  return Math.min(timeOf(stream) ?? Number.POSITIVE_INFINITY, msOfMoment(given));
+}
+
+/** The stream's id is a ULID: it tells when it was opened, in ms, by the clock that looks have. */
+function timeOf(stream: string): number | undefined {
   try {
-    return decodeTime(stream) > msOfMoment(moment);
+    return decodeTime(stream);
   } catch {
-    return false;
+    return undefined;
   }
 }

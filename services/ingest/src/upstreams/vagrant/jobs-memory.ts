@@ -4,7 +4,14 @@ import { inParts } from "../in-parts.ts";
 import type { Seen } from "../looking.ts";
 import type { Moment } from "../upstream.ts";
 import { isFinished, isOver, nothingTold, type Told, toldAfter } from "./job-facts.ts";
-import { completeEvent, type JobOutput, jobOutput, type OutputMemory, type OutputOptions } from "./job-output.ts";
+import {
+  completeEvent,
+  type JobOutput,
+  jobOutput,
+  type OutputMemory,
+  type OutputOptions,
+  type Ran,
+} from "./job-output.ts";
 
 /** What is remembered of a job. */
 export type KnownJob = {
@@ -12,6 +19,8 @@ export type KnownJob = {
   told: Told;
   /** Undefined: it is final. */
   output: JobOutput | undefined;
+  /** As answered last. */
+  ran?: Ran | undefined;
   /** As answered last, of a job that is not over. */
   detail?: JobDetail | undefined;
 };
@@ -59,12 +68,14 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
     get,
     forget: (id) => void byId.delete(id),
     resume(event) {
-      const { kind, subject, detail, observed_at } = event;
+      const { kind, subject, detail, observed_at, occurred_at } = event;
       if (kind === "host.described") restore(event);
       else if (detail?.$case === "job" || detail?.$case === "command") {
         const job = get(subject);
         if (isKind(kind)) job.told = toldAfter(job.told, { kind, detail });
         if (detail.$case === "job") remember(job, detail.value);
+        if (kind === "job.started" && occurred_at !== undefined) job.ran = { from: occurred_at };
+        else if (job.ran !== undefined && isFinished(job.told)) job.ran = { until: occurred_at, ...job.ran };
         if (isFinished(job.told) && observed_at !== undefined) job.output?.finished(observed_at);
       } else if (detail?.$case === "text") get(subject).output?.resume(event);
       else if (detail?.$case === "mirror" && detail.value.what === completeEvent) get(subject).output = undefined;

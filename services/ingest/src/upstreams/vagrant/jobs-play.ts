@@ -12,6 +12,7 @@ import { ulid } from "ulid";
 import { momentOfMs } from "../../record/moment.ts";
 import type { Seen } from "../looking.ts";
 import type { Fact } from "../upstream.ts";
+import type { OutputMasks } from "./output/output-pieces.ts";
 import { type JobsOptions, type JobsWatcher, watchJobs } from "./watch-jobs.ts";
 
 // Jobs and looks for tests, and what a watcher says of them in short.
@@ -78,8 +79,11 @@ export type StreamPlay = {
 export const unmasked = (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
 
 /** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
-export function play(options: JobsOptions = {}): Play {
-  const watcher = watchJobs({ mask: unmasked, settings: {} }, options);
+export function play(
+  { textTtl, ...options }: JobsOptions & { readonly textTtl?: number } = {},
+  masks: OutputMasks = { mask: unmasked },
+): Play {
+  const watcher = watchJobs({ ...masks, settings: {}, textTtl }, options);
   const record: Seen[] = [];
   const look: Play["look"] = (at, what) => {
     // As it came over the wire.
@@ -128,8 +132,8 @@ export function play(options: JobsOptions = {}): Play {
 }
 
 /** The same, known from the log alone; a recorder begins with a connection. */
-export function resumed(before: Play, options: JobsOptions = {}): Play {
-  const after = play(options);
+export function resumed(before: Play, options: JobsOptions = {}, masks?: OutputMasks): Play {
+  const after = play(options, masks);
   for (const event of eventsOf(before.record)) after.watcher.resume(event);
   after.watcher.connected();
   return after;
@@ -210,12 +214,13 @@ export function eventsOf(record: readonly Seen[]): Event[] {
   let ordinal = 0n;
   return record.flatMap((seen) => {
     if (seen.what !== "frame") return [];
-    return seen.facts.map(({ kind, subject = "", detail }, part) => {
+    return seen.facts.map(({ kind, subject = "", detail, occurredAt }, part) => {
       const original = part === 0 ? seen.original : undefined;
       ordinal += 1n;
       const bytes = original && Buffer.from(original.bytes);
       const event = Event.fromPartial({
         ...{ channel: "jobs", ordinal, kind, subject, part, observed_at: seen.observedAt },
+        ...{ occurred_at: occurredAt ?? seen.observedAt },
         ...(original && bytes && { original: { type: original.type, bytes, size: BigInt(bytes.length) } }),
         ...(detail && { detail: detail as NonNullable<Event["detail"]> }),
       });

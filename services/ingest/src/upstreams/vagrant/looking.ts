@@ -1,5 +1,7 @@
+import { maskEntriesApart } from "../../secrets/ahead/masked-apart.ts";
 import type { Looking } from "../looking.ts";
 import { mask } from "./mask.ts";
+import { maskAfter } from "./output/output-pieces.ts";
 import { watchJobs } from "./watch-jobs.ts";
 import { watchThings } from "./watch-things.ts";
 
@@ -7,6 +9,8 @@ import { watchThings } from "./watch-things.ts";
 export const looking: Looking = {
   channels: ["jobs", "things"],
   mask,
+  maskApart: maskEntriesApart("vagrant", mask),
+  maskAfter,
   watch(options) {
     const jobs = watchJobs(options);
     const things = watchThings(options, jobs.runningCommand);

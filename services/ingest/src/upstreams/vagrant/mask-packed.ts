@@ -8,25 +8,22 @@ import {
   StringValueSchema,
 } from "@bufbuild/protobuf/wkt";
 import { registry } from "@tapedeck/shared/descriptors/registry";
+import { urlPrefix } from "./masking/mask-untyped.ts";
 
 /** A message that is packed in another, and what it is called there: the key of an entry of a Ruby hash; else empty. */
 type Packed = { readonly any: Any; readonly name: string };
 
-export type MaskPacked = (type: DescMessage, bytes: Uint8Array, name: string) => Masked;
+/** `typeUrl`: of what is packed, which packedType may know. */
+export type MaskPacked = (typeUrl: string, bytes: Uint8Array, name: string) => Masked;
 type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
-/**
- * Masks what is packed in the Anys of an encoded message, by `maskOne`, which keeps lengths. What is of a type that the
- * proto workspace does not describe stays as it is: most of Ruby's own (Args.Symbol, Config.RawRubyValue …), but for lists.
- */
+/** Masks what is packed in the Anys of an encoded message, by `maskOne`, which keeps lengths. */
 export function maskPacked(type: DescMessage, bytes: Uint8Array, maskOne: MaskPacked): Masked {
   if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(urlPrefix)) return { bytes, redacted: 0 };
   const copy = Uint8Array.from(bytes);
   let redacted = 0;
   for (const { any, name } of packedIn(decoded(type, copy))) {
-    const packedType = typeOf(any);
-    if (packedType === undefined) continue;
-    const masked = maskOne(packedType, any.value, name);
+    const masked = maskOne(any.typeUrl, any.value, name);
     // The decoder's bytes are a view of the copy.
     any.value.set(masked.bytes);
     redacted += masked.redacted;
@@ -34,10 +31,8 @@ export function maskPacked(type: DescMessage, bytes: Uint8Array, maskOne: MaskPa
   return redacted === 0 ? { bytes, redacted } : { bytes: copy, redacted };
 }
 
-/** Go's and Ruby's libraries begin all type URLs with it. */
-const urlPrefix = "type.googleapis.com/";
-
-function typeOf({ typeUrl }: Any): DescMessage | undefined {
+/** Undefined for a type that the proto workspace does not describe: most of Ruby's own (Args.Symbol, RawRubyValue …). */
+export function packedType(typeUrl: string): DescMessage | undefined {
   const name = typeUrl.slice(urlPrefix.length);
   return name === StringValueSchema.typeName
     ? StringValueSchema

@@ -32,6 +32,22 @@ const symbol = (value: string) => ({
 });
 const hash = (...entries: readonly (readonly [key: ReturnType<typeof any>, value: ReturnType<typeof any>])[]) =>
   Args_Hash.fromPartial({ entries: entries.map(([key, value]) => ({ key, value })) });
+/** A message with these in its fields. */
+const message = (...fields: readonly (readonly [number: number, value: ReturnType<typeof any> | Uint8Array])[]) => {
+  const writer = new BinaryWriter();
+  for (const [number, value] of fields) {
+    const bytes = value instanceof Uint8Array ? value : Any.encode(Any.fromPartial(value)).finish();
+    writer.uint32(number * 8 + 2).bytes(bytes);
+  }
+  return writer.finish();
+};
+const entry = (key: ReturnType<typeof any>, value: ReturnType<typeof any>) => message([1, key], [2, value]);
+/** Ruby's instances of any class: `Args.Class source = 1; Args.Hash data = 2`. */
+const raw = (name: string, ...entries: readonly Uint8Array[]) =>
+  any(
+    "hashicorp.vagrant.sdk.Config.RawRubyValue",
+    message([1, message([1, Buffer.from(name)])], [2, message(...entries.map((one) => [1, one] as const))]),
+  );
 const packed = (value: Args_Hash) => any("hashicorp.vagrant.sdk.Args.Hash", Args_Hash.encode(value).finish());
 
 /** A Ruby array: `repeated google.protobuf.Any list = 1`. */
@@ -217,15 +233,55 @@ describe("a thing", () => {
     expect(redacted).toBe(2);
   });
 
-  it("keeps what is packed in a type that is not described, or that it is not", () => {
-    const unfinalized = hash(
-      [string("a"), any("hashicorp.vagrant.sdk.Args.Array", Buffer.from("\n\x11PASSWORD=hunter22"))],
-      [string("c"), any("hashicorp.vagrant.sdk.Args.Range", Buffer.from("\n\x11PASSWORD=hunter22"))],
-      [string("b"), any("google.protobuf.StringValue", Buffer.from("PASSWORD=x"))],
-      [string("password"), any("hashicorp.vagrant.sdk.Args.Null", Buffer.alloc(0))],
-    );
-    const project = Project.fromPartial({ configuration: { unfinalized } });
-    expect(masked("hashicorp.vagrant.Project", Project, project)).toEqual({ redacted: 0, message: project });
+  it("has none in Ruby's own values, whose types nobody here knows", () => {
+    const values = (one: string, other: string, third: string, fourth: string) => ({
+      configuration: {
+        unfinalized: hash(
+          [symbol("password"), symbol(one)],
+          [symbol("user"), symbol("bob")],
+          [
+            string("env"),
+            raw("Object", entry(string("@db_password"), string(other)), entry(symbol("tier"), symbol("gold"))),
+          ],
+          [
+            string("range"),
+            any("hashicorp.vagrant.sdk.Args.Range", message([1, string(`TOKEN=${third}`)], [2, symbol("z")])),
+          ],
+          [
+            string("set"),
+            raw(
+              "Set",
+              entry(
+                symbol("inner"),
+                raw("Struct", entry(symbol("api_key"), raw("String", entry(string("it"), string(fourth))))),
+              ),
+            ),
+          ],
+          [string("secret_token"), any("hashicorp.vagrant.sdk.Args.Null", Buffer.alloc(0))],
+          [string("n"), any("hashicorp.vagrant.sdk.Args.Integer", Buffer.from([0x08, 0xac, 0x02]))],
+        ),
+      },
+    });
+    const before = Project.fromPartial(values("hunter2", "hünter", "k3y", "abcdef"));
+    const { redacted, message: after } = masked("hashicorp.vagrant.Project", Project, before);
+    expect(after).toEqual(Project.fromPartial(values("*******", "*******", "***", "******")));
+    expect(redacted).toBe(4);
+  });
+
+  it("has none in what is not of the type that it says", () => {
+    const values = (one: string) => ({
+      configuration: {
+        unfinalized: hash(
+          [string("a"), any("hashicorp.vagrant.sdk.Args.Array", Buffer.from(`\n\x11PASSWORD=${one}`))],
+          [string("b"), any("google.protobuf.StringValue", Buffer.from(`PASSWORD=${one}`))],
+          [string("c"), any("hashicorp.vagrant.sdk.Args.Proc", Buffer.from(`\0\xffPASSWORD=${one}`, "latin1"))],
+        ),
+      },
+    });
+    const before = Project.fromPartial(values("hunter22"));
+    const { redacted, message: after } = masked("hashicorp.vagrant.Project", Project, before);
+    expect(after).toEqual(Project.fromPartial(values("********")));
+    expect(redacted).toBe(3);
   });
 });
 

@@ -2,34 +2,37 @@ import { createFileRegistry, type DescMessage, fromBinary, toBinary } from "@buf
 import { type DescriptorProto, FieldDescriptorProto_Type, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
+import { maskPiece } from "../../secrets/continued-text.ts";
 import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
-import { maskText } from "../../secrets/mask-text.ts";
+import { type MaskedText, maskText } from "../../secrets/mask-text.ts";
 import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
-import { maskPacked } from "./mask-packed.ts";
+import { maskPacked, packedType } from "./mask-packed.ts";
+import { deepest, maskUntyped } from "./masking/mask-untyped.ts";
 
 /**
  * Masks the secrets in an encoded message of Vagrant's API, in place and with the same number of bytes: in all its texts
  * (printed bytes and Vagrantfiles are text too), the values of flags, maps and named values whose names say so, and in
- * messages of known types that are packed in it. `redacted` counts them. Bytes that are no such message are masked as if
- * all of them were text.
+ * messages that are packed in it, of types that are known or not. `redacted` counts them. Bytes that are no such message
+ * are masked as if all of them were text.
  */
 export function mask(name: string, bytes: Uint8Array): Masked {
   const type = types.getMessage(name);
   return (type && maskMessage(type, bytes)) ?? maskBytes(bytes);
 }
 
-/** Real trees have less than ten levels. */
-const deepest = 32;
-
 /** `named`: where a value is whose name, outside of the message, says that it is a secret. Undefined: no such message. */
 function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], depth = 0): Masked | undefined {
   const texts = maskTexts(type, bytes, named);
   if (texts === undefined || depth === deepest) return texts;
-  const packed = maskPacked(type, texts.bytes, (inside, value, key) => {
-    const masked = maskMessage(inside, value, isSecretName(key) ? ["value"] : [], depth + 1);
-    return masked ?? { bytes: value, redacted: 0 };
-  });
+  const packed = maskPacked(type, texts.bytes, (typeUrl, value, key) => maskAny(typeUrl, value, key, depth + 1));
   return { bytes: packed.bytes, redacted: texts.redacted + packed.redacted };
+}
+
+/** What is packed in a message; `name`: the key under which it is. */
+function maskAny(typeUrl: string, bytes: Uint8Array, name: string, depth: number): Masked {
+  const type = packedType(typeUrl);
+  const typed = type && maskMessage(type, bytes, isSecretName(name) ? ["value"] : [], depth);
+  return typed ?? maskUntyped(bytes, { name, depth, maskAny });
 }
 
 function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: Named): Masked | undefined {
@@ -37,13 +40,18 @@ function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: Named): M
   let redacted = 0;
   const mapped = mapStringFields(type, bytes, (text, path) => {
     const isValue = named.includes(path) && !isTrivial(text);
-    const masked = isValue ? { text: "*".repeat(Buffer.byteLength(text)), secrets: 1 } : maskText(text);
+    const masked = isValue ? { text: "*".repeat(Buffer.byteLength(text)), secrets: 1 } : maskPrinted(text, path);
     // As masked, so that masking twice changes nothing.
     named = isValue ? [] : valuesNamed(masked.text, path);
     redacted += masked.secrets;
     return masked.text;
   });
   return mapped.malformed ? undefined : { bytes: mapped.bytes, redacted };
+}
+
+/** Raw output comes in pieces of 1,024 bytes at most. */
+function maskPrinted(text: string, path: string): MaskedText {
+  return /(?:^|\.)raw\.data$/.test(path) ? maskPiece(text) : maskText(text);
 }
 
 /** Paths at which the next text is the value of a secret. */
@@ -58,7 +66,7 @@ function valuesNamed(text: string, path: string): Named {
 }
 
 /** Vagrant's messages as described, but with bytes that are text as text: the same on the wire. */
-const types = withText(messageType("hashicorp.vagrant.Job"));
+export const types = withText(messageType("hashicorp.vagrant.Job"));
 
 function withText({ file }: DescMessage) {
   const changed = fromBinary(FileDescriptorProtoSchema, toBinary(FileDescriptorProtoSchema, file.proto));

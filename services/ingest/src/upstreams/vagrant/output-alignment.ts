@@ -1,9 +1,10 @@
 import { hash } from "node:crypto";
 import type { KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Moment } from "../upstream.ts";
+import type { MaskedEvent } from "./output/output-pieces.ts";
 
 /** A terminal event as masked. */
-export type Piece = { readonly bytes: Uint8Array; readonly redacted: number; readonly at: Moment };
+export type Piece = MaskedEvent & { readonly at: Moment };
 
 /** To be recorded, now and at this place. */
 export type Placed = {
@@ -116,7 +117,9 @@ export function outputAlignment(from?: OutputMemory, size = windowSize): OutputA
     if (opened.start !== undefined) return place(opened, opened.start, offset, piece);
     const index = opened.base + offset;
     if (index >= digests.end()) return [...endReplay(opened, offset), ...takeOne(opened, offset, piece)];
-    if (digests.differs(index, piece.bytes)) return [...moveOn(opened), ...takeOne(opened, offset, piece)];
+    const { bytes, alone = bytes } = piece;
+    if (digests.differs(index, bytes) && digests.differs(index, alone))
+      return [...moveOn(opened), ...takeOne(opened, offset, piece)];
     opened.held.push({ offset, piece });
     return [];
   }

@@ -28,9 +28,15 @@ export type JobPolling = {
 const quickMs = 50;
 /** Since the connection was made; since then as long as there was no job at all; since a job has ended. */
 const quickFor = { connected: 10_000, empty: 60_000, finished: 5_000 };
-/** While a job is not finished. */
+/**
+ * Later, at most: while a job is not finished, and while none is under way. Where a list costs the server little it is
+ * looked at sooner. A job that prints fast has then not filled the window that the server keeps before its stream is open.
+ */
 const busyMs = 500;
 const idleMs = 2_000;
+const soonMs = 200;
+/** So many times as long as an answer takes: about 2 % of a processor. */
+const littleCost = 50;
 /** The list comes again, for a recorder that has not got what was the same since. */
 const wholeEveryMs = 10_000;
 const mostAsked = 50;
@@ -50,7 +56,8 @@ export async function pollJobs(options: JobPolling): Promise<void> {
     const isNew = age < quickFor.connected || (jobs.length === 0 && age < quickFor.empty);
     // A long list is work for the server, which has most of the time for itself.
     if (isNew || now - known.endedAt() < quickFor.finished) return Math.min(busyMs, Math.max(quickMs, 4 * tookMs));
-    return jobs.some(({ isFinished }) => !isFinished) ? busyMs : idleMs;
+    const longest = jobs.some(({ isFinished }) => !isFinished) ? busyMs : idleMs;
+    return Math.min(longest, Math.max(soonMs, littleCost * tookMs));
   }
 
   while (!signal.aborted) {

@@ -72,22 +72,34 @@ describe("jobs are listed", () => {
     const none = runs(await polled(() => list(), 64_500));
     expect(none).toEqual([
       [50, 1_200],
-      [2_000, 2],
+      [200, 22],
     ]);
     const over = runs(await polled(() => list(job("A", SUCCESS)), 14_500));
     expect(over).toEqual([
       [50, 200],
-      [2_000, 2],
+      [200, 22],
     ]);
   });
 
-  it("every half second while one is not finished, and quickly after it has ended", async () => {
+  it("as soon as 50 times what a list takes is over, every half second while one is not finished, else every two", async () => {
+    const listing = (state: Job_State, ms: number) => async () => {
+      await pause(ms);
+      return list(job("A", state));
+    };
+    const later = async (state: Job_State, ms: number) => (await polled(listing(state, ms), 20_000)).at(-1);
+    expect([await later(SUCCESS, 2), await later(RUNNING, 2)]).toEqual([202, 202]);
+    expect([await later(SUCCESS, 8), await later(RUNNING, 8)]).toEqual([408, 408]);
+    expect([await later(SUCCESS, 20), await later(RUNNING, 20)]).toEqual([1_020, 520]);
+    expect([await later(SUCCESS, 100), await later(RUNNING, 100)]).toEqual([2_100, 600]);
+  });
+
+  it("quickly after one has ended", async () => {
     const pauses = await polled((_, at) => list(job("A", at < 12_000 ? RUNNING : SUCCESS)), 22_000);
     expect(runs(pauses)).toEqual([
       [50, 200],
-      [500, 4],
+      [200, 10],
       [50, 100],
-      [2_000, 2],
+      [200, 25],
     ]);
   });
 
@@ -96,14 +108,14 @@ describe("jobs are listed", () => {
       () => list(job("A", SUCCESS)),
       3_000,
       async (ring) => {
-        await vi.advanceTimersByTimeAsync(10_700);
+        await vi.advanceTimersByTimeAsync(10_070);
         ring();
       },
     );
-    expect(runs(pauses)).toEqual([
+    expect(runs(pauses).slice(0, 3)).toEqual([
       [50, 200],
-      [700, 1],
-      [2_000, 1],
+      [70, 1],
+      [200, 15],
     ]);
   });
 
@@ -195,7 +207,7 @@ describe("things are looked at", () => {
     expect(it.times(paths.target).map(Math.round)).toEqual([0, 100, 200, 1_200, 2_200, 3_200, ...after, 19_700]);
     for (const kind of ["project", "basis", "box"] as const)
       expect(it.times(paths[kind]).map(Math.round)).toEqual([0, 100, ...after]);
-    expect(it.times(service.getRunner.path).map(Math.round)).toEqual([100]);
+    expect(it.times(service.getRunner.path).map(Math.round)).toEqual([100, ...after]);
   });
 
   it("at once after somebody changed them", async () => {

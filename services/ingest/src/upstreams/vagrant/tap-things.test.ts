@@ -174,6 +174,18 @@ describe("later looks at things", () => {
     expect(idsOf(tapped, "runner")).toEqual([[], [it.shop.runner], [it.shop.runner, other]]);
   });
 
+  it("name the runners that the server has forgotten, when the job is over that they came with", async () => {
+    await using it = await withShop();
+    const job = it.shop.run();
+    await using tapped = listen(it.fake.address);
+    await when("the first", () => tapped.things().length > 0 && it.fake.streams() === 1);
+    it.fake.database.runners.delete(it.shop.runner);
+    it.fake.jobs.complete(job, commandResult({ run_result: true }));
+    await when("it", () => looksAt(tapped, "runner").some(({ missing }) => missing.length > 0));
+    const [now] = looksAt(tapped, "runner").slice(-1);
+    expect(now).toMatchObject({ entries: [], missing: [it.shop.runner] });
+  });
+
   it("leave out what has gone since the list", async () => {
     await using it = await withShop({
       lie: ({ rpc, request }) =>

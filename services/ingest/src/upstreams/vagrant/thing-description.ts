@@ -66,7 +66,7 @@ export function describedThings({ kind, detail, original }: Event): Description 
 function inKinds(lines: readonly Line[]): Things_Kind[] {
   const kinds: Things_Kind[] = [];
   for (const { kind, entry } of lines) {
-    if (kinds.at(-1)?.kind !== kind) kinds.push({ kind, same: false, entries: [] });
+    if (kinds.at(-1)?.kind !== kind) kinds.push({ kind, same: false, entries: [], missing: [] });
     if (entry) kinds.at(-1)?.entries.push({ id: entry[0], bytes: bufferOf(entry[1].bytes) });
   }
   return kinds;

@@ -31,7 +31,7 @@ export type ThingLooks = {
 /** What changes a target most is a command; the rest changes hardly ever. */
 const targetMs = { command: 1_000, else: 15_000 };
 const otherMs = 30_000;
-/** A runner says once what it is, and stays known for ever. */
+/** A runner says once what it is; one without components is forgotten when it leaves. */
 const runnerMs = 300_000;
 /** A command saves and clears up when its job is over, and one that has a server of its own is gone within 100 ms. */
 const afterJobMs = [50, 1_000];
@@ -44,8 +44,12 @@ const mostRunners = 200;
 const changing = ["target", "project", "basis", "box"];
 
 type Looked =
-  | { readonly things: readonly Thing[]; readonly failed?: never }
-  | { readonly failed: { readonly code: number; readonly message: string }; readonly things?: never };
+  | { readonly things: readonly Thing[]; readonly missing: readonly string[]; readonly failed?: never }
+  | {
+      readonly failed: { readonly code: number; readonly message: string };
+      readonly things?: never;
+      readonly missing?: never;
+    };
 
 /**
  * Looks at the things of each kind again and again, one call after the other, until the connection is over. Kinds don't
@@ -95,8 +99,7 @@ export function lookAtThings({
   }
 
   function pace(kind: string): number {
-    if (kind === "runner") return runnerMs;
-    const usual = kind === "target" ? targetPace() : otherMs;
+    const usual = kind === "runner" ? runnerMs : kind === "target" ? targetPace() : otherMs;
     const since = performance.now() - known.endedAt();
     const next = afterJobMs.find((ms) => ms > since);
     return next === undefined ? usual : Math.min(usual, next - since);
@@ -109,16 +112,20 @@ export function lookAtThings({
 
   async function lookAt({ kind, list, get, thingOf }: ThingCalls): Promise<Looked> {
     const things: Thing[] = [];
+    const missing: string[] = [];
     try {
       for (const id of list === undefined ? await namedRunners() : await listed(list)) {
         const { code, message, response } = await connection.call(get.path, get.request(id), timeoutMs);
-        // It has gone since the list.
-        if (code === status.NOT_FOUND) continue;
+        if (code === status.NOT_FOUND) {
+          // What was listed has gone since the list, which the next one tells.
+          if (list === undefined) missing.push(id);
+          continue;
+        }
         if (code !== status.OK) throw new Unanswered(code, message);
         const bytes = thingOf(response);
         if (bytes !== undefined) things.push({ id, bytes });
       }
-      return { things };
+      return { things, missing };
     } catch (cause) {
       const code = cause instanceof Unanswered ? cause.code : status.INTERNAL;
       return { failed: { code, message: `${kind}: ${cause instanceof Error ? cause.message : cause}` } };
@@ -156,14 +163,14 @@ export function lookAtThings({
 
   function emitLooks(looks: readonly (readonly [string, Looked])[]): void {
     for (const [, { failed }] of looks) if (failed) emit({ $case: "failed", value: failed });
-    const kinds = looks.flatMap(([kind, { things }]) => {
+    const kinds = looks.flatMap(([kind, { things, missing = [] }]) => {
       if (things === undefined) return [];
-      const digest = digestOf(things);
+      const digest = digestOf(things, missing);
       const last = lastWhole.get(kind);
       const now = performance.now();
       const same = last?.digest === digest && now - last.at < wholeEveryMs;
       if (!same) lastWhole.set(kind, { digest, at: now });
-      return [{ kind, same, entries: same ? [] : [...things] }];
+      return [{ kind, same, entries: same ? [] : [...things], missing: same ? [] : [...missing] }];
     });
     if (kinds.length > 0) emit({ $case: "things", value: { kinds } });
   }
@@ -175,7 +182,8 @@ export function lookAtThings({
       const isNew = before === undefined;
       // Its project was made, or saved, right before it.
       ring(isNew || job.isFinished ? changing : ["target"]);
-      if (isNew && job.runner !== undefined) ring(["runner"]);
+      // One that comes with a command leaves with it.
+      if ((isNew || job.isFinished) && job.runner !== undefined) ring(["runner"]);
     },
     lookNow: () => ring(changing),
     done: Promise.all([...loops.values()].map(run)).then(() => signal.removeEventListener("abort", leave)),
@@ -191,9 +199,10 @@ class Unanswered extends Error {
   }
 }
 
-/** Equal for the same things with the same bytes in the same order. */
-function digestOf(things: readonly Thing[]): string {
+/** Equal for the same things with the same bytes in the same order, where the same ones are missing. */
+function digestOf(things: readonly Thing[], missing: readonly string[]): string {
   const hash = createHash("sha256");
   for (const { id, bytes } of things) hash.update(`${id} ${bytes.byteLength} `).update(bytes);
+  hash.update(JSON.stringify(missing));
   return hash.digest("base64");
 }

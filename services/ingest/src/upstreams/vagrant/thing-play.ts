@@ -11,8 +11,8 @@ import { watchThings } from "./watch-things.ts";
 
 /** Its id, and its message encoded. */
 export type Entry = readonly [id: string, bytes: Uint8Array];
-/** "same" as in the last look. */
-export type Looked = Partial<Record<ThingKind, readonly Entry[] | "same">>;
+/** "same" as in the last look; `missing`: runners that were asked for in vain. */
+export type Looked = Partial<Record<ThingKind, readonly Entry[] | "same">> & { readonly missing?: readonly string[] };
 
 type State = Exclude<keyof typeof Operation_PhysicalState, "UNRECOGNIZED">;
 type TargetLook = {
@@ -108,13 +108,14 @@ export const everyKind: Readonly<Record<ThingKind, readonly Entry[]>> = {
   runner: [],
 };
 
-function lookAt(looked: Looked): Things {
+function lookAt({ missing = [], ...looked }: Looked): Things {
   return Things.fromPartial({
-    kinds: Object.entries(looked).map(([kind, entries]) =>
-      entries === "same"
+    kinds: Object.entries(looked).map(([kind, entries]) => ({
+      ...(entries === "same"
         ? { kind, same: true }
-        : { kind, entries: entries.map(([id, bytes]) => ({ id, bytes: Buffer.from(bytes) })) },
-    ),
+        : { kind, entries: entries.map(([id, bytes]) => ({ id, bytes: Buffer.from(bytes) })) }),
+      ...(kind === "runner" && { missing: [...missing] }),
+    })),
   });
 }
 

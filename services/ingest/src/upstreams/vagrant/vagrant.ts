@@ -13,4 +13,4 @@ const reading: UpstreamReading = {
   injects: () => undefined,
 };
 
-export const vagrant: Upstream = { name: "vagrant", tap, reading };
+export const vagrant: Upstream = { name: "vagrant", tap, reading, livesInCommand: true };

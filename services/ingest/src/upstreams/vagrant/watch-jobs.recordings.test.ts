@@ -108,7 +108,16 @@ describe("a recorded run of vagrant up", () => {
     const { told, gaps } = watched("up", "up-live");
     const inOrder = (all: readonly string[]) => all.map((one) => one.replaceAll("| ", ""));
     expect(inOrder(told)).toEqual(inOrder(watched("up").told));
-    expect(gaps).toEqual([]);
+    // Nobody can know that the command did not print thousands of lines before.
+    expect(gaps).toMatchObject([
+      {
+        output: { job: "01M7WSXR6NFM73VJ0F879K4ZNP", index: 0n },
+        reason:
+          "the output of job 01M7WSXR6NFM73VJ0F879K4ZNP was first read when it had run for 0.3 s, " +
+          "and the server drops terminal events 5248 at a time: " +
+          "if it printed 20000 a second, 5248 are missing; if fewer than 5248 in all, none",
+      },
+    ]);
   });
 
   it("tells the same of the command line as shipped, which gives no output", () => {

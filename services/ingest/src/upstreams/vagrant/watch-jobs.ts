@@ -3,12 +3,13 @@ import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { assertNever } from "@tapedeck/shared/assert-never";
 import { momentKey } from "../../record/moment.ts";
 import { shaOf } from "../../record/original.ts";
-import { message as errorText, summary, unreadable } from "../facts.ts";
+import { message as errorText, momentFrom, summary, unreadable } from "../facts.ts";
 import type { Seen, Watcher, WatchOptions } from "../looking.ts";
 import type { Fact, Moment } from "../upstream.ts";
+import { descriptionDue } from "./description-due.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
 import { isFinished, isOver, jobFacts, lostFacts, toldAfter, wasTold } from "./job-facts.ts";
-import { completeEvent, type GivenEnd, messageType, type Stage } from "./job-output.ts";
+import { completeEvent, type GivenEnd, messageType, type Ran, type Stage } from "./job-output.ts";
 import { type JobEntry, jobsIn, type StreamMessage, streamMessageIn } from "./job-wire.ts";
 import { type KnownJob, knownJobs, remember } from "./jobs-memory.ts";
 import { leftBehind } from "./left-behind.ts";
@@ -40,11 +41,11 @@ const notFound = 5;
  * the newest of them any more is another one.
  */
 export function watchJobs(
-  { mask }: WatchOptions,
+  { mask, maskAfter, textTtl }: WatchOptions,
   { describeEvery = 10_000, windowSize = serverWindow }: JobsOptions = {},
 ): JobsWatcher {
-  const known = knownJobs({ mask, windowSize });
-  let eventsSince = 0;
+  const known = knownJobs({ mask, maskAfter, windowSize });
+  const description = descriptionDue(describeEvery, textTtl);
   /** Nothing was seen before: of this session, by anybody. */
   let isFirst = true;
   /** It may be another server since the last look. */
@@ -73,8 +74,8 @@ export function watchJobs(
     return once(frame([unreadable(bytes, cause)], at, { type, ...mask(type, bytes) }), at);
   }
 
-  function stageOf({ told }: KnownJob): Stage {
-    return { hasStarted: wasTold(told, "job.started"), isFinished: isFinished(told) };
+  function stageOf({ told, ran }: KnownJob): Stage {
+    return { hasStarted: wasTold(told, "job.started"), isFinished: isFinished(told), ran };
   }
 
   function tell(job: KnownJob, facts: readonly Fact[], at: Moment, original?: Original): readonly Seen[] {
@@ -96,6 +97,7 @@ export function watchJobs(
       const original = { type: jobType, ...mask(jobType, bytes) };
       const job = Job.decode(original.bytes);
       const one = known.get(id);
+      one.ran = ranIn(job) ?? one.ran;
       const facts = jobFacts(job, id, one.told, { stale });
       const seen = tell(one, facts, at, original);
       // An answer that is older than what was told says nothing of what is now.
@@ -190,17 +192,17 @@ export function watchJobs(
     return isUnsure && isUnknown && id === newestFinished() ? anotherSession(new Set(), at) : [];
   }
 
-  function streamed({ job: id, bytes, stream, before: given }: Look_Streamed, at: Moment): readonly Seen[] {
+  function* streamed({ job: id, bytes, stream, before: given }: Look_Streamed, at: Moment): Generator<Seen, void> {
     const before = known.byId.get(id);
-    if (!isKnowable(id) || (before !== undefined && before.output === undefined)) return [];
+    if (!isKnowable(id) || (before !== undefined && before.output === undefined)) return;
     try {
-      return toldBy(id, streamMessageIn(bytes), { stream, before: Number(given), bytes }, at);
+      yield* toldBy(id, streamMessageIn(bytes), { stream, before: Number(given), bytes }, at);
     } catch (cause) {
-      return cannotRead(messageType, bytes, cause, at);
+      yield* cannotRead(messageType, bytes, cause, at);
     }
   }
 
-  function toldBy(id: string, message: StreamMessage, given: GivenEnd, at: Moment): readonly Seen[] {
+  function toldBy(id: string, message: StreamMessage, given: GivenEnd, at: Moment): Iterable<Seen> {
     switch (message.what) {
       case "open":
         return [];
@@ -210,8 +212,10 @@ export function watchJobs(
         known.get(id).output?.told(given.stream, message);
         return seen;
       }
-      case "terminal":
-        return known.get(id).output?.terminal({ ...given, ...message }, at) ?? [];
+      case "terminal": {
+        const job = known.get(id);
+        return job.output?.terminal({ ...given, ...message }, stageOf(job), at) ?? [];
+      }
       case "complete": {
         const job = known.get(id);
         const { seen = [], isFinal = false } = job.output?.complete(given, stageOf(job), at) ?? {};
@@ -263,12 +267,12 @@ export function watchJobs(
   return {
     *look(_, look, at) {
       for (const one of see(look, at)) {
-        if (one.what === "frame") eventsSince += one.facts.length;
+        if (one.what === "frame") for (const fact of one.facts) description.told(fact, one.observedAt);
         yield one;
         if (one.what === "another session") return;
       }
-      if (eventsSince < describeEvery) return;
-      eventsSince = 0;
+      if (!description.isDue(at)) return;
+      description.given();
       yield* known.describe(at);
     },
     connected() {
@@ -277,7 +281,8 @@ export function watchJobs(
     },
     resume(event) {
       isFirst = false;
-      eventsSince = event.kind === "host.described" ? 0 : eventsSince + 1;
+      if (event.kind === "host.described") description.given();
+      else description.told(event, event.observed_at);
       known.resume(event);
       const isOdd = event.kind === "upstream.unreadable" || isUnknownMessage(event);
       if (!isOdd) return;
@@ -308,6 +313,12 @@ function readable({ bytes }: JobEntry): readonly Job[] {
   } catch {
     return [];
   }
+}
+
+function ranIn({ ack_time, complete_time, cancel_time, state }: Job): Ran | undefined {
+  const from = momentFrom(ack_time);
+  const until = isFinished({ state }) ? momentFrom(complete_time ?? cancel_time) : undefined;
+  return from && { from, until };
 }
 
 function isUnknownMessage({ detail }: Parameters<Watcher["resume"]>[0]): boolean {

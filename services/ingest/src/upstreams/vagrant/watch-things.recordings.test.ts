@@ -27,7 +27,7 @@ function lookingAt(fake: FakeVagrant): () => readonly Seen[] {
     const kinds = thingCalls.map(({ kind, list, get, thingOf }) => {
       const ids = list ? list.ids(call(list.path, Buffer.alloc(0))) : [runner];
       const entries = ids.map((id) => ({ id, bytes: thingOf(call(get.path, get.request(id))) ?? Buffer.alloc(0) }));
-      return { kind, same: false, entries };
+      return { kind, same: false, entries, missing: [] };
     });
     return [...watcher.look("things", { seen: { $case: "things", value: { kinds } } }, momentOfMs(ms))];
   };

@@ -86,8 +86,14 @@ describe("a later look", () => {
       name: "runners",
       before: { runner: [runner("r1"), runner("r2")] },
       now: { runner: [runner("r1", { by_id_only: false }), runner("r3")] },
-      // That r2 is gone, or only not looked at, nobody can tell.
+      // Nobody has asked for r2.
       tells: "runner.changed r1 (by_id_only) | runner.added r3",
+    },
+    {
+      name: "a runner that was asked for, and which the server does not know any more",
+      before: { runner: [runner("r1"), runner("r2")] },
+      now: { runner: [runner("r1")], missing: ["r2", "never known"] },
+      tells: "runner.removed r2",
     },
     {
       name: "several kinds at once",

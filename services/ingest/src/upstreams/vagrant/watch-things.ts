@@ -102,10 +102,11 @@ export function watchThings(
     return told(removedFact(thing, circumstances(memory, thing.detail, at)), at);
   }
 
-  function whole(memory: Memory, entries: readonly Thing[], at: Moment): readonly Frame[] {
+  function whole(memory: Memory, { entries, missing }: Things_Kind, at: Moment): readonly Frame[] {
     const listed = new Map(entries.map((entry) => [entry.id, entry]));
-    // The loss of a runner can't be seen: one that is not looked at any more, as no job of late names it, is forgotten.
-    const gone = memory.kind === "runner" ? [] : [...(memory.things ?? [])].filter(([id]) => !listed.has(id));
+    // Of runners there is no list: one that is not looked at any more, as no job of late names it, is forgotten.
+    const isGone = (id: string) => (memory.kind === "runner" ? missing.includes(id) : !listed.has(id));
+    const gone = [...(memory.things ?? [])].filter(([id]) => isGone(id));
     const seen = gone.map(([id, known]) => remove(memory, id, known, at));
     const things = new Map<string, Known>();
     const broken = new Set<string>();
@@ -135,9 +136,9 @@ export function watchThings(
   }
 
   function good(kinds: readonly Things_Kind[], at: Moment): readonly Seen[] {
-    const looks = kinds.flatMap(({ kind, same, entries }) => {
-      const memory = memoryOf(kind);
-      return memory && (!same || memory.isListed) ? [{ memory, same, entries }] : [];
+    const looks = kinds.flatMap((look) => {
+      const memory = memoryOf(look.kind);
+      return memory && (!look.same || memory.isListed) ? [{ memory, look }] : [];
     });
     const gaps = closeGaps(
       looks.map(({ memory }) => memory),
@@ -147,10 +148,10 @@ export function watchThings(
     /** Of what is described at the end of this look, and could not be read. */
     const late: Frame[] = [];
     let isFirst = false;
-    for (const { memory, same, entries } of looks) {
+    for (const { memory, look } of looks) {
       const isNew = memory.things === undefined;
       isFirst ||= isNew;
-      if (!same) (isNew ? late : news).push(...whole(memory, entries, at));
+      if (!look.same) (isNew ? late : news).push(...whole(memory, look, at));
       memory.looked.was(at);
     }
     eventsSince += news.length;

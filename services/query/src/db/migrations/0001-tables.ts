@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, sql } from "kysely";
+import { type Kysely, sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** What is known across upstreams. Unqualified: the connection's search_path names the schema being built. */
 export const tables: Migration = {

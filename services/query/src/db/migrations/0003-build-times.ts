@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, sql } from "kysely";
+import { type Kysely, sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** What people ask about builds. Percentiles know only builds that ran to an end: succeeded or failed, not cached. */
 export const buildTimes: Migration = {

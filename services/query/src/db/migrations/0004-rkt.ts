@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, sql } from "kysely";
+import { type Kysely, sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** rkt's hosts: their pods and images, also those that are gone, and the codes that runs ended with. */
 export const rkt: Migration = {

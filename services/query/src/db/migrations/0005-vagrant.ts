@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, sql } from "kysely";
+import { type Kysely, sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Vagrant's servers: their things, also those that are gone, and their jobs in every version that was told. */
 export const vagrant: Migration = {

@@ -1,9 +1,12 @@
-import type { Migration } from "kysely";
+import type { Migration } from "kysely/migration";
 import { tables } from "./0001-tables.ts";
 import { state } from "./0002-state.ts";
 import { buildTimes } from "./0003-build-times.ts";
 import { rkt } from "./0004-rkt.ts";
 import { vagrant } from "./0005-vagrant.ts";
+import { lost } from "./0006-lost.ts";
+import { vagrantJobSpans } from "./0007-vagrant-job-spans.ts";
+import { checkpointMoment } from "./0008-checkpoint-moment.ts";
 
 /** In order of their names. One that has been released is never changed; add the next. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -12,4 +15,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0003-build-times": buildTimes,
   "0004-rkt": rkt,
   "0005-vagrant": vagrant,
+  "0006-lost": lost,
+  "0007-vagrant-job-spans": vagrantJobSpans,
+  "0008-checkpoint-moment": checkpointMoment,
 };

@@ -95,6 +95,27 @@ describe("a pod's life, in one batch and event by event", () => {
   });
 });
 
+it("a pod that the host says to run, though it had ended, runs; how it ends then is its end", async () => {
+  const life = (host: RktSession) => {
+    host.prepared(pod, ["web"], { at: 10 });
+    host.started(pod, { at: 20 });
+    host.exited(pod, [7], { at: 1_020 });
+    host.contradicted(pod, { at: 2_000 });
+  };
+  const { rkt_pods, rkt_apps } = await told(life);
+  expect(rkt_pods).toMatchObject([{ pod, state: "RUNNING", gone: false }]);
+  expect(rkt_apps).toMatchObject([{ app: "web", state: "RUNNING", exit_code: null }]);
+  const over = await told((host) => {
+    life(host);
+    host.exited(pod, [9], { at: 5_020 });
+  });
+  expect(over.rkt_pods).toMatchObject([{ pod, state: "EXITED" }]);
+  expect(over.operations).toMatchObject([
+    { kind: "pod", subject: pod, duration_ms: 5_000 },
+    { kind: "app", exit_code: 9, duration_ms: 5_000 },
+  ]);
+});
+
 it("a pod that was thought to be gone is there again", async () => {
   const found = await told((host) => {
     host.prepared(pod, ["web"]);

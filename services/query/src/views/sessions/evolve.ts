@@ -1,3 +1,4 @@
+import { TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { momentOf } from "../../db/moment.ts";
 import type { SessionRow } from "../../db/schema.ts";
@@ -18,10 +19,13 @@ export function evolve(row: SessionRow | undefined, recorded: Recorded): Session
       return open(seen);
     case "session.ended":
     case "session.lost": {
-      const ended = momentOf(event.occurred_at);
+      const wasSeen = event.time_source !== TimeSource.TIME_SOURCE_INTERVAL;
+      const ended = momentOf(wasSeen ? event.occurred_at : undefined);
       const reason = event.detail?.$case === "session_detail" ? longText(event.detail.value.reason) : "";
       return { ...seen, ended_at: ended.at, ended_ns: ended.ns, end_reason: reason, end_position: seq };
     }
+    case "session.gap_filled":
+      return { ...seen, gaps: Math.max(0, before.gaps - 1) };
     case "session.gap":
       return { ...seen, gaps: before.gaps + 1 };
     default:

@@ -6,8 +6,8 @@ import type { Described, Flags, SkaffoldState, V1Facts, V2Facts } from "./state.
 
 /** Takes what no event tells from the upstream's own answers: flags, artifact names, metadata; never statuses. */
 export function described(state: SkaffoldState, detail: SessionDetail): SkaffoldState {
-  const v1 = decoded(StateV1, detail.states.v1);
-  const v2 = decoded(StateV2, detail.states.v2);
+  const v1 = decodedState(StateV1, detail.states.v1);
+  const v2 = decodedState(StateV2, detail.states.v2);
   return {
     ...state,
     v1: v1 ? describedV1(state.v1, v1) : state.v1,
@@ -70,8 +70,8 @@ function description<S extends AnyState>(
   };
 }
 
-/** Before there is a runner all members are unset: nothing is described. */
-function decoded<S extends AnyState>(
+/** Undefined for what can't be read; and before there is a runner all members are unset: nothing is described. */
+export function decodedState<S extends AnyState>(
   type: { readonly decode: (bytes: Uint8Array) => S },
   bytes: Uint8Array | undefined,
 ): S | undefined {

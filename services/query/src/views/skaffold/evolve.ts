@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { adopted, gapFilled, gapOpened } from "./adopted.ts";
 import { accepted, rejected, requested } from "./control.ts";
 import { described } from "./described.ts";
 import { evolveV1 } from "./evolve-v1.ts";
@@ -32,7 +33,13 @@ export function evolve(state: SkaffoldState, event: Event): SkaffoldState {
 function evolveTapedeck(state: SkaffoldState, { kind, detail }: Event): SkaffoldState {
   switch (detail?.$case) {
     case "session_detail":
-      return kind === "session.described" ? described(state, detail.value) : state;
+      if (kind !== "session.described") return state;
+      return detail.value.adopted
+        ? adopted(described(state, detail.value), detail.value)
+        : described(state, detail.value);
+    case "gap":
+      if (kind === "session.gap_filled") return gapFilled(state, detail.value);
+      return kind === "session.gap" ? gapOpened(state, detail.value) : state;
     case "control":
       if (kind === "control.requested") return requested(state, detail.value);
       if (kind === "control.accepted") return accepted(state, detail.value);

@@ -4,7 +4,7 @@ import type { Base64 } from "../states/base64.ts";
  * Raised whenever the same events fold to another state, or the state has another shape: snapshots of another version
  * are of no use.
  */
-export const foldVersion = 1;
+export const foldVersion = 2;
 
 /**
  * What the events of one session say about both of Skaffold's states. Plain JSON: `JSON.parse(JSON.stringify(state))`
@@ -18,7 +18,14 @@ export type SkaffoldState = {
   readonly hints: Hints;
   /** Control calls that were sent and not answered yet, oldest first. */
   readonly calls: readonly PendingCall[];
+  readonly broken: Broken;
 };
+
+/**
+ * APIs whose stream broke, and Skaffold's own last answer about their state since then: null where it has given none yet.
+ * The answer is what is served; what the stream told stays as it was at the break, for the events that may still come.
+ */
+export type Broken = { readonly [api in "v1" | "v2"]?: Base64 | null };
 
 /**
  * A field of v1's state and when v1 wrote it last. `null` in a field's place: never written, or reset since.
@@ -197,4 +204,5 @@ export const initialState: SkaffoldState = {
   },
   hints: { resets: [], artifacts: [] },
   calls: [],
+  broken: {},
 };

@@ -8,7 +8,8 @@ const notStarted = "Not Started";
 
 /** What v1's GetState answers. Before a runner exists: no member set. */
 export function toV1Message(state: SkaffoldState): State {
-  const { v1 } = state;
+  const { v1, broken } = state;
+  if (broken.v1) return State.decode(fromBase64(broken.v1));
   if (v1.runner === 0 && v1.writes === 0) return State.create();
   const flags = flagsFor(v1.flags, v1.loopsTold);
   // Codes came with metadata, in Skaffold 1.9.

@@ -9,7 +9,8 @@ const notStarted = "NotStarted";
 const statusCode = StatusCode.OK;
 
 /** What v2's GetState answers. Before a runner exists: no member set. */
-export function toV2Message({ v2 }: SkaffoldState): State {
+export function toV2Message({ v2, broken }: SkaffoldState): State {
+  if (broken.v2) return State.decode(fromBase64(broken.v2));
   if (v2.runner === 0 && v2.writes === 0) return State.create();
   const flags = flagsFor(v2.flags, v2.loopsTold);
   const metadata = v2.metadata === null ? undefined : Metadata.decode(fromBase64(v2.metadata));

@@ -70,6 +70,43 @@ const cases: { readonly title: string; readonly given: (tale: Story) => void; re
   },
 ];
 
+it("tells since when nothing is heard: when it hung up, or was there last before it went without a word", () => {
+  const seen = (tale: Story) => {
+    let row: SourceRow | undefined;
+    return tale.events.map((event, index) => {
+      row = evolve(row, { event, seq: index + 1, recordedAt: new Date(0), subject: "" });
+      return row.not_heard_since?.slice(17, 23) ?? null;
+    });
+  };
+  const hungUp = story();
+  connected(hungUp);
+  tell(hungUp, "upstream.lost", "A");
+  tell(hungUp, "session.lost", "A");
+  tell(hungUp, "upstream.connected");
+  expect(seen(hungUp)).toEqual([null, null, "00.003", "00.003", null]);
+
+  const gone = story();
+  connected(gone);
+  const not_before = gone.events.at(-1)?.occurred_at;
+  const detail = { $case: "upstream" as const, value: { unheard: true } };
+  gone.tell({ kind: "upstream.lost", session: "A", detail, ...(not_before && { not_before }) });
+  gone.tell({ kind: "upstream.restored", session: "A", detail });
+  expect(seen(gone)).toEqual([null, null, "00.002", null]);
+});
+
+it("is not in a session because a connection without one is heard again", () => {
+  const tale = story();
+  tell(tale, "upstream.connected");
+  tell(tale, "upstream.lost");
+  tell(tale, "upstream.restored");
+  tell(tale, "upstream.lost");
+  let row: SourceRow | undefined;
+  for (const [index, event] of tale.events.entries()) {
+    row = evolve(row, { event, seq: index + 1, recordedAt: new Date(0), subject: "" });
+  }
+  expect(row?.status).toBe("waiting");
+});
+
 it.each(cases)("$title: $status", ({ given, status }) => {
   const tale = story();
   given(tale);

@@ -14,6 +14,7 @@ export function evolve(row: SourceRow | undefined, recorded: Recorded): SourceRo
     ...described(recorded, before),
     ...link,
     status: statusOf(link),
+    not_heard_since: notHeardSince(before, recorded),
     gaps: before.gaps + (event.kind === "session.gap" && event.session === "" ? 1 : 0),
     last_position: seq,
     last_event_at: occurred.at ?? momentOfDate(recorded.recordedAt),
@@ -29,6 +30,7 @@ function unseen({ event, seq }: Recorded): SourceRow {
     status: "waiting",
     connected: false,
     in_session: false,
+    not_heard_since: null,
     gaps: 0,
     address: "",
     first_position: seq,
@@ -59,7 +61,8 @@ function linkAfter(before: Link, { event }: Recorded): Link {
     case "upstream.connected":
       return { connected: true, in_session };
     case "upstream.restored":
-      return { connected: true, in_session: true };
+      // A connection of which nobody knows yet to which session it belongs may be heard again, too.
+      return { connected: true, in_session: in_session || event.session !== "" };
     case "upstream.lost":
       // One stream of a connection may break (Skaffold's v2, of bad UTF-8) while the others go on.
       return { connected: connected && isOneChannel(event.detail), in_session };
@@ -72,6 +75,27 @@ function linkAfter(before: Link, { event }: Recorded): Link {
     default:
       return { connected, in_session };
   }
+}
+
+/** From when it was lost until it is heard again, whatever becomes of its session meanwhile; null while it is heard. */
+function notHeardSince({ not_heard_since }: SourceRow, recorded: Recorded): string | null {
+  const { kind, detail } = recorded.event;
+  switch (kind) {
+    case "upstream.connected":
+    case "upstream.restored":
+      return null;
+    case "upstream.lost":
+      return isOneChannel(detail) ? not_heard_since : (not_heard_since ?? heardLast(recorded));
+    case "session.lost":
+      return not_heard_since ?? heardLast(recorded);
+    default:
+      return not_heard_since;
+  }
+}
+
+/** Where nobody saw it go: the last moment at which it was there. */
+function heardLast({ event, recordedAt }: Recorded): string {
+  return momentOf(event.not_before).at ?? momentOf(event.occurred_at).at ?? momentOfDate(recordedAt);
 }
 
 /** Lost: it hung up in mid-session. Waiting: for the next process, or for the first. */

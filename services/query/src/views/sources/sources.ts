@@ -17,6 +17,7 @@ const table: Table<SourceRow> = {
     status: "text",
     connected: "boolean",
     in_session: "boolean",
+    not_heard_since: "timestamptz",
     gaps: "int",
     address: "text",
     first_position: "bigint",
@@ -28,7 +29,7 @@ const table: Table<SourceRow> = {
 
 export const sources: View = {
   name: "sources",
-  version: 1,
+  version: 2,
   sessionTables: [],
   async apply(tx, batch) {
     const names = [...new Set(batch.map(({ event }) => event.source))];

@@ -77,6 +77,17 @@ it("ids of different kinds do not meet", () => {
   expect([ids("targets", state), ids("boxes", state)]).toEqual([[], ["same"]]);
 });
 
+it("a runner that has left is there no more: GetRunner has nothing to answer", () => {
+  const state = fold(
+    told((server) => {
+      server.told("runner", "R1", { by_id_only: true });
+      server.told("runner", "R2", { by_id_only: true });
+      server.removed("runner", "R1");
+    }),
+  );
+  expect(ids("runners", state)).toEqual(["R2"]);
+});
+
 it("a description in parts takes away what none of them lists, with the last one, and its order counts", () => {
   const parts = told((server) => {
     for (const id of ["T1", "T3", "T4"]) server.there("target", id, { name: id });

@@ -88,7 +88,7 @@ export const vagrantJobs: View = {
   },
 };
 
-function isVagrants({ source }: Event): boolean {
+export function isVagrants({ source }: Event): boolean {
   return sourceParts(source as SourceName).upstream === "vagrant";
 }
 

@@ -1,4 +1,4 @@
-import { StateHead } from "@tapedeck/proto/tapedeck/v1/query";
+import { JobSpan, StateHead } from "@tapedeck/proto/tapedeck/v1/query";
 import {
   type DeepPartial,
   GetJobStreamResponse,
@@ -11,19 +11,42 @@ import { type Fields, shop, vagrantDesk } from "./vagrant-desk.ts";
 
 export type JobDesk = Awaited<ReturnType<typeof jobDesk>>;
 
+/** A job's event in the log. */
+type Place = { readonly seq: number; readonly session: string; readonly job: string };
 type Version = { readonly seq: number; readonly session: string; readonly job: string; readonly bytes: Uint8Array };
 
 /** The desk with a query that knows all jobs that were told, as it would know them from the log. */
 export async function jobDesk() {
   const desk = await vagrantDesk();
   const versions: Version[] = [];
+  const places: Place[] = [];
   let end = 0;
+  let areSpansKnown = true;
+
+  /** One for each run of events that follow each other. */
+  function spansOf(job: string, session: string): readonly Uint8Array[] {
+    const spans: { first: number; last: number }[] = [];
+    for (const place of places) {
+      if (place.job !== job || (session || place.session) !== place.session) continue;
+      const before = spans.at(-1);
+      if (before?.last === place.seq - 1) before.last = place.seq;
+      else spans.push({ first: place.seq, last: place.seq });
+    }
+    const at = desk.position;
+    return spans.map(({ first, last }) => JobSpan.encode({ first: at(first), last: at(last) }).finish());
+  }
 
   const deps: ScopeDeps = {
     ...desk.deps,
     query: {
       ...desk.deps.query,
       async readState(request) {
+        const { key_prefix: job = "", session: named = "" } = request;
+        if (request.collection === "vagrant.job_spans") {
+          const spans = areSpansKnown ? spansOf(job, named) : [];
+          const head = StateHead.fromPartial({ position: desk.position(end), source: shop });
+          return { head, rows: spans.map((bytes) => ({ key: job, bytes })) };
+        }
         if (request.collection !== "vagrant.jobs") return desk.deps.query.readState(request);
         const known = versions.filter(
           ({ job, session }) => job.startsWith(request.key_prefix ?? "") && (request.session || session) === session,
@@ -44,9 +67,14 @@ export async function jobDesk() {
   return {
     ...desk,
     deps,
+    /** As long as query makes its tables anew. */
+    forgetSpans() {
+      areSpansKnown = false;
+    },
     async tell(...events: readonly Fields[]): Promise<number> {
       end = await desk.tell(...events);
-      for (const [index, { session = "", subject = "", original }] of events.entries()) {
+      for (const [index, { session = "", subject = "", channel, original }] of events.entries()) {
+        if (channel === "jobs") places.push({ seq: end - events.length + 1 + index, session, job: subject });
         if (original?.type !== "hashicorp.vagrant.Job") continue;
         const bytes = original.bytes ?? Buffer.alloc(0);
         versions.push({ seq: end - events.length + 1 + index, session, job: subject, bytes });

@@ -1,0 +1,77 @@
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import type { ReadableStream } from "node:stream/web";
+import type { Snapshot } from "@tapedeck/shared/log/backup";
+import type { TokenBackup } from "@tapedeck/shared/tokens/store";
+import { nobodyAt } from "../ask/api.ts";
+import { CommandError } from "../command-error.ts";
+import { httpBase } from "../gateway-address.ts";
+
+/** What a gateway does for an admin elsewhere. Everything throws CommandError. */
+export type RemoteMaintenance = {
+  readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
+  readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
+  /** Gives the pieces to `take`, and what stands at the end. */
+  readonly backUp: (take: (piece: Uint8Array) => Promise<void>) => Promise<BackupEnd>;
+};
+
+export type Erasing = { readonly source: string; readonly events: number; readonly removed: number };
+export type Rebuilding = { readonly events: number; readonly done: number };
+export type BackupEnd = { readonly snapshot: Snapshot; readonly tokens: TokenBackup };
+
+/** By the HTTP of the gateway that is named, or chosen (`chosenDeck`), with an admin's token where one is needed. */
+export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
+  const { base, headers } = httpBase(url);
+
+  async function ask(method: string, path: string, signal?: AbortSignal): Promise<Readable> {
+    const response = await fetch(`${base}/api/v1/${path}`, { method, headers, ...(signal && { signal }) }).catch(() => {
+      throw nobodyAt(base);
+    });
+    if (response.ok && response.body !== null) return Readable.fromWeb(response.body as ReadableStream);
+    const { error } = ((await response.json().catch(() => ({}))) ?? {}) as { error?: { message?: string } };
+    throw new CommandError(error?.message ?? `${base} answered ${response.status}`);
+  }
+
+  async function* progress<T>(method: string, path: string, signal: AbortSignal): AsyncGenerator<T, void> {
+    for await (const line of createInterface({ input: await ask(method, path, signal) })) {
+      const { type, error, ...told } = JSON.parse(line) as { type: string; error?: { message: string } };
+      if (type === "complete") return;
+      if (error !== undefined) throw new CommandError(error.message);
+      yield told as Awaited<T>;
+    }
+    if (!signal.aborted) throw brokenOff();
+  }
+
+  return {
+    erase: (session, signal) => progress<Erasing>("DELETE", `sessions/${encodeURIComponent(session)}`, signal),
+    rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
+    async backUp(take) {
+      for await (const { letter, content } of framesOf(await ask("GET", "backup"))) {
+        if (letter === "p") await take(content);
+        else if (letter === "z") return JSON.parse(content.toString()) as BackupEnd;
+        else throw new CommandError((JSON.parse(content.toString()) as { message: string }).message);
+      }
+      throw brokenOff();
+    },
+  };
+}
+
+function brokenOff(): CommandError {
+  return new CommandError("the connection was broken off: run it again.");
+}
+
+const headBytes = 5;
+
+/** As the gateway's /api/v1/backup writes them: a letter, a length, and so many bytes. */
+async function* framesOf(stream: AsyncIterable<Uint8Array>) {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of stream) {
+    rest = Buffer.concat([rest, chunk]);
+    for (;;) {
+      const end = rest.length < headBytes ? Number.POSITIVE_INFINITY : headBytes + rest.readUInt32BE(1);
+      if (rest.length < end) break;
+      yield { letter: rest.toString("latin1", 0, 1), content: rest.subarray(headBytes, end) };
+      rest = rest.subarray(end);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { loadSecrets } from "@tapedeck/infra/local/secrets";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { connectNats, type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
+import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
+import type { NatsConnection } from "nats";
+import { CommandError } from "../command-error.ts";
+import { checkDataFolder } from "../up/data-folder.ts";
+import { lockUp, runningUp } from "../up/lock.ts";
+import { natsUser, startServers } from "../up/servers.ts";
+import { databaseName, ownerUrl } from "../up/settings.ts";
+
+/** NATS and Postgres of a Tapedeck that does not run: those of a data folder, or those that the settings name. */
+export type StoppedMachine = AsyncDisposable & {
+  readonly nats: NatsConnection;
+  /** Undefined where there is none yet. */
+  readonly databaseUrl: string | undefined;
+  readonly dataDir: string;
+};
+
+/**
+ * Starts what `up` would start, and keeps `up` away until it is disposed of.
+ * @throws CommandError when a Tapedeck runs there, or something writes the log
+ */
+export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = process.env): Promise<StoppedMachine> {
+  const dataDir = resolve(data);
+  const running = await runningUp(dataDir);
+  if (running !== undefined) {
+    throw new CommandError(
+      `Tapedeck runs on ${data} (process ${running.pid}): stop it first, and start it again after.`,
+    );
+  }
+  await checkDataFolder(dataDir);
+  await using stack = new AsyncDisposableStack();
+  stack.use(await lockUp(dataDir, "record", dataDir));
+  const { nats: named, databaseUrl: namedDatabase } = namedServers(env);
+  const secrets = await loadSecrets(join(dataDir, "secrets"));
+  const hasTables = await stat(join(dataDir, "postgres")).then(Boolean, () => false);
+  const servers = await startServers({
+    storeDir: dataDir,
+    secrets,
+    nats: named === undefined ? { port: 0 } : undefined,
+    postgres: hasTables && namedDatabase === undefined ? { port: 0, database: databaseName } : undefined,
+    say: (line) => process.stderr.write(`tapedeck: ${line}\n`),
+  });
+  if (servers.nats) stack.use(servers.nats);
+  if (servers.postgres) stack.use(servers.postgres);
+  // Without user and password: the client takes a port out of some passwords that stand in the address.
+  const url = `nats://127.0.0.1:${servers.nats?.current().port}`;
+  const own = { url, user: natsUser, password: secrets.natsPassword };
+  const nats = stack.adopt(await dial(named ?? own), (connection) => connection.close());
+  if (named !== undefined) await refuseWriters(nats);
+  const postgres = servers.postgres?.current();
+  const databaseUrl =
+    namedDatabase ?? (postgres === undefined ? undefined : ownerUrl(`127.0.0.1:${postgres.port}`, secrets));
+  const owned = stack.move();
+  return { nats, databaseUrl, dataDir, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** What the settings say that is not `up`'s own. */
+function namedServers(env: NodeJS.ProcessEnv): { nats: NatsSettings | undefined; databaseUrl: string | undefined } {
+  const path = env.TAPEDECK_CONFIG || (existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined);
+  const read = settingsReader({ env, file: path === undefined ? undefined : loadSettingsFile(path) });
+  const isNamed = read.string("nats.url", undefined) !== undefined;
+  return { nats: isNamed ? natsSettings(read) : undefined, databaseUrl: read.string("postgres.url", undefined) };
+}
+
+async function dial(settings: NatsSettings): Promise<NatsConnection> {
+  try {
+    return await connectNats("cli", settings, silentLogger);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new CommandError(`the NATS at ${new URL(settings.url).host} can't be asked (${why}).`, { cause });
+  }
+}
+
+/** A recorder holds a lease. On a NATS that is not ours, nothing else shows whether a Tapedeck runs on it. */
+async function refuseWriters(nats: NatsConnection): Promise<void> {
+  const jsm = await jetstreamManager(nats, { checkAPI: false });
+  for (let seq = 1; ; ) {
+    const query = { seq, next_by_subj: "$KV.TAPEDECK_OWNERS.>" };
+    const lease = await jsm.streams.getMessage("KV_TAPEDECK_OWNERS", query).catch(() => null);
+    if (lease === null) return;
+    seq = lease.seq + 1;
+    if (lease.data.byteLength === 0) continue;
+    const source = lease.subject.replace("$KV.TAPEDECK_OWNERS.", "");
+    throw new CommandError(
+      `a Tapedeck runs on this NATS (it has ${source}): stop its services first. What was killed is taken for gone after 6 s.`,
+    );
+  }
+}

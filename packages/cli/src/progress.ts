@@ -1,0 +1,82 @@
+import { SingleBar } from "cli-progress";
+import { bytesText } from "./ask/durations.ts";
+
+export type ProgressOptions = {
+  /** "importing shop.tapedeck" */
+  readonly what: string;
+  /** "events", or "bytes", which are shown as people read them. */
+  readonly unit: string;
+  /** As far as it is known; undefined: nobody knows. */
+  readonly total?: number | undefined;
+  /** Default: stderr, so that stdout stays data. */
+  readonly to?: NodeJS.WriteStream;
+  readonly now?: () => number;
+};
+
+/** Where a command tells how far it is, and by which clock; nothing said: on stderr. */
+export type ProgressTo = Pick<ProgressOptions, "to" | "now">;
+
+/** Between two lines in a pipe; what is done sooner has none. */
+const lineMs = 3_000;
+
+/** How far a long command is: a bar on a terminal, which is gone when it is done, and a line now and then in a pipe. */
+export class Progress implements Disposable {
+  readonly #options: Required<Pick<ProgressOptions, "what" | "unit" | "to" | "now">>;
+  #bar: SingleBar | undefined;
+  #toldAt: number;
+  #total: number | undefined;
+  #done = 0;
+
+  constructor({ total, to = process.stderr, now = Date.now, ...options }: ProgressOptions) {
+    this.#options = { ...options, to, now };
+    this.#total = total;
+    this.#toldAt = now();
+  }
+
+  get done(): number {
+    return this.#done;
+  }
+
+  /** So much is done by now, of so much. */
+  reached(done: number, total: number | undefined = this.#total): void {
+    const { to, now } = this.#options;
+    this.#done = done;
+    this.#total = total;
+    if (to.isTTY) this.#draw();
+    else if (now() - this.#toldAt >= lineMs) {
+      this.#toldAt = now();
+      to.write(`${this.#line()}\n`);
+    }
+  }
+
+  #line(): string {
+    const { what, unit } = this.#options;
+    const [done, total] = [this.#done, this.#total];
+    if (total === undefined) return `${what}: ${amount(done, unit)}`;
+    return `${what}: ${unit === "bytes" ? bytesText(done) : done.toLocaleString("en")} of ${amount(total, unit)} (${percent(done, total)} %)`;
+  }
+
+  #draw(): void {
+    const [total = 0, done] = [this.#total, this.#done];
+    const format = this.#total === undefined ? "{line}" : "{bar} {line}";
+    const options = { format, stream: this.#options.to, clearOnComplete: true, hideCursor: true, linewrap: false };
+    this.#bar ??= new SingleBar({ ...options, barsize: 24, barCompleteChar: "█", barIncompleteChar: "░" });
+    if (this.#bar.isActive) this.#bar.update(Math.min(done, total), { line: this.#line() });
+    else this.#bar.start(total, Math.min(done, total), { line: this.#line() });
+    this.#bar.setTotal(total);
+  }
+
+  /** Nothing of it stays on the terminal. */
+  [Symbol.dispose](): void {
+    this.#bar?.stop();
+    this.#bar = undefined;
+  }
+}
+
+function amount(number: number, unit: string): string {
+  return unit === "bytes" ? bytesText(number) : `${number.toLocaleString("en")} ${unit}`;
+}
+
+function percent(done: number, total: number): number {
+  return total === 0 ? 100 : Math.min(100, Math.floor((100 * done) / total));
+}

@@ -1,0 +1,115 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
+import { parsePosition } from "@tapedeck/shared/log/position";
+import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
+import type { NatsConnection } from "nats";
+import type { CallContext, Caller } from "../../call-context.ts";
+import type { MaintainClient } from "../../maintain-client.ts";
+import type { QueryClient } from "../../query-client.ts";
+import { pieces } from "./pieces.ts";
+
+/** What admins do to a Tapedeck. Everything throws TapedeckError. */
+export type MaintainApi = {
+  /** Removes a session of the caller's workspace for good; how much there is to remove, and how much of it is gone. */
+  erase(session: string, context: CallContext): Promise<AsyncIterable<EraseProgress>>;
+  /** Makes the tables of all workspaces anew; how far it has come. */
+  rebuild(context: CallContext): Promise<AsyncIterable<RebuildProgress>>;
+  /** The log of all workspaces up to a moment, and at its end what restores it, with the tokens. */
+  backUp(context: CallContext): Promise<AsyncIterable<BackupPart>>;
+};
+
+export type EraseProgress = { readonly source: string; readonly events: number; readonly removed: number };
+export type RebuildProgress = { readonly events: number; readonly done: number };
+export type BackupPart =
+  | { readonly type: "piece"; readonly bytes: Uint8Array }
+  | { readonly type: "end"; readonly snapshot: Snapshot; readonly tokens: TokenBackup };
+
+export type MaintainDeps = {
+  readonly query: Pick<QueryClient, "listSessions">;
+  readonly services: MaintainClient;
+  /** The way to NATS. @throws TapedeckError not_ready */
+  readonly line: () => { readonly connection: NatsConnection };
+  readonly audit: (what: "session erased" | "tables rebuilt" | "log backed up", by: Caller, about: object) => void;
+};
+
+/** How many of each may run at once. */
+const most = { erase: 4, rebuild: 1, backUp: 1 } as const;
+
+export function maintainApi({ query, services, line, audit }: MaintainDeps): MaintainApi {
+  const running = { erase: 0, rebuild: 0, backUp: 0 };
+
+  /** Counts while it is read. */
+  async function* counted<T>(what: keyof typeof most, items: AsyncIterable<T>): AsyncGenerator<T, void> {
+    try {
+      yield* items;
+    } finally {
+      running[what]--;
+    }
+  }
+
+  function begin<T>(what: keyof typeof most, items: AsyncIterable<T>): AsyncIterable<T> {
+    if (running[what] >= most[what]) {
+      throw new TapedeckError("limit_exceeded", "that is being done already: wait for its end", {}, { retryAfter: 10 });
+    }
+    running[what]++;
+    return counted(what, items);
+  }
+
+  return {
+    async erase(session, context) {
+      const { workspace, signal } = context;
+      const { items } = await query.listSessions({ workspace, sessions: [session], limit: 1 });
+      const [found] = items;
+      if (found === undefined) throw new TapedeckError("unknown_session", `there is no session "${session}"`);
+      const { source } = found;
+      const afterSeq = Math.max(0, (parsePosition(found.start_position)?.seq ?? 1) - 1);
+      const progress = async function* () {
+        let removed = 0;
+        try {
+          for await (const one of services.erase({ source, session, afterSeq }, signal)) {
+            removed = Number(one.removed);
+            yield { source, events: Number(one.events), removed };
+          }
+        } finally {
+          if (removed > 0) audit("session erased", context, { source, session, events: removed });
+        }
+      };
+      return begin("erase", progress());
+    },
+
+    async rebuild(context) {
+      assertEverywhere(context);
+      const progress = async function* () {
+        audit("tables rebuilt", context, {});
+        for await (const { first, last, reached } of services.rebuild(context.signal)) {
+          const events = Number(last - first) + 1;
+          yield { events, done: Math.max(0, Math.min(events, Number(reached - first) + 1)) };
+        }
+      };
+      return begin("rebuild", progress());
+    },
+
+    async backUp(context) {
+      assertEverywhere(context);
+      const { connection } = line();
+      const parts = async function* (): AsyncGenerator<BackupPart, void> {
+        audit("log backed up", context, {});
+        const made = pieces((take) => backUpLog(connection, take), context.signal);
+        for await (const bytes of made.stream) yield { type: "piece", bytes };
+        if (context.signal.aborted) return;
+        const tokens = backupOf(await (await openTokenStore(connection)).read());
+        yield { type: "end", snapshot: await made.result, tokens };
+      };
+      return begin("backUp", parts());
+    },
+  };
+}
+
+/** An admin of one workspace has nothing to say about the others' data. */
+function assertEverywhere({ roles, everywhere }: Caller): void {
+  if (roles === undefined || everywhere === true) return;
+  throw new TapedeckError(
+    "forbidden",
+    "this concerns all workspaces: it needs an admin's token for all of them, made on the server with `tapedeck token create --role admin --all-workspaces`",
+  );
+}

@@ -1,0 +1,60 @@
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import { type EraseResponse, MaintainService } from "@tapedeck/proto/tapedeck/v1/maintain";
+import { QueryService, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { fromServiceError } from "@tapedeck/shared/errors/grpc";
+
+/** What ingest and query do for admins. Every failure is a TapedeckError; a service that is away is `not_ready`. */
+export type MaintainClient = AsyncDisposable & {
+  erase(
+    place: { readonly source: string; readonly session: string; readonly afterSeq: number },
+    signal: AbortSignal,
+  ): AsyncIterable<EraseResponse>;
+  rebuild(signal: AbortSignal): AsyncIterable<RebuildResponse>;
+};
+
+type Addresses = { readonly ingest: string; readonly query: string };
+
+/** Both know us by the services' key. */
+export function maintainClient({ ingest, query }: Addresses, key: string): MaintainClient {
+  const options = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 };
+  const [toIngest, toQuery] = [ingest, query].map(
+    (address) => new Client(address, credentials.createInsecure(), options),
+  ) as [Client, Client];
+
+  type Method<Request, Response> = {
+    readonly path: string;
+    readonly requestSerialize: (request: Request) => Buffer;
+    readonly responseDeserialize: (bytes: Buffer) => Response;
+  };
+
+  async function* ask<Request, Response>(
+    client: Client,
+    { path, requestSerialize, responseDeserialize }: Method<Request, Response>,
+    request: Request,
+    signal: AbortSignal,
+  ): AsyncGenerator<Response, void> {
+    const metadata = new Metadata();
+    metadata.set("tapedeck-key", key);
+    const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadata);
+    const leave = () => call.cancel();
+    signal.addEventListener("abort", leave);
+    try {
+      yield* call as AsyncIterable<Response>;
+    } catch (error) {
+      if (!signal.aborted) throw fromServiceError(error);
+    } finally {
+      signal.removeEventListener("abort", leave);
+      leave();
+    }
+  }
+
+  return {
+    erase: ({ source, session, afterSeq }, signal) =>
+      ask(toIngest, MaintainService.erase, { source, session, after_sequence: BigInt(afterSeq) }, signal),
+    rebuild: (signal) => ask(toQuery, QueryService.rebuild, {}, signal),
+    async [Symbol.asyncDispose]() {
+      toIngest.close();
+      toQuery.close();
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { ReflectionService } from "@grpc/reflection";
+
+type Descriptors = ConstructorParameters<typeof ReflectionService>[0];
+
+/**
+ * grpc.reflection v1 and v1alpha, which list these services, and know every message of ours. Each file is given as it was
+ * compiled: what proto-loader makes of them has one file a package, without imports and with names that only some clients
+ * resolve.
+ */
+export function reflection(services: readonly string[]): ReflectionService {
+  const path = createRequire(import.meta.url).resolve("@tapedeck/proto/descriptors.binpb");
+  const { file } = fromBinary(FileDescriptorSetSchema, readFileSync(path));
+  const fileDescriptorProtos = file.map((one) => Buffer.from(toBinary(FileDescriptorProtoSchema, one)));
+  const descriptors: Descriptors = {
+    files: { format: "Protocol Buffer 3 DescriptorProto", type: {}, fileDescriptorProtos },
+  };
+  return new ReflectionService(descriptors, { services: [...services] });
+}

@@ -1,0 +1,109 @@
+import { formatPosition } from "@tapedeck/shared/log/position";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { SourceName } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/streams/pause";
+import { lostFromLog } from "../record/own-facts.ts";
+import type { Fact } from "../upstreams/upstream.ts";
+import { countOf, type Hole } from "./holes.ts";
+import type { Checked } from "./log-check.ts";
+
+export type DamageWatchOptions = {
+  /** Undefined when it was not this process's turn, or it is stopped. Rejects when the log is away. */
+  readonly check: () => Promise<Checked | undefined>;
+  readonly epoch: string;
+  /** Records a fact of a session, or of the source where that is empty; resolves when it is in the log. */
+  readonly say: (source: SourceName, session: string, fact: Fact) => Promise<void>;
+  readonly everyMs: number;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+};
+
+export type DamageState = {
+  /** Events that the log has lost, as far as it was looked. */
+  readonly lost: ReadonlyMap<SourceName, number>;
+  /** How far the last check of the whole log came, and how long it took. */
+  readonly checkedSeq: number;
+  readonly seconds: number;
+};
+
+/** After a look that failed, as the log was away; after one whose holes could not all be told, as a source is being imported. */
+const againMs = { failed: 5_000, untold: 60_000 } as const;
+
+/** Looks through all of the log, at the start and then every so often, and records what is missing: each hole once. */
+export class DamageWatch implements AsyncDisposable {
+  readonly #options: DamageWatchOptions;
+  readonly #running: Promise<void>;
+  #state: DamageState = { lost: new Map(), checkedSeq: 0, seconds: 0 };
+
+  constructor(options: DamageWatchOptions) {
+    this.#options = options;
+    this.#running = this.#run();
+  }
+
+  get state(): DamageState {
+    return this.#state;
+  }
+
+  /** One sentence for people; undefined when nothing is missing. */
+  get warning(): string | undefined {
+    const { lost } = this.#state;
+    const all = [...lost.values()].reduce((sum, count) => sum + count, 0);
+    if (all === 0) return undefined;
+    const sources = [...lost].map(([source, count]) => `${source} ${count}`).join(", ");
+    return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events tell where; \`tapedeck restore\` brings a backup back`;
+  }
+
+  async #run(): Promise<void> {
+    const { signal, logger, everyMs } = this.#options;
+    while (!signal.aborted) {
+      const done = await this.#look().catch((err: unknown) => {
+        if (!signal.aborted) logger.warn({ err }, "the log could not be checked; trying again");
+        return "failed" as const;
+      });
+      await pause(done === "all" ? everyMs : Math.min(everyMs, againMs[done]), signal);
+    }
+  }
+
+  async #look(): Promise<"all" | "untold" | "failed"> {
+    const { check, logger, signal } = this.#options;
+    const began = performance.now();
+    const checked = await check();
+    if (checked === undefined) return "failed";
+    const { holes, told, messages, lastSeq } = checked;
+    const lost = new Map(told);
+    for (const hole of holes) lost.set(hole.source, (lost.get(hole.source) ?? 0) + eventsOf(hole));
+    const seconds = (performance.now() - began) / 1_000;
+    this.#state = { lost, checkedSeq: lastSeq, seconds };
+    logger.info({ messages, lastSeq, seconds, holes: holes.length }, "the log was checked");
+    let untold = 0;
+    for (const hole of holes) {
+      if (signal.aborted) return "failed";
+      await this.#tell(hole).catch((err: unknown) => {
+        untold++;
+        if (!signal.aborted)
+          logger.warn({ err, source: hole.source }, "a gap could not be recorded; trying again later");
+      });
+    }
+    return untold === 0 ? "all" : "untold";
+  }
+
+  async #tell(hole: Hole): Promise<void> {
+    const { epoch, say, logger } = this.#options;
+    const { source, session, after, before, missing } = hole;
+    const position = (seq: number | undefined) => (seq === undefined ? "" : formatPosition({ epoch, seq }));
+    const ordinals = missing.map(({ channel, first, last }) => ({ channel, first: BigInt(first), last: BigInt(last) }));
+    const events = BigInt(eventsOf(hole));
+    const lost = { after: position(after), before: position(before), ordinals, events };
+    logger.error({ source, session, ...lost, ordinals: missing, events: Number(events) }, "the log has lost events");
+    await say(source, session, lostFromLog(lost));
+  }
+
+  /** The signal has aborted. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#running;
+  }
+}
+
+function eventsOf({ missing, others }: Hole): number {
+  return countOf(missing) + others;
+}

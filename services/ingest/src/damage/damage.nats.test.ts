@@ -1,0 +1,226 @@
+import { readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
+import { type TablesEnd, tellTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { testMessage, testWriter } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect, type NatsConnection } from "nats";
+import { expect, it } from "vitest";
+import { readConfig } from "../config.ts";
+import { startIngest } from "../ingest.ts";
+import { openLogBook, temporaryFolder, testLogger } from "../testing/ingest-desk.ts";
+import { openEnds } from "./ends.ts";
+
+const named = (developer: string) =>
+  sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" });
+const [alice, bob] = [named("alice"), named("bob")] as const;
+
+const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B3C";
+
+/** As much as makes three files of the store, in turns. */
+async function fill(nats: TestNats): Promise<{ alice: number; bob: number }> {
+  const nc = await connect({ servers: nats.url });
+  await using log = await openLog(nc);
+  await using ends = await openEnds(nc, { epoch: log.epoch });
+  const [a, b] = [testWriter(log.writer, alice), testWriter(log.writer, bob)];
+  const large = { session, summary: "x".repeat(60_000) };
+  let last = { alice: 0, bob: 0 };
+  for (let turn = 1; turn <= 50; turn++) last = { alice: await a.append(4, large), bob: await b.append(2, large) };
+  for (const [source, seq, ordinal] of [[alice, last.alice, 200] as const, [bob, last.bob, 100] as const]) {
+    ends.reached(source, seq, testMessage(source, ordinal, { session }).cursor);
+  }
+  await ends[Symbol.asyncDispose]();
+  await nc.close();
+  return last;
+}
+
+async function ingestOn(nats: TestNats) {
+  const { folder, ...tidy } = await temporaryFolder();
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_INGEST_SPILL_DIR: folder,
+    TAPEDECK_INGEST_CHECK_RATE: "100000",
+  };
+  const ingest = await startIngest(readConfig({ env }), testLogger);
+  const ask = async (path: string) => fetch(`http://${ingest.addresses.health}/${path}`);
+  return {
+    ...ingest,
+    ready: async () => {
+      const answer = await ask("readyz");
+      return { status: answer.status, ...((await answer.json()) as { details?: { warnings?: string[] } }) };
+    },
+    /** When all of the log was looked through, with what was told of it. */
+    checked: async (lastSeq: number) => {
+      const text = await until(
+        async () => {
+          const metrics = await (await ask("metrics")).text();
+          const position = Number(/^tapedeck_ingest_log_checked_position\S* (\d+)$/m.exec(metrics)?.[1]);
+          return position >= lastSeq && metrics;
+        },
+        { message: "the log to be checked" },
+      );
+      return [...text.matchAll(/^tapedeck_ingest_log_lost_events\{.*source="(\S+?)".*\} (\d+)$/gm)].map((found) => [
+        found[1],
+        Number(found[2]),
+      ]);
+    },
+    [Symbol.asyncDispose]: async () => {
+      await ingest[Symbol.asyncDispose]();
+      await tidy[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function flip(file: string, at: number): Promise<void> {
+  const bytes = await readFile(file);
+  const place = at < 0 ? bytes.length + at : at;
+  bytes[place] = (bytes[place] ?? 0) ^ 1;
+  await writeFile(file, bytes);
+}
+
+const gapsOf = async (book: Awaited<ReturnType<typeof openLogBook>>, source: SourceName) =>
+  (await book.events(source)).flatMap((event) => (event.detail?.$case === "gap" ? [lostIn(event)] : []));
+
+function lostIn({ session, detail }: Event) {
+  const lost = detail?.$case === "gap" ? detail.value.lost : undefined;
+  const ordinals = lost?.ordinals.map(({ channel, first, last }) => `${channel} ${first}-${last}`);
+  return { session, after: seqIn(lost?.after), before: seqIn(lost?.before), ordinals, events: Number(lost?.events) };
+}
+
+const seqIn = (position = "") => Number(position.split("-")[1] ?? 0);
+
+const damages: Readonly<Record<string, (folder: string) => Promise<void>>> = {
+  "a flipped byte": (folder) => flip(join(folder, "1.blk"), 900_000),
+  "a deleted file": (folder) => rm(join(folder, "2.blk")),
+};
+
+it.each(Object.keys(damages))(
+  "%s is told as gaps with their positions, once, however often it is started",
+  async (what) => {
+    await using nats = await startTestNats({ syncAlways: true });
+    await fill(nats);
+    await nats.stop();
+    const folder = nats.streamFolder("TAPEDECK");
+    expect((await readdir(folder)).filter((name) => name.endsWith(".blk"))).toHaveLength(3);
+    await damages[what]?.(folder);
+    await nats.restart();
+    await using book = await openLogBook(nats.url);
+    const left = [...(await book.events(alice)), ...(await book.events(bob))].length;
+    expect(left).toBeLessThan(300);
+    const ordinalsLeft = async (source: SourceName) =>
+      (await book.events(source)).filter(({ channel }) => channel === "v1");
+    const missing = [
+      [alice, 200 - (await ordinalsLeft(alice)).length],
+      [bob, 100 - (await ordinalsLeft(bob)).length],
+    ].filter(([, count]) => count !== 0);
+    {
+      await using ingest = await ingestOn(nats);
+      const gaps = async () => [...(await gapsOf(book, alice)), ...(await gapsOf(book, bob))].length;
+      await until(async () => (await gaps()) === missing.length, { message: "the gaps" });
+      expect(await ingest.checked(300)).toEqual(expect.arrayContaining(missing));
+      const { status, details } = await ingest.ready();
+      expect(status).toBe(200);
+      expect(details?.warnings).toEqual([
+        expect.stringMatching(new RegExp(`^the log has lost ${300 - left} recorded events?,`)),
+      ]);
+    }
+    const told = [...(await gapsOf(book, alice)), ...(await gapsOf(book, bob))];
+    expect(told.reduce((sum, { events }) => sum + events, 0)).toBe(300 - left);
+    const present = await ordinalsLeft(alice);
+    for (const { session: of, after, before, ordinals } of await gapsOf(book, alice)) {
+      expect(of).toBe(session);
+      expect(before).toBeGreaterThan(after);
+      const [, first, last] = /^v1 (\d+)-(\d+)$/.exec(ordinals?.[0] ?? "") ?? [];
+      expect(present.filter(({ ordinal }) => ordinal >= BigInt(first ?? 0) && ordinal <= BigInt(last ?? 0))).toEqual(
+        [],
+      );
+    }
+
+    await using again = await ingestOn(nats);
+    const { lastSeq } = await book.log.reader.bounds();
+    expect(await again.checked(lastSeq)).toEqual(expect.arrayContaining(missing));
+    expect([...(await gapsOf(book, alice)), ...(await gapsOf(book, bob))]).toEqual(told);
+  },
+);
+
+it.each(["the last message", "the last file"])(
+  "when %s of a source is lost, its ordinals go on behind what it had, and the gap is told",
+  async (what) => {
+    await using nats = await startTestNats({ syncAlways: true });
+    await fill(nats);
+    await nats.stop();
+    const last = join(nats.streamFolder("TAPEDECK"), "3.blk");
+    if (what === "the last file") await rm(last);
+    else await flip(last, -300);
+    await nats.restart();
+    await using book = await openLogBook(nats.url);
+    expect((await book.log.reader.bounds()).lastSeq).toBe(300);
+    await using _ = await ingestOn(nats);
+    const gaps = await until(
+      async () => {
+        const found = await gapsOf(book, bob);
+        return found.length > 0 && found;
+      },
+      { message: "the gap" },
+    );
+    expect(gaps).toMatchObject([{ session, before: 0, ordinals: [expect.stringMatching(/^v1 \d+-100$/)] }]);
+    expect((await book.log.writer.lastOf(bob))?.mark.cursor.ordinals).toEqual({ v1: 100, tapedeck: 1 });
+  },
+);
+
+it("a log that lost its end is refused: no position is given twice", async () => {
+  await using nats = await startTestNats({ syncAlways: true });
+  await fill(nats);
+  await nats.kill();
+  await truncate(join(nats.streamFolder("TAPEDECK"), "3.blk"), 700_000);
+  await nats.restart();
+  await using book = await openLogBook(nats.url);
+  const { lastSeq } = await book.log.reader.bounds();
+  expect(lastSeq).toBeLessThan(300);
+  await using ingest = await ingestOn(nats);
+  await expect(ingest.failed).rejects.toThrow(
+    `the log ends at position ${book.log.epoch}-${lastSeq}, but positions up to ${book.log.epoch}-300 were given`,
+  );
+  expect((await ingest.ready()).status).toBe(503);
+});
+
+it.each(["is asked", "has told before"])("so is one that ends before query's tables, which %s", async (what) => {
+  await using nats = await startTestNats({ syncAlways: true });
+  const nc = await connect({ servers: nats.url, maxReconnectAttempts: -1 });
+  await using log = await openLog(nc);
+  await (await openEnds(nc, { epoch: log.epoch }))[Symbol.asyncDispose]();
+  let seq = 1;
+  const telling = tellTablesEnd(nc, () => ({ epoch: log.epoch, seq }), 600_000);
+  await until(async () => (await lastTold(nc)) === 1, { message: "query to be known" });
+  seq = await testWriter(log.writer, alice).append(20, { session });
+  if (what === "has told before") {
+    telling[Symbol.dispose]();
+    await until(async () => (await lastTold(nc)) === 20, { message: "it to be stored" });
+  }
+  await nats.kill();
+  const file = join(nats.streamFolder("TAPEDECK"), "1.blk");
+  await truncate(file, Math.floor((await stat(file)).size / 2));
+  await nats.restart();
+  const isBack = async () => {
+    await nc.flush();
+    return true;
+  };
+  await until(isBack, { message: "the connection to be back" });
+  await using ingest = await ingestOn(nats);
+  await expect(ingest.failed).rejects.toThrow(`but positions up to ${log.epoch}-20 were given`);
+  telling[Symbol.dispose]();
+  await nc.close();
+});
+
+async function lastTold(nc: NatsConnection): Promise<number | undefined> {
+  const { streams } = await jetstreamManager(nc);
+  const told = await streams.getMessage(endsStream, { last_by_subj: tablesEndSubject });
+  return told?.json<TablesEnd>().seq;
+}

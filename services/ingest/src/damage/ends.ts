@@ -1,0 +1,211 @@
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+  type StreamExpectations,
+} from "@nats-io/jetstream";
+import type { Cursor } from "@tapedeck/shared/log/log";
+import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
+import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
+import type { SourceName } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/streams/pause";
+import type { NatsConnection } from "nats";
+import { z } from "zod";
+
+/** How far a source has come: its last message that is known to have been in the log. */
+export type SourceEnd = { readonly epoch: string; readonly seq: number; readonly cursor: Cursor };
+
+/**
+ * How far the log and each source have come, kept outside the log: when its files are damaged it can't tell itself that
+ * something stood behind its end. In a stream of its own on the same NATS, one small message a source, written at most
+ * once a second; what was acknowledged in the last second before a crash may be missing there.
+ */
+export type LogEnds = AsyncDisposable & {
+  /** It is in the log. Written soon, and at the end. */
+  reached(source: SourceName, seq: number, cursor: Cursor): void;
+  /** By what is kept and by what this process has seen. Rejects when NATS can't be asked. */
+  endOf(source: SourceName): Promise<SourceEnd | undefined>;
+  /** Every source's. Rejects when NATS can't be asked. */
+  all(): Promise<ReadonlyMap<SourceName, SourceEnd>>;
+  /** The last sequence that is known to have been given in this epoch, query's tables included; 0 for none. Rejects as `all`. */
+  lastSeq(): Promise<number>;
+  /** What a query has told that was stored; undefined: none ever has. Rejects as `all`. */
+  tables(): Promise<TablesEnd | undefined>;
+  /** Query has said it just now. */
+  heard(end: TablesEnd): void;
+  /** The first sequence that the log has on purpose: `otherwise`, from now on, where nobody has said. Rejects when NATS can't be asked. */
+  firstSeq(otherwise: number): Promise<number>;
+  /** Everything before it may be missing from now on. */
+  dropBefore(seq: number): Promise<void>;
+};
+
+export type LogEndsOptions = { readonly epoch: string; readonly replicas?: number; readonly everyMs?: number };
+
+const numbers = z.record(z.string(), z.number());
+const endSchema = z.object({
+  epoch: z.string(),
+  seq: z.number(),
+  cursor: z.looseObject({ session: z.string(), ordinals: numbers, frames: numbers }),
+});
+const firstSchema = z.object({ epoch: z.string(), seq: z.number() });
+const firstSubject = `${endsRoot}.first`;
+const everySource = `${endsRoot}.source.>`;
+
+/** The connection stays the caller's. Rejects when the stream can't be had. */
+export async function openEnds(
+  nc: NatsConnection,
+  { epoch, replicas = 1, everyMs = 1_000 }: LogEndsOptions,
+): Promise<LogEnds> {
+  const jsm = await jetstreamManager(nc, { timeout: 2_000, checkAPI: false });
+  await ensureStream(jsm, replicas);
+  return new Ends(nc, jsm, epoch, everyMs);
+}
+
+class Ends implements LogEnds {
+  readonly #nc: NatsConnection;
+  readonly #jsm: JetStreamManager;
+  readonly #epoch: string;
+  readonly #everyMs: number;
+  readonly #known = new Map<SourceName, SourceEnd>();
+  readonly #closing = new AbortController();
+  readonly #unwritten = new Set<SourceName>();
+  #writing: Promise<void> | undefined;
+  /** Undefined until what is kept was read. */
+  #given: number | undefined;
+  #heard: TablesEnd | undefined;
+
+  constructor(nc: NatsConnection, jsm: JetStreamManager, epoch: string, everyMs: number) {
+    this.#nc = nc;
+    this.#jsm = jsm;
+    this.#epoch = epoch;
+    this.#everyMs = everyMs;
+  }
+
+  reached(source: SourceName, seq: number, cursor: Cursor): void {
+    this.#known.set(source, { epoch: this.#epoch, seq, cursor });
+    if (this.#given !== undefined) this.#given = Math.max(this.#given, seq);
+    this.#unwritten.add(source);
+    this.#writing ??= this.#write();
+  }
+
+  async endOf(source: SourceName): Promise<SourceEnd | undefined> {
+    // From the leader.
+    const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: endSubject(source) });
+    const stored = message === null ? undefined : parsed(message.data, endSchema);
+    return further(stored as SourceEnd | undefined, this.#known.get(source));
+  }
+
+  async all(): Promise<ReadonlyMap<SourceName, SourceEnd>> {
+    const ends = new Map<SourceName, SourceEnd>(this.#known);
+    for (let seq = 1; ; ) {
+      const query = { seq, next_by_subj: everySource };
+      const message = await this.#jsm.streams.getMessage(endsStream, query);
+      if (message === null) return ends;
+      seq = message.seq + 1;
+      const source = message.subject.split(".").slice(-4).join("/") as SourceName;
+      const end = parsed(message.data, endSchema) as SourceEnd | undefined;
+      const last = further(end, ends.get(source));
+      if (last !== undefined) ends.set(source, last);
+    }
+  }
+
+  async lastSeq(): Promise<number> {
+    if (this.#given === undefined) {
+      const ends = [...(await this.all()).values()];
+      this.#given = Math.max(0, ...ends.flatMap(({ epoch, seq }) => (epoch === this.#epoch ? [seq] : [])));
+    }
+    return Math.max(this.#given, this.#seqOf(this.#heard), this.#seqOf(await this.tables()));
+  }
+
+  async tables(): Promise<TablesEnd | undefined> {
+    const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: tablesEndSubject });
+    return message === null ? undefined : parsed(message.data, tablesEndSchema);
+  }
+
+  heard(end: TablesEnd): void {
+    this.#heard = end;
+  }
+
+  #seqOf(end: TablesEnd | undefined): number {
+    return end?.epoch === this.#epoch ? end.seq : 0;
+  }
+
+  async firstSeq(otherwise: number): Promise<number> {
+    const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: firstSubject });
+    const said = message === null ? undefined : parsed(message.data, firstSchema);
+    if (said !== undefined) return said.seq;
+    // A process that says it at this very moment knows better.
+    await this.#sayFirst(otherwise, { lastSubjectSequence: message?.seq ?? 0 });
+    return otherwise;
+  }
+
+  async dropBefore(seq: number): Promise<void> {
+    await this.#sayFirst(seq, {});
+  }
+
+  async #sayFirst(seq: number, expect: Partial<StreamExpectations>): Promise<void> {
+    await jetstream(this.#nc).publish(firstSubject, JSON.stringify({ epoch: this.#epoch, seq }), { expect });
+  }
+
+  /** What can't be written now is tried again with the next that comes, or at the end. */
+  async #write(): Promise<void> {
+    do {
+      const sources = [...this.#unwritten];
+      this.#unwritten.clear();
+      const js = jetstream(this.#nc, { timeout: 2_000 });
+      const put = (source: SourceName) =>
+        js.publish(endSubject(source), JSON.stringify(this.#known.get(source))).catch(() => {
+          this.#unwritten.add(source);
+        });
+      await Promise.all(sources.map(put));
+      await pause(this.#everyMs, this.#closing.signal);
+    } while (this.#unwritten.size > 0 && !this.#closing.signal.aborted);
+    this.#writing = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await this.#writing;
+    if (this.#unwritten.size > 0 && !this.#nc.isClosed()) await this.#write();
+  }
+}
+
+/** Whether a cursor is of a later message of the same source. Positions don't tell it: a log may have lost its end. */
+export function isAhead(one: Cursor, other: Cursor): boolean {
+  const own = (cursor: Cursor) => cursor.ordinals.tapedeck ?? 0;
+  if (own(one) !== own(other)) return own(one) > own(other);
+  if (one.session !== other.session) return false;
+  return Object.entries(one.ordinals).some(([channel, ordinal]) => ordinal > (other.ordinals[channel] ?? 0));
+}
+
+function further(one: SourceEnd | undefined, other: SourceEnd | undefined): SourceEnd | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return isAhead(other.cursor, one.cursor) ? other : one;
+}
+
+function parsed<T>(data: Uint8Array, schema: z.ZodType<T>): T | undefined {
+  try {
+    return schema.parse(JSON.parse(new TextDecoder().decode(data)));
+  } catch {
+    return undefined; // its file may be damaged as well
+  }
+}
+
+async function ensureStream(jsm: JetStreamManager, replicas: number): Promise<void> {
+  try {
+    await jsm.streams.add({
+      name: endsStream,
+      subjects: [`${endsRoot}.>`],
+      max_msgs_per_subject: 1,
+      storage: "file",
+      allow_direct: true,
+      num_replicas: replicas,
+    });
+  } catch (cause) {
+    // It is there, maybe with settings of its operator's own, such as replicas.
+    if (!(cause instanceof JetStreamApiError && cause.code === streamExists)) throw cause;
+  }
+}
+
+const streamExists = 10058;

@@ -1,0 +1,215 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Cursor, Stored } from "@tapedeck/shared/log/log";
+import type { SourceName } from "@tapedeck/shared/source";
+import { ownChannel } from "../record/numbering.ts";
+import { isImport } from "../record/own-facts.ts";
+import { isAhead, type SourceEnd } from "./ends.ts";
+import { type Range, sizeOf, without } from "./ranges.ts";
+
+/** Events of one source that were in the log once and are not there now, without an erasure or a retention to explain it. */
+export type Hole = {
+  readonly source: SourceName;
+  /** The one that the next event is of; empty before the first one. */
+  readonly session: string;
+  /** Sequences of the source's messages on both sides; undefined where there is none. */
+  readonly after: number | undefined;
+  readonly before: number | undefined;
+  readonly missing: readonly Missing[];
+  /** Events beside these, of sessions that nothing is left of. */
+  readonly others: number;
+};
+
+export type Missing = Range & {
+  readonly channel: string;
+  readonly events: number;
+  /** Sequence of the message that told the ordinal before them; 0 for none. */
+  readonly since: number;
+};
+
+/** A message of the log, and its event where that has something to say about the log itself. */
+export type Seen = Pick<Stored, "seq" | "recordedAtMs" | "expires"> & {
+  readonly channel: string;
+  readonly cursor: Cursor;
+  readonly event?: Event | undefined;
+};
+
+type Last = Pick<Seen, "seq" | "recordedAtMs" | "cursor">;
+
+type KnownSession = Pick<Cursor, "ordinals" | "textTtl"> & Pick<Seen, "seq">;
+
+/** More of them are counted, and told by a later look. */
+const mostHoles = 10_000;
+
+/** By which the clocks of NATS and of this machine may disagree. */
+const skewMs = 60_000;
+
+export type SourceHolesOptions = {
+  readonly source: SourceName;
+  /** Asked for each message: text goes while the log is read. */
+  readonly nowMs: () => number;
+};
+
+/**
+ * Finds the holes of one source. Each message's cursor tells the last ordinal of every channel, so two neighbours tell
+ * how many stood between them, of which channels, and how many of those may have expired since. What an erasure took
+ * stands in its mark, and what was told before in its gap: both come later, so holes are given at the end.
+ */
+export class SourceHoles {
+  readonly #options: SourceHolesOptions;
+  readonly #holes: Hole[] = [];
+  readonly #sessions = new Map<string, KnownSession>();
+  /** Sequence of the last mark, by session. */
+  readonly #erased = new Map<string, number>();
+  /** A mark of before marks said what they took. */
+  #vagueMark = 0;
+  #lastMark = 0;
+  readonly #explained = new Map<string, Range[]>();
+  #last: Last | undefined;
+  #isImporting = false;
+  /** Text of the source had a life once. */
+  #hasExpired = false;
+  #told = 0;
+
+  constructor(options: SourceHolesOptions) {
+    this.#options = options;
+  }
+
+  see(seen: Seen): void {
+    if (seen.event !== undefined) this.#learn(seen.event, seen.seq);
+    if (seen.cursor.textTtl !== undefined) this.#hasExpired = true;
+    this.#compare(seen, seen);
+    this.#last = seen;
+    const { ordinals, textTtl, session } = seen.cursor;
+    this.#sessions.set(session, { seq: seen.seq, ordinals, ...(textTtl !== undefined && { textTtl }) });
+  }
+
+  /** The source had come so far when the look began. */
+  end({ cursor, seq }: SourceEnd): void {
+    if (this.#last !== undefined && !isAhead(cursor, this.#last.cursor)) return;
+    this.#compare({ seq, cursor }, undefined);
+  }
+
+  /** Events that gaps of the log have told of already. */
+  get told(): number {
+    return this.#told;
+  }
+
+  /** `firstSeq`: what stood before it may be gone on purpose. 1: nothing may. */
+  holes(firstSeq: number): readonly Hole[] {
+    return this.#holes.flatMap((hole) => {
+      const lost = hole.missing.filter(({ since }) => since + 1 >= firstSeq);
+      const missing = lost.flatMap((one) => this.#unexplained(hole, one));
+      if (missing.length === 0) return [];
+      // A session can't go without something of Tapedeck's own channel, unless that was told or erased.
+      const isKnown =
+        missing.some(({ channel }) => channel === ownChannel) && this.#lastMark < (hole.before ?? Infinity);
+      return [{ ...hole, missing, others: isKnown ? Math.max(0, hole.others) : 0 }];
+    });
+  }
+
+  #compare({ seq, cursor }: Pick<Seen, "seq" | "cursor">, carried: Seen | undefined): void {
+    const missing = Object.keys(cursor.ordinals).flatMap((channel) => this.#missing(channel, cursor, carried));
+    if (missing.length === 0 || this.#holes.length >= mostHoles) return;
+    const before = carried === undefined ? undefined : seq;
+    const others = this.#keptBetween(cursor, carried) - countOf(missing);
+    const { source } = this.#options;
+    this.#holes.push({ source, session: cursor.session, after: this.#last?.seq, before, missing, others });
+  }
+
+  #keptBetween({ kept }: Cursor, carried: Seen | undefined): number {
+    const before = this.#last === undefined ? 0 : this.#last.cursor.kept;
+    if (kept === undefined || before === undefined) return 0;
+    return kept - before - (carried === undefined || carried.expires ? 0 : 1);
+  }
+
+  #missing(channel: string, cursor: Cursor, carried: Seen | undefined): readonly Missing[] {
+    const present = carried?.channel === channel ? 1 : 0;
+    const ordinal = cursor.ordinals[channel] ?? 0;
+    const before = this.#before(channel, cursor);
+    const known = before?.ordinals[channel] ?? 0;
+    const jump = ordinal - known - present;
+    if (jump <= 0) return [];
+    const range = { channel, first: known + 1, last: ordinal - present, since: before?.seq ?? 0 };
+    if (channel === ownChannel) return [{ ...range, events: jump }];
+    const events = jump - this.#explainedByLife(channel, cursor, carried, jump);
+    return events > 0 ? [{ ...range, events }] : [];
+  }
+
+  /** What told the channel's ordinal last. */
+  #before(channel: string, { session }: Cursor): Pick<KnownSession, "ordinals" | "seq"> | undefined {
+    const last = this.#last;
+    const isOn = channel === ownChannel || last?.cursor.session === session;
+    return isOn ? last && { ordinals: last.cursor.ordinals, seq: last.seq } : this.#sessions.get(session);
+  }
+
+  /** How many of the missing ordinals were text that has expired, or never were events. */
+  #explainedByLife(channel: string, cursor: Cursor, carried: Seen | undefined, jump: number): number {
+    const last = this.#last;
+    const isOn = last?.cursor.session === cursor.session;
+    // Text between two messages was written with the life of one of them.
+    const lives = [last?.cursor.textTtl, cursor.textTtl].filter((life) => life !== undefined);
+    const lifeS = lives.length === 0 ? 0 : Math.min(...lives);
+    const earlier = isOn ? undefined : this.#sessions.get(cursor.session);
+    const since = (counts: "texts" | "unused") =>
+      (cursor[counts]?.[channel] ?? 0) - (isOn ? (last?.cursor[counts]?.[channel] ?? 0) : 0);
+    const unused = since("unused");
+    if (this.#isImporting && cursor.unused === undefined) return jump;
+    // Nobody has counted: where a session goes on whose text expired, and in a log of before that was done.
+    if (earlier !== undefined && (lifeS > 0 || earlier.textTtl !== undefined)) return jump;
+    if (earlier !== undefined && cursor.kept === undefined && this.#hasExpired) return jump;
+    if (lifeS === 0) return unused;
+    if (cursor.texts === undefined || (isOn && last?.cursor.texts === undefined)) return jump;
+    const textsGone = since("texts") - (carried?.channel === channel && carried.expires ? 1 : 0);
+    const mayHaveExpired = (last?.recordedAtMs ?? 0) + lifeS * 1_000 <= this.#options.nowMs() + skewMs;
+    return unused + (mayHaveExpired ? Math.max(0, textsGone) : 0);
+  }
+
+  #learn(event: Event, seq: number): void {
+    const { kind, session, detail } = event;
+    if (kind === "session.erased") {
+      const id = event.subject || session;
+      const ranges = detail?.$case === "session_detail" ? (detail.value.erased?.ordinals ?? []) : [];
+      this.#erased.set(id, seq);
+      this.#lastMark = seq;
+      this.#sessions.delete(id);
+      if (ranges.length === 0) this.#vagueMark = seq;
+      for (const range of ranges) this.#explain("", range);
+    }
+    if (kind === "upstream.connected") this.#isImporting = detail?.$case === "upstream" && isImport(detail.value);
+    if (detail?.$case !== "gap" || detail.value.lost === undefined) return;
+    this.#told += Number(detail.value.lost.events);
+    for (const range of detail.value.lost.ordinals) this.#explain(session, range);
+  }
+
+  #explain(session: string, { channel, first, last }: { channel: string; first: bigint; last: bigint }): void {
+    const key = channelKey(session, channel);
+    const ranges = this.#explained.get(key) ?? [];
+    this.#explained.set(key, ranges);
+    ranges.push({ first: Number(first), last: Number(last) });
+  }
+
+  #unexplained(hole: Hole, one: Missing): readonly Missing[] {
+    const { channel, since } = one;
+    const before = hole.before ?? Number.POSITIVE_INFINITY;
+    const mark = channel === ownChannel ? this.#vagueMark : (this.#erased.get(hole.session) ?? 0);
+    if (mark >= before) return [];
+    const left = without(one, this.#explained.get(channelKey(hole.session, channel)) ?? []);
+    const size = sizeOf(left);
+    // Between them may be text that has expired.
+    let events = Math.min(one.events, size);
+    return left.map((range) => {
+      const share = Math.min(events, sizeOf([range]));
+      events -= share;
+      return { ...range, channel, since, events: share };
+    });
+  }
+}
+
+/** Tapedeck's own channel counts through all sessions of a source. */
+function channelKey(session: string, channel: string): string {
+  return channel === ownChannel ? channel : `${session}.${channel}`;
+}
+
+export function countOf(missing: readonly Missing[]): number {
+  return missing.reduce((sum, { events }) => sum + events, 0);
+}

@@ -1,0 +1,115 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { streamName } from "@tapedeck/shared/log/subjects";
+import { sourceName } from "@tapedeck/shared/source";
+import { acknowledged } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, it } from "vitest";
+import { numbering } from "../record/numbering.ts";
+import type { Fact } from "../upstreams/upstream.ts";
+import { openEnds } from "./ends.ts";
+import { checkLog, type LogCheckOptions } from "./log-check.ts";
+import { droppedBy } from "./watch-damage.ts";
+
+const source = sourceName({ workspace: "w", developer: "d", project: "p", upstream: "skaffold" });
+const observed = { observedAt: { seconds: 1n, nanos: 0 } };
+
+/** A log of its own, whose events are numbered as record does. */
+async function desk(textTtl?: number) {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startTestNats());
+  const nc = stack.adopt(await connect({ servers: nats.url }), (connection) => connection.close());
+  const log = stack.use(await openLog(nc, { syncKnown: true }));
+  const ends = stack.use(await openEnds(nc, { epoch: log.epoch, everyMs: 1 }));
+  const jsm = await jetstreamManager(nc);
+  const numbers = numbering(source, undefined, textTtl === undefined ? undefined : { textTtl, channels: ["v2"] });
+  numbers.begin("A");
+  let lastSeq = 0;
+  const told = async (...kinds: readonly Fact["kind"][]) => {
+    const all = kinds.flatMap((kind) => numbers.frame("v2", [{ kind, summary: "" }], undefined, observed));
+    const messages = all.map(({ message }) => message);
+    lastSeq = acknowledged(await log.writer.publish(source, "w1", messages, lastSeq));
+  };
+  const limit = async (limits: Parameters<typeof jsm.streams.update>[1]) => jsm.streams.update(streamName, limits);
+  const check = (more: Partial<LogCheckOptions> = {}) => {
+    const signal = AbortSignal.timeout(60_000);
+    return checkLog({ log, ends, dropped: () => droppedBy(nc), rate: 1_000_000, signal, ...more });
+  };
+  /** `meanwhile` happens when the first message was read. */
+  const checkWhile = (meanwhile: () => Promise<unknown>) =>
+    check({
+      log: {
+        ...log,
+        async *stored({ afterSeq, subjects }, untilSeq, signal) {
+          if (afterSeq === 0) {
+            yield* log.stored({ afterSeq, subjects }, 1, signal);
+            await meanwhile();
+          }
+          yield* log.stored({ afterSeq: Math.max(afterSeq, 1), subjects }, untilSeq, signal);
+        },
+      },
+    });
+  const owned = stack.move();
+  return { log, ends, jsm, told, limit, check, checkWhile, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+const facts = (count: number) => Array.from({ length: count }, () => "build.started" as const);
+
+it("text that expires while the log is read is not lost", async () => {
+  await using on = await desk(1);
+  await on.told("build.started", "log.written", "build.started");
+  const textIsGone = () =>
+    until(async () => (await on.jsm.streams.info(streamName)).state.messages === 2, { message: "the text to go" });
+  expect(await on.checkWhile(textIsGone)).toMatchObject({ holes: [], messages: 2 });
+});
+
+it("what is dropped on purpose while the log is read is not lost; what is deleted otherwise is", async () => {
+  await using on = await desk();
+  await on.told(...facts(20));
+  const purged = await on.checkWhile(async () => {
+    await on.ends.dropBefore(11);
+    await on.jsm.streams.purge(streamName, { seq: 11 });
+  });
+  expect(purged).toMatchObject({ holes: [], messages: 11 });
+  await on.jsm.streams.deleteMessage(streamName, 15);
+  expect((await on.check())?.holes).toMatchObject([{ after: 14, before: 16 }]);
+});
+
+it("what a limit drops is not lost, while the log is read and when the limit is taken away", async () => {
+  await using on = await desk();
+  await on.told(...facts(20));
+  expect(await on.checkWhile(() => on.limit({ max_msgs: 10 }))).toMatchObject({ holes: [], messages: 11 });
+  await on.limit({ max_msgs: -1 });
+  expect((await on.check())?.holes).toEqual([]);
+});
+
+it("a limit on each subject drops anywhere", async () => {
+  await using on = await desk();
+  await on.told("deploy.started", "build.started", "build.succeeded", "build.started");
+  await on.limit({ max_msgs_per_subject: 1 });
+  expect(await on.check()).toMatchObject({ holes: [], messages: 2 });
+  await on.limit({ max_msgs_per_subject: -1 });
+  expect((await on.check())?.holes).toEqual([]);
+  await on.told(...facts(2));
+  await on.jsm.streams.deleteMessage(streamName, 5);
+  expect((await on.check())?.holes).toMatchObject([{ after: 4, before: 6 }]);
+});
+
+it("what was dropped before anybody said where the log begins is not lost; what goes later is", async () => {
+  await using on = await desk();
+  await on.told(...facts(20));
+  await on.jsm.streams.purge(streamName, { seq: 11 });
+  expect(await on.check()).toMatchObject({ holes: [], messages: 10 });
+  await on.jsm.streams.deleteMessage(streamName, 15);
+  expect((await on.check())?.holes).toMatchObject([{ after: 14, before: 16 }]);
+});
+
+it("a beginning that was there when the log was first looked at is lost when it is gone", async () => {
+  await using on = await desk();
+  await on.told(...facts(20));
+  expect(await on.check()).toMatchObject({ holes: [], messages: 20 });
+  await on.jsm.streams.purge(streamName, { seq: 11 });
+  expect((await on.check())?.holes).toMatchObject([{ after: undefined, before: 11 }]);
+});

@@ -1,0 +1,104 @@
+import { decodeEvent } from "@tapedeck/shared/events/codec";
+import type { Log } from "@tapedeck/shared/log/jetstream";
+import type { Stored } from "@tapedeck/shared/log/log";
+import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/streams/pause";
+import type { LogEnds } from "./ends.ts";
+import { type Hole, SourceHoles } from "./holes.ts";
+
+export type LogCheckOptions = {
+  readonly log: Pick<Log, "stored" | "reader">;
+  readonly ends: Pick<LogEnds, "all" | "firstSeq" | "dropBefore">;
+  /** What the stream drops by limits that its operator has set. */
+  readonly dropped: () => Promise<Dropped>;
+  /** Messages a second, at most. */
+  readonly rate: number;
+  readonly signal: AbortSignal;
+};
+
+export type Checked = {
+  readonly holes: readonly Hole[];
+  /** Events that are known to be lost, by gaps that stand in the log. */
+  readonly told: ReadonlyMap<SourceName, number>;
+  readonly messages: number;
+  readonly lastSeq: number;
+};
+
+export type Dropped = "nothing" | "oldest" | "anywhere";
+
+/** How many are read between two looks at the clock. */
+const stride = 100;
+
+/**
+ * Reads all of the log once, message by message and no faster than it may, and finds what is missing of each source.
+ * Undefined when the signal aborts. Rejects when the log is away.
+ */
+export async function checkLog(options: LogCheckOptions): Promise<Checked | undefined> {
+  const { log, ends, rate, signal } = options;
+  const known = await ends.all();
+  const { firstSeq } = await log.reader.bounds();
+  await ends.firstSeq(firstSeq);
+  const sources = new Map<SourceName, SourceHoles>();
+  const holesOf = (source: SourceName) => {
+    const found = sources.get(source) ?? new SourceHoles({ source, nowMs: Date.now });
+    sources.set(source, found);
+    return found;
+  };
+  const began = performance.now();
+  let messages = 0;
+  let done = 0;
+  // A mark comes before what it takes is gone: all of them are seen when the end is reached.
+  for (let { lastSeq } = await log.reader.bounds(); done < lastSeq; { lastSeq } = await log.reader.bounds()) {
+    for await (const stored of log.stored({ afterSeq: done, subjects: [] }, lastSeq, signal)) {
+      look(stored, holesOf);
+      messages++;
+      if (messages % stride > 0) continue;
+      const earlyMs = (messages / rate) * 1_000 - (performance.now() - began);
+      await pause(Math.max(0, earlyMs), signal);
+    }
+    if (signal.aborted) return undefined;
+    done = lastSeq;
+  }
+  for (const [source, end] of known) holesOf(source).end(end);
+  const begin = await firstOnPurpose(options, firstSeq);
+  return {
+    holes: [...sources.values()].flatMap((one) => one.holes(begin)),
+    told: new Map([...sources].flatMap(([source, { told }]) => (told > 0 ? [[source, told]] : []))),
+    messages,
+    lastSeq: done,
+  };
+}
+
+/**
+ * What stands before it may be gone on purpose, by what is known when all is read: things are dropped meanwhile.
+ * `seenFirst`: the log's first sequence when the look began.
+ */
+async function firstOnPurpose({ log, ends, dropped }: LogCheckOptions, seenFirst: number): Promise<number> {
+  const [said, { firstSeq, lastSeq }, what] = await Promise.all([
+    ends.firstSeq(seenFirst),
+    log.reader.bounds(),
+    dropped(),
+  ]);
+  const first = what === "anywhere" ? lastSeq + 1 : what === "oldest" || firstSeq > seenFirst ? firstSeq : 1;
+  // Limits may be taken away later, and what they dropped is missing then still.
+  if (what !== "nothing" && first > said) await ends.dropBefore(first);
+  return Math.max(first, said);
+}
+
+function look(stored: Stored, holesOf: (source: SourceName) => SourceHoles): void {
+  const { subject, cursor, data, ...seen } = stored;
+  const source = sourceOfSubject(subject);
+  if (source === undefined || cursor === undefined) return;
+  const [channel = "", noun] = subject.split(".").slice(6);
+  const speaksOfLog = channel === "tapedeck" && (noun === "session" || noun === "upstream");
+  holesOf(source).see({ ...seen, cursor, channel, event: speaksOfLog ? eventIn(data) : undefined });
+}
+
+function eventIn(data: Uint8Array) {
+  try {
+    return decodeEvent(data);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,37 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { streamName } from "@tapedeck/shared/log/subjects";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { NatsConnection } from "nats";
+import type { Recorder } from "../record/recorder.ts";
+import type { OpenStore } from "../store.ts";
+import { DamageWatch } from "./damage-watch.ts";
+import { checkLog, type Dropped } from "./log-check.ts";
+
+export type WatchDamage = {
+  readonly store: OpenStore;
+  /** ULID of this process: of several only one looks. */
+  readonly ingest: string;
+  readonly say: Recorder["say"];
+  readonly everyMs: number;
+  readonly rate: number;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+};
+
+/** Looks for damage in the log that recording stands on, until the signal. */
+export function watchDamage({ store, ingest, rate, signal, ...options }: WatchDamage): DamageWatch {
+  const { log, leases, nats } = store;
+  const check = async () => {
+    await using lease = await leases.take("log-check", ingest);
+    return lease && (await checkLog({ log, ends: log.ends, dropped: () => droppedBy(nats), rate, signal }));
+  };
+  return new DamageWatch({ ...options, epoch: log.epoch, check, signal });
+}
+
+/** By the limits that the stream has. */
+export async function droppedBy(nats: NatsConnection): Promise<Dropped> {
+  const jsm = await jetstreamManager(nats, { checkAPI: false });
+  const { max_age, max_bytes, max_msgs, max_msgs_per_subject } = (await jsm.streams.info(streamName)).config;
+  if (max_msgs_per_subject > 0) return "anywhere";
+  return [max_age, max_bytes, max_msgs].some((limit) => limit > 0) ? "oldest" : "nothing";
+}

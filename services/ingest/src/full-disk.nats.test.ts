@@ -1,0 +1,62 @@
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, it } from "vitest";
+import { readConfig } from "./config.ts";
+import { startIngest } from "./ingest.ts";
+import {
+  bytesOf,
+  fixtures,
+  framesOf,
+  holes,
+  openLogBook,
+  skaffoldSource,
+  temporaryFolder,
+} from "./testing/ingest-desk.ts";
+import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
+import { loadRecording } from "./upstreams/skaffold/recording.ts";
+
+it("a log without room is said at once, and with room recording goes on by itself with all that waited", async () => {
+  const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+  await using nats = await startTestNats({ maxFileStore: "100KB" });
+  await using fake = await startFakeSkaffold({ recording });
+  await using folder = await temporaryFolder();
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_INGEST_SPILL_DIR: folder.folder,
+    TAPEDECK_SOURCES: JSON.stringify([{ developer: "alice", project: "shop", address: fake.address, redact: "off" }]),
+  };
+  await using ingest = await startIngest(readConfig({ env }), silentLogger);
+  const ask = async (path: string) => {
+    const answer = await fetch(`http://${ingest.addresses.health}/${path}`);
+    return { status: answer.status, body: await answer.text() };
+  };
+  await fake.play();
+  const { body } = await until(
+    async () => {
+      const ready = await ask("readyz");
+      return ready.status === 503 && !ready.body.includes("away") && ready;
+    },
+    { message: "it to be said" },
+  );
+  expect(JSON.parse(body)).toEqual({
+    ready: false,
+    checks: { log: "nothing is recorded: the log's disk is full" },
+  });
+  expect((await ask("metrics")).body).toMatch(/^tapedeck_ingest_log_full\S* 1$/m);
+
+  await nats.restart({ maxFileStore: "1GB" });
+  await using book = await openLogBook(nats.url);
+  const source = skaffoldSource("alice");
+  const all = bytesOf(recording, "v1");
+  await until(async () => framesOf(await book.events(source), "v1").length === all.length, {
+    message: "what waited to be recorded",
+  });
+  const events = await book.events(source);
+  expect(framesOf(events, "v1")).toEqual(all);
+  expect(holes(events)).toEqual([]);
+  await until(async () => (await ask("readyz")).status === 200, { message: "all to be well" });
+  expect((await ask("metrics")).body).toMatch(/^tapedeck_ingest_log_full\S* 0$/m);
+});

@@ -1,0 +1,24 @@
+import type { Item, PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { expect, it } from "vitest";
+import { checkedRequests } from "./checked-requests.ts";
+
+const frame = (index: bigint, bytes: Buffer = Buffer.from("x"), more = false): Item => ({
+  ...{ index, connection: "C", at: undefined },
+  what: { $case: "frame", value: { channel: "v1", bytes, more } },
+});
+
+async function checked(...bodies: PushRequest["body"][]): Promise<bigint[]> {
+  async function* requests(): AsyncGenerator<PushRequest> {
+    for (const body of bodies) yield { body };
+  }
+  const taken = await Array.fromAsync(checkedRequests(requests()));
+  return taken.flatMap(({ body }) => (body?.$case === "item" ? [body.value.index] : []));
+}
+
+it("takes apart what came together, and holds each to the same rules", async () => {
+  const item = { $case: "item", value: frame(1n) } as const;
+  const items = (...value: Item[]) => ({ $case: "items", value: { items: value } }) as const;
+  expect(await checked(item, items(frame(2n), frame(3n)), items(), items(frame(4n)))).toEqual([1n, 2n, 3n, 4n]);
+  await expect(checked(items(frame(1n), frame(3n)))).rejects.toThrow("item 3 came where 2 was expected");
+  await expect(checked(items(frame(1n, Buffer.from("x"), true), frame(2n)))).rejects.toThrow("item 2 came where 1");
+});

@@ -1,0 +1,59 @@
+import { isLarge } from "../../secrets/ahead/masked-apart.ts";
+import type { UpstreamReading } from "../../upstreams/upstream.ts";
+import { breather } from "../breather.ts";
+import type { Redact } from "../channel-recording.ts";
+import type { ChannelStore } from "../channel-store.ts";
+import type { HeldFrame, Masked } from "../connection.ts";
+import { shaOf } from "../original.ts";
+
+/** A frame that is not recorded yet, as it is to be recorded: with what the pieces before it say masked in it too. */
+export type FreshFrame = { readonly frame: HeldFrame; readonly masked: Masked };
+
+type FreshOptions = { readonly reading: UpstreamReading; readonly channel: string; readonly redact: Redact };
+
+/** Those of the frames that the log does not have, in order. Uses up what is known of the others. */
+export async function freshFrames(
+  { known, tails }: Pick<ChannelStore, "known" | "tails">,
+  frames: readonly HeldFrame[],
+  { reading, channel, redact }: FreshOptions,
+): Promise<readonly FreshFrame[]> {
+  const fresh: FreshFrame[] = [];
+  const breathe = breather();
+  for (const frame of frames) {
+    await breathe();
+    const alone = frame.masked(redact);
+    const { piece } = alone;
+    const after = (tail: string) => maskedAfter(reading, channel, alone, tail);
+    const masked = piece === undefined ? alone : await after(tails.before(piece.stream));
+    const isKnown = ({ sha }: Masked) => known.take(sha, frame.at, frame.moment);
+    // It may have been recorded when other pieces stood before it, or none.
+    let isRepeated = isKnown(masked) || (piece !== undefined && known.size > 0 && isKnown(alone));
+    if (!isRepeated && piece !== undefined && known.size > 0) {
+      for (const tail of tails.recent)
+        if (isKnown(await after(tail))) {
+          isRepeated = true;
+          break;
+        }
+    }
+    if (masked.piece !== undefined) tails.took(masked.piece);
+    if (!isRepeated) fresh.push({ frame, masked });
+  }
+  return fresh;
+}
+
+async function maskedAfter(
+  { maskAfter, apart }: UpstreamReading,
+  channel: string,
+  alone: Masked,
+  tail: string,
+): Promise<Masked> {
+  const { piece } = alone;
+  if (tail === "" || maskAfter === undefined || piece === undefined) return alone;
+  const here = () => maskAfter(channel, alone.bytes, tail);
+  const { bytes, redacted, text } =
+    apart !== undefined && isLarge(alone.bytes)
+      ? await apart.maskAfter(channel, alone.bytes, tail).catch(here)
+      : here();
+  if (bytes === alone.bytes) return alone;
+  return { bytes, redacted: alone.redacted + redacted, sha: shaOf(bytes), piece: { ...piece, text } };
+}

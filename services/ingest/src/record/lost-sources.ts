@@ -1,0 +1,129 @@
+import type { LogSurvey, Recorded } from "@tapedeck/shared/log/log";
+import { everyLifeSubject } from "@tapedeck/shared/log/subjects";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { SourceName } from "@tapedeck/shared/source";
+import { turns } from "@tapedeck/shared/streams/turns";
+import type { Moment } from "../upstreams/upstream.ts";
+import { momentNow } from "./moment.ts";
+import type { Examined, LastHeard } from "./unheard-source.ts";
+
+export type LostSourcesOptions = {
+  /** After which a session of which nothing is heard any more is taken to be over. */
+  readonly lostAfterMs: number;
+  /** After which a source is said to be lost. Default: 15 s, or half of the time above. */
+  readonly noticeMs?: number | undefined;
+  readonly logger: Logger;
+  /**
+   * Looks at what the log says of a source that nobody pushes, and adds what has to be said of that; undefined when
+   * somebody pushes it. Rejects while the log is away.
+   */
+  readonly examine: (source: SourceName, heard: LastHeard) => Promise<Examined | undefined>;
+};
+
+/** A tap that was cut off by a fault of the network or a restart of ours is back by then. */
+const longestNoticeMs = 15_000;
+const unknown: LastHeard = { since: undefined, elsewhere: false };
+/** At start there may be many. */
+const examinedAtOnce = 4;
+
+/**
+ * Watches over sources that nobody pushes: says that they are lost when their tap does not come back, and ends their
+ * sessions when it has been away for too long. All that it knows beside the time is in the log.
+ */
+export class LostSources implements AsyncDisposable {
+  readonly #options: LostSourcesOptions;
+  readonly #noticeMs: number;
+  readonly #timers = new Map<SourceName, NodeJS.Timeout>();
+  readonly #lost = new Map<SourceName, Moment>();
+  readonly #running = new Set<Promise<void>>();
+  readonly #turns = turns(examinedAtOnce);
+  readonly #closing = new AbortController();
+
+  constructor(options: LostSourcesOptions) {
+    this.#options = options;
+    this.#noticeMs = options.noticeMs ?? Math.min(longestNoticeMs, options.lostAfterMs / 2);
+  }
+
+  /** Those whose tap is waited for, and since when nothing has been heard of them. */
+  get lost(): ReadonlyMap<SourceName, Moment> {
+    return this.#lost;
+  }
+
+  /** A tap pushes the source. */
+  began(source: SourceName): void {
+    clearTimeout(this.#timers.get(source));
+    this.#timers.delete(source);
+    this.#lost.delete(source);
+  }
+
+  /** The push has ended, for whatever reason. `elsewhere`: because another ingest records the source. */
+  ended(source: SourceName, { elsewhere }: { readonly elsewhere: boolean }): void {
+    this.#examineIn(this.#noticeMs, source, { since: momentNow(), elsewhere });
+  }
+
+  /** Looks for what an ingest before this one has left. Their taps have the time to come back, as after any other break. */
+  async survey(log: LogSurvey): Promise<void> {
+    const lives = new Map<string, Recorded[]>();
+    for await (const recorded of log.lastOfEach(everyLifeSubject, this.#closing.signal)) {
+      const { source } = recorded.event;
+      lives.set(source, [...(lives.get(source) ?? []), recorded]);
+    }
+    for (const [source, lasts] of lives) {
+      if (mayGoOn(lasts)) this.#examineIn(this.#noticeMs, source as SourceName, unknown);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    await Promise.all(this.#running);
+  }
+
+  #examineIn(ms: number, source: SourceName, heard: LastHeard): void {
+    if (this.#closing.signal.aborted) return;
+    clearTimeout(this.#timers.get(source));
+    const timer = setTimeout(() => {
+      if (this.#timers.get(source) === timer) this.#timers.delete(source);
+      const running = this.#examine(source, heard).finally(() => this.#running.delete(running));
+      this.#running.add(running);
+    }, ms).unref();
+    this.#timers.set(source, timer);
+  }
+
+  async #examine(source: SourceName, heard: LastHeard): Promise<void> {
+    const { examine, logger } = this.#options;
+    const endTurn = await this.#turns.take(this.#closing.signal);
+    if (endTurn === undefined) return;
+    try {
+      const found = await examine(source, heard);
+      // A push has begun meanwhile, and its end will be told.
+      if (found === undefined || this.#timers.has(source)) return;
+      if (found.lostSince === undefined) this.#lost.delete(source);
+      else this.#lost.set(source, found.lostSince);
+      const { elsewhere, again, lostSince: since = heard.since } = found;
+      if (elsewhere !== undefined) this.#examineIn(this.#noticeMs, source, { since: elsewhere, elsewhere: true });
+      else if (again !== undefined) this.#examineIn(again.ms ?? this.#noticeMs, source, { since, elsewhere: false });
+    } catch (err) {
+      if (this.#closing.signal.aborted) return;
+      logger.warn({ source, err }, "whether this source is lost can't be told: the log is away");
+      this.#examineIn(this.#noticeMs, source, heard);
+    } finally {
+      endTurn();
+    }
+  }
+}
+
+/** By the last events of its subjects: false where the session has ended, and no connection has been made since. */
+function mayGoOn(lasts: readonly Recorded[]): boolean {
+  const last = (noun: string) => lasts.find(({ event }) => event.kind.startsWith(`${noun}.`));
+  const session = last("session");
+  const upstream = last("upstream");
+  if (upstream === undefined) return false;
+  if (upstream.event.kind !== "upstream.lost")
+    return session === undefined || !isEnd(session) || upstream.seq > session.seq;
+  return session !== undefined && !isEnd(session);
+}
+
+function isEnd({ event: { kind } }: Recorded): boolean {
+  return kind === "session.ended" || kind === "session.lost" || kind === "session.erased";
+}

@@ -1,0 +1,70 @@
+import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { Moment } from "../upstreams/upstream.ts";
+import { type Book, type BookOptions, openBook } from "./book.ts";
+import { compareMoments, momentNow, msBetween } from "./moment.ts";
+import type { TextLife } from "./numbering.ts";
+import { isImport, upstreamUnheard } from "./own-facts.ts";
+import { lossOf } from "./session-loss.ts";
+
+export type UnheardSource = {
+  readonly log: BookOptions["log"];
+  readonly source: SourceName;
+  /** When the last push ended; undefined: before this process began. */
+  readonly since: Moment | undefined;
+  readonly lostAfterMs: number;
+  readonly life: TextLife | undefined;
+  readonly signal: AbortSignal;
+};
+
+export type Examined = {
+  /** It is lost, and waited for: nothing has been heard of it since. */
+  readonly lostSince?: Moment;
+  /** It has to be looked at again, after this time or the usual one. */
+  readonly again?: { readonly ms?: number };
+  /** Another ingest recorded it, or looked at it, at this moment. */
+  readonly elsewhere?: Moment;
+};
+
+/** What is known of a source when it is looked at. */
+export type LastHeard = {
+  /** When it was heard last, as far as this process knows; undefined: before this process began. */
+  readonly since: Moment | undefined;
+  /** That was by another ingest. */
+  readonly elsewhere: boolean;
+};
+
+/**
+ * Says in the log that a source is not heard any more, and ends its session when that has been so for too long: it can't
+ * be told how or when it ended. The writer's place must be ours. Rejects when the signal aborts.
+ */
+export async function examineUnheard({ lostAfterMs, since, ...opening }: UnheardSource): Promise<Examined> {
+  const nothing = { onAcknowledged: () => {}, onTrouble: () => {} };
+  await using book = await openBook({ ...opening, ...nothing, hello: Hello.create() });
+  const { connection, session } = book.history;
+  // One that was broken off can be begun again, whenever.
+  if (connection === undefined || isImport(connection)) return {};
+  const now = momentNow();
+  await sayUnheard(book, since, now);
+  if (!session?.open) return {};
+  // The clock that told it may be ahead of ours, and nobody waits longer than is set.
+  const lostSince = earlier(connection.unheardSince ?? since ?? connection.lostAt ?? now, now);
+  const left = lostAfterMs - msBetween(lostSince, now);
+  if (left > 0) return { lostSince, again: { ms: left } };
+  const loss = { session: session.id, reason: "nothing is heard of it any more", since: lostSince, open: true };
+  await book.writer.reached(book.publish(lossOf(book, loss, now)));
+  return {};
+}
+
+async function sayUnheard(book: Book, since: Moment | undefined, now: Moment): Promise<void> {
+  const { connection, lastAt = now } = book.history;
+  if (connection === undefined || connection.lost || connection.unheardSince !== undefined) return;
+  const from = earlier(since ?? lastAt, now);
+  const { id, address, session } = connection;
+  const fact = upstreamUnheard({ connection: id, address });
+  await book.writer.reached(book.publish([book.own(session, fact, now, from)]));
+}
+
+function earlier(one: Moment, other: Moment): Moment {
+  return compareMoments(one, other) > 0 ? other : one;
+}

@@ -1,0 +1,47 @@
+import { isTrivial, mayCount } from "../secret-name.ts";
+
+/** Words that stand where a bare value could: types, parts of a sentence. */
+const words = new Set(
+  (
+    "string number boolean object buffer bytes str int any char void symbol secret token password optional required " +
+    "missing invalid expired empty unset default " +
+    "via the is are was a an or and to for from with in of by as be can must may not if this that it flag option"
+  ).split(" "),
+);
+
+/** A value that was assigned to a name and can't be a secret. `isSet`: it has quotes, or comes right after `=`. */
+export function isNoSecret(value: string, name: string, isSet: boolean): boolean {
+  if (isTrivial(value)) return true;
+  if (!isSet && value.length < 12 && words.has(value.replace(/[,;:.)?]+$/, "").toLowerCase())) return true;
+  // A symbol of Ruby, which names a type.
+  if (!isSet && /^:[a-z_]{1,30}$/.test(value)) return true;
+  if (mayCount(name) && /^\d{1,9}$/.test(value)) return true;
+  // A version of a package that is called so.
+  if (/^[~^]?v?\d{1,5}\.\d{1,5}\.\d{1,8}(?:[-+][\w.-]{1,40})?$/.test(value)) return true;
+  // Where a program, a directory or a file is: GIT_ASKPASS, OLDPWD, TOKEN_FILE.
+  return /(?:PASS|PWD|FILE|PATH|DIR)$/i.test(name) && /^(?:\/|~|\.{1,2}\/|[A-Za-z]:\\)/.test(value) && value.length > 1;
+}
+
+const ways =
+  /^(?:\d|enabled?|disabled?|always|never|auto|any|all|basic|digest|plain|login|cram-md5|md5|ntlm|negotiate|kerberos|gssapi|sasl|oauth2?|xoauth2|oauthbearer|oidc|saml|ldap|iam|aws|gcp|azure|jwt|bearer|apikey|api-key|trust|peer|certs?|certificate|m?tls|ssl|ssh|publickey|anonymous|external|internal|local|simple|scram(?:-sha-\d{1,3})?)$/i;
+
+/** Of `…_AUTH`: whether or how to log in, where to, or a file, and not what with. */
+export function saysHow(value: string): boolean {
+  return (
+    ways.test(value) ||
+    /^(?:\/|\.{1,2}\/|~)/.test(value) ||
+    /^[a-z]{2,10}:\/\//i.test(value) ||
+    words.has(value.toLowerCase())
+  );
+}
+
+/** Letters and digits mixed, as in what was generated, and in no word. */
+export function looksRandom(value: string, least = 6): boolean {
+  return value.length >= least && /\d/.test(value) && /[A-Za-z]/.test(value) && !/^[\w.+-]*:\/\//.test(value);
+}
+
+/** Base64 of "user:password", as docker keeps it. */
+export function isBasicAuth(value: string): boolean {
+  if (value.length < 6 || value.length > 4_000 || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return false;
+  return /^[\x20-\x7e]+:[\x20-\x7e]*$/.test(Buffer.from(value, "base64").toString("latin1"));
+}

@@ -1,0 +1,137 @@
+import { bareValue, quotedValue, skipBlanks } from "./assigned/values.ts";
+import { isTrivial } from "./secret-name.ts";
+import type { Span } from "./span.ts";
+
+type Command = {
+  /** What the line has before the flag. */
+  readonly called: RegExp;
+  /** Ends right before the value. */
+  readonly flag: RegExp;
+  /** The flag stands after all that it is called by. */
+  readonly isBefore?: boolean;
+  /** `user:password`, or with another sign between them: only what comes after it. Absent: all of it. */
+  readonly after?: string;
+  /** The last place of this sign ends it. */
+  readonly until?: string;
+};
+
+const start = "(?:^|[\\s\"'`(\\[|;&])";
+const or = (...names: readonly string[]) => new RegExp(`${start}(?:\\S{0,80}/)?(?:${names.join("|")})[\\s"'\`,]`, "i");
+const flag = (pattern: string) => new RegExp(`[\\s"'\`,](?:${pattern})`, "g");
+
+const login =
+  /\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|az|cosign|registry|ctr|twine)\b.*\s(?:login|upload)\s/i;
+
+/** What tools take on their command line by flags whose names don't tell. */
+const commands: readonly Command[] = [
+  { called: or("curl"), flag: flag("-[fgiklnqsvLNSOJ]{0,8}u[= ]?|--user[= ]|-U[= ]?|--proxy-user[= ]"), after: ":" },
+  { called: or("curl"), flag: flag("--oauth2-bearer[= ]") },
+  { called: or("http", "https", "ab"), flag: flag("-[aA][= ]|--auth[= ]"), after: ":" },
+  { called: or("lftp"), flag: flag("-u[= ]?"), after: "," },
+  { called: or("smbclient", "rpcclient", "net"), flag: flag("-U[= ]?|--user[= ]"), after: "%" },
+  { called: /\b(?:podman|skopeo|buildah|crane|oras)\b/i, flag: flag("--(?:src-|dest-)?creds[= ]"), after: ":" },
+  { called: login, flag: flag("-p(?:[= ]|(?=[^\\s=-]))"), isBefore: true },
+  {
+    called: or("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump"),
+    flag: flag("-p(?=[^\\s=])"),
+  },
+  { called: or("sshpass"), flag: flag("-p ?") },
+  { called: or("redis-cli"), flag: flag("-a[= ]?") },
+  { called: or("mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"), flag: flag("-p[= ]") },
+  { called: or("sqlcmd", "bcp"), flag: flag("-P[= ]?") },
+  { called: or("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami"), flag: flag("-w[= ]?") },
+  {
+    called: or("htpasswd"),
+    flag: flag("-[a-zA-Z]*b[a-zA-Z]*n[a-zA-Z]* \\S{1,80} |-[a-zA-Z]*b[a-zA-Z]* \\S{1,200} \\S{1,80} "),
+  },
+  { called: or("zip", "unzip"), flag: flag("-P ?") },
+  { called: or("openssl", "keytool"), flag: flag("-?-?pass(?:in|out)?[= ](?:pass:)") },
+  { called: /\bcreate\s+secret\b/i, flag: flag("--from-literal[= ]"), after: "=" },
+  { called: or("vault"), flag: flag("login (?=[^\\s=-][^\\s=]*(?:\\s|$))") },
+  { called: or("openssl"), flag: flag("-k[= ]") },
+  {
+    called: or("sqlplus", "sqlldr", "expdp", "impdp"),
+    flag: flag("(?=[\\w$#]{1,60}/[^\\s/]{1,100}@)"),
+    after: "/",
+    until: "@",
+  },
+  { called: /\|\s{0,4}(?:sudo\s+)?chpasswd\b/, flag: /(?:echo|printf)\s+(?:-\w+\s+)?/g, after: ":" },
+  { called: or("snyk"), flag: flag("auth (?=[^\\s=-])") },
+  { called: /\bcomposer\s+config\b/i, flag: flag("http-basic\\.\\S{1,80} \\S{1,80} ") },
+  { called: /\bidentified\b/i, flag: flag("(?:by|BY)\\s{1,4}(?:password\\s{1,4})?(?=['\"])") },
+  { called: /\bpoetry\s+config\s+http-basic/i, flag: flag("http-basic\\.\\S{1,80} \\S{1,80} ") },
+];
+
+/** What any of them is called by. */
+const anyCommand =
+  /curl|\bhttps? |\bab |lftp|smbclient|rpcclient|\bnet |creds|login|upload|mysql|mariadb|sshpass|redis-cli|mongo|sqlcmd|bcp |ldap|htpasswd|zip |openssl|keytool|-literal|vault|poetry|composer|sqlplus|sqlldr|[ei][xm]pdp|chpasswd|snyk|identified/i;
+
+/** Longer lines are no commands. */
+const longestLine = 20_000;
+
+/** Passwords and tokens on command lines, which may go on after a backslash. */
+export function commandSecrets(text: string): Span[] {
+  const spans: Span[] = [];
+  for (let from = 0; from < text.length; ) {
+    let to = endOfLine(text, from);
+    while (to < text.length && text.charAt(to - 1) === "\\" && to - from <= longestLine) to = endOfLine(text, to + 1);
+    const line = to - from <= longestLine ? text.slice(from, to) : "";
+    if (anyCommand.test(line)) for (const span of secretsOf(line, from)) spans.push(span);
+    from = to + 1;
+  }
+  return spans;
+}
+
+function endOfLine(text: string, from: number): number {
+  const end = text.indexOf("\n", from);
+  return end < 0 ? text.length : end;
+}
+
+function secretsOf(line: string, offset: number): Span[] {
+  return commands.flatMap(({ called, flag: pattern, isBefore, after, until }) => {
+    const call = called.exec(line);
+    if (call === null) return [];
+    // The blank after it may be the one before the flag.
+    const from = isBefore === true ? call.index + call[0].length - 1 : call.index;
+    pattern.lastIndex = after === ":" && called.source.includes("chpasswd") ? 0 : from;
+    const spans: Span[] = [];
+    for (let found = pattern.exec(line); found !== null; found = pattern.exec(line)) {
+      const at = skipBlanks(line, pattern.lastIndex);
+      const whole = after === undefined ? wordAt(line, at) : passwordAt(line, at, after);
+      const value = until === undefined ? whole : upTo(line, whole, until);
+      if (value === undefined || value.start >= value.end) continue;
+      pattern.lastIndex = Math.max(pattern.lastIndex, value.end);
+      if (isTrivial(line.slice(value.start, value.end)) || isPorts(line.slice(value.start, value.end))) continue;
+      spans.push({ start: offset + value.start, end: offset + value.end });
+    }
+    return spans;
+  });
+}
+
+/** `-p8080:80`, of a command that comes after it. */
+function isPorts(value: string): boolean {
+  return /^(?:[\d.]{7,15}:)?\d{1,5}:\d{1,5}(?:\/(?:tcp|udp))?$/.test(value);
+}
+
+function upTo(line: string, span: Span | undefined, sign: string): Span | undefined {
+  const end = span === undefined ? -1 : line.lastIndexOf(sign, span.end);
+  return span && end > span.start ? { start: span.start, end } : undefined;
+}
+
+function wordAt(line: string, at: number): Span | undefined {
+  return quotedValue(line, at) ?? bareValue(line, at, /[\s"'`]/, false);
+}
+
+/** Of `user:password`, either of which may have quotes of its own; of `token:` the token. */
+function passwordAt(line: string, at: number, sign: string): Span | undefined {
+  const word = wordAt(line, at);
+  if (word === undefined) return undefined;
+  const isQuoted = word.start > at;
+  if (isQuoted && line.charAt(word.end + 1) === sign) return wordAt(line, word.end + 2);
+  const place = line.slice(word.start, word.end).indexOf(sign);
+  if (place < 0) return undefined;
+  const start = word.start + place + sign.length;
+  if (start < word.end) return { start, end: word.end };
+  const quoted = isQuoted ? undefined : quotedValue(line, start);
+  return quoted ?? (sign === ":" && place >= 8 ? { start: word.start, end: word.start + place } : undefined);
+}

@@ -1,0 +1,110 @@
+import type { Span } from "./span.ts";
+
+/** All values of `data` and `stringData` of Kubernetes' Secrets, whatever their names, in YAML and JSON. */
+export function kubernetesSecrets(text: string): Span[] {
+  if (!/kind["'\\]{0,4}:[ \t]{0,4}["'\\]{0,4}Secret(?![A-Za-z])/i.test(text)) return [];
+  return [...inYaml(text), ...inJson(text)];
+}
+
+type Block = { readonly spans: readonly Span[] };
+/** What stands at one indentation of a document: an object that may be a Secret. */
+type Level = { isSecret: boolean; readonly blocks: Block[] };
+
+const keyLine = /^([ \t-]*)(["']?)(kind|data|stringData)\2:[ \t]*(.*?)\s*$/;
+
+function inYaml(text: string): Span[] {
+  const found: Span[] = [];
+  const levels = new Map<number, Level>();
+  let block: { readonly indent: number; readonly spans: Span[] } | undefined;
+  const closeFrom = (indent: number) => {
+    for (const [at, { isSecret, blocks }] of levels) {
+      if (at < indent) continue;
+      if (isSecret) for (const { spans } of blocks) for (const span of spans) found.push(span);
+      levels.delete(at);
+    }
+  };
+  for (const { line, at } of linesOf(text)) {
+    if (line.trim() === "") continue;
+    if (line.startsWith("---")) {
+      closeFrom(0);
+      block = undefined;
+      continue;
+    }
+    const indent = line.search(/[^ \t]/);
+    const isItem = line.startsWith("- ", indent);
+    if (block !== undefined && indent > block.indent && !isItem) {
+      const value = valueOfLine(line);
+      if (value !== undefined) block.spans.push({ start: at + value.start, end: at + value.end });
+      continue;
+    }
+    block = undefined;
+    // A new item, or the end of an object.
+    closeFrom(indent + 1);
+    const key = keyLine.exec(line);
+    if (key === null) continue;
+    const [, before = "", , name, value = ""] = key;
+    const level = levels.get(before.length) ?? { isSecret: false, blocks: [] };
+    levels.set(before.length, level);
+    if (name === "kind") level.isSecret ||= /^["']?Secret["']?$/i.test(value);
+    else if (value === "") {
+      block = { indent: before.length, spans: [] };
+      level.blocks.push(block);
+    }
+  }
+  closeFrom(0);
+  return found;
+}
+
+/** Where the value begins in a line of a map; in a line of a block of text, where the text does. */
+function valueOfLine(line: string): Span | undefined {
+  const key = /^\s*["']?[\w./-]{1,253}["']?:[ \t]*/.exec(line)?.[0].length ?? line.search(/\S/);
+  const value = line.slice(key).trimEnd();
+  if (value === "" || /^[|>][-+\d]{0,2}$/.test(value) || /^["']{2}$|^\{\{.*\}\}$|^(?:null|~)$/.test(value))
+    return undefined;
+  const quote = /^(["']).*\1$/.test(value) ? 1 : 0;
+  return { start: key + quote, end: key + value.length - quote };
+}
+
+function* linesOf(text: string): Iterable<{ readonly line: string; readonly at: number }> {
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf("\n", at);
+    const to = end < 0 ? text.length : end;
+    yield { line: text.slice(at, to), at };
+    at = to + 1;
+  }
+}
+
+type Open = { isSecret: boolean; readonly key: string; readonly strings: Span[]; readonly data: Span[] };
+
+const deepest = 200;
+const mark = /[{}]|(\\*["'])((?:(?!\\*["'])[^\n\\]|\\[^"'\n\\])*)\1(\s*:)?/g;
+
+/** Objects by their braces and quotes, which may be escaped: JSON is printed inside of JSON. */
+function inJson(text: string): Span[] {
+  const found: Span[] = [];
+  const open: Open[] = [];
+  let key = "";
+  for (const match of text.matchAll(mark)) {
+    const [whole, quote = "", inside = "", colon] = match;
+    const top = open.at(-1);
+    if (whole === "{") {
+      if (open.length < deepest) open.push({ isSecret: false, key, strings: [], data: [] });
+      key = "";
+    } else if (whole === "}") {
+      const closed = open.pop();
+      const outer = open.at(-1);
+      if (closed?.isSecret) for (const span of closed.data) found.push(span);
+      const isData = outer !== undefined && /^(?:data|stringData)$/.test(closed?.key ?? "");
+      if (isData) for (const span of closed?.strings ?? []) outer.data.push(span);
+      key = "";
+    } else if (colon !== undefined) {
+      key = inside;
+    } else if (top !== undefined) {
+      if (key === "kind" && inside === "Secret") top.isSecret = true;
+      const start = match.index + quote.length;
+      if (key !== "" && inside !== "") top.strings.push({ start, end: start + inside.length });
+      key = "";
+    }
+  }
+  return found;
+}

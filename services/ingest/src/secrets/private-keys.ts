@@ -1,0 +1,17 @@
+import type { Span } from "./span.ts";
+
+const begins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d{1,4}/g;
+
+/** Without the lines around it; one that is cut off goes to the end of the text. */
+export function privateKeys(text: string): Span[] {
+  const spans: Span[] = [];
+  let searched = 0;
+  for (const { index, 0: begin } of text.matchAll(begins)) {
+    if (index < searched) continue;
+    const start = index + begin.length;
+    const end = text.indexOf(begin.startsWith("P") ? "Private-MAC" : "-----END", start);
+    searched = end < 0 ? text.length : end;
+    spans.push({ start, end: searched });
+  }
+  return spans;
+}

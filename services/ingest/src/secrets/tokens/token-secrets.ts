@@ -1,0 +1,71 @@
+import type { Span } from "../span.ts";
+import { ownShapes } from "./own-shapes.ts";
+import type { Run, TokenShape } from "./token-shape.ts";
+import { tokenTable } from "./token-table.ts";
+
+type Matcher = { readonly pattern: RegExp; readonly near: readonly string[] };
+
+const shapes: readonly TokenShape[] = [...ownShapes, ...tokenTable];
+
+/** Of all shapes; the first four characters are enough to look closer. */
+export const tokenPrefixes: readonly string[] = [...new Set(shapes.map(({ parts: [prefix] }) => prefix))];
+
+/** By the first three characters of the prefix, which is the length of the shortest. */
+const matchers = new Map<string, Matcher[]>();
+for (const shape of shapes) {
+  const start = shape.parts[0].slice(0, 3);
+  matchers.set(start, [...(matchers.get(start) ?? []), { pattern: patternOf(shape), near: shape.near }]);
+}
+
+/** Tokens that can be known by their own looks. `places`: where one may begin, in order. Time is linear in their number. */
+export function tokenSecrets(text: string, places: readonly number[]): Span[] {
+  const spans: Span[] = [];
+  let searched = 0;
+  for (const start of places) {
+    if (start < searched) continue;
+    let end = start;
+    for (const { pattern, near } of matchers.get(text.slice(start, start + 3)) ?? []) {
+      pattern.lastIndex = start;
+      if (!pattern.test(text) || pattern.lastIndex <= end) continue;
+      if (near.length === 0 || isNear(text, start, near)) end = pattern.lastIndex;
+    }
+    if (end === start) continue;
+    spans.push({ start, end });
+    searched = end;
+  }
+  return spans;
+}
+
+/** How a token begins, up to the end of the text: all of it but its prefix. Undefined: there is none at this place. */
+export function unfinishedToken(text: string, place: number): Span | undefined {
+  const prefix = tokenPrefixes.find((one) => text.startsWith(one, place));
+  if (prefix === undefined || /[0-9A-Za-z_]/.test(text.charAt(place - 1))) return undefined;
+  const start = place + prefix.length;
+  const begun = text.slice(start);
+  if (begun === "" || begun.length > 500 || !/^[\w+/=.~-]+$/.test(begun)) return undefined;
+  const isCertain = /[^0-9A-Za-z]/.test(prefix);
+  return isCertain || (begun.length >= 4 && /\d/.test(begun)) ? { start, end: text.length } : undefined;
+}
+
+function isNear(text: string, at: number, words: readonly string[]): boolean {
+  const before = text.slice(Math.max(0, at - 80), at).toLowerCase();
+  return words.some((word) => before.includes(word));
+}
+
+function patternOf({ parts, alone }: TokenShape): RegExp {
+  const [prefix, ...rest] = parts;
+  const pieces = rest.map((part, index) =>
+    typeof part === "string" ? literal(part) : run(part, !alone && index === rest.length - 1),
+  );
+  const [before, after] = alone ? ["(?<![0-9A-Za-z_])", "(?![0-9A-Za-z])"] : ["", ""];
+  return new RegExp(before + literal(prefix) + pieces.join("") + after, "y");
+}
+
+/** `open`: the last one of a token that need not stand alone goes as far as its characters do. */
+function run([alphabet, least, most]: Run, open: boolean): string {
+  return `[${alphabet}]{${least},${open || most >= 1_000 ? "" : most}}`;
+}
+
+function literal(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+}

@@ -1,0 +1,34 @@
+import { fileURLToPath } from "node:url";
+import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
+import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { describe, expect, it } from "vitest";
+import { loadRecording, recordingFolders } from "../upstreams/skaffold/recording.ts";
+import { may, triggersIn } from "./triggers.ts";
+
+const root = fileURLToPath(new URL("../../../../test/fixtures/skaffold", import.meta.url));
+
+function recordedTexts(): readonly string[] {
+  const texts: string[] = [];
+  for (const { messages } of recordingFolders(root).map(loadRecording)) {
+    for (const channel of ["v1", "v2", "logs"] as const) {
+      const type = messageType(channel === "v1" ? "proto.LogEntry" : "proto.v2.Event");
+      for (const { bytes } of messages[channel]) mapStringFields(type, bytes, (text) => void texts.push(text));
+    }
+  }
+  return texts;
+}
+
+describe("triggers", () => {
+  it("leave nearly nothing of ordinary output to the rules, so that masking costs one pass over it", () => {
+    const texts = recordedTexts();
+    const looked = texts.filter((text) => triggersIn(text).rules !== 0);
+    expect(texts.length).toBeGreaterThan(10_000);
+    expect(looked.length / texts.length, [...new Set(looked)].slice(0, 40).join("\n")).toBeLessThan(0.1);
+  });
+
+  it("say where a token may begin, also at the very start", () => {
+    expect(triggersIn("ghp_a and npm_b")).toEqual({ rules: may.token, places: [0, 10] });
+    expect(triggersIn("no secret").rules & may.token).toBe(0);
+    expect(triggersIn("")).toEqual({ rules: 0, places: [] });
+  });
+});

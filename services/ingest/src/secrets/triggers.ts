@@ -1,0 +1,104 @@
+import { tokenPrefixes } from "./tokens/token-secrets.ts";
+
+/** Which rules have something to look at in a text. */
+export const may = {
+  /** A name that says that its value is a secret. */
+  name: 1,
+  /** A token of known looks. */
+  token: 2,
+  url: 4,
+  /** What a request says to be let in. */
+  header: 8,
+  privateKey: 16,
+  command: 32,
+  /** A token without a fixed beginning. */
+  oddToken: 64,
+} as const;
+
+/** What the rules of a kind begin with: four characters, without regard to case. `?`: any character. */
+const beginnings: readonly (readonly [number, readonly string[]])[] = [
+  [may.name, ["secr", "toke", "pass", "?pwd", "?key", "cred", "auth", "sign", "sig=", "code", "onst", "sona"]],
+  [may.token, tokenPrefixes.map((prefix) => prefix.padEnd(4, "?").slice(0, 4))],
+  [may.oddToken, ["?eyJ", ":AA?", "webh", "atla", ...[..."0123456789"].map((digit) => `${digit}Q~?`)]],
+  [may.oddToken, [..."0123456789abcdef"].map((digit) => `?SK${digit}`)],
+  [may.url, ["?://", "thin"]],
+  [may.header, ["auth", "bear", "basi", "cook"]],
+  [may.privateKey, ["-BEG", "Priv"]],
+  [
+    may.command,
+    [
+      "curl",
+      "ttp ",
+      "lftp",
+      "smbc",
+      "rpcc",
+      "reds",
+      "logi",
+      "uplo",
+      "ysql",
+      "aria",
+      "sshp",
+      "is-c",
+      "mong",
+      "lcmd",
+      "ldap",
+      "htpa",
+      "zip ",
+      "enss",
+      "eyto",
+      "-lit",
+      "vaul",
+      "oetr",
+      "oser",
+      "qlpl",
+      "qlld",
+      "expd",
+      "impd",
+      "chpa",
+      "snyk",
+      "iden",
+    ],
+  ],
+];
+
+/** By the last five bits of each of four characters, which are the same for both cases of a letter. */
+const table = new Uint8Array(1 << 20);
+for (const [rules, starts] of beginnings) {
+  for (const start of starts) for (const hash of hashesOf(start)) table[hash] = (table[hash] ?? 0) | rules;
+}
+
+function hashesOf(start: string): readonly number[] {
+  let hashes = [0];
+  for (const one of start) {
+    const codes = one === "?" ? Array.from({ length: 32 }, (_, code) => code) : [one.charCodeAt(0) & 31];
+    hashes = hashes.flatMap((hash) => codes.map((code) => (hash << 5) | code));
+  }
+  return hashes;
+}
+
+export type Triggers = {
+  /** Of `may`; 0: there is no secret in the text. */
+  readonly rules: number;
+  /** Where a token may begin. */
+  readonly places: readonly number[];
+};
+
+const none: Triggers = { rules: 0, places: [] };
+
+/** One pass over the text, which most often is all that it takes to know that there is no secret in it. */
+export function triggersIn(text: string): Triggers {
+  let rules = 0;
+  let places: number[] | undefined;
+  let hash = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    hash = ((hash << 5) | (text.charCodeAt(at) & 31)) & 0xfffff;
+    const found = table[hash] ?? 0;
+    if (found === 0) continue;
+    rules |= found;
+    if ((found & may.token) !== 0) {
+      places ??= [];
+      places.push(at - 3);
+    }
+  }
+  return rules === 0 ? none : { rules, places: places ?? [] };
+}

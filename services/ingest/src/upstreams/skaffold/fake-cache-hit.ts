@@ -1,0 +1,57 @@
+import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import type { RecordedMessage, Recording } from "./recording.ts";
+
+/**
+ * A recording in which the first artifact that is built after a moment is found in the cache: v2 says that the look into the
+ * cache succeeded, and nobody says anything of a build, until the next dev loop. Real recordings have no such case.
+ */
+export function withCacheHit(recording: Recording, from: number): Recording {
+  const { v1, v2, logs } = recording.messages;
+  const look = v2.find(({ at, bytes }) => at >= from && isCacheMiss(bytes));
+  const missed = look === undefined ? undefined : Event.decode(look.bytes).event_type;
+  if (look === undefined || missed?.$case !== "buildSubtaskEvent") return recording;
+  const { artifact, task_id: task } = missed.value;
+  const next = v1.find(({ at, bytes }) => at > look.at && isLoopStart(bytes))?.at ?? Number.POSITIVE_INFINITY;
+  const isInLoop = ({ at }: RecordedMessage) => at >= from && at < next;
+  return {
+    ...recording,
+    messages: {
+      logs,
+      v1: v1.filter((message) => !(isInLoop(message) && builtIn(message.bytes) === artifact)),
+      v2: v2.flatMap((message) => (isInLoop(message) ? hit(message, artifact, task) : [message])),
+    },
+  };
+}
+
+/** The look succeeds; what the build itself said is left out. */
+function hit(message: RecordedMessage, artifact: string, task: string): RecordedMessage[] {
+  const event = Event.decode(message.bytes);
+  const said = event.event_type;
+  if (said?.$case === "skaffoldLogEvent") {
+    const isOfBuild = said.value.task_id === task && said.value.subtask_id === artifact;
+    return isOfBuild ? [] : [message];
+  }
+  if (said?.$case !== "buildSubtaskEvent") return [message];
+  const { value } = said;
+  if (value.artifact !== artifact || value.task_id !== task) return [message];
+  if (value.step !== "Cache") return [];
+  if (value.status !== "Failed") return [message];
+  const event_type = { $case: "buildSubtaskEvent", value: { ...value, status: "Succeeded" } } as const;
+  return [{ ...message, bytes: Buffer.from(Event.encode({ ...event, event_type }).finish()) }];
+}
+
+function isCacheMiss(bytes: Buffer): boolean {
+  const event = Event.decode(bytes).event_type;
+  return event?.$case === "buildSubtaskEvent" && event.value.step === "Cache" && event.value.status === "Failed";
+}
+
+function builtIn(bytes: Buffer): string | undefined {
+  const event = LogEntry.decode(bytes).event?.event_type;
+  return event?.$case === "buildEvent" ? event.value.artifact : undefined;
+}
+
+function isLoopStart(bytes: Buffer): boolean {
+  const event = LogEntry.decode(bytes).event?.event_type;
+  return event?.$case === "devLoopEvent" && event.value.status === "In Progress";
+}

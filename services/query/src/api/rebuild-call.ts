@@ -1,0 +1,38 @@
+import type { RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { pause } from "@tapedeck/shared/streams/pause";
+import { AlreadyProjectedError } from "../db/lock.ts";
+import type { ApiDeps, RebuildTables } from "./deps.ts";
+
+/** How often it is told how far it has come. */
+const tellMs = 200;
+
+/** tapedeck.v1.Query/Rebuild. */
+export async function* rebuildCall(
+  { log }: Pick<ApiDeps, "log">,
+  rebuild: RebuildTables,
+  signal: AbortSignal,
+): AsyncGenerator<RebuildResponse, void> {
+  const { firstSeq, lastSeq } = await log().bounds();
+  const place = { first: BigInt(firstSeq), last: BigInt(lastSeq) };
+  let reached = 0n;
+  const rebuilding = rebuild(signal, (position) => {
+    reached = BigInt(position);
+  }).catch((cause: unknown) => {
+    if (!(cause instanceof AlreadyProjectedError)) throw cause;
+    throw new TapedeckError("limit_exceeded", "the tables are being rebuilt already: wait for that", {}, { cause });
+  });
+  for (let isOver = false; !isOver && !signal.aborted; ) {
+    const swapped = await Promise.race([rebuilding, pause(tellMs, signal).then(() => undefined)]);
+    if (swapped === false && !signal.aborted) throw stopped();
+    isOver = swapped !== undefined;
+    yield { ...place, reached };
+  }
+}
+
+/** By query's own end, which whoever asked for the tables knows nothing of. */
+function stopped(): TapedeckError {
+  const message =
+    "query was stopped before the tables were made: they are as they were, and the next rebuild goes on from there";
+  return new TapedeckError("not_ready", message);
+}

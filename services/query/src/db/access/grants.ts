@@ -1,0 +1,147 @@
+import { type Kysely, sql } from "kysely";
+import type { Database } from "../database.ts";
+import { makeOnce, privateSchema } from "../private.ts";
+import type { Schema } from "../schema.ts";
+import type { ReaderLimits } from "./limits.ts";
+import { restrictPublic } from "./public-rights.ts";
+import { readable } from "./relations.ts";
+import { allowed, analyst, exists, limitRole, makeRoles, reader } from "./roles.ts";
+import { logins } from "./workspace-logins.ts";
+
+/** Makes the roles, and lets them read a schema: the analyst all of it, other readers the rows of their workspace. */
+export async function letReadersIn(database: Database): Promise<readonly string[]> {
+  const made = await makeRoles(database);
+  const roles = (
+    await Promise.all([analyst, reader].map(async (role) => ((await exists(database.db, role)) ? role : [])))
+  ).flat();
+  const granted = await allowed(() => makeOnce(database.db, () => grant(database, roles)));
+  return [
+    ...(made ? [] : [`the roles ${analyst} and ${reader}: make them as a superuser`]),
+    ...(granted ? [] : [`what ${analyst} may read: this database user does not own the tables`]),
+  ];
+}
+
+export type ReaderLogins = {
+  /** With it the analyst may log in; without it is a role to grant. */
+  readonly analystPassword: string | undefined;
+  readonly limits: ReaderLimits;
+};
+
+/**
+ * Sets the analyst's password and every login's limits, and takes from PUBLIC what would let readers do more than read.
+ * Gives what our own user may not do.
+ */
+export async function limitReaders(
+  database: Database,
+  { analystPassword, limits }: ReaderLogins,
+): Promise<readonly string[]> {
+  const { db } = database;
+  const leftOut = [...(await restrictPublic(database))];
+  if (!(await exists(db, analyst))) return leftOut;
+  if (!(await allowed(() => makeOnce(db, () => setPassword(db, analystPassword))))) {
+    leftOut.push(`the password of ${analyst}`);
+  }
+  for (const role of [analyst, ...(await logins(database)).map(({ login: name }) => name)]) {
+    leftOut.push(...(await limitRole(database, role, limits)).map((what) => `${what} of ${role}`));
+  }
+  return leftOut;
+}
+
+async function setPassword(db: Kysely<Schema>, password: string | undefined): Promise<void> {
+  if (password !== undefined) {
+    await sql`alter role ${sql.id(analyst)} login password ${sql.lit(password)}`.execute(db);
+    return;
+  }
+  const { rows } = await sql`select from pg_roles where rolname = ${analyst} and rolcanlogin`.execute(db);
+  if (rows.length > 0) await sql`alter role ${sql.id(analyst)} nologin`.execute(db);
+}
+
+type Relation = {
+  readonly name: string;
+  readonly isInvoker: boolean;
+  readonly isRowSecure: boolean;
+  readonly policies: readonly string[];
+  /** Of our roles, those that may read it. */
+  readonly readers: readonly string[];
+};
+
+async function grant({ db, schema }: Database, roles: readonly string[]): Promise<void> {
+  if (roles.length === 0) return;
+  await db.transaction().execute(async (tx) => {
+    const isOld = await isBeforeInvokerViews(tx);
+    for (const role of roles) await openDoors(tx, schema, role);
+    for (const relation of await relations(tx, schema, roles)) {
+      const table = sql.table(`${schema}.${relation.name}`);
+      const kind = readable[relation.name];
+      // A view of an older Postgres shows whatever its owner sees.
+      const wanted = kind === undefined ? [] : roles.filter((role) => role === analyst || kind !== "view" || !isOld);
+      for (const role of relation.readers.filter((name) => !wanted.includes(name))) {
+        await sql`revoke all on ${table} from ${sql.id(role)}`.execute(tx);
+      }
+      if (kind === "view" && !relation.isInvoker && !isOld) {
+        await sql`alter view ${table} set (security_invoker = true)`.execute(tx);
+      }
+      if (kind === "workspace" || kind === "source") await restrictRows(tx, schema, relation, roles);
+      for (const role of wanted.filter((name) => !relation.readers.includes(name))) {
+        await sql`grant select on ${table} to ${sql.id(role)}`.execute(tx);
+      }
+    }
+  });
+}
+
+/** Changes nothing that is as it should be: a query that stands by asks often. */
+async function openDoors(tx: Kysely<Schema>, schema: string, role: string): Promise<void> {
+  const { rows } = await sql<{ database: string; connects: boolean; uses: boolean; getsNew: boolean }>`
+    select current_database() as database, has_database_privilege(${role}, current_database(), 'connect') as connects,
+      has_schema_privilege(${role}, ${schema}, 'usage') as uses,
+      exists (select from pg_default_acl, aclexplode(defaclacl) join pg_roles r on r.oid = grantee
+        where defaclnamespace = ${schema}::regnamespace and rolname = ${role}) as "getsNew"`.execute(tx);
+  const [now] = rows;
+  if (now === undefined) return;
+  const [name, place] = [sql.id(role), sql.id(schema)];
+  if (!now.connects) await sql`grant connect on database ${sql.id(now.database)} to ${name}`.execute(tx);
+  if (!now.uses) await sql`grant usage on schema ${place} to ${name}`.execute(tx);
+  if (now.getsNew)
+    await sql`alter default privileges in schema ${place} revoke select on tables from ${name}`.execute(tx);
+}
+
+/** The owner, which is us, is above it: what we write and answer is as it was. */
+async function restrictRows(
+  tx: Kysely<Schema>,
+  schema: string,
+  { name, isRowSecure, policies }: Relation,
+  roles: readonly string[],
+): Promise<void> {
+  const table = sql.table(`${schema}.${name}`);
+  const workspace = readable[name] === "workspace" ? sql`workspace` : sql`split_part(source, '/', 1)`;
+  const rows: Readonly<Record<string, ReturnType<typeof sql>>> = {
+    [analyst]: sql`true`,
+    // As a subquery it is asked once, and not for every row.
+    [reader]: sql`${workspace} = (select ${sql.table(`${privateSchema}.reader_workspace`)}())`,
+  };
+  for (const role of roles.filter((one) => !policies.includes(one))) {
+    const using = sql`using (${rows[role] ?? sql`false`})`;
+    await sql`create policy ${sql.id(role)} on ${table} for select to ${sql.id(role)} ${using}`.execute(tx);
+  }
+  if (!isRowSecure) await sql`alter table ${table} enable row level security`.execute(tx);
+}
+
+/** Views that read with the rights of whoever asks came with Postgres 15. */
+async function isBeforeInvokerViews(db: Kysely<Schema>): Promise<boolean> {
+  const { rows } = await sql<{ version: number }>`
+    select current_setting('server_version_num')::int as version`.execute(db);
+  return (rows[0]?.version ?? 0) < 150_000;
+}
+
+async function relations(db: Kysely<Schema>, schema: string, roles: readonly string[]): Promise<readonly Relation[]> {
+  const { rows } = await sql<Relation>`
+    select relname as name, relrowsecurity as "isRowSecure",
+      coalesce(reloptions @> array['security_invoker=true'], false) as "isInvoker",
+      array(select polname::text from pg_policy where polrelid = c.oid) as policies,
+      array(select distinct rolname::text from aclexplode(relacl) join pg_roles r on r.oid = grantee
+        where rolname = any(${[...roles]})) as readers
+    from pg_class c
+    where relnamespace = ${schema}::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f')
+    order by relname`.execute(db);
+  return rows;
+}

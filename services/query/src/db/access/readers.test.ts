@@ -1,0 +1,337 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { settingsReader } from "@tapedeck/shared/service/settings";
+import { type RawBuilder, sql } from "kysely";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { ensurePartitions } from "../../views/events/partitions.ts";
+import { type Database, openDatabase } from "../database.ts";
+import { migrate } from "../migrate.ts";
+import { letReadersIn, limitReaders } from "./grants.ts";
+import { type ReaderLimits, readerLimits } from "./limits.ts";
+import { readable, withheld } from "./relations.ts";
+import { watchReaders } from "./watch-readers.ts";
+import { createLogin, dropLogin, logins } from "./workspace-logins.ts";
+
+const limits = readerLimits(settingsReader({ env: {} }));
+const month = /^events_\d{4}_\d\d$/;
+const stack = new AsyncDisposableStack();
+afterAll(() => stack.disposeAsync());
+
+/** Of its own: roles belong to the whole server. */
+let server: Postgres;
+let ours: Database;
+let url: string;
+beforeAll(async () => {
+  const dataDir = join(inject("serversFolder"), `postgres-${randomBytes(6).toString("hex")}`);
+  server = await startPostgres({ dataDir, port: 0, persistent: false, fsync: false });
+  stack.defer(() => server.stop());
+  await server.ensureDatabase("tapedeck");
+  url = server.url("tapedeck");
+  ours = stack.use(openDatabase({ url }));
+  await migrate(ours);
+  expect(await letReadersIn(ours)).toEqual([]);
+  expect(await limitReaders(ours, { analystPassword: "only reading", limits })).toEqual([]);
+  await fill(ours);
+});
+
+/** Connected as a role. */
+async function as(login: string, password = "only reading", database = "tapedeck"): Promise<pg.Client> {
+  const at = new URL(server.url(database));
+  at.username = login;
+  at.password = password;
+  const client = new pg.Client(at.href);
+  client.on("error", () => {}); // it may be ended under our hands
+  await client.connect();
+  onTestFinished(() => client.end().catch(() => {}));
+  return client;
+}
+
+async function names(database: Database): Promise<readonly string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class
+    where relnamespace = 'tapedeck'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f')`.execute(database.db);
+  return rows.map(({ name }) => name);
+}
+
+const samples: Readonly<Record<string, RawBuilder<unknown>>> = {
+  "timestamp with time zone": sql`'2026-11-20T12:00:00Z'::timestamptz`,
+  bytea: sql`'\\x00'::bytea`,
+  boolean: sql`false`,
+  jsonb: sql`'{}'::jsonb`,
+};
+
+/** A row of each of two workspaces in every table that may be read, whatever columns it has. */
+async function fill({ db }: Database): Promise<void> {
+  await db.transaction().execute((tx) => ensurePartitions(tx, ["2026-11-20T12:00:00.000000Z"]));
+  const { rows: columns } = await sql<{ table: string; column: string; type: string }>`
+    select table_name as table, column_name as column, data_type as type from information_schema.columns
+    where table_schema = 'tapedeck'`.execute(db);
+  const tables = Object.keys(readable).filter((name) => readable[name] !== "view");
+  for (const table of tables) {
+    for (const [number, workspace] of ["acme", "globex"].entries()) {
+      for (const kind of table === "operations" ? ["loop", "build", "command"] : ["any"]) {
+        const upstream = kind === "command" ? "vagrant" : "skaffold";
+        const given: Readonly<Record<string, RawBuilder<unknown>>> = {
+          source: sql.lit(`${workspace}/alice/shop/${upstream}`),
+          workspace: sql.lit(workspace),
+          session: sql.lit(workspace),
+          upstream: sql.lit(upstream),
+          kind: sql.lit(kind),
+          id: sql.lit(`${workspace} ${kind}`),
+        };
+        const own = columns.filter((column) => column.table === table);
+        const values = own.map(
+          ({ column, type }) =>
+            given[column] ?? samples[type] ?? (type === "text" ? sql.lit(workspace) : sql.lit(number + 1)),
+        );
+        const into = sql.join(own.map(({ column }) => sql.id(column)));
+        await sql`insert into ${sql.table(table)} (${into}) values (${sql.join(values)})`.execute(db);
+      }
+    }
+  }
+}
+
+const workspacesSeen = async (client: pg.Client, name: string): Promise<readonly string[]> => {
+  const whose = readable[name] === "source" ? "split_part(source, '/', 1)" : "workspace";
+  const { rows } = await client.query<{ workspace: string }>(
+    `select distinct ${whose} as workspace from tapedeck.${name} order by 1`,
+  );
+  return rows.map(({ workspace }) => workspace);
+};
+
+it("of every relation it is known who may read it", async () => {
+  const found = (await names(ours)).filter((name) => !month.test(name));
+  expect(found.toSorted()).toEqual([...Object.keys(readable), ...withheld].toSorted());
+});
+
+it("the analyst reads all that is documented, of every workspace, and nothing else", async () => {
+  const analyst = await as("tapedeck_analyst");
+  for (const name of Object.keys(readable)) {
+    expect([name, await workspacesSeen(analyst, name)]).toEqual([name, ["acme", "globex"]]);
+  }
+  const months = (await names(ours)).filter((name) => month.test(name));
+  expect(months).not.toEqual([]);
+  for (const name of [...withheld, ...months, "tapedeck_private.workspace_logins"]) {
+    await expect(analyst.query(`select * from ${name}`)).rejects.toThrow("permission denied");
+  }
+});
+
+it("what an earlier release let the analyst read is taken back, and again nothing changes", async () => {
+  const name = sql.id("tapedeck_analyst");
+  await sql`grant select on all tables in schema tapedeck to ${name}`.execute(ours.db);
+  await sql`alter default privileges in schema tapedeck grant select on tables to ${name}`.execute(ours.db);
+  await letReadersIn(ours);
+  await ours.db.transaction().execute((tx) => ensurePartitions(tx, ["2026-12-20T12:00:00.000000Z"]));
+  const analyst = await as("tapedeck_analyst");
+  for (const table of ["checkpoint", "events_2026_11", "events_2026_12"]) {
+    await expect(analyst.query(`select * from ${table}`)).rejects.toThrow("permission denied");
+  }
+  const rights = async () =>
+    (
+      await sql`select relname, relacl::text, xmin::text from pg_class where relnamespace = 'tapedeck'::regnamespace`.execute(
+        ours.db,
+      )
+    ).rows;
+  const before = await rights();
+  await letReadersIn(ours);
+  expect(await rights()).toEqual(before);
+});
+
+it.each([
+  "delete from sources",
+  "create table mine (a int)",
+  "create table public.mine (a int)",
+  "create temporary table mine (a int)",
+  "create schema mine",
+  "begin; lock table sources in share mode",
+  "select pg_advisory_lock(1)",
+  "select pg_try_advisory_xact_lock_shared(1, 2)",
+  "select lo_create(0)",
+  "select lo_from_bytea(0, 'much')",
+  "select pg_logical_emit_message(false, 'a', 'b')",
+  "set temp_file_limit = -1",
+  "select tapedeck_private.reader_workspace()",
+])("the analyst may not: %s", async (statement) => {
+  const analyst = await as("tapedeck_analyst");
+  await analyst.query("set default_transaction_read_only = off");
+  await expect(analyst.query(statement)).rejects.toThrow(/permission denied|no schema has been selected/);
+});
+
+it("no login gets into another database of our own server", async () => {
+  for (const database of ["postgres", "template1"]) {
+    await expect(as("tapedeck_analyst", "only reading", database)).rejects.toThrow("permission denied for database");
+  }
+});
+
+describe("a login of a workspace", () => {
+  it("sees its own rows in every relation, whatever it does, and goes when it is dropped", async () => {
+    const made = await createLogin(ours, { workspace: "acme", limits });
+    expect(made).toMatchObject({ workspace: "acme", leftOut: [] });
+    expect(made.login).not.toContain("acme");
+    const login = await as(made.login, made.password);
+    for (const name of Object.keys(readable)) {
+      expect([name, await workspacesSeen(login, name)]).toEqual([name, ["acme"]]);
+    }
+    await login.query("set row_security = off");
+    await expect(login.query("select * from events")).rejects.toThrow("row-level security");
+    await login.query("set row_security = on");
+    for (const name of [...withheld, "tapedeck_private.workspace_logins"]) {
+      await expect(login.query(`select * from ${name}`)).rejects.toThrow("permission denied");
+    }
+    for (const role of ["tapedeck_analyst", "postgres"]) {
+      await expect(login.query(`set role ${role}`)).rejects.toThrow("permission denied");
+    }
+    await expect(login.query("select lo_create(0)")).rejects.toThrow("permission denied");
+
+    const [listed] = await logins(ours);
+    expect(listed).toMatchObject({ login: made.login, workspace: "acme" });
+    expect(await dropLogin(ours, "tapedeck_analyst")).toBeUndefined();
+    expect(await dropLogin(ours, made.login)).toEqual(listed);
+    await expect(login.query("select 1")).rejects.toThrow();
+    expect(await logins(ours)).toEqual([]);
+  });
+
+  it("sees nothing through a login that it was granted to, nor of a workspace without rows", async () => {
+    const made = await createLogin(ours, { workspace: "acme", limits });
+    await sql`create role bob login in role ${sql.id(made.login)}`.execute(ours.db);
+    const bob = await as("bob");
+    expect((await bob.query("select * from tapedeck.events")).rows).toEqual([]);
+    const none = await createLogin(ours, { workspace: "initech", limits });
+    expect(await workspacesSeen(await as(none.login, none.password), "sessions")).toEqual([]);
+  });
+
+  it("uses the indexes of a session's, a source's and a kind's events", async () => {
+    const made = await createLogin(ours, { workspace: "acme", limits });
+    const login = await as(made.login, made.password);
+    await login.query("set enable_seqscan = off");
+    for (const condition of ["session = 'acme'", "source = 'acme/alice/shop/skaffold'", "kind = 'any'"]) {
+      const { rows } = await login.query<{ "QUERY PLAN": string }>(`explain select * from events where ${condition}`);
+      const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+      expect(plan).toMatch(new RegExp(`Index Cond: \\(${condition.split(" ")[0]} = `));
+      // Asked once, not for every row.
+      expect(plan).toContain("InitPlan");
+    }
+  });
+});
+
+describe("limits", () => {
+  it("are those of the settings, and a change of them holds at the next start", async () => {
+    const made = await createLogin(ours, { workspace: "acme", limits });
+    const shown = async (login: string, password: string) => {
+      const client = await as(login, password);
+      const { rows } = await client.query<{ setting: string }>(
+        "select setting from pg_settings where name = any($1) order by name",
+        [
+          [
+            "idle_in_transaction_session_timeout",
+            "lock_timeout",
+            "statement_timeout",
+            "temp_file_limit",
+            "transaction_timeout",
+            "default_transaction_read_only",
+          ],
+        ],
+      );
+      return rows.map(({ setting }) => setting);
+    };
+    const usual = ["on", "60000", "5000", "60000", "1048576", "600000"];
+    expect(await shown("tapedeck_analyst", "only reading")).toEqual(usual);
+    expect(await shown(made.login, made.password)).toEqual(usual);
+    const other: ReaderLimits = { ...limits, connections: 2, statementMs: 1_500, tempBytes: 2 * 1024 ** 2 };
+    await limitReaders(ours, { analystPassword: "only reading", limits: other });
+    expect(await shown(made.login, made.password)).toEqual(["on", "60000", "5000", "1500", "2048", "600000"]);
+    await expect(as(made.login, made.password)).rejects.toThrow("too many connections for role");
+    await limitReaders(ours, { analystPassword: "only reading", limits });
+  });
+
+  it.each([
+    ["a statement", "select pg_sleep(600)"],
+    [
+      "a statement that catches its end",
+      "do $$ begin loop begin perform pg_sleep(600); exception when query_canceled then null; end; end loop; end $$",
+    ],
+    ["a transaction", "begin; select 1"],
+  ])("who lifts them is ended all the same: %s", async (_, statement) => {
+    const analyst = await as("tapedeck_analyst");
+    const over = new Promise((resolve) => analyst.once("end", resolve));
+    for (const name of ["statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"]) {
+      await analyst.query(`set ${name} = 0`);
+    }
+    await using _watch = watching(ours, { ...limits, statementMs: 1_000, idleTransactionMs: 1_000 });
+    analyst.query(statement).catch(() => {});
+    await over;
+  });
+});
+
+describe("with a Postgres of the user's, whose owner of the database is no superuser", () => {
+  it("the logins are as far as that one may: what is left out is told", async () => {
+    const owner = sql.id("owner");
+    await sql`create role ${owner} login createrole`.execute(ours.db);
+    await sql`create database theirs owner ${owner}`.execute(ours.db);
+    const at = new URL(server.url("theirs"));
+    at.username = "owner";
+    await using theirs = openDatabase({ url: at.href, connections: 3 });
+    await migrate(theirs);
+    // Both roles were made by another one, as by whoever runs this Postgres.
+    for (const role of ["tapedeck_analyst", "tapedeck_reader"]) {
+      await sql`grant ${sql.id(role)} to ${owner} with admin option, inherit false`.execute(ours.db);
+    }
+    expect(await letReadersIn(theirs)).toEqual([]);
+    expect(await limitReaders(theirs, { analystPassword: "only reading", limits })).toEqual([
+      expect.stringMatching(/^advisory locks and large objects/),
+      "temp_file_limit of tapedeck_analyst",
+    ]);
+    await fill(theirs);
+    const made = await createLogin(theirs, { workspace: "globex", limits });
+    expect(made.leftOut).toEqual(["temp_file_limit"]);
+    const login = await as(made.login, made.password, "theirs");
+    for (const name of Object.keys(readable)) {
+      expect([name, await workspacesSeen(login, name)]).toEqual([name, ["globex"]]);
+    }
+    await login.query("set statement_timeout = 0");
+    const over = new Promise((resolve) => login.once("end", resolve));
+    {
+      await using _watch = watching(theirs, { ...limits, statementMs: 1_000 });
+      login.query("select pg_sleep(600)").catch(() => {});
+      await over;
+    }
+    expect(await dropLogin(theirs, made.login)).toMatchObject({ login: made.login });
+  });
+
+  it("tables of others in the database keep what PUBLIC may do there", async () => {
+    await server.ensureDatabase("shared");
+    await using shared = openDatabase({ url: server.url("shared"), connections: 3 });
+    await sql`create table public.invoices (id int)`.execute(shared.db);
+    await migrate(shared);
+    await letReadersIn(shared);
+    expect(await limitReaders(shared, { analystPassword: "only reading", limits })).toEqual([
+      expect.stringMatching(/^what PUBLIC may do, because others have tables in this database/),
+    ]);
+    const analyst = await as("tapedeck_analyst", "only reading", "shared");
+    await analyst.query("select pg_try_advisory_xact_lock(1)");
+  });
+
+  it("who may make no roles is told so", async () => {
+    await sql`create role poor login`.execute(ours.db);
+    await sql`create database poors owner poor`.execute(ours.db);
+    const at = new URL(server.url("poors"));
+    at.username = "poor";
+    await using poors = openDatabase({ url: at.href, connections: 3 });
+    await migrate(poors);
+    await expect(createLogin(poors, { workspace: "acme", limits })).rejects.toThrow("may not make roles (CREATEROLE)");
+  });
+});
+
+function watching(database: Database, tight: ReaderLimits): AsyncDisposable {
+  const stop = new AbortController();
+  const over = watchReaders({ database, limits: tight, logger: silentLogger, signal: stop.signal });
+  return {
+    [Symbol.asyncDispose]: () => {
+      stop.abort();
+      return over;
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import { type Kysely, type RawBuilder, sql } from "kysely";
+import { type Database, liveSchema } from "../database.ts";
+import { makeOnce, privateSchema, privateTable } from "../private.ts";
+import type { Schema } from "../schema.ts";
+import type { ReaderLimits } from "./limits.ts";
+
+/** Reads every workspace. */
+export const analyst = "tapedeck_analyst";
+
+/** Those who belong to it read one workspace each, or nothing. */
+export const reader = "tapedeck_reader";
+
+/**
+ * Makes both roles, and what says which login reads which workspace. A role belongs to the whole server, so several
+ * databases (and queries that start at the same time) share it. False: our own user may not make roles; whoever may has to.
+ */
+export async function makeRoles({ db }: Pick<Database, "db">): Promise<boolean> {
+  const made = await allowed(async () => {
+    for (const role of [analyst, reader]) {
+      if (!(await exists(db, role))) await makeOnce(db, () => run(db, sql`create role ${sql.id(role)} nologin`));
+    }
+  });
+  if (await exists(db, reader)) await makeOnce(db, makeWorkspaces);
+  return made;
+}
+
+export async function exists(db: Kysely<Schema>, role: string): Promise<boolean> {
+  const { rows } = await sql`select from pg_roles where rolname = ${role}`.execute(db);
+  return rows.length > 0;
+}
+
+/** A table that no reader sees, and a function that tells each login its own row. */
+async function makeWorkspaces(db: Kysely<Schema>): Promise<void> {
+  const { rows } = await sql<{ there: boolean }>`
+    select to_regprocedure(${`${privateSchema}.reader_workspace()`}) is not null as there`.execute(db);
+  if (rows[0]?.there === true) return;
+  await db.transaction().execute(async (tx) => {
+    for (const statement of [
+      sql`create schema if not exists ${sql.id(privateSchema)}`,
+      sql`create table if not exists ${privateTable("workspace_logins")} (
+        login name primary key,
+        workspace text not null,
+        created_at timestamptz not null default now()
+      )`,
+      // By the login and not by the role that it has set: a login to which another one was granted sees nothing.
+      sql`create function ${privateTable("reader_workspace")}() returns text
+        language sql stable security definer parallel safe set search_path = pg_catalog
+        as ${sql.lit(`select workspace from ${privateSchema}.workspace_logins where login = session_user`)}`,
+      sql`revoke execute on function ${privateTable("reader_workspace")}() from public`,
+      sql`grant execute on function ${privateTable("reader_workspace")}() to ${sql.id(reader)}`,
+      sql`grant usage on schema ${sql.id(privateSchema)} to ${sql.id(reader)}`,
+    ]) {
+      await statement.execute(tx);
+    }
+  });
+}
+
+/**
+ * Holds a login to its limits in this database, as far as our own user may; gives what it may not. A role can lift all of
+ * it for itself but the number of connections and the temporary files: see watchReaders.
+ */
+export async function limitRole(
+  { db }: Pick<Database, "db">,
+  role: string,
+  limits: ReaderLimits,
+): Promise<readonly string[]> {
+  const leftOut: string[] = [];
+  const { rows } = await sql<{ connections: number; settings: readonly string[] | null; database: string }>`
+    select rolconnlimit as connections, setconfig as settings, datname as database
+    from pg_roles cross join pg_database
+      left join pg_db_role_setting on setrole = pg_roles.oid and setdatabase = pg_database.oid
+    where rolname = ${role} and datname = current_database()`.execute(db);
+  const [now] = rows;
+  if (now === undefined) return leftOut;
+  const change = async (what: string, statement: RawBuilder<unknown>) => {
+    if (!(await allowed(() => makeOnce(db, () => run(db, statement))))) leftOut.push(what);
+  };
+  if (now.connections !== limits.connections) {
+    const limit = sql.lit(limits.connections);
+    await change("connection limit", sql`alter role ${sql.id(role)} connection limit ${limit}`);
+  }
+  const set = new Set(now.settings ?? []);
+  const { rows: known } = await sql<{ name: string }>`
+    select name from pg_settings where name = any(${Object.keys(settingsOf(limits))})`.execute(db);
+  for (const [name, value] of Object.entries(settingsOf(limits))) {
+    if (set.has(`${name}=${value}`) || !known.some((setting) => setting.name === name)) continue;
+    const inDatabase = sql`alter role ${sql.id(role)} in database ${sql.id(now.database)}`;
+    await change(name, sql`${inDatabase} set ${sql.id(name)} = ${sql.lit(value)}`);
+  }
+  return leftOut;
+}
+
+function settingsOf(limits: ReaderLimits): Readonly<Record<string, string>> {
+  return {
+    search_path: liveSchema,
+    default_transaction_read_only: "on",
+    statement_timeout: `${limits.statementMs}ms`,
+    idle_in_transaction_session_timeout: `${limits.idleTransactionMs}ms`,
+    transaction_timeout: `${limits.transactionMs}ms`,
+    lock_timeout: `${limits.lockMs}ms`,
+    temp_file_limit: `${Math.ceil(limits.tempBytes / 1024)}kB`,
+  };
+}
+
+/** False: our own user may not do that. */
+export async function allowed(attempt: () => Promise<void>): Promise<boolean> {
+  try {
+    await attempt();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "42501") return false;
+    throw error;
+  }
+}
+
+export async function run(db: Kysely<Schema>, statement: RawBuilder<unknown>): Promise<void> {
+  await statement.execute(db);
+}

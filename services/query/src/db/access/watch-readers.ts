@@ -1,0 +1,79 @@
+import type { Logger } from "@tapedeck/shared/service/logger";
+import { pause } from "@tapedeck/shared/streams/pause";
+import { sql } from "kysely";
+import type { Database } from "../database.ts";
+import type { ReaderLimits } from "./limits.ts";
+import { isSuperuser } from "./public-rights.ts";
+import { allowed, analyst, run } from "./roles.ts";
+import { logins } from "./workspace-logins.ts";
+
+export type WatchReaders = {
+  readonly database: Database;
+  readonly limits: ReaderLimits;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+};
+
+/** Postgres itself ends a login that has kept its limits, sooner than this watch. */
+const graceMs = 1_000;
+
+/**
+ * Ends connections of readers whose statement or transaction takes longer than it may: Postgres lets every role lift its
+ * own timeouts (`set statement_timeout = 0`). Ends with the signal; a database that is away is asked again.
+ */
+export async function watchReaders({ database, limits, logger, signal }: WatchReaders): Promise<void> {
+  const everyMs = Math.min(5_000, limits.statementMs, limits.idleTransactionMs);
+  let told = "";
+  while (!signal.aborted) {
+    try {
+      for (const ended of await endOverdue(database, limits)) {
+        logger.warn(
+          { audit: "sql ended", ...ended },
+          `a connection of ${ended.login} was ended: its ${ended.what} took too long`,
+        );
+      }
+      told = "";
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason !== told) logger.debug({ err: error }, "what readers do can't be seen now");
+      told = reason;
+    }
+    await pause(everyMs, signal);
+  }
+}
+
+type Ended = { readonly login: string; readonly what: "statement" | "transaction" };
+
+/** What is too long is ended with its connection: a statement can catch that it is canceled, and go on. */
+async function endOverdue(database: Database, limits: ReaderLimits): Promise<readonly Ended[]> {
+  const { db } = database;
+  const roles = [analyst, ...(await logins(database)).map(({ login }) => login)];
+  await watchable(database, roles);
+  const passed = (moment: string, ms: number) =>
+    sql`clock_timestamp() - ${sql.ref(moment)} > ${ms + graceMs} * interval '1 millisecond'`;
+  const { rows } = await sql<Ended & { readonly done: boolean }>`
+    select usename as login, what, pg_terminate_backend(pid) as done
+    from (
+      select pid, usename, case
+        when state !~ '^idle' and ${passed("query_start", limits.statementMs)} then 'statement'
+        when state ~ '^idle in' and ${passed("state_change", limits.idleTransactionMs)} then 'transaction'
+        when ${passed("xact_start", limits.transactionMs)} then 'transaction'
+      end as what
+      from pg_stat_activity
+      where datname = current_database() and usename = any(${roles}) and backend_type = 'client backend'
+    )
+    where what is not null`.execute(db);
+  return rows.filter(({ done }) => done);
+}
+
+/** An owner that is no superuser sees and ends only connections of roles that it is a member of. */
+async function watchable({ db }: Database, roles: readonly string[]): Promise<void> {
+  if (await isSuperuser(db)) return;
+  const { rows } = await sql<{ role: string }>`
+    select rolname::text as role from pg_roles
+    where rolname = any(${[...roles]}) and not pg_has_role(current_user, oid, 'usage')`.execute(db);
+  for (const { role } of rows) {
+    const inheriting = await allowed(() => run(db, sql`grant ${sql.id(role)} to current_user with inherit true`));
+    if (!inheriting) return;
+  }
+}

@@ -1,0 +1,73 @@
+import { randomBytes } from "node:crypto";
+import { sql } from "kysely";
+import type { Database } from "../database.ts";
+import { privateSchema, privateTable } from "../private.ts";
+import type { ReaderLimits } from "./limits.ts";
+import { allowed, limitRole, makeRoles, reader, run } from "./roles.ts";
+
+/** Reads what belongs to one workspace. */
+export type WorkspaceLogin = {
+  /** Says nothing of the workspace: every role can see the names of all roles. */
+  readonly login: string;
+  readonly workspace: string;
+  /** RFC 3339. */
+  readonly createdAt: string;
+};
+
+/** Our own user may not make roles. */
+export class RolesRefusedError extends Error {
+  override readonly name = "RolesRefusedError";
+}
+
+/**
+ * Makes a login that reads one workspace. `leftOut`: limits that our own user may not set.
+ * @throws RolesRefusedError
+ */
+export async function createLogin(
+  database: Database,
+  { workspace, limits }: { readonly workspace: string; readonly limits: ReaderLimits },
+): Promise<WorkspaceLogin & { readonly password: string; readonly leftOut: readonly string[] }> {
+  const login = `${reader}_${randomBytes(4).toString("hex")}`;
+  const password = randomBytes(18).toString("base64url");
+  const { db } = database;
+  let createdAt = "";
+  const made = await allowed(async () => {
+    await makeRoles(database);
+    createdAt = await db.transaction().execute(async (tx) => {
+      await sql`create role ${sql.id(login)} login password ${sql.lit(password)} in role ${sql.id(reader)}`.execute(tx);
+      const { rows } = await sql<{ createdAt: string }>`
+        insert into ${privateTable("workspace_logins")} (login, workspace) values (${login}, ${workspace})
+        returning created_at as "createdAt"`.execute(tx);
+      return rows[0]?.createdAt ?? "";
+    });
+  });
+  if (!made) {
+    throw new RolesRefusedError("this database user may not make roles (CREATEROLE): ask whoever runs this Postgres");
+  }
+  return { login, workspace, createdAt, password, leftOut: await limitRole(database, login, limits) };
+}
+
+/** Oldest first. */
+export async function logins({ db }: Pick<Database, "db">): Promise<readonly WorkspaceLogin[]> {
+  const { rows: there } = await sql<{ there: boolean }>`
+    select to_regclass(${`${privateSchema}.workspace_logins`}) is not null as there`.execute(db);
+  if (there[0]?.there !== true) return [];
+  const { rows } = await sql<WorkspaceLogin>`
+    select login, workspace, created_at as "createdAt"
+    from ${privateTable("workspace_logins")} join pg_roles on rolname = login order by created_at`.execute(db);
+  return rows;
+}
+
+/** Ends what the login has open, and removes it. Undefined: there is none of that name. */
+export async function dropLogin(database: Database, login: string): Promise<WorkspaceLogin | undefined> {
+  const found = (await logins(database)).find((one) => one.login === login);
+  if (found === undefined) return undefined;
+  const { db } = database;
+  await run(db, sql`alter role ${sql.id(login)} nologin`);
+  await sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${login}`.execute(db);
+  await db.transaction().execute(async (tx) => {
+    await sql`drop role ${sql.id(login)}`.execute(tx);
+    await sql`delete from ${privateTable("workspace_logins")} where login = ${login}`.execute(tx);
+  });
+  return found;
+}

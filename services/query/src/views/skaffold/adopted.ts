@@ -1,0 +1,110 @@
+import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
+import {
+  DebuggingContainerEvent as DebuggerV1,
+  PortEvent as PortV1,
+  State as StateV1,
+} from "@tapedeck/proto/skaffold/v1/skaffold";
+import {
+  DebuggingContainerEvent as DebuggerV2,
+  PortForwardEvent as PortV2,
+  State as StateV2,
+} from "@tapedeck/proto/skaffold/v2/skaffold";
+import type { GapDetail, SessionDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import { base64 } from "../states/base64.ts";
+import { containerKey } from "./container-key.ts";
+import { decodedState } from "./described.ts";
+import type { SkaffoldState, Table, V1Facts, V2Facts, Written } from "./state.ts";
+
+/**
+ * Skaffold's own answers are the state from here on. Of an API whose stream goes on, the events that follow change the
+ * answer like any other state; of one whose stream broke, the answer stands until the next one.
+ */
+export function adopted(state: SkaffoldState, { states }: SessionDetail): SkaffoldState {
+  const v1 = decodedState(StateV1, states.v1);
+  const v2 = decodedState(StateV2, states.v2);
+  const afterV1 = v1 === undefined ? state : adoptedV1(state, v1);
+  return v2 === undefined ? afterV1 : adoptedV2(afterV1, v2);
+}
+
+/** The stream broke: only Skaffold itself knows its state now. */
+export function gapOpened(state: SkaffoldState, { channel, open }: GapDetail): SkaffoldState {
+  if (!open || !isApi(channel) || channel in state.broken) return state;
+  return { ...state, broken: { ...state.broken, [channel]: null } };
+}
+
+/** All that the stream did not tell has come since, so that the events tell the state again. */
+export function gapFilled(state: SkaffoldState, { channel }: GapDetail): SkaffoldState {
+  if (!isApi(channel) || !(channel in state.broken)) return state;
+  const { [channel]: _, ...broken } = state.broken;
+  return { ...state, broken };
+}
+
+function isApi(channel: string): channel is "v1" | "v2" {
+  return channel === "v1" || channel === "v2";
+}
+
+function adoptedV1(state: SkaffoldState, answer: StateV1): SkaffoldState {
+  if ("v1" in state.broken) return withAnswer(state, "v1", StateV1.encode(answer).finish());
+  const at = state.v1.writes + 1;
+  const { loop } = state.v1;
+  const put = <T>(value: T): Written<T> => ({ value, loop, at });
+  const status = (told: string | undefined) => (told === undefined || told === "Not Started" ? null : put(told));
+  const code = (told: StatusCode | undefined) =>
+    told === undefined || told === StatusCode.OK ? null : put<number>(told);
+  const { buildState, testState, deployState, statusCheckState, fileSyncState } = answer;
+  const sync = status(fileSyncState?.status);
+  const v1: V1Facts = {
+    ...state.v1,
+    writes: at,
+    artifacts: mapValues(buildState?.artifacts ?? {}, status),
+    buildCode: code(buildState?.statusCode),
+    test: status(testState?.status),
+    testCode: code(testState?.statusCode),
+    deploy: status(deployState?.status),
+    deployCode: code(deployState?.statusCode),
+    check: status(statusCheckState?.status),
+    checkCode: code(statusCheckState?.statusCode),
+    resources: mapValues(statusCheckState?.resources ?? {}, put),
+    // It is there after the build of its loop, if there was one.
+    sync: sync && { ...sync, late: true },
+    ports: mapValues(answer.forwardedPorts, (port) => put(base64(PortV1.encode(port).finish()))),
+    debuggers: answer.debuggingContainers.map((one) => ({
+      ...put(base64(DebuggerV1.encode(one).finish())),
+      container: containerKey(one),
+    })),
+  };
+  return { ...state, v1 };
+}
+
+function adoptedV2(state: SkaffoldState, answer: StateV2): SkaffoldState {
+  if ("v2" in state.broken) return withAnswer(state, "v2", StateV2.encode(answer).finish());
+  const status = (told: string | undefined) => (told === undefined || told === "NotStarted" ? null : told);
+  const { buildState, testState, renderState, deployState, verifyState, execState, fileSyncState } = answer;
+  const started = Object.entries(buildState?.artifacts ?? {}).filter(([, told]) => status(told) !== null);
+  const v2: V2Facts = {
+    ...state.v2,
+    writes: state.v2.writes + 1,
+    artifacts: Object.fromEntries(started),
+    test: status(testState?.status),
+    render: status(renderState?.status),
+    deploy: status(deployState?.status),
+    verify: status(verifyState?.status),
+    exec: status(execState?.status),
+    sync: status(fileSyncState?.status),
+    resources: { ...answer.statusCheckState?.resources },
+    ports: mapValues(answer.forwardedPorts, (port) => base64(PortV2.encode(port).finish())),
+    debuggers: answer.debuggingContainers.map((one) => ({
+      value: base64(DebuggerV2.encode(one).finish()),
+      container: containerKey(one),
+    })),
+  };
+  return { ...state, v2 };
+}
+
+function withAnswer(state: SkaffoldState, api: "v1" | "v2", answer: Uint8Array): SkaffoldState {
+  return { ...state, broken: { ...state.broken, [api]: base64(answer) } };
+}
+
+function mapValues<T, U>(table: { readonly [name: string]: T }, change: (value: T) => U): Table<U> {
+  return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, change(value)]));
+}

@@ -1,0 +1,82 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { sql } from "kysely";
+import type { Tx } from "../../db/database.ts";
+import type { VagrantJobSpanRow } from "../../db/schema.ts";
+import { type Table, upsert } from "../../db/table.ts";
+import { key } from "../../db/text.ts";
+import type { View } from "../view.ts";
+import { isVagrants } from "./jobs.ts";
+
+/**
+ * A span ends where so many events of the same channel that are not the job's follow: fewer are read over, as another
+ * reader of the log costs about as much.
+ */
+const longestGap = 64;
+
+const spans: Table<VagrantJobSpanRow> = {
+  name: "vagrant_job_spans",
+  key: ["session", "job", "first_position"],
+  columns: {
+    session: "text",
+    source: "text",
+    job: "text",
+    first_position: "bigint",
+    last_position: "bigint",
+    last_ordinal: "bigint",
+  },
+};
+
+/**
+ * Where in the log the events of each job stand, its output included: a source's jobs share the log's subjects, and who
+ * asks for one is not to read what all the others have printed meanwhile.
+ */
+export const vagrantJobSpans: View = {
+  name: "vagrant_job_spans",
+  version: 1,
+  sessionTables: ["vagrant_job_spans"],
+  async apply(tx, batch) {
+    const told = batch.filter(({ event }) => isAboutJob(event));
+    if (told.length === 0) return;
+    const last = new Map((await lastSpans(tx, told)).map((row) => [nameOf(row), row]));
+    const changed = new Map<string, VagrantJobSpanRow>();
+    for (const recorded of told) {
+      const name = nameOf({ session: recorded.event.session, job: key(recorded.event.subject) });
+      const row = spanAfter(last.get(name), recorded);
+      last.set(name, row);
+      changed.set(`${name} ${row.first_position}`, row);
+    }
+    await upsert(tx, spans, [...changed.values()]);
+  },
+};
+
+/** The span that an event of the job belongs to; `last`: its last one before it. */
+export function spanAfter(last: VagrantJobSpanRow | undefined, { event, seq }: Recorded): VagrantJobSpanRow {
+  const ordinal = Number(event.ordinal);
+  const { session, source, subject } = event;
+  const first_position = last !== undefined && ordinal - last.last_ordinal <= longestGap ? last.first_position : seq;
+  return { session, source, job: key(subject), first_position, last_position: seq, last_ordinal: ordinal };
+}
+
+function isAboutJob(event: Event): boolean {
+  return event.channel === "jobs" && event.subject !== "" && isVagrants(event);
+}
+
+async function lastSpans(tx: Tx, told: readonly Recorded[]): Promise<readonly VagrantJobSpanRow[]> {
+  const wanted = new Map(
+    told.map(({ event }) => {
+      const row = { session: event.session, job: key(event.subject) };
+      return [nameOf(row), row];
+    }),
+  );
+  const [sessions, jobs] = [[...wanted.values()].map((row) => row.session), [...wanted.values()].map((row) => row.job)];
+  const { rows } = await sql<VagrantJobSpanRow>`
+    select distinct on (session, job) s.* from unnest(${sessions}::text[], ${jobs}::text[]) as wanted (session, job)
+    join vagrant_job_spans as s using (session, job)
+    order by session, job, first_position desc`.execute(tx);
+  return rows;
+}
+
+function nameOf({ session, job }: Pick<VagrantJobSpanRow, "session" | "job">): string {
+  return JSON.stringify([session, job]);
+}
