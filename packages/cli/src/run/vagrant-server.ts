@@ -48,14 +48,19 @@ async function isVagrant(address: string, isThere: () => void, signal: AbortSign
   return false;
 }
 
-/** Whether somebody takes connections there. */
+/** The system accepts connections for a process that is ending, and resets them when its sockets are closed. */
+const settlingMs = 100;
+
+/** Whether somebody takes connections there, and keeps them. */
 async function accepts(address: string): Promise<boolean> {
   const [host = "", port = ""] = address.split(":");
   const socket = connect({ host, port: Number(port) });
   try {
     return await new Promise((resolve) => {
-      socket.once("connect", () => resolve(true));
-      socket.once("error", () => resolve(false));
+      socket.once("connect", () => setTimeout(resolve, settlingMs, true));
+      socket.once("close", () => resolve(false));
+      // Else nothing tells that it was closed.
+      socket.on("error", () => {}).resume();
     });
   } finally {
     socket.destroy();

@@ -7,7 +7,7 @@
  *   STAND_IN_RECORDING   folder of the recording
  *   STAND_IN_EXIT        exit code (0)
  *   STAND_IN_NOW         as if it were now
- *   STAND_IN_STDERR      what it says on stderr
+ *   STAND_IN_STDERR      what it says on stderr, as soon as signals do not kill it
  *   STAND_IN_OLD         it knows neither port nor file
  *   STAND_IN_SHORT       it is over before anybody could connect
  *   STAND_IN_BREAK       v2's stream breaks after so many messages
@@ -32,13 +32,13 @@ await using fake = await startFakeSkaffold({
   port: env.STAND_IN_SHORT ? 0 : Number(port ?? 0),
 });
 tell({ args, tty: process.stdout.isTTY === true, ...(flag("rpc-port") && { port: fake.port }) });
-process.stderr.write(env.STAND_IN_STDERR ?? "");
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
     tell({ signal });
     void fake.end("graceful");
   });
 }
+process.stderr.write(env.STAND_IN_STDERR ?? "");
 await fake.play();
 if (args[0] !== "dev") await fake.end("graceful");
 await fake.ended;

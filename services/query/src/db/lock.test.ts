@@ -66,7 +66,7 @@ it("a lock that is lost is told", async () => {
   await migrate(one);
   const work = withTables(one, async function* (_, held) {
     yield "holding";
-    await new Promise((resolve) => held.addEventListener("abort", resolve));
+    await until(() => held.aborted, { message: "the lock to be lost" });
   });
   await work.next();
   await sql`select pg_terminate_backend(pid) from pg_stat_activity
