@@ -8,7 +8,10 @@ import { GetJobStreamResponse, Job, Target, VagrantService } from "../gen/vagran
 
 const descriptors = readFileSync(new URL("../gen/descriptors.binpb", import.meta.url));
 const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptors));
-const wireLines = readFileSync(new URL("../../test/fixtures/vagrant/samples/up.wire.jsonl", import.meta.url), "utf8")
+const wireLines = readFileSync(
+  new URL("../../packages/fakes/recordings/vagrant/samples/up.wire.jsonl", import.meta.url),
+  "utf8",
+)
   .split("\n")
   .filter(Boolean)
   .map((line) => JSON.parse(line) as { n: number; rpc: string; type: string; b64: string });

@@ -4,7 +4,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Story, startedAt, story } from "@tapedeck/query/testing/story";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
-import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
 import { type CuttingProxy, cuttingProxy } from "../transports/cutting-proxy.ts";
 
 /** A stack whose log is written as told, and whose gateway can go and come while its address stays. */

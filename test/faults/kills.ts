@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
-import { loadRecording, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";

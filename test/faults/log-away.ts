@@ -1,6 +1,6 @@
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { type IngestBench, ingestBench, metric, saidBy } from "./ingest-bench.ts";
+import { type IngestBench, ingestBench, metric, saidBy } from "../bench/ingest-bench.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 import type { ServiceProcess } from "./service-process.ts";
 

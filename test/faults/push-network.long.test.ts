@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { loadRecording, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { saidBy } from "./ingest-bench.ts";
+import { saidBy } from "../bench/ingest-bench.ts";
 import { comesAndGoes, ended, pushBench } from "./push-network.ts";
 import { framesOf } from "./recorded-events.ts";
 

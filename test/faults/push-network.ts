@@ -1,14 +1,10 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  type FakeSkaffold,
-  type FakeSkaffoldOptions,
-  startFakeSkaffold,
-} from "@tapedeck/ingest/upstreams/skaffold/fake";
-import { loadRecording, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffold, type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { testCertificate } from "@tapedeck/shared/testing/certificates";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
@@ -18,8 +14,8 @@ import { connect } from "nats";
 import { type RunningCli, startCli } from "tapedeck/testing/cli";
 import { urlOf } from "tapedeck/testing/recorder";
 import { expect, inject } from "vitest";
+import { saidBy } from "../bench/ingest-bench.ts";
 import { type FaultyNetwork, faultyNetwork, type Weather } from "./faulty-network.ts";
-import { saidBy } from "./ingest-bench.ts";
 import { openTestLog } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, sourceEvents } from "./recorded-events.ts";
 import { type Seeded, seeded } from "./seeded.ts";

@@ -1,12 +1,12 @@
 import { join } from "node:path";
-import { lossyProxy } from "@tapedeck/ingest/record/lossy-proxy";
-import { type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
-import { loadRecording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { lossyProxy } from "@tapedeck/ingest/record/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { skaffoldClient } from "../skaffold-client.ts";
-import { startStack } from "../stack.ts";
-import { ingestBench, saidBy } from "./ingest-bench.ts";
+import { ingestBench, saidBy } from "../bench/ingest-bench.ts";
+import { skaffoldClient } from "../skaffold/client.ts";
+import { startStack } from "../stack/stack.ts";
 import { spillFolder } from "./processes.ts";
 import { framesOf, holes, kindsOf, sessionsOf } from "./recorded-events.ts";
 import { startServiceProcess } from "./service-process.ts";

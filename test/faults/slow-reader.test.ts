@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
-import { loadRecording, type RecordedMessage, type Recording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { loadRecording, type RecordedMessage, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { saidBy } from "./ingest-bench.ts";
+import { saidBy } from "../bench/ingest-bench.ts";
 import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";

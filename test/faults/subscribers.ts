@@ -1,5 +1,5 @@
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { EventSource } from "eventsource";
 import { WebSocket } from "ws";
 

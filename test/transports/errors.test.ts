@@ -4,7 +4,7 @@ import { sourceName } from "@tapedeck/shared/source";
 import { connect } from "nats";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
 import { transports } from "./all-transports.ts";
 import { refusalOf } from "./reading.ts";
 import type { Asked, Door, Told, Transport } from "./transport.ts";

@@ -1,6 +1,6 @@
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { EventsRequest, type EventsResponse, TapedeckService } from "@tapedeck/proto/tapedeck/v1/tapedeck";
-import { infoOf } from "../error-info.ts";
+import { infoOf } from "../stack/error-info.ts";
 import { ConnectionLost, type Message, refusedBy, type Transport } from "./transport.ts";
 
 export const grpc: Transport = {

@@ -6,7 +6,7 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { expect } from "vitest";
 import { seeded } from "../faults/seeded.ts";
-import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
 import { transports } from "./all-transports.ts";
 import { type CuttingProxy, cuttingProxy } from "./cutting-proxy.ts";
 import { type Due, wrongWith } from "./history.ts";

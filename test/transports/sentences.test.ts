@@ -3,7 +3,7 @@ import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
 import { transports } from "./all-transports.ts";
 import { idsOf, isCaughtUp, readUntil, typesOf } from "./reading.ts";
 import type { AskedFilter, Door, Message } from "./transport.ts";

@@ -2,7 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { story } from "@tapedeck/query/testing/story";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { startToldStack } from "../told-stack.ts";
+import { startToldStack } from "../stack/reported-conditions-stack.ts";
 import { transports } from "./all-transports.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { type Due, wrongWith } from "./history.ts";

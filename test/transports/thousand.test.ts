@@ -3,7 +3,7 @@ import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { startToldStack } from "../told-stack.ts";
+import { startToldStack } from "../stack/reported-conditions-stack.ts";
 import { wrongWith } from "./history.ts";
 import type { AskedFilter, Message } from "./transport.ts";
 import { websocket } from "./websocket.ts";

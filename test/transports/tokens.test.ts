@@ -3,7 +3,7 @@ import { openTokenStore, type TokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../told-stack.ts";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
 import { transports } from "./all-transports.ts";
 import { readUntil, refusalOf } from "./reading.ts";
 import { type Door, type Message, Refused, type Transport } from "./transport.ts";

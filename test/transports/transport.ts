@@ -1,4 +1,4 @@
-import type { Info } from "../error-info.ts";
+import type { Info } from "../stack/error-info.ts";
 
 /** One message of a subscription: the same on every transport. */
 export type Message = {

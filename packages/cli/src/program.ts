@@ -1,30 +1,30 @@
 import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
 import { version } from "@tapedeck/shared/version";
 import { Command } from "commander";
-import { backupCommand } from "./commands/backup.ts";
-import { contextCommand } from "./commands/context/context.ts";
-import { loginCommand, logoutCommand } from "./commands/context/login.ts";
-import { eraseCommand } from "./commands/erase.ts";
-import { exportCommand } from "./commands/export.ts";
-import { importCommand } from "./commands/import.ts";
-import { logsCommand } from "./commands/logs.ts";
-import { completionCommand } from "./commands/machine/completion.ts";
-import { doctorCommand } from "./commands/machine/doctor.ts";
-import { newEpochCommand } from "./commands/new-epoch.ts";
-import { rebuildCommand } from "./commands/rebuild.ts";
-import { recordCommand } from "./commands/record.ts";
-import { replayCommand } from "./commands/replay.ts";
-import { restoreCommand } from "./commands/restore.ts";
-import { runCommand } from "./commands/run.ts";
-import { sessionsCommand } from "./commands/sessions.ts";
-import { sqlRoleCommand } from "./commands/sql-role.ts";
-import { stateCommand } from "./commands/state.ts";
-import { statsCommand } from "./commands/stats.ts";
-import { statusCommand } from "./commands/status.ts";
-import { tailCommand } from "./commands/tail.ts";
-import { tokenCommand } from "./commands/token.ts";
-import { upCommand } from "./commands/up.ts";
-import { waitCommand } from "./commands/wait.ts";
+import { backupCommand } from "./commands/backup/command.ts";
+import { completionCommand } from "./commands/completion/command.ts";
+import { contextCommand } from "./commands/context/command.ts";
+import { doctorCommand } from "./commands/doctor/command.ts";
+import { eraseCommand } from "./commands/erase/command.ts";
+import { exportCommand } from "./commands/export/command.ts";
+import { importCommand } from "./commands/import/command.ts";
+import { loginCommand, logoutCommand } from "./commands/login/command.ts";
+import { logsCommand } from "./commands/logs/command.ts";
+import { newEpochCommand } from "./commands/new-epoch/command.ts";
+import { rebuildCommand } from "./commands/rebuild/command.ts";
+import { recordCommand } from "./commands/record/command.ts";
+import { replayCommand } from "./commands/replay/command.ts";
+import { restoreCommand } from "./commands/restore/command.ts";
+import { runCommand } from "./commands/run/command.ts";
+import { sessionsCommand } from "./commands/sessions/command.ts";
+import { sqlRoleCommand } from "./commands/sql-role/command.ts";
+import { stateCommand } from "./commands/state/command.ts";
+import { statsCommand } from "./commands/stats/command.ts";
+import { statusCommand } from "./commands/status/command.ts";
+import { tailCommand } from "./commands/tail/command.ts";
+import { tokenCommand } from "./commands/token/command.ts";
+import { upCommand } from "./commands/up/command.ts";
+import { waitCommand } from "./commands/wait/command.ts";
 
 /** A shell asks for words: `complete -- <words>`. It describes the `completion` command by itself. */
 const isCompleting = process.argv[2] === "complete" && process.argv[3] === "--";
@@ -91,7 +91,7 @@ surviveDiscardedSockets(
 );
 
 try {
-  if (isCompleting) await (await import("./completion/completion.ts")).completeWords(program, process.argv.slice(4));
+  if (isCompleting) await (await import("./commands/completion/run.ts")).completeWords(program, process.argv.slice(4));
   else await program.parseAsync();
 } catch (error) {
   const { sentenceOf } = await import("./command-error.ts");

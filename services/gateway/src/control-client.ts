@@ -3,7 +3,7 @@ import { controlPatience } from "@tapedeck/shared/control-patience";
 import { isErrorCode, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { controlSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import { unlessAborted } from "@tapedeck/shared/streams/unless-aborted";
+import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
 import { errors } from "nats";
 import type { NatsLine } from "./log-link.ts";
 

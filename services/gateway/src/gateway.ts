@@ -2,7 +2,7 @@ import { ToldConditions } from "@tapedeck/shared/service/condition";
 import { type ReadinessCheck, readinessOf } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
@@ -35,15 +35,15 @@ import { type GrpcServer, type GrpcServices, grpcServer } from "./transports/grp
 import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
 import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
 import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
-import { aboutRoute } from "./transports/http/about-route.ts";
-import { apiRoutes } from "./transports/http/api-routes.ts";
 import { callerOf as httpCaller } from "./transports/http/authentication.ts";
-import { maintainRoutes } from "./transports/http/maintain-routes.ts";
-import { openApiPage } from "./transports/http/openapi-page.ts";
-import { operationsRoutes } from "./transports/http/operations-routes.ts";
+import { aboutRoute } from "./transports/http/routes/about-route.ts";
+import { apiRoutes } from "./transports/http/routes/api-routes.ts";
+import { maintainRoutes } from "./transports/http/routes/maintain-routes.ts";
+import { openApiPage } from "./transports/http/routes/openapi-page.ts";
+import { operationsRoutes } from "./transports/http/routes/operations-routes.ts";
+import { skaffoldRoutes } from "./transports/http/routes/skaffold-routes.ts";
+import { tokenRoutes } from "./transports/http/routes/token-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
-import { skaffoldRoutes } from "./transports/http/skaffold-routes.ts";
-import { tokenRoutes } from "./transports/http/token-routes.ts";
 import { openCertificate } from "./transports/tls.ts";
 
 export type Gateway = AsyncDisposable & {

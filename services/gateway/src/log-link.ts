@@ -3,7 +3,7 @@ import { type Log, LogUnusableError, openLog } from "@tapedeck/shared/log/jetstr
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
-import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { backoff, pause } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 
 /** The log as this process has it: away until it was reached for the first time; it may be replaced under it. */

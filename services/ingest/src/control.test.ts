@@ -1,3 +1,5 @@
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { UserIntentRequest, Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
@@ -9,6 +11,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { readConfig } from "./config.ts";
 import { type ControlOptions, controlling } from "./control.ts";
 import { startIngest } from "./ingest.ts";
+import { reading } from "./normalize/skaffold/normalizer.ts";
 import {
   fixtures,
   framesOf,
@@ -18,9 +21,6 @@ import {
   temporaryFolder,
   testLogger,
 } from "./testing/ingest-desk.ts";
-import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
-import { reading } from "./upstreams/skaffold/reading.ts";
-import { loadRecording } from "./upstreams/skaffold/recording.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;

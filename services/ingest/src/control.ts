@@ -1,12 +1,12 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlAnswer, ControlCall, ControlReply, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { controlPatience } from "@tapedeck/shared/control-patience";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
-import { bufferOf } from "./record/original.ts";
+import type { UpstreamReading } from "./normalize/normalizer.ts";
+import { bufferOf } from "./record/frames/original.ts";
 import { controlAnswered, controlRequested } from "./record/own-facts.ts";
-import type { Recording } from "./record/recording.ts";
-import type { UpstreamReading } from "./upstreams/upstream.ts";
+import type { Recording } from "./record/session/session-recorder.ts";
 
 /** How long a step waits for the loop that it was to start. */
 const loopStartMs = 1_000;

@@ -1,3 +1,5 @@
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
@@ -13,8 +15,6 @@ import {
   skaffoldSource,
   temporaryFolder,
 } from "./testing/ingest-desk.ts";
-import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
-import { loadRecording } from "./upstreams/skaffold/recording.ts";
 
 it("a log without room is said at once, and with room recording goes on by itself with all that waited", async () => {
   const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);

@@ -1,6 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
@@ -14,8 +16,6 @@ import {
   skaffoldSource,
   temporaryFolder,
 } from "./testing/ingest-desk.ts";
-import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
-import { loadRecording } from "./upstreams/skaffold/recording.ts";
 
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
 

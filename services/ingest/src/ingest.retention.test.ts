@@ -1,3 +1,5 @@
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
@@ -5,8 +7,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
 import { fixtures, framesOf, openLogBook, skaffoldSource, temporaryFolder, testLogger } from "./testing/ingest-desk.ts";
-import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
-import { loadRecording } from "./upstreams/skaffold/recording.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;

@@ -1,14 +1,16 @@
 import { basename } from "node:path";
 import { credentials } from "@grpc/grpc-js";
+import { loadRecording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Hello, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { namePart } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
+import { grpcLink } from "@tapedeck/tap/push/link";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { grpcLink } from "./tap/link.ts";
 import {
   bytesOf,
   fixtures,
@@ -20,8 +22,6 @@ import {
   temporaryFolder,
   testLogger,
 } from "./testing/ingest-desk.ts";
-import { startFakeSkaffold } from "./upstreams/skaffold/fake.ts";
-import { loadRecording, recordingFolders } from "./upstreams/skaffold/recording.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;

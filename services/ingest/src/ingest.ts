@@ -3,19 +3,19 @@ import { tellCondition } from "@tapedeck/shared/service/condition";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
-import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { backoff, pause } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { type IngestConfig, spillOfEach } from "./config.ts";
 import type { DamageWatch } from "./damage/damage-watch.ts";
 import { watchDamage } from "./damage/watch-damage.ts";
-import { type LocalSource, startLocalSource } from "./local-source.ts";
-import { LogTrouble } from "./log-trouble.ts";
-import { lostDetails } from "./lost-details.ts";
+import { type LocalSource, startLocalSource } from "./local/local-source.ts";
+import { LogTrouble } from "./local/log-trouble.ts";
+import { lostDetails } from "./local/lost-details.ts";
 import { ingestMetrics } from "./metrics.ts";
+import { upstreams } from "./normalize/normalizers.ts";
 import { startPushServer } from "./record/push-server.ts";
 import { recorder as openRecorder, type Store } from "./record/recorder.ts";
 import { openStore } from "./store.ts";
-import { upstreams } from "./upstreams/index.ts";
 
 export type SourceStatus = {
   readonly source: SourceName;

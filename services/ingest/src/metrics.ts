@@ -1,8 +1,8 @@
 import { Counter, createMetrics, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
 import type { SourceName } from "@tapedeck/shared/source";
+import type { SpillState } from "@tapedeck/tap/spill/spill";
 import type { DamageState } from "./damage/damage-watch.ts";
-import type { RecordingWatch } from "./record/recording.ts";
-import type { SpillState } from "./tap/spill.ts";
+import type { RecordingWatch } from "./record/session/session-recorder.ts";
 
 export type IngestMetrics = {
   readonly registry: Registry;

@@ -4,12 +4,12 @@ import { streamName } from "@tapedeck/shared/log/subjects";
 import { askTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
-import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { backoff, pause } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 import { type LogEnds, openEnds } from "./damage/ends.ts";
 import { assertLogEnd } from "./damage/log-end.ts";
-import { openLeases } from "./record/lease.ts";
-import { largestFrameBytes } from "./record/original.ts";
+import { largestFrameBytes } from "./record/frames/original.ts";
+import { openLeases } from "./record/journal/lease.ts";
 import type { Store } from "./record/recorder.ts";
 
 /** The facts beside a frame, and the headers, have their own bounds. */

@@ -4,8 +4,8 @@ import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import { queryPatience } from "@tapedeck/shared/service/query-patience";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
-import { defaultLimits } from "./batches.ts";
 import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
+import { defaultLimits } from "./projecting/batches.ts";
 
 export type QueryConfig = {
   readonly grpc: { readonly host: string; readonly port: number };

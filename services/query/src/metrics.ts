@@ -1,5 +1,5 @@
 import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapedeck/shared/service/metrics";
-import type { Projected } from "./project.ts";
+import type { Projected } from "./projecting/project.ts";
 
 export type QueryMetrics = {
   readonly registry: Registry;

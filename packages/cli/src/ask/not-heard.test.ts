@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { lasted } from "./sessions.ts";
-import { notHeardText } from "./state.ts";
+import { lasted } from "../commands/sessions/run.ts";
+import { notHeardText } from "../commands/state/run.ts";
 
 it("tells since when a source is not heard", () => {
   const text = notHeardText("2026-11-22T10:03:07.123456789Z", Date.parse("2026-11-22T10:08:10Z"));

@@ -1,5 +1,5 @@
-import { takeLeftEventLogs } from "@tapedeck/ingest/tap/event-log/left-event-logs";
-import { type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
+import { takeLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
+import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import { type GrpcTarget, grpcTarget } from "../gateway-address.ts";
 import { pushWaiting } from "./waiting.ts";
 

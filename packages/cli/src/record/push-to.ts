@@ -1,5 +1,5 @@
-import { gatewayLink } from "@tapedeck/ingest/tap/link";
-import { type PushOptions, pushItems, type RunningPush } from "@tapedeck/ingest/tap/push";
+import { gatewayLink } from "@tapedeck/tap/push/link";
+import { type PushOptions, pushItems, type RunningPush } from "@tapedeck/tap/push/push";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { type Trouble, troubleOf } from "./trouble.ts";
 

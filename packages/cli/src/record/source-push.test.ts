@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openSpill } from "@tapedeck/ingest/tap/spill";
+import { openSpill } from "@tapedeck/tap/spill/spill";
 import { afterAll, expect, test } from "vitest";
 import { grpcTarget } from "../gateway-address.ts";
 import { pushSource } from "./source-push.ts";

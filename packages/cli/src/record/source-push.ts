@@ -1,8 +1,8 @@
-import type { PushOptions } from "@tapedeck/ingest/tap/push";
-import type { Spill } from "@tapedeck/ingest/tap/spill";
-import type { OrphanedSpill, TapIdentity } from "@tapedeck/ingest/tap/spill-folder";
 import { namePart } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
+import type { PushOptions } from "@tapedeck/tap/push/push";
+import type { Spill } from "@tapedeck/tap/spill/spill";
+import type { OrphanedSpill, TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { type PushingTo, pushTo } from "./push-to.ts";
 import type { Trouble } from "./trouble.ts";

@@ -1,4 +1,4 @@
-import type { TapItem } from "@tapedeck/ingest/upstreams/upstream";
+import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { GrpcTarget } from "../gateway-address.ts";
 import type { Trouble } from "./trouble.ts";

@@ -5,11 +5,11 @@ import { type AddressInfo, createServer, type Server as NetServer } from "node:n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
-import { gatewayLink } from "@tapedeck/ingest/tap/link";
 import type { PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
+import { gatewayLink } from "@tapedeck/tap/push/link";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type GrpcTarget, grpcTarget } from "../gateway-address.ts";
 import { urlOf } from "../testing/recorder.ts";

@@ -1,7 +1,7 @@
 import { status } from "@grpc/grpc-js";
-import { takeLeftEventLogs } from "@tapedeck/ingest/tap/event-log/left-event-logs";
-import { openSpill } from "@tapedeck/ingest/tap/spill";
-import { claimOrphan, type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
+import { takeLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
+import { openSpill } from "@tapedeck/tap/spill/spill";
+import { claimOrphan, type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import { sentenceOf } from "../command-error.ts";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { pushTo } from "./push-to.ts";

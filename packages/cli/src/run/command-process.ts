@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Transform } from "node:stream";
 import { isatty } from "node:tty";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 

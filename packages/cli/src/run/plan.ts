@@ -1,9 +1,9 @@
-import { endLeftEventLogs } from "@tapedeck/ingest/tap/event-log/left-event-logs";
-import { OwnEventLog } from "@tapedeck/ingest/tap/event-log/own-event-log";
-import type { TapIdentity } from "@tapedeck/ingest/tap/spill-folder";
+import { endLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
+import { OwnEventLog } from "@tapedeck/tap/skaffold/event-log/own-event-log";
+import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import { ulid } from "ulid";
 import { sentenceOf } from "../command-error.ts";
-import type { RunOptions } from "../commands/run.ts";
+import type { RunOptions } from "../commands/run/command.ts";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { loginName } from "./labels.ts";
 import type { Env, Recordable } from "./recordable.ts";

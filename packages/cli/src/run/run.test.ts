@@ -1,10 +1,10 @@
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openSpill } from "@tapedeck/ingest/tap/spill";
-import { loadRecording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { until } from "@tapedeck/shared/testing/until";
+import { openSpill } from "@tapedeck/tap/spill/spill";
 import { afterAll, describe, expect, it } from "vitest";
 import { startCli } from "../testing/cli.ts";
 import { startRecorder, urlOf } from "../testing/recorder.ts";

@@ -1,4 +1,4 @@
-import { chosenDeck } from "../context/chosen-deck.ts";
+import { chosenDeck } from "../context/chosen-tapedeck.ts";
 import { placeText } from "../gateway-place.ts";
 import type { Env } from "./recordable.ts";
 

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { VagrantClient } from "@tapedeck/proto/vagrant/vagrant";
-import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { backoff, pause } from "@tapedeck/shared/sync/delay";
 import type { Look } from "./sockets.ts";
 
 export type FoundServer = {

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { textOf } from "@tapedeck/ingest/upstreams/vagrant/fake-client";
-import { runSteps } from "@tapedeck/ingest/upstreams/vagrant/fake-timed";
-import { loadRecording } from "@tapedeck/ingest/upstreams/vagrant/recording";
+import { textOf } from "@tapedeck/fakes/vagrant/client";
+import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
+import { runSteps } from "@tapedeck/fakes/vagrant/timed";
 import { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { GetJobStreamResponse, Job_State } from "@tapedeck/proto/vagrant/vagrant";
@@ -20,7 +20,7 @@ const root = mkdtempSync(join(tmpdir(), "tapedeck-run-vagrant-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const path = installProgram(join(root, "bin"), "vagrant");
-const sample = fileURLToPath(new URL("../../../../test/fixtures/vagrant/samples/up.jsonl", import.meta.url));
+const sample = fileURLToPath(new URL("../../../fakes/recordings/vagrant/samples/up.jsonl", import.meta.url));
 const nobody = "127.0.0.1:9";
 
 type Kind = "succeeding" | "failing" | "none" | "waiting" | "brief" | "fleeting";

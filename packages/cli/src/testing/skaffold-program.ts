@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { installProgram } from "./program.ts";
 
-const fixtures = fileURLToPath(new URL("../../../../test/fixtures/skaffold/", import.meta.url));
+const fixtures = fileURLToPath(new URL("../../../fakes/recordings/skaffold/", import.meta.url));
 
 /** Puts a program `skaffold` into a folder; gives the PATH with which it is found. */
 export function installSkaffold(folder: string): string {

@@ -14,9 +14,9 @@
  *   STAND_IN_SAID        a file to which it adds all that it has said, a line each: channel, a space, bytes in base64
  */
 import { appendFileSync } from "node:fs";
-import { startFakeSkaffold } from "@tapedeck/ingest/upstreams/skaffold/fake";
-import { asNow, breakingAt, writeEventLog } from "@tapedeck/ingest/upstreams/skaffold/fake-event-log";
-import { loadRecording } from "@tapedeck/ingest/upstreams/skaffold/recording";
+import { asNow, breakingAt, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 
 const { env, argv } = process;
 const args = argv.slice(2);

@@ -12,15 +12,15 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
-import { startFakeVagrant } from "@tapedeck/ingest/upstreams/vagrant/fake";
-import { newNames, runSteps } from "@tapedeck/ingest/upstreams/vagrant/fake-timed";
-import { loadRecording } from "@tapedeck/ingest/upstreams/vagrant/recording";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
+import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
+import { newNames, runSteps } from "@tapedeck/fakes/vagrant/timed";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { until } from "@tapedeck/shared/testing/until";
 
 const { env, argv } = process;
 const kind = env.STAND_IN_RUN ?? "succeeding";
-const samples = join(import.meta.dirname, "../../../../test/fixtures/vagrant/samples");
+const samples = join(import.meta.dirname, "../../../fakes/recordings/vagrant/samples");
 const tell = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
 
 function log(level: "INFO" | "WARN", text: string): void {

@@ -1,13 +1,13 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { openEnds } from "@tapedeck/ingest/damage/ends";
-import { forgetSessions } from "@tapedeck/query/forget-sessions";
+import { forgetSessions } from "@tapedeck/query/projecting/forget-sessions";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
 import { demoWorkspace } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { readMetrics, sumOf } from "../ask/metrics.ts";
 import type { Demo } from "./demo.ts";
 

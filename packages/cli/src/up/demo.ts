@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { CommandError } from "../command-error.ts";
 
@@ -146,7 +146,7 @@ type Fake = {
 
 async function startFake({ upstream, recording, speed }: Actor, port: number): Promise<Fake> {
   const main = fileURLToPath(import.meta.resolve(`@tapedeck/ingest/upstreams/${upstream}/fake-main`));
-  const folder = fileURLToPath(new URL(`../../../../test/fixtures/${upstream}/${recording}`, import.meta.url));
+  const folder = fileURLToPath(new URL(`../../../fakes/recordings/${upstream}/${recording}`, import.meta.url));
   const args = [main, "--recording", folder, "--speed", String(speed), ...fakeArgs[upstream](port)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
   const gone = new AbortController();

@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { readMetrics, sumOf } from "../ask/metrics.ts";
 import type { Kept } from "./servers.ts";
 

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commandLineOf } from "@tapedeck/infra/local/server-process";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { CommandError } from "../command-error.ts";
 

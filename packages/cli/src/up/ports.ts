@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { envName } from "@tapedeck/shared/service/settings";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { CommandError } from "../command-error.ts";
 
 export type Listener = {

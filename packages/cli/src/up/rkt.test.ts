@@ -1,8 +1,8 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startFakeRkt } from "@tapedeck/ingest/upstreams/rkt/fake";
-import { loadRecording } from "@tapedeck/ingest/upstreams/rkt/recording";
+import { loadRecording } from "@tapedeck/fakes/rkt/recording";
+import { startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, expect, it } from "vitest";
 import { startCli } from "../testing/cli.ts";
@@ -14,7 +14,7 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
 const fakeOf = (recording: string) =>
   startFakeRkt({
-    recording: loadRecording(join(import.meta.dirname, `../../../../test/fixtures/rkt/${recording}`)),
+    recording: loadRecording(join(import.meta.dirname, `../../../fakes/recordings/rkt/${recording}`)),
   });
 
 it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens there", {

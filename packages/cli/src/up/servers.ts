@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { findNatsServer, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
-import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { backoff, pause } from "@tapedeck/shared/sync/delay";
 
 export type StartServers = {
   readonly storeDir: string;

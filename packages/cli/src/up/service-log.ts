@@ -1,7 +1,7 @@
 import { type FileHandle, open, rename, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { styleText } from "node:util";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 
 type Line = {
   readonly level?: number;

@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startFakeVagrant } from "@tapedeck/ingest/upstreams/vagrant/fake";
-import { newNames, runSteps } from "@tapedeck/ingest/upstreams/vagrant/fake-timed";
-import { loadRecording } from "@tapedeck/ingest/upstreams/vagrant/recording";
+import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
+import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
+import { newNames, runSteps } from "@tapedeck/fakes/vagrant/timed";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, expect, it } from "vitest";
 import { startCli } from "../testing/cli.ts";
@@ -14,7 +14,7 @@ const cwd = mkdtempSync(join(tmpdir(), "tapedeck-machines-"));
 chmodSync(cwd, 0o711); // started by root, Postgres runs as another user
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
-const recording = loadRecording(join(import.meta.dirname, "../../../../test/fixtures/vagrant/samples/up.jsonl"));
+const recording = loadRecording(join(import.meta.dirname, "../../../fakes/recordings/vagrant/samples/up.jsonl"));
 
 it("records the servers that --vagrant and tapedeck.yaml name and those of commands, and shows what happens there", {
   timeout: 120_000,

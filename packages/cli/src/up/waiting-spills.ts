@@ -1,5 +1,5 @@
-import { type OrphanedSpill, orphanedSpills } from "@tapedeck/ingest/tap/spill-folder";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { isLoopback } from "../gateway-place.ts";
 import { pushWaiting } from "../record/waiting.ts";

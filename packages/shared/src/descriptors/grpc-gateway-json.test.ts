@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { fromGatewayJson, toGatewayJson, withDefaults } from "./grpc-gateway-json.ts";
 import { messageType } from "./registry.ts";
 
-const fixtures = new URL("../../../../test/fixtures/skaffold/", import.meta.url);
+const fixtures = new URL("../../../fakes/recordings/skaffold/", import.meta.url);
 const eventTypes = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") };
 const stateTypes = { v1: messageType("proto.State"), v2: messageType("proto.v2.State") };
 const files = readdirSync(fixtures, { recursive: true, encoding: "utf8" });

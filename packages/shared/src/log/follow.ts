@@ -1,5 +1,5 @@
-import { backoff, pause } from "../streams/pause.ts";
-import { unlessAborted } from "../streams/unless-aborted.ts";
+import { backoff, pause } from "../sync/delay.ts";
+import { unlessAborted } from "../sync/unless-aborted.ts";
 import type { FollowOptions, LogReader, ReadFrom, Recorded } from "./log.ts";
 import { subjectMatcher } from "./subject-match.ts";
 import type { Tail } from "./tail.ts";

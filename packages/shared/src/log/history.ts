@@ -1,6 +1,6 @@
-import { backoff, pause } from "../streams/pause.ts";
-import type { Turns } from "../streams/turns.ts";
-import { unlessAborted } from "../streams/unless-aborted.ts";
+import { backoff, pause } from "../sync/delay.ts";
+import type { Turns } from "../sync/semaphore.ts";
+import { unlessAborted } from "../sync/unless-aborted.ts";
 import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type StreamAccess } from "./consumer.ts";
 import type { Decode, Warn } from "./decode.ts";
 import type { ReadFrom, Recorded } from "./log.ts";

@@ -1,6 +1,6 @@
 import type { MsgRequest } from "@nats-io/jetstream";
 import { TapedeckError } from "../errors/errors.ts";
-import { type Turns, turns } from "../streams/turns.ts";
+import { type Turns, turns } from "../sync/semaphore.ts";
 import type { Delivered, StreamAccess } from "./consumer.ts";
 import { decoder, type Warn } from "./decode.ts";
 import type { FormerEpoch } from "./epoch.ts";

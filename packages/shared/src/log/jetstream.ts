@@ -1,6 +1,6 @@
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
-import { backoff, pause } from "../streams/pause.ts";
+import { backoff, pause } from "../sync/delay.ts";
 import { epochKey, epochOf, formerEpochsOf, newEpoch } from "./epoch.ts";
 import { type JetstreamReader, jetstreamReader } from "./jetstream-reader.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";

@@ -1,6 +1,6 @@
 import type { NatsConnection } from "nats";
 import { z } from "zod";
-import { pause } from "../streams/pause.ts";
+import { pause } from "../sync/delay.ts";
 import { tablesEndSubject } from "./subjects.ts";
 
 /** How far the tables have come: all up to there was in the log. */

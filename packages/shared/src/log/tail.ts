@@ -1,4 +1,4 @@
-import { backoff, pause } from "../streams/pause.ts";
+import { backoff, pause } from "../sync/delay.ts";
 import {
   addConsumer,
   type Consumer,

@@ -1,7 +1,7 @@
 import type { NatsConnection } from "nats";
 import { TapedeckError } from "../errors/errors.ts";
-import { pause } from "../streams/pause.ts";
-import { unlessAborted } from "../streams/unless-aborted.ts";
+import { pause } from "../sync/delay.ts";
+import { unlessAborted } from "../sync/unless-aborted.ts";
 import { openTokenStore, type TokenStore, type TokensSeen } from "./store.ts";
 import { isExpired, type TokenRecord, tokenHash } from "./token.ts";
 

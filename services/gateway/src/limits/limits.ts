@@ -1,7 +1,7 @@
 import { type LiveConnections, liveConnections } from "./connections.ts";
 import { type RequestBudget, requestBudget } from "./requests.ts";
+import { type WaitingLine, waitingLine } from "./semaphore.ts";
 import type { Limits } from "./settings.ts";
-import { type WaitingLine, waitingLine } from "./waiting-line.ts";
 
 /** The limits of this process, and what is used up of them, whatever the listener and the transport. */
 export type CallerLimits = Omit<Limits, "pages" | "largeAnswers"> & {

@@ -9,7 +9,7 @@ import type { Cursor } from "@tapedeck/shared/log/log";
 import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
 import type { SourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 

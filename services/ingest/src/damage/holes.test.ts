@@ -2,7 +2,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Cursor } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { expect, it } from "vitest";
-import { numbering, raised } from "../record/numbering.ts";
+import { numbering, raised } from "../record/frames/numbering.ts";
 import { lostFromLog, sessionErased, sessionStarted, sourceCheckpoint } from "../record/own-facts.ts";
 import { type Seen, SourceHoles } from "./holes.ts";
 import { rangesOf, without } from "./ranges.ts";

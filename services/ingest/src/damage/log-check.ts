@@ -3,7 +3,7 @@ import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { Stored } from "@tapedeck/shared/log/log";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import type { LogEnds } from "./ends.ts";
 import { type Hole, SourceHoles } from "./holes.ts";
 

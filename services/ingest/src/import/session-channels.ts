@@ -1,6 +1,6 @@
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import { upstreams } from "../upstreams/index.ts";
-import { channelNames } from "../upstreams/upstream.ts";
+import { channelNames } from "../normalize/normalizer.ts";
+import { upstreams } from "../normalize/normalizers.ts";
 
 /** All channels that a session of this upstream can have, but "tapedeck". */
 export function channelsOf(upstream: UpstreamName): readonly string[] {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { type FileLine, FileLineError, fileLines } from "./file-lines.ts";
+import { type FileLine, FileLineError, fileLines } from "@tapedeck/tap/skaffold/event-log/file-lines";
 import { channelsOf } from "./session-channels.ts";
 import { type SessionCheck, sessionCheck, sessionProblem } from "./session-check.ts";
 import {

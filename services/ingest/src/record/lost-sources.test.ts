@@ -3,14 +3,14 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Item, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
+import { compareMoments, momentNow, momentOfMs } from "@tapedeck/shared/time/moment";
+import { mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { upstreams } from "../normalize/normalizers.ts";
 import { type OpenStore, openStore } from "../store.ts";
-import { mailbox } from "../tap/mailbox.ts";
 import { framesOf, holes, kindsOf, openLogBook, skaffoldSource, testLogger } from "../testing/ingest-desk.ts";
-import { upstreams } from "../upstreams/index.ts";
-import { eraseCall } from "./erase-call.ts";
-import { compareMoments, momentNow, momentOfMs } from "./moment.ts";
+import { eraseCall } from "./maintain/erase-call.ts";
 import { sessionErased } from "./own-facts.ts";
 import { recorder as openRecorder, type Recorder, type Store } from "./recorder.ts";
 

@@ -2,9 +2,9 @@ import type { LogSurvey, Recorded } from "@tapedeck/shared/log/log";
 import { everyLifeSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
-import { turns } from "@tapedeck/shared/streams/turns";
-import type { Moment } from "../upstreams/upstream.ts";
-import { momentNow } from "./moment.ts";
+import { turns } from "@tapedeck/shared/sync/semaphore";
+import { momentNow } from "@tapedeck/shared/time/moment";
+import type { Moment } from "../normalize/normalizer.ts";
 import type { Examined, LastHeard } from "./unheard-source.ts";
 
 export type LostSourcesOptions = {

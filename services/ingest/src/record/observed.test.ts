@@ -3,12 +3,12 @@ import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { observedSubject } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { expect, test } from "vitest";
-import { fakeLog } from "./fake-log.ts";
-import { momentOfMs } from "./moment.ts";
+import { plainReading } from "./frames/plain-reading.ts";
 import { observedTeller } from "./observed.ts";
-import { plainReading } from "./plain-reading.ts";
-import { openRecording } from "./recording.ts";
+import { openRecording } from "./session/session-recorder.ts";
+import { fakeLog } from "./testing/fake-log.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const hello = {

@@ -13,7 +13,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
-import { eraseCall } from "./erase-call.ts";
+import { eraseCall } from "./maintain/erase-call.ts";
 import type { PushContext, Recorder, Store } from "./recorder.ts";
 
 export type PushServerOptions = {

@@ -7,26 +7,26 @@ import type { LogSurvey } from "@tapedeck/shared/log/log";
 import { adoptSubject, controlSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { namePart, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import { momentNow, momentOfMs, msBetween, msOfMoment } from "@tapedeck/shared/time/moment";
 import { isUpstreamName } from "@tapedeck/shared/upstreams";
 import type { NatsConnection } from "nats";
 import { ulid } from "ulid";
 import { controlling } from "../control.ts";
 import { sessionProblem } from "../import/session-check.ts";
-import { channelNames, type Fact, type Moment, type Upstream, type UpstreamReading } from "../upstreams/upstream.ts";
-import type { BookOptions } from "./book.ts";
-import { breather } from "./breather.ts";
+import { channelNames, type Fact, type Moment, type Upstream, type UpstreamReading } from "../normalize/normalizer.ts";
 import { checkedRequests } from "./checked-requests.ts";
-import { type ImportedSession, openImport } from "./imported-session.ts";
-import type { Leases } from "./lease.ts";
+import type { Leases } from "./journal/lease.ts";
+import { sayAlone } from "./journal/say-alone.ts";
+import type { BookOptions } from "./journal/source-journal.ts";
+import { LostRaceError, WriterClosedError } from "./journal/writer.ts";
 import { LostSources } from "./lost-sources.ts";
-import { momentNow, momentOfMs, msBetween, msOfMoment } from "./moment.ts";
 import { observedTeller } from "./observed.ts";
-import { openRecording, type Recording, type RecordingWatch } from "./recording.ts";
 import { type Responses, responses } from "./responses.ts";
-import { sayAlone } from "./say-alone.ts";
+import { type ImportedSession, openImport } from "./session/imported-session.ts";
+import { openRecording, type Recording, type RecordingWatch } from "./session/session-recorder.ts";
 import { type Examined, examineUnheard, type LastHeard } from "./unheard-source.ts";
-import { LostRaceError, WriterClosedError } from "./writer.ts";
 
 /** What recording stands on, all of it on NATS. */
 export type Store = {

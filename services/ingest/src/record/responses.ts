@@ -1,6 +1,6 @@
 import type { ControlAnswer, ControlRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { controlPatience } from "@tapedeck/shared/control-patience";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 
 /** What goes down a push stream beside the welcome: how far all is in the log, and control calls. */
 export type Responses = {

@@ -1,11 +1,11 @@
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { Moment } from "../upstreams/upstream.ts";
-import { type Book, type BookOptions, openBook } from "./book.ts";
-import { compareMoments, momentNow, msBetween } from "./moment.ts";
-import type { TextLife } from "./numbering.ts";
+import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
+import type { Moment } from "../normalize/normalizer.ts";
+import type { TextLife } from "./frames/numbering.ts";
+import { type Book, type BookOptions, openBook } from "./journal/source-journal.ts";
 import { isImport, upstreamUnheard } from "./own-facts.ts";
-import { lossOf } from "./session-loss.ts";
+import { lossOf } from "./session/session-loss.ts";
 
 export type UnheardSource = {
   readonly log: BookOptions["log"];

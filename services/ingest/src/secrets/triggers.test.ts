@@ -1,11 +1,11 @@
 import { fileURLToPath } from "node:url";
+import { loadRecording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
-import { loadRecording, recordingFolders } from "../upstreams/skaffold/recording.ts";
 import { may, triggersIn } from "./triggers.ts";
 
-const root = fileURLToPath(new URL("../../../../test/fixtures/skaffold", import.meta.url));
+const root = fileURLToPath(new URL("../../../../packages/fakes/recordings/skaffold", import.meta.url));
 
 function recordedTexts(): readonly string[] {
   const texts: string[] = [];

@@ -1,17 +1,17 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Recording } from "@tapedeck/fakes/skaffold/recording";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { createLogger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { connect } from "nats";
-import type { Recording } from "../upstreams/skaffold/recording.ts";
 
 export const testLogger = process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("ingest");
 
-export const fixtures = new URL("../../../../test/fixtures/skaffold", import.meta.url).pathname;
+export const fixtures = new URL("../../../../packages/fakes/recordings/skaffold", import.meta.url).pathname;
 
 export const skaffoldSource = (developer: string, project = "shop"): SourceName =>
   sourceName({ workspace: "default", developer, project, upstream: "skaffold" });

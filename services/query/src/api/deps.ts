@@ -1,6 +1,6 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Database } from "../db/database.ts";
-import type { Progress } from "../progress.ts";
+import type { Progress } from "../projecting/progress.ts";
 import type { Folds } from "../views/states/fold.ts";
 
 /** What answering takes. `database` and `log` throw `not_ready` as long as theirs is away. */

@@ -4,7 +4,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
-import { progress } from "../progress.ts";
+import { progress } from "../projecting/progress.ts";
 import { randomEvents, seeded } from "../testing/random-story.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { type Stage, stage } from "../testing/stage.ts";

@@ -1,7 +1,7 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { formatPosition, isOfLog, parsePosition } from "@tapedeck/shared/log/position";
-import { readCheckpoint } from "../checkpoint.ts";
+import { readCheckpoint } from "../projecting/checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 
 /** How long an answer waits for the tables to reach a position that is in the log. */

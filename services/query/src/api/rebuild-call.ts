@@ -1,6 +1,6 @@
 import type { RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { AlreadyProjectedError } from "../db/lock.ts";
 import type { ApiDeps, RebuildTables } from "./deps.ts";
 

@@ -12,7 +12,7 @@ import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapede
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
-import { unlessAborted } from "@tapedeck/shared/streams/unless-aborted";
+import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
 import { buildStats } from "./build-stats.ts";
 import type { ApiDeps, CallScope, RebuildTables } from "./deps.ts";

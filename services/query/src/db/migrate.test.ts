@@ -1,7 +1,7 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { Migrator } from "kysely/migration";
 import { expect, it } from "vitest";
-import { readCheckpoint } from "../checkpoint.ts";
+import { readCheckpoint } from "../projecting/checkpoint.ts";
 import { queryClient } from "../testing/client.ts";
 import { randomEvents, seeded } from "../testing/random-story.ts";
 import { projectUntil } from "../testing/run-projection.ts";

@@ -1,4 +1,4 @@
-import { readCheckpoint } from "../checkpoint.ts";
+import { readCheckpoint } from "../projecting/checkpoint.ts";
 import type { Database, Tx } from "./database.ts";
 import { lockUntilCommit } from "./lock.ts";
 import type { CheckpointRow } from "./schema.ts";

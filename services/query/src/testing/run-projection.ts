@@ -1,9 +1,9 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
-import type { BatchLimits } from "../batches.ts";
 import { openDatabase } from "../db/database.ts";
 import { withTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
-import { project } from "../project.ts";
+import type { BatchLimits } from "../projecting/batches.ts";
+import { project } from "../projecting/project.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
 

@@ -4,7 +4,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Event } from "@tapedeck/shared/events/codec";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { listOf } from "@tapedeck/shared/rkt/entries";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { rktEvent } from "./events.ts";
 import { eventMatches } from "./filters.ts";

@@ -2,7 +2,7 @@ import { type GetLogsRequest, GetLogsResponse } from "@tapedeck/proto/rkt/v1alph
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
-import type { WaitingLine } from "../../limits/waiting-line.ts";
+import type { WaitingLine } from "../../limits/semaphore.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { loggingUnsupported, unresolvedPod } from "./errors.ts";
 

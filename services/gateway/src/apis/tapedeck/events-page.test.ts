@@ -1,7 +1,7 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { expect, it } from "vitest";
-import { waitingLine } from "../../limits/waiting-line.ts";
+import { waitingLine } from "../../limits/semaphore.ts";
 import { positions } from "../../positions.ts";
 import { eventsPage } from "./events-page.ts";
 

@@ -3,7 +3,7 @@ import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
-import type { WaitingLine } from "../../limits/waiting-line.ts";
+import type { WaitingLine } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import type { Page } from "./lists.ts";
 

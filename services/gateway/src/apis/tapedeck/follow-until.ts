@@ -1,5 +1,5 @@
 import type { LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
-import { backoff, pause } from "@tapedeck/shared/streams/pause";
+import { backoff, pause } from "@tapedeck/shared/sync/delay";
 import { lastBy } from "../../positions.ts";
 
 /** Timers take no more than 24 days. */

@@ -1,4 +1,4 @@
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import type { SubscriptionMessage } from "./messages.ts";
 
 /** How many times as fast as it was recorded; `max`: as fast as it can be read. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { waitingLine } from "../../limits/waiting-line.ts";
+import { waitingLine } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { stateAnswer, stateReader } from "./state.ts";
 

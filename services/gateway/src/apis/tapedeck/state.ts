@@ -6,7 +6,7 @@ import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../../call-context.ts";
-import type { WaitingLine } from "../../limits/waiting-line.ts";
+import type { WaitingLine } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
 import { stateMessageTypes } from "../skaffold/methods.ts";

@@ -3,7 +3,7 @@ import type { EventJson } from "@tapedeck/shared/events/json";
 import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
-import type { WaitingLine } from "../../limits/waiting-line.ts";
+import type { WaitingLine } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { refuseMoment } from "../session-scope.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";

@@ -1,10 +1,10 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
 import { jobNotFound } from "./errors.ts";
-import { ulidTime } from "./job-stream-start.ts";
+import { ulidTime } from "./job-stream/job-stream-start.ts";
 import { read } from "./read.ts";
 
 export type FoundJob = {

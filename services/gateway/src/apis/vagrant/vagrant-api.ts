@@ -15,16 +15,16 @@ import {
   type VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
-import type { WaitingLine } from "../../limits/waiting-line.ts";
+import type { WaitingLine } from "../../limits/semaphore.ts";
 import { absent, notOffered, unreadableRequest } from "./errors.ts";
 import { findBasis, findBox, findProject, findTarget, recordOf } from "./find.ts";
-import { jobStream, type VagrantStream } from "./job-stream.ts";
+import { jobStream, type VagrantStream } from "./job-stream/job-stream.ts";
 import { findJob } from "./jobs.ts";
-import { logStream } from "./log-stream.ts";
+import { logStream } from "./log-stream/log-stream.ts";
 import { type Collection, type Read, read } from "./read.ts";
 import { basisRef, boxRef, projectRef, targetRef } from "./refs.ts";
 import { holding } from "./wire.ts";
-import { type WriteDeps, type WriteName, writing } from "./writes.ts";
+import { type WriteDeps, type WriteName, writing } from "./writes/writes.ts";
 
 /** The encoded answer of one call; a write has no head: it is about now, at the upstream. */
 export type VagrantAnswer = { readonly head?: AnswerHead; readonly bytes: Uint8Array };

@@ -1,5 +1,5 @@
 import type { ServerDuplexStream, ServerWritableStream } from "@grpc/grpc-js";
-import { unread } from "../unread.ts";
+import { unread } from "../send-window.ts";
 
 /** How a stream is written. */
 export type Pace = {

@@ -1,7 +1,7 @@
 import { Metadata, type ServerDuplexStream, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
 import { VagrantService as methods } from "@tapedeck/proto/vagrant/vagrant";
-import { checkProtocol, protocolKey } from "../../apis/vagrant/protocol.ts";
 import type { Streaming, Unary, VagrantApi } from "../../apis/vagrant/vagrant-api.ts";
+import { checkProtocol, protocolKey } from "../../apis/vagrant/writes/protocol.ts";
 import { boundTo, type CallContext } from "../../call-context.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { contextOf, type GrpcCall, type GrpcCaller, setHead } from "./call-context.ts";

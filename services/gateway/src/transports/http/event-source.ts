@@ -1,6 +1,6 @@
 import { type TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { eventStream, ndjson, routes } from "./openapi-routes.ts";
+import { eventStream, ndjson, routes } from "./routes/openapi-routes.ts";
 
 /**
  * Whether a request is one of EventSource, which gives up for good on any status but 200, and tells its page nothing of it:

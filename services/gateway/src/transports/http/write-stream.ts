@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply } from "fastify";
 import { revocationOf } from "../../call-context.ts";
-import { unread } from "../unread.ts";
+import { unread } from "../send-window.ts";
 
 export type StreamedAnswer = {
   readonly headers: OutgoingHttpHeaders;

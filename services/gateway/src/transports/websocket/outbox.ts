@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
-import { turns } from "@tapedeck/shared/streams/turns";
+import { turns } from "@tapedeck/shared/sync/semaphore";
 import type { WebSocket } from "ws";
-import { unread } from "../unread.ts";
+import { unread } from "../send-window.ts";
 
 /** The way to one peer: bounded in bytes, and its subscriptions take turns. */
 export type Outbox = {

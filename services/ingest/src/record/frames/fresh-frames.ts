@@ -1,10 +1,10 @@
+import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { UpstreamReading } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/ahead/masked-apart.ts";
-import type { UpstreamReading } from "../../upstreams/upstream.ts";
-import { breather } from "../breather.ts";
-import type { Redact } from "../channel-recording.ts";
-import type { ChannelStore } from "../channel-store.ts";
-import type { HeldFrame, Masked } from "../connection.ts";
-import { shaOf } from "../original.ts";
+import type { Redact } from "../session/channel-recording.ts";
+import type { HeldFrame, Masked } from "../session/connection.ts";
+import type { ChannelStore } from "./channel-store.ts";
+import { shaOf } from "./original.ts";
 
 /** A frame that is not recorded yet, as it is to be recorded: with what the pieces before it say masked in it too. */
 export type FreshFrame = { readonly frame: HeldFrame; readonly masked: Masked };

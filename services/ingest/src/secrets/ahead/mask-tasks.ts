@@ -1,6 +1,6 @@
 import { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import { masks } from "../../upstreams/masks.ts";
+import { masks } from "../../normalize/masks.ts";
 import type { Piece } from "../pieces.ts";
 
 export type Task = {

@@ -1,11 +1,11 @@
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
+import { momentNow } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { heldFrame } from "../../record/connection.ts";
-import { momentNow } from "../../record/moment.ts";
-import { masks } from "../../upstreams/masks.ts";
+import { masks } from "../../normalize/masks.ts";
+import { heldFrame } from "../../record/session/connection.ts";
 import { maskEntriesApart, maskedApart } from "./masked-apart.ts";
 
 const texts = fc.array(

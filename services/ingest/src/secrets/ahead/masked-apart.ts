@@ -1,5 +1,5 @@
+import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import { breather } from "../../record/breather.ts";
 import type { Masked } from "../mask-bytes.ts";
 import type { Piece } from "../pieces.ts";
 import type { Done } from "./mask-tasks.ts";

@@ -1,5 +1,5 @@
-import type { Upstream } from "../upstream.ts";
-import { reading } from "./reading.ts";
-import { tap } from "./tap.ts";
+import { tap } from "@tapedeck/tap/skaffold/tap";
+import type { Upstream } from "../../normalize/normalizer.ts";
+import { reading } from "../../normalize/skaffold/normalizer.ts";
 
 export const skaffold: Upstream = { name: "skaffold", tap, reading, livesInCommand: true };

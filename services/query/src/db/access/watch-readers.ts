@@ -1,5 +1,5 @@
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { pause } from "@tapedeck/shared/streams/pause";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { sql } from "kysely";
 import type { Database } from "../database.ts";
 import type { ReaderLimits } from "./limits.ts";

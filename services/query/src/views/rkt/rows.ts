@@ -10,8 +10,8 @@ import {
 import { momentOf } from "../../db/moment.ts";
 import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
 import { key, text } from "../../db/text.ts";
-import { there } from "../states/lasting.ts";
 import type { OfSession, Step } from "../states/state-table.ts";
+import { there } from "../states/validity.ts";
 import type { RktState } from "./state.ts";
 
 type At = Step<RktState>;

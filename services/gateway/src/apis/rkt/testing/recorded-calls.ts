@@ -14,7 +14,7 @@ export type RecordedCall = {
 
 /** The calls of a scenario that a real rkt answered (test/fixtures/rkt, whose README says what stands there). */
 export function recordedCalls(scenario: string): readonly RecordedCall[] {
-  const folder = new URL(`../../../../../../test/fixtures/rkt/${scenario}/`, import.meta.url);
+  const folder = new URL(`../../../../../../packages/fakes/recordings/rkt/${scenario}/`, import.meta.url);
   const wires = new Map(lines(folder, "wire.jsonl").map(({ n, response }) => [n, Buffer.from(response, "base64")]));
   return lines(folder, "timeline.jsonl")
     .filter(({ rpc, request }) => rpc !== undefined && request !== undefined)

@@ -9,7 +9,7 @@ import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import type { CallContext } from "../../../call-context.ts";
-import { waitingLine } from "../../../limits/waiting-line.ts";
+import { waitingLine } from "../../../limits/semaphore.ts";
 import { positions } from "../../../positions.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import { rktApi } from "../rkt-api.ts";

@@ -1,6 +1,6 @@
 import { GetJobStreamResponse, job_StateToJSON } from "@tapedeck/proto/vagrant/vagrant";
 import type { CallContext } from "../../../call-context.ts";
-import { type JobStreamOptions, jobStream } from "../job-stream.ts";
+import { type JobStreamOptions, jobStream } from "../job-stream/job-stream.ts";
 import type { JobDesk } from "./job-desk.ts";
 
 /** What a message says: "open", "UNKNOWN>RUNNING", "buffered one two", "live three", "complete". */

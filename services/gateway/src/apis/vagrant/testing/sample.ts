@@ -30,7 +30,7 @@ export function requestOf(rpc: string, json: JsonObject): Uint8Array {
 const methods: readonly DescMethod[] = registry.getService("hashicorp.vagrant.Vagrant")?.methods ?? [];
 
 function lines(name: string) {
-  const file = new URL(`../../../../../../test/fixtures/vagrant/samples/${name}`, import.meta.url);
+  const file = new URL(`../../../../../../packages/fakes/recordings/vagrant/samples/${name}`, import.meta.url);
   return readFileSync(file, "utf8")
     .split("\n")
     .filter(Boolean)

@@ -13,7 +13,7 @@ import { connect } from "nats";
 import type { CallContext } from "../../../call-context.ts";
 import type { ControlClient } from "../../../control-client.ts";
 import type { Refusal } from "../../../limits/refused-calls.ts";
-import { waitingLine } from "../../../limits/waiting-line.ts";
+import { waitingLine } from "../../../limits/semaphore.ts";
 import { positions } from "../../../positions.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import type { Collection } from "../read.ts";

@@ -41,7 +41,7 @@ export type RecordedAnswer = {
 
 export const stateTypes = { v1: messageType("proto.State"), v2: messageType("proto.v2.State") } as const;
 const eventTypes = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") } as const;
-const fixtures = new URL("../../../../../../test/fixtures/skaffold/", import.meta.url);
+const fixtures = new URL("../../../../../../packages/fakes/recordings/skaffold/", import.meta.url);
 
 /** Every folder of the recordings that has event streams, by name. */
 export function recordingNames(): readonly string[] {

@@ -1,0 +1,49 @@
+import { setTimeout } from "node:timers/promises";
+import tab from "@bomb.sh/tab";
+import describe from "@bomb.sh/tab/commander";
+import type { Command } from "commander";
+import { apiAt, type Page } from "../../ask/api.ts";
+import type { Shell } from "./command.ts";
+
+/** Longer would be felt at the keyboard. */
+const patienceMs = 500;
+
+export function writeCompletion(shell: Shell): void {
+  tab.setup("tapedeck", "tapedeck", shell);
+}
+
+/** Answers the shell's question, `complete -- <words>`: which words may stand at the end of them. */
+export async function completeWords(program: Command, words: readonly string[]): Promise<void> {
+  const sources = isSourceAsked(words) ? await sourceNames() : [];
+  const root = describe(program, { completionCommandName: "completion" });
+  for (const command of root.commands.values()) {
+    const option = command.options.get("source");
+    if (option === undefined) continue;
+    option.handler = (complete) => {
+      for (const source of sources) complete(source, "");
+    };
+  }
+  root.parse([...words]);
+}
+
+/** Nobody waits for a Tapedeck where none of its words are wanted. */
+function isSourceAsked(words: readonly string[]): boolean {
+  const [before = "", last = ""] = words.slice(-2);
+  return ["-s", "--source"].includes(before) || last.startsWith("--source=");
+}
+
+async function sourceNames(): Promise<readonly string[]> {
+  try {
+    const asked = apiAt().get<Page<{ readonly source: string }>>("/api/v1/sources", { limit: 200 });
+    const late = setTimeout(patienceMs, undefined, { ref: false });
+    const page = await Promise.race([asked, late]);
+    const names = (page?.items ?? []).map(({ source }) => source.split("/").slice(1));
+    const short = names.map(([developer, project]) => `${developer}/${project}`);
+    // Where one name means several, all of it has to be said.
+    return names.map((parts, at) =>
+      short.filter((name) => name === short[at]).length > 1 ? parts.join("/") : (short[at] ?? ""),
+    );
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,39 @@
+import { table } from "../../ask/table.ts";
+import { CommandError } from "../../command-error.ts";
+import { localContext, readContexts, writeContexts } from "../../context/contexts.ts";
+import type { ContextsOptions } from "./command.ts";
+
+/** What commands may go to, without the tokens. */
+export function listContexts({ json }: ContextsOptions): void {
+  const { current = localContext, contexts } = readContexts(process.env);
+  const items = [
+    { name: localContext, url: "", hasToken: false },
+    ...Object.entries(contexts).map(([name, { url, token }]) => ({ name, url, hasToken: token !== undefined })),
+  ].map((one) => ({ ...one, current: one.name === current }));
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ items })}\n`);
+    return;
+  }
+  const rows = items.map((one) => [
+    one.current ? "*" : "",
+    one.name,
+    one.url || "this machine's",
+    one.hasToken ? "kept" : "-",
+  ]);
+  console.log(
+    table(
+      ["", "CONTEXT", "WHERE", "TOKEN"].map((title) => ({ title })),
+      rows,
+    ),
+  );
+  if (process.env.TAPEDECK_URL) console.error("TAPEDECK_URL is set, and goes before all of these.");
+}
+
+export function useContext(name: string): void {
+  const { contexts } = readContexts(process.env);
+  if (name !== localContext && contexts[name] === undefined) {
+    throw new CommandError(`there is no context ${name}: see \`tapedeck context\`, or log in.`);
+  }
+  writeContexts(process.env, { ...(name !== localContext && { current: name }), contexts });
+  console.log(`commands go to ${contexts[name]?.url ?? "the Tapedeck of this machine"}`);
+}

@@ -1,0 +1,77 @@
+import { version } from "@tapedeck/shared/version";
+import { durationText } from "../../ask/durations.ts";
+import { type About, askAbout } from "../../context/about.ts";
+import { type GrpcTarget, grpcTarget, type HttpBase, httpBase } from "../../gateway-address.ts";
+import { connectTo } from "./connect-to.ts";
+import { type Finding, fail, ok, warn } from "./finding.ts";
+
+/** Beyond it, times in lists and lifetimes of tokens mislead. */
+const mostSkewMs = 5_000;
+
+/** The Tapedeck that commands go to. */
+export async function checkChosen(url: string | undefined): Promise<readonly Finding[]> {
+  let at: { readonly http: HttpBase; readonly grpc: GrpcTarget };
+  try {
+    at = { http: httpBase(url), grpc: grpcTarget(url) };
+  } catch (error) {
+    return [fail("address", (error as Error).message, "see docs/team.md")];
+  }
+  const asked = Date.now();
+  try {
+    const about = await askAbout(at.http);
+    const took = Date.now() - asked;
+    return [
+      ok("HTTP", `${at.http.base} answers in ${took} ms`),
+      await grpcFinding(at.grpc, about),
+      versionFinding(about.version),
+      tokenFinding(about),
+      clockFinding(Date.parse(about.time) - (asked + took / 2)),
+    ];
+  } catch (error) {
+    const advice = "start it (`npm start`), or say where it is: --url, TAPEDECK_URL, `tapedeck login`";
+    return [fail("HTTP", (error as Error).message, advice)];
+  }
+}
+
+async function grpcFinding({ address }: GrpcTarget, { grpcPort }: About): Promise<Finding> {
+  if (await connectTo(address)) return ok("gRPC", `listens at ${address}`);
+  const other = address.endsWith(`:${grpcPort}`)
+    ? "is a firewall in between?"
+    : `it says ${grpcPort}: set TAPEDECK_GRPC_PORT, or log in again`;
+  return fail("gRPC", `nobody listens at ${address}`, other);
+}
+
+/** Minor versions may add; others may not understand each other. */
+export function versionFinding(theirs: string, ours = version): Finding {
+  if (theirs === ours) return ok("version", `${ours} on both sides`);
+  const [major, minor] = theirs.split(".");
+  const [ourMajor, ourMinor] = ours.split(".");
+  const isNear = major === ourMajor && (major !== "0" || minor === ourMinor);
+  const text = `this is ${ours}, and that Tapedeck ${theirs}`;
+  return isNear ? ok("version", text) : warn("version", text, "use the same version on both sides");
+}
+
+export function tokenFinding({ auth, token }: Pick<About, "auth" | "token">): Finding {
+  if (auth === "none") return ok("token", "none is asked for");
+  if (token === undefined)
+    return fail("token", "it asks for one, and there is none", "`tapedeck login`, or TAPEDECK_TOKEN");
+  const { name, roles, workspace, developer } = token;
+  const who = `${name}: ${roles.join(", ")} in ${workspace}${developer === undefined ? "" : `, as ${developer}`}`;
+  const [canRead, canRecord] = [
+    roles.some((role) => role !== "recorder"),
+    roles.some((role) => role === "recorder" || role === "admin"),
+  ];
+  if (canRead && canRecord) return ok("token", who);
+  const lacks = canRead ? "it can't record (role recorder)" : "it can't read (role viewer)";
+  return warn("token", `${who}; ${lacks}`, "nothing, unless you want to: an admin makes one with both roles");
+}
+
+export function clockFinding(skewMs: number): Finding {
+  const text = durationText(Math.abs(skewMs));
+  if (Math.abs(skewMs) <= mostSkewMs) return ok("clock", `agrees within ${text}`);
+  return warn(
+    "clock",
+    `this machine is ${text} ${skewMs > 0 ? "behind" : "ahead"}`,
+    "set the clock (NTP): times are told by it",
+  );
+}

@@ -1,0 +1,37 @@
+import { resolve } from "node:path";
+import { styleText } from "node:util";
+import { checkChosen } from "./chosen.ts";
+import type { DoctorOptions } from "./command.ts";
+import type { Finding } from "./finding.ts";
+import { checkRunning } from "./running.ts";
+import { checkDataFolder, checkNames, checkNode, checkPrograms, checkSpill } from "./this-machine.ts";
+
+const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
+
+/** Looks at all that may be in the way, and says what to do. The exit code is 1 when something fails. */
+export async function doctor({ url, data, json }: DoctorOptions): Promise<void> {
+  const { env } = process;
+  const dataDir = resolve(data);
+  const findings = [
+    checkNode(),
+    ...(await checkDataFolder(dataDir)),
+    ...(await checkRunning(data, dataDir, env)),
+    ...(await checkChosen(url)),
+    checkNames(env, process.cwd()),
+    await checkSpill(env),
+    ...(await checkPrograms(env.PATH)),
+  ];
+  const failed = findings.filter(({ state }) => state === "fail").length;
+  if (json) process.stdout.write(`${JSON.stringify({ findings })}\n`);
+  else {
+    const width = Math.max(...findings.map(({ check }) => check.length));
+    for (const finding of findings) console.log(lineOf(finding, width));
+    if (failed > 0) console.log(`\n${failed === 1 ? "1 check fails" : `${failed} checks fail`}`);
+  }
+  process.exitCode = failed > 0 ? 1 : 0;
+}
+
+function lineOf({ check, state, what, advice }: Finding, width: number): string {
+  const line = `${styleText(colours[state], state.padEnd(4))}  ${check.padEnd(width)}  ${what}`;
+  return advice === undefined ? line : `${line}\n${" ".repeat(width + 8)}${styleText("dim", `→ ${advice}`)}`;
+}

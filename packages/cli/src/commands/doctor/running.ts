@@ -1,0 +1,51 @@
+import { readTroubles } from "../../ask/metrics.ts";
+import { type RunningUp, runningUp } from "../../up/lock.ts";
+import { troubleWith } from "../../up/ports.ts";
+import { readUpSettings } from "../../up/settings.ts";
+import { connectTo } from "./connect-to.ts";
+import { type Finding, fail, ok, warn } from "./finding.ts";
+
+/** The Tapedeck that runs on a data folder, or the ports that one would take. */
+export async function checkRunning(data: string, dataDir: string, env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
+  const running = await runningUp(dataDir);
+  return running === undefined ? checkPorts(data, env) : checkParts(running);
+}
+
+async function checkPorts(data: string, env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
+  try {
+    const listeners = Object.values(readUpSettings({ data }, env).listeners).filter(({ port }) => port !== 0);
+    const troubles = await Promise.all(listeners.map(troubleWith));
+    const bad = listeners.filter((_, at) => troubles[at] !== undefined);
+    if (bad.length === 0) return [ok("ports", `free: ${listeners.map(({ port }) => port).join(", ")}`)];
+    const told = bad.map(({ host, port, what }) => `${host}:${port} (${what})`).join(", ");
+    return [
+      warn("ports", `taken: ${told}`, "by another Tapedeck? stop it, or choose other ports before `tapedeck up`"),
+    ];
+  } catch (error) {
+    return [fail("settings", (error as Error).message, "correct them: `tapedeck up` would not start")];
+  }
+}
+
+async function checkParts({ pid, mode, addresses }: RunningUp): Promise<readonly Finding[]> {
+  const found = [ok("Tapedeck here", `runs as process ${pid}${mode === "demo" ? " (the demo)" : ""}`)];
+  for (const part of ["nats", "postgres"] as const) {
+    const name = part === "nats" ? "NATS" : "Postgres";
+    const address = addresses[part];
+    if (address === undefined) found.push(ok(name, "is one of yours, as the settings say"));
+    else if (await connectTo(address)) found.push(ok(name, `listens at ${address}`));
+    else found.push(fail(name, `does not answer at ${address}`, `look into its log in the data folder, and restart`));
+  }
+  for (const service of ["ingest", "query"] as const) {
+    const address = addresses[service];
+    if (address === undefined) continue;
+    if (!(await connectTo(address)))
+      found.push(fail(service, `does not answer at ${address}`, "look into log/ in the data folder"));
+    else {
+      const { problems, warnings } = await readTroubles(`http://${address}`);
+      if (problems.length > 0) found.push(fail(service, problems.join("; "), "see `tapedeck status`"));
+      else if (warnings.length > 0) found.push(warn(service, warnings.join("; "), "see `tapedeck status`"));
+      else found.push(ok(service, "is ready"));
+    }
+  }
+  return found;
+}

@@ -1,0 +1,105 @@
+import { constants } from "node:fs";
+import { access, stat, statfs } from "node:fs/promises";
+import { delimiter, dirname, join } from "node:path";
+import { namePart } from "@tapedeck/shared/source";
+import { bytesText } from "../../ask/durations.ts";
+import { loginName } from "../../run/labels.ts";
+import { projectName } from "../../run/project-name.ts";
+import { spillHome } from "../../run/spill-home.ts";
+import { countWaitingSpills } from "../../up/waiting-spills.ts";
+import { type Finding, fail, ok, warn } from "./finding.ts";
+
+const leastNode = 20;
+const leastFreeBytes = { fail: 256 * 1024 ** 2, warn: 2 * 1024 ** 3 } as const;
+
+export function checkNode(version = process.versions.node): Finding {
+  const major = Number(version.split(".")[0]);
+  if (major >= leastNode) return ok("Node.js", `${version}`);
+  return fail("Node.js", `${version} is too old`, `install Node.js ${leastNode} or newer`);
+}
+
+/** Where `up` keeps the log, or would. */
+export async function checkDataFolder(folder: string): Promise<readonly Finding[]> {
+  const is = await stat(folder).catch(() => undefined);
+  if (is !== undefined && !is.isDirectory()) {
+    return [fail("data folder", `${folder} is a file`, "choose another with --data")];
+  }
+  const there = await firstThere(folder);
+  const canWrite = await access(there, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  const state = is === undefined ? `${folder} (made at the first start)` : folder;
+  const owner = canWrite
+    ? ok("data folder", state)
+    : fail(
+        "data folder",
+        `${there} can't be written to by this user`,
+        "start as its owner, or choose another (--data)",
+      );
+  const { bavail, bsize } = await statfs(there);
+  return [owner, diskFinding(bavail * bsize)];
+}
+
+export function diskFinding(free: number): Finding {
+  const text = `${bytesText(free)} free`;
+  if (free < leastFreeBytes.fail) return fail("disk", text, "free some space: nothing is recorded on a full disk");
+  if (free < leastFreeBytes.warn) return warn("disk", text, "free some space soon, or keep less (retention.text)");
+  return ok("disk", text);
+}
+
+async function firstThere(folder: string): Promise<string> {
+  const is = await stat(folder).catch(() => undefined);
+  return is !== undefined || dirname(folder) === folder ? folder : firstThere(dirname(folder));
+}
+
+/** What `tapedeck run` records here, and as whose. */
+export function checkNames(env: NodeJS.ProcessEnv, folder: string): Finding {
+  const said = [env.TAPEDECK_DEVELOPER || loginName(), env.TAPEDECK_PROJECT || projectName(folder, undefined)];
+  const names = said.map(namePart);
+  const source = names.join("/");
+  if (said.every((name, index) => name === names[index])) return ok("names", `recorded here as ${source}`);
+  return warn(
+    "names",
+    `${said.join("/")} is recorded here as ${source}`,
+    "set TAPEDECK_DEVELOPER or TAPEDECK_PROJECT if that is not what you want (small letters, digits, - and _)",
+  );
+}
+
+export async function checkSpill(env: NodeJS.ProcessEnv): Promise<Finding> {
+  const home = spillHome(env);
+  const waiting = await countWaitingSpills(home);
+  if (waiting === 0) return ok("spill", "nothing waits to be recorded");
+  const runs = waiting === 1 ? "1 recording waits" : `${waiting} recordings wait`;
+  return warn("spill", `${runs} in ${home}`, "start Tapedeck, or `tapedeck record --waiting`");
+}
+
+/** What `tapedeck run` can record; whoever does not use one does not miss it. */
+export async function checkPrograms(path: string | undefined): Promise<readonly Finding[]> {
+  const names = { Skaffold: ["skaffold"], Vagrant: ["vagrant-go", "vagrant"] } as const;
+  return Promise.all(
+    Object.entries(names).map(async ([what, programs]) => {
+      for (const program of programs) {
+        const found = await onPath(program, path);
+        if (found !== undefined) return ok(what, found);
+      }
+      return warn(
+        what,
+        `there is no ${programs.join(" or ")} on the PATH`,
+        "nothing, unless you want to record it here",
+      );
+    }),
+  );
+}
+
+async function onPath(program: string, path = ""): Promise<string | undefined> {
+  for (const folder of path.split(delimiter).filter((part) => part !== "")) {
+    const file = join(folder, program);
+    const isThere = await access(file, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return file;
+  }
+  return undefined;
+}

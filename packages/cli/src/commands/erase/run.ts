@@ -1,0 +1,56 @@
+import { createInterface } from "node:readline/promises";
+import { eraseSession, findSession } from "@tapedeck/ingest/record/maintain/erase-session";
+import { CommandError } from "../../command-error.ts";
+import { remoteMaintenance } from "../../maintain/remote.ts";
+import { openThisMachine } from "../../maintain/this-machine.ts";
+import { tellDeck } from "../../maintain/which-tapedeck.ts";
+import { shortSource } from "../sessions/run.ts";
+import type { EraseOptions } from "./command.ts";
+
+/** From this machine's Tapedeck, or by a gateway elsewhere. */
+export async function erase(options: EraseOptions): Promise<void> {
+  const { session, data, yes, json } = options;
+  if (tellDeck("erase", options)) return eraseElsewhere(options);
+  await using machine = await openThisMachine(data);
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort());
+  const deps = { nats: machine.nats, log: machine.log, signal: stop.signal };
+  const found = await findSession(session, deps);
+  if (found === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);
+  const source = shortSource(found.source);
+  const events = found.sequences.length;
+  if (found.goesOn) {
+    throw new CommandError(`session ${session} of ${source} goes on: end it first, or it would be recorded again.`);
+  }
+  if (found.marked && events === 0) throw new CommandError(`session ${session} of ${source} was erased already.`);
+  if (!yes) await confirm(`Erase session ${session} of ${source} (${events} events)? It can't be undone. [y/N] `);
+  let removed = 0;
+  await eraseSession(found, deps, (count) => {
+    removed = count;
+  });
+  if (stop.signal.aborted)
+    throw new CommandError(`stopped after ${removed} of ${events} events: run it again to go on.`);
+  if (json) process.stdout.write(`${JSON.stringify({ source: found.source, session, events })}\n`);
+  else console.log(`erased session ${session} of ${source}: ${events} events`);
+}
+
+async function confirm(question: string): Promise<void> {
+  if (!process.stdin.isTTY) throw new CommandError("nobody is there to ask whether to erase: say --yes.");
+  const prompt = createInterface({ input: process.stdin, output: process.stdout });
+  const answer = await prompt.question(question);
+  prompt.close();
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("nothing was erased.");
+}
+
+async function eraseElsewhere({ url, session, yes, json }: EraseOptions): Promise<void> {
+  if (!yes) await confirm(`Erase session ${session}? It can't be undone. [y/N] `);
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort());
+  let last = { source: "", events: 0, removed: 0 };
+  for await (const erasing of remoteMaintenance(url).erase(session, stop.signal)) last = erasing;
+  const { source, events, removed } = last;
+  if (stop.signal.aborted)
+    throw new CommandError(`stopped after ${removed} of ${events} events: run it again to go on.`);
+  if (json) process.stdout.write(`${JSON.stringify({ source, session, events })}\n`);
+  else console.log(`erased session ${session} of ${shortSource(source)}: ${events} events`);
+}

@@ -1,0 +1,66 @@
+import { createWriteStream } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+import { CommandError } from "../../command-error.ts";
+import { grpcTarget } from "../../gateway-address.ts";
+import { Progress, type ProgressTo } from "../../progress.ts";
+import { shortSource } from "../sessions/run.ts";
+import type { ExportOptions } from "./command.ts";
+import { exportFrom, type ToExport } from "./exported.ts";
+import { type Filed, sessionFileChunks } from "./session-file-chunks.ts";
+
+export async function exportSessions(
+  sessions: readonly string[],
+  options: ExportOptions,
+  progressTo: ProgressTo = {},
+): Promise<void> {
+  using from = exportFrom(grpcTarget(options.url));
+  const chosen = await from.find(sessions, options.source, options);
+  using progress = new Progress({ what: `exporting ${shortSource(chosen.source)}`, unit: "events", ...progressTo });
+  const filed: Filed = { events: 0 };
+  const chunks = (made: Filed) =>
+    toldOf(sessionFileChunks(chosen, from.events, made), () => progress.reached(made.events));
+  const { output } = options;
+  if (output === undefined) {
+    await pipeline(Readable.from(chunks(filed)), process.stdout, { end: false });
+    return;
+  }
+  await writeFile(output, Readable.from(chunks(filed)));
+  progress[Symbol.dispose]();
+  console.log(told(chosen, filed, output));
+}
+
+async function* toldOf<T>(chunks: AsyncIterable<T>, tell: () => void): AsyncGenerator<T, void> {
+  for await (const chunk of chunks) {
+    tell();
+    yield chunk;
+  }
+}
+
+/** There is no such file before all of it is there. */
+async function writeFile(file: string, from: Readable): Promise<void> {
+  const part = `${file}.part`;
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  process.once("SIGINT", abort);
+  try {
+    const to = createWriteStream(part);
+    if (file.endsWith(".gz")) await pipeline(from, createGzip(), to, { signal: stop.signal });
+    else await pipeline(from, to, { signal: stop.signal });
+    await rename(part, file);
+  } catch (error) {
+    await rm(part, { force: true });
+    throw stop.signal.aborted ? new CommandError("stopped: nothing was written.") : error;
+  } finally {
+    process.off("SIGINT", abort);
+  }
+}
+
+function told({ source, sessions }: ToExport, { events }: Filed, file: string): string {
+  const running = sessions.filter(({ ended }) => !ended).length;
+  const what = sessions.length === 1 ? `session ${sessions[0]?.session}` : `${sessions.length} sessions`;
+  const upToNow = running === 0 ? "" : sessions.length === 1 ? "; it goes on" : `; ${running} of them go on`;
+  return `${file}: ${what} of ${shortSource(source)}, ${events} events${upToNow}`;
+}

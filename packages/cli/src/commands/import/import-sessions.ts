@@ -1,0 +1,79 @@
+import {
+  type FiledSession,
+  type SessionFile,
+  SessionFileReader,
+  verifySessionFile,
+} from "@tapedeck/ingest/import/session-file";
+import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { parseSourceName, sourceParts } from "@tapedeck/shared/source";
+import { linkOptions } from "@tapedeck/tap/push/link";
+import { CommandError } from "../../command-error.ts";
+import { grpcTarget } from "../../gateway-address.ts";
+import { Progress, type ProgressTo } from "../../progress.ts";
+import { shortSource } from "../sessions/run.ts";
+import type { ImportOptions } from "./command.ts";
+import { type Pushed, pushSession } from "./push-session.ts";
+
+type Verified = SessionFile & { readonly file: string };
+
+/** Session files, all of which are read to their ends before anything of them is recorded. */
+export async function importSessionFiles(
+  files: readonly string[],
+  options: ImportOptions,
+  progressTo: ProgressTo,
+): Promise<void> {
+  const target = grpcTarget(options.url);
+  const verified: Verified[] = [];
+  for (const file of files) verified.push({ file, ...(await checked(file, progressTo)) });
+  const client = new RecorderClient(target.address, target.credentials, linkOptions);
+  using _closed = { [Symbol.dispose]: () => client.close() };
+  for (const one of verified) {
+    await using reader = new SessionFileReader(one.file);
+    const total = one.sessions.reduce((sum, { events }) => sum + events, 0);
+    let before = 0;
+    // One for all sessions: many short ones take long, too.
+    using progress = new Progress({ what: `importing ${one.file}`, unit: "events", total, ...progressTo });
+    for (const session of one.sessions) {
+      const onPushed = (events: number) => progress.reached(before + events);
+      const pushed = await pushSession({ target, from: { client, reader }, ...place(one, options), session, onPushed });
+      before += session.events;
+      // The bar makes room for the line, and comes back with the next session.
+      progress[Symbol.dispose]();
+      tell(session, one, pushed, options);
+    }
+  }
+}
+
+async function checked(file: string, progressTo: ProgressTo): Promise<SessionFile> {
+  using progress = new Progress({ what: `checking ${file}`, unit: "events", ...progressTo });
+  return await verifySessionFile(file, (events) => progress.reached(events));
+}
+
+/** Under the names that they had, where no others are given: the session is not whoever's who imports it. */
+function place({ header }: Verified, { developer, project, label = {} }: ImportOptions) {
+  const source = parseSourceName(header.source);
+  if (source === undefined) throw new CommandError(`${header.source} is not a source.`);
+  const parts = sourceParts(source);
+  const hello = {
+    ...{ developer: developer ?? parts.developer, project: project ?? parts.project, upstream: header.upstream },
+    labels: { ...label },
+  };
+  return { header, hello };
+}
+
+function tell(
+  { session, events }: FiledSession,
+  { header }: Verified,
+  { source, session: there, added }: Pushed,
+  { json }: ImportOptions,
+) {
+  if (json) {
+    process.stdout.write(
+      `${JSON.stringify({ source, session: there, from: header.source, fromSession: session, events, added })}\n`,
+    );
+    return;
+  }
+  const what = `session ${session} of ${header.source}, ${events} events`;
+  const as = there === session ? "" : `, as session ${there}`;
+  console.log(`${shortSource(source)}: ${added === 0 ? `${what}: recorded already${as}` : `recorded ${what}${as}`}`);
+}

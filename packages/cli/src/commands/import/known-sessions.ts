@@ -1,0 +1,57 @@
+import { createHash } from "node:crypto";
+import { upstreams } from "@tapedeck/ingest/normalize/normalizers";
+import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
+import { compare, type ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
+import type { Api, Page } from "../../ask/api.ts";
+
+/** What a session's fingerprint says of one of its channels. */
+type Identified = {
+  readonly session: string;
+  readonly detail?: {
+    readonly fingerprintChannel?: string;
+    readonly fingerprintSha256?: string;
+  };
+};
+
+type Known = { readonly session: string; readonly channel: string; readonly sha: string };
+
+/** Says which of a source's recorded sessions an imported process is, whoever recorded it. */
+export async function knownSessions(api: Api, source: string) {
+  const known: Known[] = [];
+  const parameters = { source: `${source}/skaffold`, kind: "session.identified", limit: 1_000 };
+  for (let after: string | undefined = "start"; after !== undefined; ) {
+    const page: Page<Identified> = await api.get("/api/v1/events", { ...parameters, after });
+    for (const { session, detail } of page.items) {
+      const { fingerprintChannel: channel = "", fingerprintSha256: sha = "" } = detail ?? {};
+      known.push({ session, channel, sha });
+    }
+    after = page.nextPage;
+  }
+
+  return {
+    /** The session; undefined when this process is new. */
+    find: ({ frames }: ImportedProcess): string | undefined => {
+      for (const channel of ["v1", "v2"] as const) {
+        const first = smallest(frames.filter((frame) => frame.channel === channel));
+        if (first === undefined) continue;
+        const { mask } = upstreams.skaffold.reading;
+        // Under either setting: the session that it may be had its own.
+        const shas = [first.bytes, mask(channel, first.bytes).bytes].map(sha256);
+        const same = known.find((one) => one.channel === channel && shas.includes(one.sha));
+        if (same !== undefined) return same.session;
+      }
+      return undefined;
+    },
+  };
+}
+
+function smallest(frames: readonly ImportedFrame[]): ImportedFrame | undefined {
+  return frames.reduce<ImportedFrame | undefined>(
+    (least, frame) => (least === undefined || compare(frame.moment, least.moment) < 0 ? frame : least),
+    undefined,
+  );
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("base64");
+}

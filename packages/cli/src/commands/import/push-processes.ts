@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import { gatewayLink } from "@tapedeck/tap/push/link";
+import { pushItems } from "@tapedeck/tap/push/push";
+import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
+import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
+import { ulid } from "ulid";
+import { CommandError } from "../../command-error.ts";
+import type { GrpcTarget } from "../../gateway-address.ts";
+import { refusalIn } from "../../run/refusal.ts";
+import { spillHome } from "../../run/spill-home.ts";
+
+export type ToImport = {
+  readonly developer: string;
+  readonly project: string;
+  /** Where they were read, for people. */
+  readonly file: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly redact: "on" | "off";
+  readonly target: GrpcTarget;
+  /** Told how many messages are recorded so far. */
+  readonly onRecorded?: (messages: number) => void;
+};
+
+/** Without progress for so long it is given up. */
+const patienceMs = 60_000;
+/** Another import of the same source that has just ended may not have let go of it yet. */
+const takenMs = 5_000;
+const tellMs = 100;
+
+/**
+ * Pushes processes as one tap would have that saw them come and go: a connection for each, the frames at their own times,
+ * the end. Gives the full name of the source that has them now.
+ * @throws CommandError when they are refused, or nobody takes them
+ */
+export async function pushProcesses(processes: readonly ImportedProcess[], options: ToImport): Promise<string> {
+  const { developer, project, labels, redact, target, onRecorded = () => {} } = options;
+  const tap = ulid();
+  const hello = { developer, project, upstream: "skaffold", tap, labels: { imported: "true", ...labels }, redact };
+  // Nothing may be dropped: it does not come again.
+  await using spill = await openSpill({
+    dir: join(spillHome(process.env), tap),
+    hello,
+    diskBytes: Number.MAX_SAFE_INTEGER,
+  });
+  for (const one of processes) append(spill, one, options.file);
+  const stop = new AbortController();
+  const takenUntil = Date.now() + takenMs;
+  let refusal: string | undefined;
+  let source = "";
+  const pushing = pushItems({
+    link: gatewayLink(target),
+    spill,
+    together: true,
+    control: async ({ call }) => ({ call, code: 14, message: "an import", response: Buffer.alloc(0) }),
+    signal: stop.signal,
+    log: {
+      info: () => {},
+      warn: (fields) => {
+        refusal = refusalIn(fields) ?? refusal;
+      },
+    },
+    welcomed: (welcome) => {
+      source = welcome.source;
+    },
+    sourceTaken: (message) => {
+      refusal = message;
+      return Date.now() < takenUntil ? spill.hello() : undefined;
+    },
+  });
+  const telling = setInterval(() => onRecorded(Number(spill.state().committed)), tellMs);
+  const done = await pushing.finishWhileMoving(patienceMs).finally(() => clearInterval(telling));
+  onRecorded(Number(spill.state().committed));
+  stop.abort();
+  if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck takes it at ${target.name}`}`);
+  return source;
+}
+
+function append(spill: Spill, { frames }: ImportedProcess, file: string): void {
+  const connection = ulid();
+  const first = frames[0]?.moment;
+  const last = frames.at(-1)?.moment;
+  const channels = [...new Set(frames.map(({ channel }) => channel))];
+  spill.append({ connection, at: first, what: { $case: "dialled", value: { address: `file:${file}`, channels } } });
+  for (const { channel, bytes, moment } of frames) {
+    const value = { channel, bytes: Buffer.from(bytes), more: false };
+    spill.append({ connection, at: moment, what: { $case: "frame", value } });
+  }
+  const closed = { reason: "the end of the file", process_ended: true };
+  spill.append({ connection, at: last, what: { $case: "closed", value: closed } });
+}

@@ -1,0 +1,66 @@
+import { resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import { CommandError } from "../../command-error.ts";
+import { askAbout } from "../../context/about.ts";
+import { askHidden } from "../../context/ask-hidden.ts";
+import { type Context, localContext, readContexts, writeContexts } from "../../context/contexts.ts";
+import { httpBaseOf } from "../../gateway-address.ts";
+import { parsePlace, placeText } from "../../gateway-place.ts";
+import type { LoginOptions, LogoutOptions } from "./command.ts";
+
+/** Keeps where a Tapedeck is, and the token for it, once that has let us in. */
+export async function login(url: string, options: LoginOptions): Promise<void> {
+  const { env } = process;
+  const place = parsePlace(url);
+  const name = options.name ?? place.host;
+  if (name === localContext)
+    throw new CommandError(`"${localContext}" is the Tapedeck of this machine: choose another name.`);
+  const whole = placeText(place);
+  const ca = options.ca ?? (env.TAPEDECK_CA || undefined);
+  const asking = (token: string | undefined) =>
+    askAbout(httpBaseOf({ place, grpcPort: place.port, token, ca, tokenFrom: "this login" }, env));
+  // Without the token: whether there is a Tapedeck with a good certificate is to be known before a secret is typed.
+  const first = await asking(undefined);
+  const token = first.auth === "none" ? undefined : await tokenFor(whole, env);
+  const about = token === undefined ? first : await asking(token);
+
+  const kept = readContexts(env);
+  const context: Context = {
+    url: whole,
+    grpcPort: options.grpcPort ?? about.grpcPort,
+    ...(token !== undefined && { token }),
+    ...(ca !== undefined && { ca: resolve(ca) }),
+  };
+  writeContexts(env, { current: name, contexts: { ...kept.contexts, [name]: context } });
+  const { token: is } = about;
+  const who =
+    is === undefined ? "which asks for no token" : `as ${is.name} (${is.roles.join(", ")}) of ${is.workspace}`;
+  console.log(`logged in to ${whole}, ${who}; all commands go there now (context ${name})`);
+}
+
+/** From TAPEDECK_TOKEN, else asked for where there is a terminal, else the first line of stdin. */
+async function tokenFor(url: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const given = env.TAPEDECK_TOKEN?.trim() ?? "";
+  if (given !== "") return given;
+  const read = process.stdin.isTTY ? await askHidden(`Token for ${url}: `) : await text(process.stdin);
+  const token = read.trim().split("\n")[0]?.trim() ?? "";
+  if (token !== "") return token;
+  throw new CommandError(
+    `${url} asks for a token: type it, pipe it in, or set TAPEDECK_TOKEN (an admin makes one with \`tapedeck token create\`).`,
+  );
+}
+
+export function logout(named: string | undefined, { all }: LogoutOptions): void {
+  const { env } = process;
+  const { current, contexts } = readContexts(env);
+  const names = all ? Object.keys(contexts) : [named ?? current ?? ""].filter((name) => contexts[name] !== undefined);
+  if (names.length === 0) {
+    const what = named === undefined ? "you are not logged in" : `there is no context ${named}`;
+    throw new CommandError(`${what}: see \`tapedeck context\`.`);
+  }
+  const left = Object.fromEntries(Object.entries(contexts).filter(([name]) => !names.includes(name)));
+  const stays = current !== undefined && left[current] !== undefined;
+  writeContexts(env, { ...(stays && { current }), contexts: left });
+  const next = stays ? `context ${current}` : "the Tapedeck of this machine";
+  console.log(`forgot ${names.join(", ")}; commands go to ${next}`);
+}

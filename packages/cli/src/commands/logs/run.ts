@@ -1,0 +1,129 @@
+import { stripVTControlCharacters, styleText } from "node:util";
+import { connect, TapedeckError } from "@tapedeck/client";
+import { type Api, apiAt, type Page } from "../../ask/api.ts";
+import { TextLines } from "../../ask/text-lines.ts";
+import { CommandError } from "../../command-error.ts";
+import type { LogsOptions } from "./command.ts";
+
+type TextEvent = {
+  readonly position: string;
+  readonly source: string;
+  readonly session: string;
+  readonly subject?: string;
+  readonly detail?: TextDetail;
+};
+type TextDetail = {
+  readonly text?: string;
+  readonly noise?: boolean;
+  readonly pod?: string;
+  readonly container?: string;
+  readonly subtask?: string;
+};
+type Session = { readonly session: string; readonly source: string; readonly startPosition: string };
+
+const kinds = ["log.written", "terminal.written"] as const;
+
+/** Prints the text of a session, or of a time, and follows it. */
+export async function logs(options: LogsOptions): Promise<void> {
+  const api = apiAt(options.url);
+  const session = await sessionOf(api, options);
+  const { since, until, follow = false } = options;
+  // `-f` follows the source into its next session.
+  const filter = since === undefined && !follow ? { sessions: [session.session] } : { sources: [session.source] };
+  const after = since ?? justBefore(session);
+  const last = new LastLines(options.last);
+  const text = new TextLines();
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });
+  const reading = { ...filter, kinds, after, signal: stop.signal };
+  try {
+    for await (const message of client.subscribe(follow ? reading : { ...reading, until: until ?? "now" })) {
+      if (message.type === "caught_up" || message.type === "complete") last.release();
+      if (message.type !== "event") continue;
+      const event = message.event as unknown as TextEvent;
+      if (!isMeant(event, options) || event.detail?.noise === true) continue;
+      if (options.json) last.take(JSON.stringify(event));
+      else for (const line of text.take(originOf(event), event.detail?.text ?? "")) last.take(shown(line));
+    }
+    for (const line of text.rest()) last.take(shown(line));
+    last.release();
+    if (last.taken === 0 && !stop.signal.aborted) process.stderr.write("nothing of that was printed\n");
+  } catch (error) {
+    throw error instanceof TapedeckError ? new CommandError(error.message) : error;
+  }
+}
+
+async function sessionOf(api: Api, { source, session }: LogsOptions): Promise<Session> {
+  const parameters = { source, session, limit: 1 };
+  const chosen = session ?? (await api.get<{ readonly session: string }>("/api/v1/state", { source })).session;
+  const { items } = await api.get<Page<Session>>("/api/v1/sessions", { ...parameters, session: chosen });
+  const [found] = items;
+  if (found === undefined) throw new CommandError("there is no such session: see `tapedeck sessions`.");
+  return found;
+}
+
+/** Reading begins after a position, and the session begins at its own. */
+function justBefore({ startPosition }: Session): string {
+  const [, epoch = "", seq = "1"] = /^(.*)-(\d+)$/.exec(startPosition) ?? [];
+  return epoch === "" ? "start" : `${epoch}-${Math.max(0, Number(seq) - 1)}`;
+}
+
+/** Whether it is of what was asked for; each thing that is said has to fit. */
+function isMeant({ subject = "", detail = {} }: TextEvent, { artifact, pod, app, job }: LogsOptions): boolean {
+  const { pod: itsPod = "", container = "", subtask = "" } = detail;
+  const fits = (wanted: readonly string[] | undefined, is: (name: string) => boolean) => wanted?.some(is) ?? true;
+  return (
+    fits(artifact, (name) => [subject, container, subtask].includes(name)) &&
+    fits(pod, (name) => itsPod.startsWith(name)) &&
+    fits(app, (name) => container === name) &&
+    fits(job, (name) => subject === name)
+  );
+}
+
+/** The printer of the text: a container, an app of a pod, a build, a job; empty for the tool itself. */
+function originOf({ subject = "", detail = {} }: TextEvent): string {
+  const { pod = "", container = "" } = detail;
+  if (pod === "") return subject;
+  return container === "" || subject.includes("/") ? `${pod.slice(0, 8)}${container && `/${container}`}` : container;
+}
+
+function shown({ origin, text }: { readonly origin: string; readonly text: string }): string {
+  // What tools write must not move the cursor of whoever reads it.
+  const plain = stripVTControlCharacters(text).replace(/[^\P{Cc}\t]+/gu, "");
+  return origin === "" ? plain : `${styleText("cyan", `${origin} |`)} ${plain}`;
+}
+
+/** Holds back lines as long as only the last few of them are wanted. */
+class LastLines {
+  readonly #most: number | undefined;
+  #held: string[] = [];
+  #taken = 0;
+  #isLive = false;
+
+  constructor(most: number | undefined) {
+    this.#most = most;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  take(line: string): void {
+    this.#taken++;
+    if (this.#isLive || this.#most === undefined) {
+      process.stdout.write(`${line}\n`);
+      return;
+    }
+    this.#held.push(line);
+    // Seldom, as each time costs all of it.
+    if (this.#held.length > 2 * this.#most + 1_000) this.#held = this.#held.slice(-this.#most);
+  }
+
+  /** All that was recorded before is there. */
+  release(): void {
+    if (this.#most !== undefined) for (const line of this.#held.slice(-this.#most)) process.stdout.write(`${line}\n`);
+    this.#held = [];
+    this.#isLive = true;
+  }
+}

@@ -1,0 +1,52 @@
+import { querySettings } from "@tapedeck/query/config";
+import { rebuild } from "@tapedeck/query/projecting/rebuild";
+import { views } from "@tapedeck/query/views/views";
+import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
+import { remoteMaintenance } from "../../maintain/remote.ts";
+import { openThisMachine } from "../../maintain/this-machine.ts";
+import { tellDeck } from "../../maintain/which-tapedeck.ts";
+import { Progress, type ProgressTo } from "../../progress.ts";
+import type { RebuildOptions } from "./command.ts";
+
+/** Of this machine's Tapedeck, or by a gateway elsewhere. */
+export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
+  const { data, url } = options;
+  if (tellDeck("rebuild", options)) return rebuildElsewhere(url, progressTo);
+  await using machine = await openThisMachine(data);
+  const { reader } = machine.log;
+  const { configFile } = machine.running;
+  const file = configFile === undefined ? undefined : loadSettingsFile(configFile);
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const { firstSeq, lastSeq } = await reader.bounds();
+  const all = Math.max(1, lastSeq - firstSeq + 1);
+  const started = performance.now();
+  using progress = new Progress({ what: "rebuild", unit: "events", total: all, ...progressTo });
+  const swapped = await rebuild({
+    databaseUrl: machine.databaseUrl,
+    log: reader,
+    views: views({ textRows: querySettings(settingsReader({ env: process.env, file })).textRows }),
+    signal: stop.signal,
+    onProgress: ({ position }) => progress.reached(Math.max(0, position - firstSeq + 1)),
+  });
+  progress[Symbol.dispose]();
+  const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+  if (!swapped) console.log("stopped; the tables are as they were, and the next rebuild goes on from here");
+  else console.log(`the tables are made anew from ${lastSeq - firstSeq + 1} events (${seconds} s)`);
+}
+
+async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const started = performance.now();
+  let all = 0;
+  using progress = new Progress({ what: "rebuild", unit: "events", ...progressTo });
+  for await (const { events, done } of remoteMaintenance(url).rebuild(stop.signal)) {
+    all = events;
+    progress.reached(done, events);
+  }
+  progress[Symbol.dispose]();
+  const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+  if (stop.signal.aborted) console.log("stopped; the tables are as they were, and the next rebuild goes on from here");
+  else console.log(`the tables are made anew from ${all} events (${seconds} s)`);
+}

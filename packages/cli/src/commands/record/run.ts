@@ -1,0 +1,106 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { upstreamSettings } from "@tapedeck/ingest/config";
+import { upstreams } from "@tapedeck/ingest/normalize/normalizers";
+import { namePart } from "@tapedeck/shared/source";
+import { openSpill } from "@tapedeck/tap/spill/spill";
+import { claimOrphan, type TapIdentity } from "@tapedeck/tap/spill/spill-folder";
+import { takeTapId } from "@tapedeck/tap/spill/tap-id";
+import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
+import { sentenceOf } from "../../command-error.ts";
+import { type GrpcTarget, grpcTarget } from "../../gateway-address.ts";
+import { pushAllThatWaits } from "../../record/push-all-that-waits.ts";
+import { recordedSource } from "../../record/recorded-source.ts";
+import { pushSource } from "../../record/source-push.ts";
+import { stateLines } from "../../record/state-lines.ts";
+import { stopSignals } from "../../record/stop-signals.ts";
+import { sessionLabels } from "../../run/labels.ts";
+import { spillHome } from "../../run/spill-home.ts";
+import type { RecordOptions } from "./command.ts";
+
+/** How long Ctrl-C waits for Tapedeck to commit the rest. */
+const commitMs = 10_000;
+
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+/** Records what runs already until a signal comes; or, with `waiting`, pushes what was left. Ends this process. */
+export async function record(options: RecordOptions): Promise<never> {
+  const target = grpcTarget(options.url);
+  const home = spillHome(process.env, options.spill);
+  const stop = stopSignals();
+  const all =
+    options.waiting === undefined
+      ? await recordUntil({ options, target, home, stop })
+      : await pushAllThatWaits({ home, target, from: options.waiting, signal: stop.first, say });
+  stop.release();
+  // A connection that never came to be would keep us: gRPC does not give it up.
+  process.exit(all ? 0 : 1);
+}
+
+type Recorded = {
+  readonly options: RecordOptions;
+  readonly target: GrpcTarget;
+  readonly home: string;
+  readonly stop: { readonly first: AbortSignal; readonly second: AbortSignal };
+};
+
+/** True if nothing is left to be pushed. */
+async function recordUntil({ options, target, home, stop }: Recorded): Promise<boolean> {
+  const { env } = process;
+  const source = recordedSource(options, env);
+  const { upstream, address, developer, project, redact } = source;
+  const settings = { ...upstreamSettings(source) };
+
+  // One that was killed, or left something, is gone on with.
+  const key = [keyOf(target), developer, project, upstream].map(namePart).join("/");
+  using claims = new DisposableStack();
+  const id = takeTapId(home, key, (tap) => {
+    const dir = join(home, tap);
+    if (!existsSync(dir)) return true;
+    const claimed = claimOrphan(dir);
+    if (claimed !== undefined) claims.use(claimed);
+    return claimed !== undefined;
+  });
+  const given: TapIdentity = { developer, project, upstream, tap: id.tap, redact, settings, labels: source.labels };
+  const folder = join(home, id.tap);
+  const spill = await openSpill({ dir: folder, hello: given, to: target.name });
+  const { firstIndex, nextIndex } = spill.state();
+  // What it has left was recorded under the name that it had then.
+  const name = firstIndex < nextIndex ? { project: spill.hello().project } : {};
+
+  const lines = stateLines({ upstream, address, target, signal: stop.first, say });
+  const running = upstreams[upstream].tap.run({
+    address,
+    emit: (item) => {
+      spill.append(item);
+      lines.see(item);
+    },
+    signal: stop.first,
+    skipChannels: "logs" in source && source.logs === "off" ? ["logs"] : [],
+    settings,
+    memory: fileMemory(home, key, (error) => say(`what the tap knows can't be kept: ${sentenceOf(error)}`)),
+  });
+  const { labels } = source;
+  const ofFolder = upstream === "rkt" ? Promise.resolve({}) : sessionLabels(process.cwd(), env);
+  const push = pushSource({
+    ...{ target, home, spill, control: running.control, developer: options.developer || undefined, say },
+    identity: ofFolder.then((found) => ({ ...given, ...name, labels: { ...found, ...labels } })),
+    onWelcome: lines.welcomed,
+    onAway: lines.away,
+  });
+
+  await running.done;
+  const all = await push.finish(commitMs, stop.second);
+  const { committed, nextIndex: next } = spill.state();
+  if (!all) spill.persist();
+  await spill[Symbol.asyncDispose]();
+  if (all) id[Symbol.dispose]();
+  lines.ended({ waiting: Number(next - 1n - committed), folder, why: push.trouble()?.why });
+  return all;
+}
+
+/** Of another Tapedeck there is another tap. */
+function keyOf({ name }: GrpcTarget): string {
+  return `record-${createHash("sha256").update(name).digest("hex").slice(0, 12)}`;
+}

@@ -1,0 +1,102 @@
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { openEnds } from "@tapedeck/ingest/damage/ends";
+import { openLeases } from "@tapedeck/ingest/record/journal/lease";
+import { backUpLog } from "@tapedeck/shared/log/backup";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { sourceName } from "@tapedeck/shared/source";
+import { testMessage, testWriter } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken } from "@tapedeck/shared/tokens/token";
+import { connect, type NatsConnection } from "nats";
+import { expect, inject, it } from "vitest";
+import { newBackup } from "../../maintain/backup-folder.ts";
+import { startCli } from "../../testing/cli.ts";
+
+const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const aToken = (name: string) => makeToken({ name, workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 });
+
+/** A folder whose settings name a NATS that `up` has not started. */
+async function place() {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startTestNats());
+  const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
+  const cwd = await mkdtemp(join(inject("serversFolder"), "restore-"));
+  await writeFile(join(cwd, "tapedeck.yaml"), `nats: { url: "${nats.url}" }\n`);
+  const owned = stack.move();
+  return {
+    nats,
+    connection,
+    cwd,
+    tapedeck: async (...args: string[]) => {
+      await using cli = startCli(args, { cwd });
+      return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+const lastOf = async (nc: NatsConnection) => {
+  await using log = await openLog(nc);
+  const { lastSeq } = await log.reader.bounds();
+  return { epoch: log.epoch, former: log.reader.former, lastSeq };
+};
+
+it("a log and its tokens come back to a NATS of the user's: nothing is replaced unasked, and no revoked token is good again", async () => {
+  await using there = await place();
+  const { connection, cwd, tapedeck } = there;
+  const tokens = await openTokenStore(connection);
+  const [kept, lost, revokedBefore, revokedAfter] = [aToken("kept"), aToken("lost"), aToken("before"), aToken("after")];
+  for (const token of [kept, revokedBefore, revokedAfter]) await tokens.create(token);
+  await tokens.revoke(revokedBefore.record.id);
+  const { epoch } = await lastOf(connection);
+  {
+    await using log = await openLog(connection);
+    const writer = testWriter(log.writer, source);
+    await writer.append(5);
+    await using backup = await newBackup(join(cwd, "kept"));
+    const known = { ...backupOf(await tokens.read()), [lost.hash]: lost.record };
+    await backup.finish(await backUpLog(connection, backup.take), known);
+    await writer.append(3);
+  }
+  expect(await readFile(join(cwd, "kept", "tokens.json"), "utf8")).not.toContain(kept.text.slice(4));
+  await tokens.revoke(revokedAfter.record.id);
+
+  expect(await tapedeck("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("say --replace") });
+  {
+    await using leases = await openLeases(connection, "I");
+    await using _ = await leases.take(source, "T");
+    const refused = await tapedeck("restore", "kept", "--replace");
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining(`it has ${source}`) });
+  }
+  const restored = await tapedeck("restore", "kept", "--replace");
+  expect(restored).toMatchObject({ code: 0, err: "" });
+  expect(restored.out).toContain("restored 5 events");
+  expect(restored.out).toContain("1 tokens are back");
+  expect(restored.out).toContain("1 tokens of the backup were revoked since, and stay it");
+  expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, former: [{ epoch, lastSeq: 5 }] });
+  const names = (await tokens.list()).map(({ name }) => name);
+  expect(names.sort()).toEqual(["kept", "lost"]);
+});
+
+it("a log that lost its end goes on under new positions when it is said to", async () => {
+  await using there = await place();
+  const { connection, tapedeck } = there;
+  const { epoch } = await lastOf(connection);
+  {
+    await using log = await openLog(connection);
+    await testWriter(log.writer, source).append(5);
+    await using ends = await openEnds(connection, { epoch });
+    ends.reached(source, 9, testMessage(source, 9).cursor);
+  }
+  expect(await tapedeck("new-epoch")).toMatchObject({ code: 1, err: expect.stringContaining("say --yes") });
+  const renewed = await tapedeck("new-epoch", "--yes");
+  expect(renewed).toMatchObject({ code: 0, out: expect.stringContaining(`positions up to ${epoch}-5 are valid`) });
+  const now = await lastOf(connection);
+  expect(now).toMatchObject({ lastSeq: 5, former: [{ epoch, lastSeq: 5 }] });
+  await using ends = await openEnds(connection, { epoch: now.epoch });
+  expect(await ends.lastSeq()).toBe(0);
+  // What the lost end had is known, so that its ordinals are not given again.
+  expect((await ends.endOf(source))?.cursor.ordinals).toEqual({ v1: 9 });
+});

@@ -1,0 +1,107 @@
+import { join } from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { forgetForeignTables } from "@tapedeck/query/projecting/forget-tables";
+import { backUpLog, type Restored, restoreLog, type Snapshot } from "@tapedeck/shared/log/backup";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { endsStream, streamName } from "@tapedeck/shared/log/subjects";
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import type { NatsConnection } from "nats";
+import { CommandError } from "../../command-error.ts";
+import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
+import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
+import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
+import { Progress } from "../../progress.ts";
+import type { RestoreOptions } from "./command.ts";
+
+/** Puts the log of a backup in place of the one that is there; what was there is kept as a backup, too. */
+export async function restore(
+  folder: string,
+  { data, replace = false, tokens: withTokens = true }: RestoreOptions,
+): Promise<void> {
+  tellHereOnly("restore", data);
+  const { snapshot, pieces, tokens } = await readBackup(folder);
+  await using machine = await openStoppedMachine(data);
+  const { nats } = machine;
+  const kept = await makeRoom(nats, replace, join(machine.dataDir, "replaced", fileTime()));
+  const { num_replicas = snapshot.config.num_replicas } = kept ?? {};
+  const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
+  const restored = await restoreLog(nats, fitting, told(pieces()));
+  await forgetEnds(nats);
+  const forgotten = await forgetTables(nats, machine.databaseUrl);
+  tell(snapshot, restored);
+  if (kept !== undefined && kept.folder !== undefined) console.log(`what was there is kept in ${kept.folder}`);
+  if (forgotten) console.log("the tables told of more than the log has now: they are made anew at the next start");
+  if (tokens !== undefined && withTokens) {
+    const { added, stayRevoked } = await (await openTokenStore(nats)).putBack(tokens);
+    if (added > 0) {
+      console.log(
+        `${added} tokens are back; one that was revoked after the backup, and of which this NATS knows nothing, is good again: see \`tapedeck token list\``,
+      );
+    }
+    if (stayRevoked > 0) console.log(`${stayRevoked} tokens of the backup were revoked since, and stay it`);
+  }
+}
+
+/** Makes tables that tell of more than the log has be made anew. True when they do. */
+export async function forgetTables(nats: NatsConnection, databaseUrl: string | undefined): Promise<boolean> {
+  if (databaseUrl === undefined) return false;
+  await using log = await openLog(nats, { create: false, syncKnown: true });
+  return forgetForeignTables(databaseUrl, log.reader);
+}
+
+function tell({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
+  const last = former.at(-1);
+  console.log(`restored ${state.messages} events; the log goes on as ${epoch}`);
+  if (last === undefined) return;
+  const end = formatPosition({ epoch: last.epoch, seq: lastSeq });
+  console.log(`positions up to ${end} are valid as before; later ones of ${last.epoch} are from another log now`);
+}
+
+const fileTime = () => new Date().toISOString().replace(/[:.]/g, "-");
+
+/** While they are taken, how much it was. */
+async function* told(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  using progress = new Progress({ what: "restore", unit: "bytes" });
+  for await (const piece of pieces) {
+    progress.reached(progress.done + piece.length);
+    yield piece;
+  }
+}
+
+type Kept = {
+  /** Undefined where there was nothing in the log. */
+  readonly folder: string | undefined;
+  readonly num_replicas: number;
+};
+
+/** What of the log that was there is kept; undefined where there was none. */
+async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string): Promise<Kept | undefined> {
+  const jsm = await jetstreamManager(nats, { checkAPI: false });
+  const info = await jsm.streams.info(streamName).catch((error: Error) => {
+    if (error.name === "StreamNotFoundError") return undefined;
+    throw error;
+  });
+  if (info === undefined) return undefined;
+  const { messages, last_seq } = info.state;
+  if (last_seq > 0 && !replace) {
+    throw new CommandError(
+      `there is a log already (${messages} events): say --replace to put the backup in its place (it is kept as a backup of its own).`,
+    );
+  }
+  if (last_seq > 0) {
+    await using backup = await newBackup(keepIn);
+    // Damage is no reason to keep nothing.
+    await backup.finish(await backUpLog(nats, backup.take, streamName, { isChecked: false }));
+  }
+  await jsm.streams.delete(streamName);
+  return { folder: last_seq > 0 ? keepIn : undefined, num_replicas: info.config.num_replicas };
+}
+
+/** How far sources had come in the log that was there is no matter of this one. */
+async function forgetEnds(nats: NatsConnection): Promise<void> {
+  const jsm = await jetstreamManager(nats, { checkAPI: false });
+  await jsm.streams.delete(endsStream).catch((error: Error) => {
+    if (error.name !== "StreamNotFoundError" && !/not found/.test(error.message)) throw error;
+  });
+}

@@ -1,0 +1,67 @@
+import { apiAt, type Page } from "../../ask/api.ts";
+import { agoText, durationText } from "../../ask/durations.ts";
+import { table } from "../../ask/table.ts";
+import type { SessionsOptions } from "./command.ts";
+
+type Session = {
+  readonly session: string;
+  readonly source: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  readonly endReason: string | null;
+  readonly upstreamVersion: string;
+  readonly gaps: number;
+};
+
+export async function sessions(options: SessionsOptions): Promise<void> {
+  const { url, json, source, label, limit, since: from, until: to } = options;
+  const labels = Object.entries(label ?? {}).map(([name, value]) => `${name}=${value}`);
+  const page = await apiAt(url).get<Page<Session>>("/api/v1/sessions", { source, label: labels, limit, from, to });
+  if (json) {
+    process.stdout.write(`${JSON.stringify(page)}\n`);
+    return;
+  }
+  if (page.items.length === 0) {
+    console.log(
+      source === undefined && label === undefined && from === undefined && to === undefined
+        ? "No sessions yet."
+        : "No such sessions.",
+    );
+    return;
+  }
+  const rows = page.items.map((session) => [
+    session.session,
+    shortSource(session.source),
+    agoText(session.startedAt),
+    lasted(session),
+    about(session),
+  ]);
+  const columns = ["SESSION", "SOURCE", "STARTED", "LASTED", "LABELS"].map((title) => ({ title }));
+  console.log(table(columns, rows));
+}
+
+/** Without the workspace, which is the same for all that one sees. */
+export function shortSource(source: string): string {
+  return source.split("/").slice(1).join("/");
+}
+
+/** Nobody knows how long a session lasted that was lost. */
+export function lasted({
+  startedAt,
+  endedAt,
+  endReason,
+}: Pick<Session, "startedAt" | "endedAt" | "endReason">): string {
+  if (endedAt === null && endReason !== null) return "unknown";
+  if (startedAt === null) return "-";
+  return endedAt === null ? "goes on" : durationText(Date.parse(endedAt) - Date.parse(startedAt));
+}
+
+function about({ labels, gaps }: Session): string {
+  const { branch, commit, dirty, command = "" } = labels;
+  const code = [branch, commit?.slice(0, 8)].filter((part) => part !== undefined).join("@");
+  const known = new Set(["branch", "commit", "dirty", "host", "user", "command"]);
+  const others = Object.entries(labels).flatMap(([name, value]) => (known.has(name) ? [] : [`${name}=${value}`]));
+  const gap = gaps === 0 ? [] : [`${gaps} ${gaps === 1 ? "gap" : "gaps"}`];
+  return [command, `${code}${dirty === "true" ? "+" : ""}`, ...others, ...gap].filter((part) => part !== "").join(" ");
+}

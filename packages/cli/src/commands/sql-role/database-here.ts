@@ -1,0 +1,63 @@
+import { join, resolve } from "node:path";
+import { loadSecrets } from "@tapedeck/infra/local/secrets";
+import { type ReaderLimits, readerLimits } from "@tapedeck/query/db/access/limits";
+import { type Database, openDatabase } from "@tapedeck/query/db/database";
+import type { SettingsReader } from "@tapedeck/shared/service/settings";
+import { CommandError } from "../../command-error.ts";
+import { settingsHere } from "../../maintain/settings-here.ts";
+import { type RunningUp, runningUp } from "../../up/lock.ts";
+import { ownerUrl } from "../../up/settings.ts";
+
+export type DatabaseHere = AsyncDisposable & {
+  readonly database: Database;
+  readonly limits: ReaderLimits;
+  /** Where a login reaches the database. */
+  readonly urlOf: (login: string, password: string) => string;
+};
+
+/**
+ * The database of the Tapedeck that `up` runs on a data folder, or the one that the settings name (`postgres.url`).
+ * @throws CommandError when there is neither, or it can't be reached
+ */
+export async function openDatabaseHere(data: string, env: NodeJS.ProcessEnv): Promise<DatabaseHere> {
+  const running = await runningUp(resolve(data));
+  const read = settingsHere(running, env);
+  const limits = readerLimits(read);
+  const url = await urlHere(running, read, data);
+  read.assertValid();
+  await using stack = new AsyncDisposableStack();
+  const database = stack.use(openDatabase({ url, connections: 2 }));
+  await reach(database, new URL(url).host);
+  const owned = stack.move();
+  return {
+    database,
+    limits,
+    urlOf: (login, password) => {
+      const own = new URL(url);
+      own.username = login;
+      own.password = password;
+      return own.href;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function urlHere(running: RunningUp | undefined, read: SettingsReader, data: string): Promise<string> {
+  const own = running?.addresses.postgres;
+  if (own !== undefined) return ownerUrl(own, await loadSecrets(join(resolve(data), "secrets")));
+  const theirs = read.string("postgres.url", undefined);
+  if (theirs !== undefined) return theirs;
+  throw new CommandError(
+    `no Tapedeck runs on ${data}: start it with \`npm start\`, or say where its data are (--data) or its Postgres (TAPEDECK_POSTGRES_URL).`,
+  );
+}
+
+/** The address without its password, which is nobody's business. */
+async function reach({ connect }: Database, host: string): Promise<void> {
+  try {
+    await (await connect()).end();
+  } catch (cause) {
+    const why = cause instanceof Error && cause.message !== "" ? cause.message : "it does not answer";
+    throw new CommandError(`the Postgres at ${host} can't be asked (${why}).`, { cause });
+  }
+}

@@ -1,0 +1,75 @@
+import {
+  createLogin,
+  dropLogin,
+  logins,
+  RolesRefusedError,
+  type WorkspaceLogin,
+} from "@tapedeck/query/db/access/workspace-logins";
+import { namePart } from "@tapedeck/shared/source";
+import { table } from "../../ask/table.ts";
+import { CommandError } from "../../command-error.ts";
+import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
+import type { CreateSqlRoleOptions, SqlRoleOptions } from "./command.ts";
+import { type DatabaseHere, openDatabaseHere } from "./database-here.ts";
+
+export async function createSqlRole({ workspace, json, quiet, data }: CreateSqlRoleOptions): Promise<void> {
+  await using here = await open(data);
+  const { leftOut, ...made } = await refusedAsCommand(() =>
+    createLogin(here.database, { workspace: namePart(workspace), limits: here.limits }),
+  );
+  const url = here.urlOf(made.login, made.password);
+  process.stdout.write(json ? `${JSON.stringify({ ...made, url, leftOut })}\n` : `${url}\n`);
+  if (quiet || json) return;
+  say(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
+  say("The password is shown this once.");
+  if (leftOut.length > 0) say(`This database user may not set for it: ${leftOut.join(", ")}.`);
+}
+
+export async function listSqlRoles({ json, data }: SqlRoleOptions): Promise<void> {
+  await using here = await open(data);
+  const items = await logins(here.database);
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ items })}\n`);
+    return;
+  }
+  if (items.length === 0) {
+    console.log("There are no logins for one workspace.");
+    return;
+  }
+  const columns = ["LOGIN", "WORKSPACE", "CREATED"].map((title) => ({ title }));
+  console.log(
+    table(
+      columns,
+      items.map(({ login, workspace, createdAt }) => [login, workspace, createdAt.slice(0, 10)]),
+    ),
+  );
+}
+
+export async function dropSqlRole(login: string, { json, data }: SqlRoleOptions): Promise<void> {
+  await using here = await open(data);
+  const dropped: WorkspaceLogin | undefined = await dropLogin(here.database, login);
+  if (dropped === undefined) {
+    throw new CommandError(`there is no login ${login} for one workspace: see \`tapedeck sql-role list\`.`);
+  }
+  if (json) process.stdout.write(`${JSON.stringify(dropped)}\n`);
+  else console.log(`dropped ${dropped.login} (of workspace ${dropped.workspace})`);
+}
+
+function open(data: string): Promise<DatabaseHere> {
+  tellHereOnly("sql-role", data);
+  return openDatabaseHere(data, process.env);
+}
+
+async function refusedAsCommand<T>(make: () => Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (cause) {
+    if (cause instanceof RolesRefusedError) throw new CommandError(`${cause.message}.`, { cause });
+    throw cause;
+  }
+}
+
+/** For people; what programs read is on stdout. */
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

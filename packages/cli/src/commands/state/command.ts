@@ -1,0 +1,37 @@
+import { Command, InvalidArgumentError } from "commander";
+import { momentForm, placeOf } from "../../ask/moment.ts";
+import { jsonOption, sourceOption, urlOption } from "../options.ts";
+
+export type StateOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly source?: string;
+  readonly session?: string;
+  readonly at?: string;
+};
+
+export const stateCommand = () =>
+  new Command("state")
+    .summary("show the state of a source, now or at any moment of the record")
+    .description("Shows the state of a source, now or at any moment of the record.")
+    .addOption(sourceOption())
+    .option("--session <ulid>", "of this session (default: the newest)")
+    .option("--at <moment>", "a position, or a time: 10m (ago), yesterday, 2026-01-31T12:00:00Z (default: now)", place)
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck state -s alice/shop
+  tapedeck state -s dana/shop
+  tapedeck state -s node-1/host
+  tapedeck state -s alice/shop --at 2026-01-31T12:00:00Z --json`,
+    )
+    .action(async (options: StateOptions) => (await import("./run.ts")).state(options));
+
+function place(text: string): string {
+  const found = placeOf(text);
+  if (found !== undefined) return found;
+  throw new InvalidArgumentError(`It is neither a position nor ${momentForm}.`);
+}

@@ -1,0 +1,150 @@
+import { basename, resolve } from "node:path";
+import { styleText } from "node:util";
+import { apiAt, type Page } from "../../ask/api.ts";
+import { agoText, bytesText } from "../../ask/durations.ts";
+import { readMetrics, readTroubles, sumOf } from "../../ask/metrics.ts";
+import { table } from "../../ask/table.ts";
+import { spillHome } from "../../run/spill-home.ts";
+import { type RunningUp, runningUp } from "../../up/lock.ts";
+import { countWaitingSpills } from "../../up/waiting-spills.ts";
+import { shortSource } from "../sessions/run.ts";
+import type { StatusOptions } from "./command.ts";
+import { statusColour } from "./status-colour.ts";
+
+type Source = {
+  readonly source: string;
+  readonly status: string;
+  readonly currentSession: string;
+  readonly lastEventAt: string | null;
+  readonly address: string;
+  readonly gaps: number;
+  readonly notHeardSince: string | null;
+};
+
+/** What waits where; undefined where it can't be told (the services are on another machine, say). */
+type Health = {
+  readonly spillBytes: number | undefined;
+  readonly queryLag: number | undefined;
+  readonly waitingSpills: number;
+  /** Times that an upstream at rest said otherwise of itself than its events. */
+  readonly foldDrift: number | undefined;
+  /** What keeps ingest and query from their work, in sentences. */
+  readonly problems: readonly string[];
+  /** What people should know though all goes on. */
+  readonly warnings: readonly string[];
+};
+
+export async function status(options: StatusOptions): Promise<void> {
+  const api = apiAt(options.url);
+  const running = await runningUp(resolve(options.data));
+  const { items: known, position } = await api
+    .get<Page<Source>>("/api/v1/sources", { limit: 1_000 })
+    .catch(async (error: unknown) => {
+      // Where the list can't be had, the reason is shown if it is known.
+      if (!options.json) tellTroubles(await healthOf(running, api.base));
+      throw error;
+    });
+  const items = [...known, ...neverSeen(running, known)];
+  const health = await healthOf(running, api.base);
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify({ sources: items, position, ...health })}\n`);
+    return;
+  }
+  if (items.length === 0) console.log("Nothing is recorded yet.");
+  else {
+    const columns = ["SOURCE", "STATUS", "WHERE", "LAST EVENT", "GAPS"];
+    const rows = items.map((source) => [
+      shortSource(source.source),
+      ...statusCells(source),
+      agoText(source.lastEventAt),
+      String(source.gaps),
+    ]);
+    console.log(
+      table(
+        columns.map((title) => ({ title })),
+        rows,
+      ),
+    );
+  }
+  console.log(`\n${healthLine(health, position, doorText(running))}`);
+  if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
+  tellTroubles(health);
+}
+
+function tellTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
+  for (const problem of problems) console.log(styleText("red", problem));
+  for (const warning of warnings) console.log(styleText("yellow", warning));
+}
+
+/** Of what was imported nobody waits for more. */
+function statusCells({ status, address, notHeardSince }: Source): readonly [status: string, where: string] {
+  const files = /^file:(.*)$/.exec(address)?.[1];
+  if (files !== undefined && status !== "recording") {
+    return [
+      "imported",
+      files
+        .split(", ")
+        .map((file) => basename(file))
+        .join(", "),
+    ];
+  }
+  const since = notHeardSince === null ? "" : `, last heard ${agoText(notHeardSince)}`;
+  return [`${styleText(statusColour(status), status)}${since}`, address || "-"];
+}
+
+/** Sources of this machine that have not said a word yet, so that nobody else knows of them. */
+function neverSeen(running: RunningUp | undefined, known: readonly Source[]): readonly Source[] {
+  const names = new Set(known.map(({ source }) => source));
+  const missing = running?.sources.filter(({ source }) => !names.has(source)) ?? [];
+  return missing.map(({ source, address }) => ({
+    ...{ source, address, status: "waiting", currentSession: "", lastEventAt: null, gaps: 0, notHeardSince: null },
+  }));
+}
+
+async function healthOf(running: RunningUp | undefined, gateway: string): Promise<Health> {
+  const ask = async (service: "ingest" | "query") => {
+    const address = running?.addresses[service];
+    if (address === undefined) return { problems: [], warnings: [] };
+    const [metrics, { problems, warnings }] = await Promise.all([
+      readMetrics(address),
+      readTroubles(`http://${address}`),
+    ]);
+    return { metrics, warnings, problems: problems.map((problem) => `${service}: ${problem}`) };
+  };
+  // The gateway says of the others what it hears, wherever they are.
+  const [ingest, query, told] = await Promise.all([ask("ingest"), ask("query"), readTroubles(gateway)]);
+  const here = [...ingest.problems, ...query.problems];
+  const fromGateway = running === undefined ? told.problems.map((problem) => `gateway: ${problem}`) : [];
+  return {
+    spillBytes: sumOf(ingest.metrics, "tapedeck_ingest_spill_bytes"),
+    queryLag: sumOf(query.metrics, "tapedeck_query_lag_events"),
+    foldDrift: sumOf(query.metrics, "tapedeck_query_fold_drift_total"),
+    waitingSpills: await countWaitingSpills(spillHome(process.env)),
+    problems: [...here, ...fromGateway],
+    warnings: [...new Set([...ingest.warnings, ...told.warnings])],
+  };
+}
+
+/** A Tapedeck that records takes them within seconds; the demo never does. */
+function waitingText(waiting: number, running: RunningUp | undefined): string {
+  const runs = waiting === 1 ? "1 recorded run waits" : `${waiting} recorded runs wait`;
+  return running?.mode === "demo" ? `${runs} for the end of the demo: npm start -- --no-demo` : `${runs} to be taken`;
+}
+
+/** How people get in there; nothing for who is open to all on this machine. */
+function doorText(running: RunningUp | undefined): string | undefined {
+  const { tls, auth } = running?.door ?? {};
+  const parts = [tls ? "TLS" : "", auth === "tokens" ? "with tokens" : ""].filter((part) => part !== "");
+  return parts.length === 0 ? undefined : parts.join(", ");
+}
+
+function healthLine({ spillBytes, queryLag, foldDrift }: Health, position: string, door: string | undefined): string {
+  const parts = [
+    `position ${position}`,
+    door,
+    queryLag === undefined ? undefined : queryLag === 0 ? "tables up to date" : `tables ${queryLag} events behind`,
+    spillBytes === undefined ? undefined : `spill ${spillBytes === 0 ? "empty" : bytesText(spillBytes)}`,
+    foldDrift ? `state differed from the upstream's own ${foldDrift} times (see query's log)` : undefined,
+  ];
+  return styleText("dim", parts.filter((part) => part !== undefined).join(" · "));
+}

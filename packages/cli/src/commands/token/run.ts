@@ -1,0 +1,100 @@
+import type { TokenRecord } from "@tapedeck/shared/tokens/token";
+import { table } from "../../ask/table.ts";
+import { CommandError } from "../../command-error.ts";
+import { isElsewhere } from "../../context/chosen-tapedeck.ts";
+import type { CreateTokenOptions, ListTokensOptions, RevokeTokenOptions } from "./command.ts";
+import { remoteTokens } from "./remote-tokens.ts";
+import type { Tokens } from "./tokens.ts";
+import { openTokensHere } from "./tokens-here.ts";
+
+export async function createToken({ name, role, expires, json, quiet, ...options }: CreateTokenOptions): Promise<void> {
+  const { workspace, developer, allWorkspaces = false } = options;
+  if (allWorkspaces && isElsewhere(options.url, process.env)) {
+    throw new CommandError(
+      "a token for all workspaces is made on the server itself: leave --url (TAPEDECK_URL) away there, or say `tapedeck context use local`.",
+    );
+  }
+  await using tokens = await open(options);
+  const made = await tokens.create({
+    ...{ name, roles: role, expires },
+    ...(workspace !== undefined && { workspace }),
+    ...(developer !== undefined && { developer }),
+    ...(allWorkspaces && { everywhere: true as const }),
+  });
+  if (json) {
+    process.stdout.write(`${JSON.stringify(made)}\n`);
+    return;
+  }
+  process.stdout.write(`${made.token}\n`);
+  if (quiet) return;
+  const whose = made.developer === undefined ? "" : `, for ${made.developer}`;
+  const beyond = allWorkspaces ? " (backup and rebuild: of all workspaces)" : "";
+  say(
+    `${made.roles.join(", ")} in workspace ${made.workspace}${beyond}${whose}, until ${dayOf(made.expiresAt)}; id ${made.id}`,
+  );
+  say("It is shown this once. Keep it secret: export TAPEDECK_TOKEN=…");
+  if (tokens.remark !== undefined) say(tokens.remark);
+}
+
+export async function listTokens({ json, ...options }: ListTokensOptions): Promise<void> {
+  await using tokens = await open(options);
+  const { workspace } = options;
+  const all = await tokens.list();
+  const items = workspace === undefined ? all : all.filter((token) => token.workspace === workspace);
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ items })}\n`);
+    return;
+  }
+  if (items.length === 0) {
+    console.log("There are no tokens.");
+    return;
+  }
+  const columns = ["ID", "NAME", "ROLES", "WORKSPACE", "DEVELOPER", "CREATED", "EXPIRES"].map((title) => ({ title }));
+  console.log(table(columns, items.map(cellsOf)));
+}
+
+export async function revokeToken(id: string, { json, ...options }: RevokeTokenOptions): Promise<void> {
+  await using tokens = await open(options);
+  const revoked = await tokens.revoke(id);
+  if (json) process.stdout.write(`${JSON.stringify(revoked)}\n`);
+  else console.log(`revoked ${revoked.name} (${revoked.roles.join(", ")} in workspace ${revoked.workspace})`);
+}
+
+async function open({ url, data, workspace }: { url?: string; data: string; workspace?: string }): Promise<Tokens> {
+  if (!isElsewhere(url, process.env)) return openTokensHere(data, process.env);
+  if (workspace === undefined) return remoteTokens(url);
+  throw new CommandError("of another Tapedeck the workspace is that of your token: leave --workspace away.");
+}
+
+function cellsOf({
+  id,
+  name,
+  roles,
+  workspace,
+  everywhere,
+  developer = "-",
+  createdAt,
+  expiresAt,
+}: TokenRecord): string[] {
+  const isOver = Date.parse(expiresAt) <= Date.now();
+  const expires = isOver ? `expired ${dayOf(expiresAt)}` : dayOf(expiresAt);
+  return [
+    id,
+    name,
+    roles.join(", "),
+    everywhere ? `${workspace}, all` : workspace,
+    developer,
+    dayOf(createdAt),
+    expires,
+  ];
+}
+
+/** As its calendar here says it. */
+function dayOf(time: string): string {
+  return new Date(time).toLocaleDateString("sv-SE");
+}
+
+/** For people; what programs read is on stdout. */
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

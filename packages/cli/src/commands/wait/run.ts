@@ -1,0 +1,55 @@
+import { connect, TapedeckError } from "@tapedeck/client";
+import { type Api, apiAt, type Page } from "../../ask/api.ts";
+import { filterOf, parametersOf } from "../../ask/filter.ts";
+import { CommandError } from "../../command-error.ts";
+import { eventLines, type ShownEvent } from "../tail/run.ts";
+import type { WaitOptions } from "./command.ts";
+
+/** As `timeout(1)` has it. */
+const timedOut = 124;
+const stoppedBy = { SIGINT: 130, SIGTERM: 143 } as const;
+/** Timers take no more. */
+const longestMs = 2 ** 31 - 1;
+
+/** Ends this process with the code that says how it went. */
+export async function wait(options: WaitOptions): Promise<void> {
+  const api = apiAt(options.url);
+  const { orFail = [] } = options;
+  const filter = filterOf({ ...options, kind: [...options.for, ...orFail] });
+  const stop = new AbortController();
+  let code: number | undefined;
+  const end = (as: number) => {
+    code ??= as;
+    stop.abort();
+  };
+  for (const [signal, as] of Object.entries(stoppedBy)) process.once(signal, () => end(as));
+  if (options.timeout !== undefined) setTimeout(end, Math.min(options.timeout, longestMs), timedOut).unref();
+  const after = options.after ?? (await positionNow(api, filter));
+  process.stderr.isTTY &&
+    process.stderr.write(`waiting for ${[...options.for, ...orFail].join(", ")} after ${after}\n`);
+  using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });
+  try {
+    for await (const event of client.events({ ...filter, after, signal: stop.signal })) {
+      const came = event as unknown as ShownEvent;
+      const lines = options.json ? [JSON.stringify(came)] : eventLines(came, process.stdout.columns || undefined);
+      process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+      end(orFail.some((kind) => isOfKind(came.kind, kind)) ? 1 : 0);
+    }
+  } catch (error) {
+    throw error instanceof TapedeckError ? new CommandError(error.message) : error;
+  }
+  if (code === timedOut) process.stderr.write(`tapedeck: nothing of that came in time; go on with --after ${after}\n`);
+  process.exitCode = code ?? 0;
+}
+
+/** Where the log ends now; also says what is wrong with the filter before anybody waits for what can't come. */
+async function positionNow(api: Api, filter: ReturnType<typeof filterOf>): Promise<string> {
+  return (await api.get<Page<object>>("/api/v1/events", { ...parametersOf(filter), last: 1 })).position;
+}
+
+/** `build.failed`, `build.*` or `*.failed`. */
+function isOfKind(kind: string, wanted: string): boolean {
+  const [noun, verb] = kind.split(".");
+  const [wantedNoun, wantedVerb] = wanted.split(".");
+  return [noun, "*"].includes(wantedNoun ?? "") && [verb, "*"].includes(wantedVerb ?? "");
+}

@@ -1,0 +1,85 @@
+import { localDeck } from "../ask/local-tapedeck.ts";
+import { CommandError } from "../command-error.ts";
+import { type Place, parsePlace, placeText } from "../gateway-place.ts";
+import { type Context, readContexts } from "./contexts.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** The Tapedeck that a command is meant for. */
+export type Deck = {
+  readonly place: Place;
+  readonly grpcPort: number;
+  /** TAPEDECK_TOKEN, else the token of the context that has this very address. */
+  readonly token: string | undefined;
+  /** Path of a PEM file. */
+  readonly ca: string | undefined;
+  /** Where the token is from, for people. */
+  readonly tokenFrom: string;
+  /** The context that has this very address. */
+  readonly context?: string;
+};
+
+/**
+ * The one that is named (`--url`, TAPEDECK_URL), else the context that was logged in to last, else that of this machine.
+ * @throws CommandError when that can't be told, or a variable is set that is gone
+ */
+export function chosenDeck(named: string | undefined, env: Env): Deck {
+  refuseFormer(env);
+  const { current, contexts } = readContexts(env);
+  const url = named || env.TAPEDECK_URL || undefined;
+  if (url !== undefined) {
+    const place = parsePlace(url);
+    const known = Object.entries(contexts).find(([, one]) => isSame(parsePlace(one.url), place));
+    return deckOf(place, known, env);
+  }
+  const chosen = current === undefined ? undefined : contexts[current];
+  if (current !== undefined && chosen !== undefined) return deckOf(parsePlace(chosen.url), [current, chosen], env);
+  const here = localDeck(env);
+  return { ...deckOf(parsePlace(here.url), undefined, env), grpcPort: portOf(env) ?? here.grpcPort };
+}
+
+/** Whether another Tapedeck is meant than the one of this machine's settings and data folder. */
+export function isElsewhere(named: string | undefined, env: Env): boolean {
+  const { current, contexts } = readContexts(env);
+  return Boolean(named || env.TAPEDECK_URL) || (current !== undefined && contexts[current] !== undefined);
+}
+
+/** Names the Tapedeck that is chosen, for people: "https://tapedeck.example:7052 (context team)". */
+export function chosenText(named: string | undefined, env: Env): string {
+  const { place, context } = chosenDeck(named, env);
+  return `${placeText(place)}${context === undefined ? "" : ` (context ${context})`}`;
+}
+
+function deckOf(place: Place, known: readonly [name: string, Context] | undefined, env: Env): Deck {
+  const [name, context] = known ?? [];
+  const given = env.TAPEDECK_TOKEN?.trim() || undefined;
+  return {
+    place,
+    grpcPort: portOf(env) ?? context?.grpcPort ?? place.port - 1,
+    token: given ?? context?.token,
+    ca: env.TAPEDECK_CA || context?.ca,
+    ...(name !== undefined && { context: name }),
+    tokenFrom: given !== undefined || name === undefined ? "TAPEDECK_TOKEN" : `context ${name}`,
+  };
+}
+
+function portOf(env: Env): number | undefined {
+  const text = env.TAPEDECK_GRPC_PORT ?? "";
+  if (text === "") return undefined;
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
+  throw new CommandError(`TAPEDECK_GRPC_PORT is not a port: "${text}".`);
+}
+
+function isSame(one: Place, other: Place): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** A setting that is ignored would send a recording elsewhere than its user thinks. */
+function refuseFormer(env: Env): void {
+  const former = ["TAPEDECK_TO", "TAPEDECK_FROM"].find((name) => (env[name] ?? "") !== "");
+  if (former === undefined) return;
+  throw new CommandError(
+    `${former} is not read any more: unset it, and say where Tapedeck is with TAPEDECK_URL (one address for all commands, such as https://tapedeck.example) or \`tapedeck login\`.`,
+  );
+}

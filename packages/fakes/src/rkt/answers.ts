@@ -1,0 +1,113 @@
+import { status } from "@grpc/grpc-js";
+import { GetInfoResponse, InspectImageRequest, InspectPodRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { pause } from "@tapedeck/shared/sync/delay";
+import type { Gates } from "./calls.ts";
+import type { Player } from "./player.ts";
+import { inspectAnswer, listAnswer, shapes } from "./polls.ts";
+import type { Answer, Kind, RecordedStatus, Recording, UnaryRpc } from "./recording.ts";
+
+export type Caller = {
+  readonly peer: string;
+  /** The client has given up or is gone. */
+  readonly left: AbortSignal;
+};
+
+export type Host = {
+  /** What the server answers; undefined: nothing, ever; "reset": the connection ends instead. */
+  readonly answer: (rpc: UnaryRpc, request: Buffer, caller: Caller) => Promise<Answer | "reset" | undefined>;
+  readonly setEmpty: (isEmpty: boolean) => void;
+  readonly setDir: (dir: string) => void;
+};
+
+const none = Buffer.alloc(0);
+
+export function hostAnswers(recording: Recording, player: Player, { pass }: Pick<Gates, "pass">): Host {
+  const infos = recording.rows.flatMap((row) => (row.kind === "unary" && row.rpc === "GetInfo" ? [row] : []));
+  let infosGiven = 0;
+  let isEmpty = false;
+  let dir: string | undefined;
+
+  function info(): Answer {
+    const row = infos[infosGiven++] ?? infos.at(-1);
+    if (row?.error !== undefined) return row;
+    const response = row?.response ?? infoOf(`/var/lib/rkt/data/${recording.name}`);
+    if (dir === undefined) return { response };
+    const { info: told } = GetInfoResponse.decode(response);
+    if (told?.global_flags !== undefined) told.global_flags.dir = dir;
+    return { response: Buffer.from(GetInfoResponse.encode({ info: told }).finish()) };
+  }
+
+  async function list<K extends Kind>(kind: K, request: Buffer, { peer, left }: Caller) {
+    const { filters, detail } = shapes[kind].list.decode(request);
+    if (filters.length > 0) {
+      const recorded = isEmpty ? undefined : player.recorded(shapes[kind].listRpc, request);
+      const shown = isEmpty ? undefined : player.shown(kind);
+      return recorded ?? { response: shown === undefined ? none : listAnswer(kind, shown, detail) };
+    }
+    await pass(kind, () => player.upcoming(kind, peer), left);
+    while (!left.aborted) {
+      const due = isEmpty ? undefined : player.take(kind, peer);
+      if (due === undefined) return { response: none };
+      if (due.waitMs > 0) await pause(due.waitMs, left);
+      if (due.again) continue;
+      const { error } = due.poll;
+      if (error === undefined) return { response: listAnswer(kind, due.poll, detail) };
+      return failedPoll(error);
+    }
+    return undefined;
+  }
+
+  function inspect<K extends Kind>(kind: K, request: Buffer, id: string): Answer {
+    const recorded = isEmpty ? undefined : player.recorded(shapes[kind].inspectRpc, request);
+    return recorded ?? inspectAnswer(kind, isEmpty ? undefined : player.shown(kind), id);
+  }
+
+  async function answer(rpc: UnaryRpc, request: Buffer, caller: Caller) {
+    switch (rpc) {
+      case "GetInfo":
+        return info();
+      case "ListPods":
+        return await list("pods", request, caller);
+      case "ListImages":
+        return await list("images", request, caller);
+      case "InspectPod":
+        return inspect("pods", request, InspectPodRequest.decode(request).id);
+      case "InspectImage":
+        return inspect("images", request, InspectImageRequest.decode(request).id);
+    }
+  }
+
+  return {
+    answer,
+    setEmpty: (value) => {
+      isEmpty = value;
+    },
+    setDir: (value) => {
+      dir = value;
+    },
+  };
+}
+
+/** What the client saw of it: these two were not the server's words. */
+function failedPoll(error: RecordedStatus): Answer | "reset" | undefined {
+  if (error.code === status.DEADLINE_EXCEEDED) return undefined;
+  return error.code === status.UNAVAILABLE ? "reset" : { error };
+}
+
+/** For recordings in which nobody asked. */
+function infoOf(dir: string): Buffer {
+  const info = {
+    rkt_version: "1.30.0+git171c416f",
+    appc_version: "0.8.11",
+    api_version: "1.0.0-alpha",
+    global_flags: {
+      dir,
+      system_config_dir: "/var/lib/rkt/cfg/system",
+      local_config_dir: "/var/lib/rkt/cfg/local",
+      user_config_dir: "/var/lib/rkt/cfg/user",
+      insecure_flags: "none",
+      trust_keys_from_https: false,
+    },
+  };
+  return Buffer.from(GetInfoResponse.encode({ info }).finish());
+}

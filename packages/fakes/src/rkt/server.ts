@@ -1,0 +1,213 @@
+import { Server, type ServerUnaryCall, type ServerWritableStream, type sendUnaryData, status } from "@grpc/grpc-js";
+import { PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { openPort } from "../own-port.ts";
+import { hostAnswers } from "./answers.ts";
+import { type CallCount, callCounts, type FakeCall, gates, type Rpc } from "./calls.ts";
+import { type LogAnswer, logAnswers } from "./logs.ts";
+import { type Player, type Speed, steppedPlayer } from "./player.ts";
+import { readPolls } from "./polls.ts";
+import type { Answer, Kind, RecordedStatus, Recording, StreamRpc, UnaryRpc } from "./recording.ts";
+import { timedPlayer } from "./timed.ts";
+
+export type FakeRktOptions = {
+  readonly recording: Recording;
+  /** 0 (default): a free one. */
+  readonly port?: number;
+  /** How much faster than recorded answers and log lines come. Default "max" (they don't wait), 1 if timed. */
+  readonly speed?: Speed;
+  /**
+   * Absent: stepped, each poll is told the next of the recording. Given: told what is in force now, on a clock that starts
+   * with the fake, with times and pods' ids as if it happened now; in turns without an end unless `loop` is false.
+   */
+  readonly timed?: { readonly loop?: boolean; readonly pauseMs?: number; readonly now?: () => number };
+  /** Stepped: what a new connection is told first is what the one before was told last. Nothing happened meanwhile. */
+  readonly repeatOnReconnect?: boolean;
+  /** Answers instead of the fake, unless it gives undefined. An answered list is not one of the recording's. */
+  readonly lie?: (call: FakeCall) => Answer | undefined;
+};
+
+export type FakeRkt = AsyncDisposable & {
+  readonly address: string;
+  readonly port: number;
+  /** ListPods and ListImages calls that were answered, with an error too. */
+  readonly polls: { readonly [K in Kind]: number };
+  /** Stepped: polls of the recording that were told, each counted once. */
+  readonly played: { readonly [K in Kind]: number };
+  /** All of them; a stepped fake only. */
+  readonly allPlayed: Promise<void>;
+  readonly calls: { readonly [R in Rpc]: CallCount };
+  /** The newest 1,000 calls, in the order of arrival. */
+  readonly newestCalls: readonly FakeCall[];
+  /** Addresses of the connections that have made a call. */
+  readonly peers: ReadonlySet<string>;
+  /**
+   * Does not answer the recording's n-th poll (from 1), or no poll at all (ListPods hangs), until the function returned is
+   * called. A call that was given up meanwhile has taken nothing from the recording.
+   */
+  readonly hold: (kind: Kind, n?: number) => () => void;
+  /** Answers as a host without pods and images (a data directory that is not mounted) while it is true. */
+  readonly setEmpty: (isEmpty: boolean) => void;
+  /** The data directory that GetInfo tells from now on. */
+  readonly setDir: (dir: string) => void;
+  /** The process is gone: connections are reset, the port refuses. Where the recording stands is kept. */
+  readonly goAway: () => Promise<void>;
+  readonly comeBack: () => Promise<void>;
+  /** Timed: the host and its clock stand still. */
+  readonly pause: () => void;
+  readonly resume: () => void;
+};
+
+/**
+ * A real gRPC server that answers as a recorded rkt api-service did, byte for byte where it can. Manifests, where the
+ * recording has them, are there whenever they are asked for. A list with a filter is answered as that same request was
+ * recorded; otherwise it is told all that the last poll was told. A poll recorded as DEADLINE_EXCEEDED is never answered,
+ * one recorded as UNAVAILABLE resets the connection. Rejects if the port is taken.
+ */
+export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
+  const { recording, lie } = options;
+  const speed = options.speed ?? (options.timed === undefined ? "max" : 1);
+  const { player, clock, isOver } = makePlayer(options, speed);
+  const { hold, pass } = gates();
+  const host = hostAnswers(recording, player, { pass });
+  const logs = logAnswers(recording);
+  const { counts, newest, begin } = callCounts();
+  const polls = { pods: 0, images: 0 };
+  const peers = new Set<string>();
+  const allPlayed = Promise.withResolvers<void>();
+
+  const server = new Server({ "grpc.max_send_message_length": -1 });
+  server.addService(rawService, {
+    getInfo: unary("GetInfo"),
+    listPods: unary("ListPods"),
+    inspectPod: unary("InspectPod"),
+    listImages: unary("ListImages"),
+    inspectImage: unary("InspectImage"),
+    listenEvents: stream("ListenEvents", () => ended({ code: status.UNKNOWN, details: "not implemented yet" })),
+    getLogs: stream("GetLogs", logs),
+  });
+  const door = await openPort(server, options.port ?? 0);
+
+  function enter(rpc: Rpc, call: Pick<ServerUnaryCall<Buffer, Buffer>, "getPeer" | "request" | "on">) {
+    const made = { rpc, peer: call.getPeer(), request: call.request };
+    peers.add(made.peer);
+    const over = begin(made);
+    const left = new AbortController();
+    call.on("cancelled", () => {
+      over();
+      left.abort();
+    });
+    return { made, left: left.signal, over };
+  }
+
+  function unary(rpc: UnaryRpc) {
+    return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+      const { made, left, over } = enter(rpc, call);
+      const given =
+        lie?.(made) ?? unreadable(made) ?? (await host.answer(rpc, call.request, { peer: made.peer, left }));
+      if (given === undefined || left.aborted) return;
+      over();
+      if (given === "reset") door.cut(made.peer);
+      else if (given.error !== undefined) reply(given.error);
+      else reply(null, given.response);
+      if (rpc === "ListPods") polls.pods++;
+      if (rpc === "ListImages") polls.images++;
+      if (isOver()) allPlayed.resolve();
+    };
+  }
+
+  function stream(rpc: StreamRpc, answer: (request: Buffer) => LogAnswer) {
+    return async (call: ServerWritableStream<Buffer, Buffer>) => {
+      const { made, left, over } = enter(rpc, call);
+      const instead = lie?.(made) ?? unreadable(made);
+      const { messages, end } = instead === undefined ? answer(call.request) : asStream(instead);
+      const started = performance.now();
+      for (const { afterMs, bytes } of messages) {
+        if (speed !== "max") await pause(afterMs / speed - (performance.now() - started), left);
+        if (left.aborted) return;
+        call.write(bytes);
+      }
+      if (end === undefined || left.aborted) return;
+      over();
+      if (end.code === status.OK) call.end();
+      else call.emit("error", end);
+    };
+  }
+
+  return {
+    address: `127.0.0.1:${door.port}`,
+    port: door.port,
+    polls,
+    played: player.played,
+    allPlayed: allPlayed.promise,
+    calls: counts,
+    newestCalls: newest,
+    peers,
+    hold,
+    setEmpty: host.setEmpty,
+    setDir: host.setDir,
+    goAway: door.close,
+    comeBack: door.open,
+    pause: clock.pause,
+    resume: clock.resume,
+    [Symbol.asyncDispose]: async () => {
+      await door.close();
+      server.forceShutdown();
+    },
+  };
+}
+
+type Playing = {
+  readonly player: Player;
+  readonly clock: { readonly pause: () => void; readonly resume: () => void };
+  /** All polls of the recording were told. */
+  readonly isOver: () => boolean;
+};
+
+function makePlayer({ recording, timed, repeatOnReconnect = false }: FakeRktOptions, speed: Speed): Playing {
+  const polls = readPolls(recording);
+  if (timed === undefined) {
+    const player = steppedPlayer(recording, polls, { speed, repeatOnReconnect });
+    const isOver = () => player.played.pods === polls.pods.length && player.played.images === polls.images.length;
+    return { player, clock: { pause: () => {}, resume: () => {} }, isOver };
+  }
+  if (speed === "max") throw new TypeError("a timed fake needs a number as its speed");
+  const { loop = true, pauseMs = 2_000, now = Date.now } = timed;
+  const player = timedPlayer(polls, { speed, loop, pauseMs, now });
+  return { player, clock: player, isOver: () => false };
+}
+
+const same = (bytes: Buffer) => bytes;
+const raw = { requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same };
+const rawService = Object.fromEntries(
+  Object.entries(PublicAPIService).map(([name, method]) => [name, { ...method, ...raw }]),
+);
+
+const methods = {
+  GetInfo: PublicAPIService.getInfo,
+  ListPods: PublicAPIService.listPods,
+  InspectPod: PublicAPIService.inspectPod,
+  ListImages: PublicAPIService.listImages,
+  InspectImage: PublicAPIService.inspectImage,
+  ListenEvents: PublicAPIService.listenEvents,
+  GetLogs: PublicAPIService.getLogs,
+};
+
+/** The library of the real one says it so. */
+function unreadable({ rpc, request }: FakeCall): Answer | undefined {
+  try {
+    methods[rpc].requestDeserialize(request);
+    return undefined;
+  } catch {
+    return { error: { code: status.FAILED_PRECONDITION, details: "unexpected EOF" } };
+  }
+}
+
+function ended(end: RecordedStatus): LogAnswer {
+  return { messages: [], end };
+}
+
+function asStream({ response, error }: Answer): LogAnswer {
+  if (error !== undefined) return ended(error);
+  return { messages: [{ afterMs: 0, bytes: response }], end: { code: status.OK, details: "" } };
+}

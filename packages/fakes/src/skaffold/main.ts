@@ -1,0 +1,70 @@
+#!/usr/bin/env node
+/**
+ * The fake as a process of its own, for the demo and for whoever wants to kill it. Prints one line when it listens:
+ * {"port":50051}. Stands in for `skaffold` in front of `tapedeck run` too: takes SKAFFOLD_RPC_PORT and ends on SIGINT
+ * as the real one does. As a forked child it takes the messages "pause" and "resume", and ends with its parent.
+ *
+ *   --recording <folder>   what to play
+ *   --port <port>          0 (default): a free one
+ *   --speed <factor>       how much faster than recorded (1), or "max"
+ *   --loop                 the later dev loops again and again, as if now
+ *   --cache-hits           with --loop: every other round finds an artifact in the cache
+ *   --pause <ms>           between two rounds of them, on the recording's clock (2000)
+ *   --end                  end when all is played
+ *   --exit-code <code>     of the end (0)
+ *   --wait-for-connection  as the real flag: with --end, not before somebody has opened v2 Events
+ *
+ * Other words ("dev", "build") are allowed and mean nothing; --rpc-port is another name for --port.
+ */
+import { setTimeout } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { loadRecording } from "./recording.ts";
+import { startFakeSkaffold } from "./server.ts";
+
+const { values } = parseArgs({
+  options: {
+    recording: { type: "string" },
+    port: { type: "string", default: process.env.SKAFFOLD_RPC_PORT ?? "0" },
+    "rpc-port": { type: "string" },
+    speed: { type: "string", default: "1" },
+    loop: { type: "boolean", default: false },
+    "cache-hits": { type: "boolean", default: false },
+    pause: { type: "string", default: "2000" },
+    end: { type: "boolean", default: false },
+    "wait-for-connection": { type: "boolean", default: false },
+    "exit-code": { type: "string", default: "0" },
+  },
+  allowPositionals: true,
+});
+if (values.recording === undefined) throw new Error("--recording <folder> is missing");
+
+const fake = await startFakeSkaffold({
+  recording: loadRecording(values.recording),
+  port: number(values["rpc-port"] === undefined ? "port" : "rpc-port"),
+  speed: values.speed === "max" ? "max" : number("speed"),
+  ...(values.loop && { loop: { pauseMs: number("pause"), cacheHits: values["cache-hits"] } }),
+});
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void fake.end("graceful"));
+process.on("disconnect", () => void fake.end("kill"));
+process.on("message", (message) => {
+  if (message === "pause") fake.pause();
+  if (message === "resume") fake.resume();
+});
+process.stdout.write(`${JSON.stringify({ port: fake.port })}\n`);
+
+void play();
+await fake.ended;
+process.exit(number("exit-code"));
+
+async function play(): Promise<void> {
+  await fake.play();
+  if (!values.end) return;
+  while (values["wait-for-connection"] && fake.health.v2.opened === 0) await setTimeout(50);
+  await fake.end("graceful");
+}
+
+function number(name: "port" | "rpc-port" | "speed" | "pause" | "exit-code"): number {
+  const value = Number(values[name]);
+  if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} takes a number, not ${values[name]}`);
+  return value;
+}

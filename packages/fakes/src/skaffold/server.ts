@@ -1,0 +1,193 @@
+import { once } from "node:events";
+import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
+import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { type Api, type Channel, channels, services } from "@tapedeck/tap/skaffold/methods";
+import { answers, atWork, type ControlName, type FakeCall, injected } from "./answers.ts";
+import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./handler.ts";
+import { type Loop, loopPasses } from "./loop.ts";
+import { type Cue, type Playback, playback, type Speed } from "./playback.ts";
+import { openPort } from "./port.ts";
+import type { RecordedMessage, Recording } from "./recording.ts";
+import { mixedReplay } from "./replay.ts";
+
+export type FakeSkaffoldOptions = {
+  readonly recording: Recording;
+  /** 0 (default): a free one. */
+  readonly port?: number;
+  /** Default "max". */
+  readonly speed?: Speed;
+  /** Default true, as with the real one. */
+  readonly leavingInReplayHangs?: boolean;
+  /** Replays come in another order on every stream (chosen by this seed), with live events between replayed ones. */
+  readonly mixReplays?: number;
+  /** What GetState answers instead: a server that lies about itself. With `loop` by default one that is always at work. */
+  readonly lie?: (api: Api, state: Buffer) => Buffer;
+  /** Plays the later dev loops again and again, as if now, with this pause (on the recording's clock) between. */
+  readonly loop?: Loop;
+};
+
+export type FakeSkaffold = AsyncDisposable &
+  Pick<Playback, "play" | "playUntil" | "pause" | "resume" | "setSpeed" | "played"> & {
+    readonly address: string;
+    readonly port: number;
+    readonly health: Readonly<Record<Channel, HandlerHealth>>;
+    /** Channels that hang for ever because a reader left in its replay. */
+    readonly hung: readonly Channel[];
+    /** Addresses of the connections that have opened a stream. */
+    readonly peers: ReadonlySet<string>;
+    /** Control and Handle calls, in the order of arrival. */
+    readonly calls: readonly FakeCall[];
+    /** HTTP/2 pings of clients so far; the fourth on a connection ends it, as with the real one. */
+    readonly pings: () => number;
+    /** GetState calls answered so far. */
+    readonly statesAsked: Readonly<Record<Api, number>>;
+    /** As the real one: GOAWAY, a second of nothing, then the connections are cut ("graceful"); or just the cut. */
+    readonly end: (how: "graceful" | "kill") => Promise<void>;
+    readonly ended: Promise<void>;
+  };
+
+/** Between GOAWAY and the end of the connections. */
+const farewellMs = 1_000;
+
+/**
+ * A real gRPC server that says what a recorded Skaffold process said, byte for byte, and behaves as that process did.
+ * Nothing happens before `play`. Rejects if the port is taken.
+ */
+export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<FakeSkaffold> {
+  const { recording, speed = "max", leavingInReplayHangs = true, mixReplays, loop } = options;
+  const lie = options.lie ?? (loop && atWork);
+  const over = new AbortController();
+  const ended = Promise.withResolvers<void>();
+  const mixReplay = mixReplays === undefined ? undefined : mixedReplay(mixReplays);
+  const handlers = eachChannel(() => eventHandler({ leavingInReplayHangs, ...(mixReplay && { mixReplay }) }));
+  const cues = cuesOf(recording, handlers, loop);
+  const tape = playback(cues.lists, speed, over.signal, cues.refill);
+  const replies = answers(recording);
+  const statesAsked = { v1: 0, v2: 0 };
+  const peers = new Set<string>();
+
+  const server = new Server({ "grpc.max_send_message_length": -1 });
+  // Up to 0.41 the client streamed to Events too, and there was no v2.
+  const eventsV1 = { ...services.v1.events, requestStream: recording.generation === "A" };
+  server.addService({ ...services.v1, events: eventsV1 }, { ...methods("v1"), eventLog: stream("v1") });
+  if (recording.generation !== "A")
+    server.addService(services.v2, { ...methods("v2"), applicationLogs: stream("logs") });
+  const door = await openPort(server, options.port ?? 0);
+
+  function methods(api: Api) {
+    const auto = { autoBuild: control(api, "AutoBuild"), autoSync: control(api, "AutoSync") };
+    return {
+      getState: (_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+        statesAsked[api]++;
+        const state = replies.state(api, tape.played[api], tape.now());
+        reply(null, lie?.(api, state) ?? state);
+      },
+      events: stream(api),
+      execute: control(api, "Execute"),
+      handle: control(api, "Handle"),
+      ...(recording.generation === "C" && { ...auto, autoDeploy: control(api, "AutoDeploy") }),
+    };
+  }
+
+  function stream(channel: Channel) {
+    return async (call: EventCall) => {
+      peers.add(call.getPeer());
+      await handlers[channel].open(call);
+    };
+  }
+
+  function control(api: Api, name: ControlName) {
+    return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+      const { answer, recorded } = replies.control(api, name, call.getPath(), call.request);
+      if (answer === undefined) return end("kill");
+      if (answer.code !== status.OK) return reply({ code: answer.code, details: answer.message });
+      // A recorded one is followed by its event in the recording, when that is played on.
+      if (name === "Handle" && !recorded) {
+        const { channel, bytes } = injected(api, call.request);
+        await handlers[channel].handOver(bytes);
+      }
+      if (name === "Execute" && api === "v1") tape.hurry();
+      reply(null, answer.response);
+    };
+  }
+
+  async function end(how: "graceful" | "kill"): Promise<void> {
+    if (over.signal.aborted) return ended.promise;
+    over.abort();
+    tape.resume();
+    if (how === "graceful") {
+      door.leave();
+      const closed = Promise.all([...door.sockets].map((socket) => once(socket, "close")));
+      const timer = setTimeout(door.cut, farewellMs);
+      await closed;
+      clearTimeout(timer);
+    }
+    door.cut();
+    ended.resolve();
+  }
+
+  const { play, playUntil, pause, resume, setSpeed, played } = tape;
+  return {
+    ...{ play, playUntil, pause, resume, setSpeed, played, end, peers, statesAsked },
+    pings: door.pings,
+    address: `127.0.0.1:${door.port}`,
+    port: door.port,
+    health: eachChannel((channel) => handlers[channel].health),
+    get hung() {
+      return channels.filter((channel) => handlers[channel].health.hung);
+    },
+    calls: replies.calls,
+    ended: ended.promise,
+    [Symbol.asyncDispose]: () => end("kill"),
+  };
+}
+
+type Cues = { readonly lists: Record<Channel, Cue[]>; readonly refill: () => void };
+
+function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>, loop?: Loop): Cues {
+  const lists: Record<Channel, Cue[]> = { v1: [], v2: [], logs: [] };
+  const add = (channel: Channel, message: RecordedMessage, bytes: () => Buffer, afterPause = false) => {
+    // Application logs are kept for one loop only.
+    const startsLoop = channel === "v2" && isLoopStart(message.bytes);
+    const happen = async () => {
+      if (startsLoop) handlers.logs.clear();
+      await handlers[channel].handOver(bytes());
+      // What v2 said after it broke was heard by nobody, but it went on beside v1: something stands in for it.
+      if (channel === "v1" && recording.ends.v2 !== undefined && handlers.v2.health.doomed) {
+        await handlers.v2.handOver(Buffer.alloc(0));
+      }
+    };
+    lists[channel].push({ channel, at: message.at, happen, afterPause });
+  };
+  if (loop !== undefined) {
+    const passes = loopPasses(recording, loop);
+    const refill = () => {
+      const pass = passes.next().value;
+      const first = Math.min(...channels.map((channel) => pass[channel][0]?.at ?? Number.POSITIVE_INFINITY));
+      for (const channel of channels) {
+        for (const message of pass[channel]) add(channel, message, message.stamped, message.at === first);
+      }
+    };
+    return { lists, refill };
+  }
+  for (const channel of channels) {
+    for (const message of recording.messages[channel]) add(channel, message, () => message.bytes);
+    const end = recording.ends[channel];
+    if (end !== undefined) lists[channel].push({ channel, at: end.at, happen: () => handlers[channel].breakOff(end) });
+  }
+  return { lists, refill: () => {} };
+}
+
+/** A test may play what is no message at all. */
+function isLoopStart(bytes: Buffer): boolean {
+  try {
+    const event = Event.decode(bytes).event_type;
+    return event?.$case === "taskEvent" && event.value.task === "DevLoop" && event.value.status === "InProgress";
+  } catch {
+    return false;
+  }
+}
+
+function eachChannel<T>(make: (channel: Channel) => T): Record<Channel, T> {
+  return { v1: make("v1"), v2: make("v2"), logs: make("logs") };
+}

@@ -1,0 +1,169 @@
+import {
+  type Metadata,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+  status,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import {
+  type GetJobStreamRequest,
+  type GetJobStreamResponse,
+  type GetLogStreamRequest,
+  type LogBatch,
+  VagrantService,
+} from "@tapedeck/proto/vagrant/vagrant";
+import type { Calls, FakeCall } from "./calls.ts";
+import { checkProtocol } from "./protocol.ts";
+import type { Answer } from "./recording.ts";
+import type { Database } from "./state/database.ts";
+import { type JobStream, openJobStream, type StreamGates } from "./state/job-stream.ts";
+import type { Jobs } from "./state/jobs.ts";
+import { type Fail, runnerConfig, runnerJobStream } from "./state/runners.ts";
+import { Panic, Refusal } from "./status.ts";
+import { type AnswerBytes, nameOf } from "./unary.ts";
+
+export type ServerOptions = {
+  readonly database: Database;
+  /** Of the process that runs now. */
+  readonly jobs: () => Jobs;
+  readonly answers: ReadonlyMap<string, AnswerBytes>;
+  readonly calls: Calls;
+  readonly peers: Set<string>;
+  /** The GetJobStreams that are open. */
+  readonly streams: Set<JobStream>;
+  readonly held: () => StreamGates;
+  readonly crash: (reason: string) => void;
+  readonly lie?: ((call: FakeCall) => Answer | undefined) | undefined;
+};
+
+const same = (bytes: Buffer) => bytes;
+const raw = { requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same };
+
+/** Unary methods take and give bytes, the streams messages. */
+export const rawService = Object.fromEntries(
+  Object.entries(VagrantService).map(([key, method]) => {
+    return [key, method.requestStream || method.responseStream ? method : { ...method, ...raw }];
+  }),
+);
+
+type AnyCall = {
+  readonly metadata: Metadata;
+  getPeer(): string;
+  on(event: "cancelled", listener: () => void): unknown;
+};
+type AnyStream = AnyCall & { emit(event: "error", cause: object): boolean };
+
+const none: Buffer = Buffer.alloc(0);
+
+/** What the server does with each call. A Panic of any of them ends it without an answer. */
+export function implementation(options: ServerOptions): UntypedServiceImplementation {
+  const { database, jobs, answers, calls, peers, streams, held, crash, lie } = options;
+
+  /** What the client gets to hear of it; nothing if it has ended the process. */
+  function heard(cause: unknown): { code: status; details: string } | undefined {
+    if (cause instanceof Panic) {
+      crash(cause.message);
+      return undefined;
+    }
+    if (cause instanceof Refusal) return { code: cause.code, details: cause.message };
+    return { code: status.INTERNAL, details: String(cause) };
+  }
+
+  function enter(rpc: string, call: AnyCall, request = none) {
+    const made = { rpc, peer: call.getPeer(), request, metadata: call.metadata.getMap() };
+    peers.add(made.peer);
+    const over = calls.begin(made);
+    call.on("cancelled", over);
+    return { made, over };
+  }
+
+  function unary(rpc: string) {
+    return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+      const { made, over } = enter(rpc, call, call.request);
+      await calls.pass(rpc);
+      if (call.cancelled) return;
+      over();
+      try {
+        if (rpc !== "GetVersionInfo") checkProtocol(call.metadata);
+        const told = lie?.(made) ?? { response: answers.get(rpc)?.(call.request) ?? none };
+        if (told.error !== undefined) throw new Refusal(told.error.code, told.error.details);
+        reply(null, told.response);
+      } catch (cause) {
+        const failed = heard(cause);
+        if (failed !== undefined) reply(failed);
+      }
+    };
+  }
+
+  /** Lets the method talk once the metadata are right; whatever it throws or fails with, the client hears of. */
+  function stream<Call extends AnyStream>(
+    rpc: string,
+    talk: (call: Call, talking: { readonly fail: Fail; readonly over: () => void }) => void,
+    requestOf: (call: Call) => Buffer = () => none,
+  ) {
+    return (call: Call) => {
+      const { over } = enter(rpc, call, requestOf(call));
+      const fail = (cause: unknown) => {
+        over();
+        const failed = heard(cause);
+        if (failed !== undefined) call.emit("error", failed);
+      };
+      try {
+        checkProtocol(call.metadata);
+        talk(call, { fail, over });
+      } catch (cause) {
+        fail(cause);
+      }
+    };
+  }
+
+  type JobStreamCall = ServerWritableStream<GetJobStreamRequest, GetJobStreamResponse>;
+  function jobStream(call: JobStreamCall, { fail, over }: { readonly fail: Fail; readonly over: () => void }): void {
+    const left = () => {
+      over();
+      opened.leave();
+      streams.delete(opened);
+    };
+    const opened = openJobStream({
+      jobs: jobs(),
+      id: call.request.job_id,
+      held,
+      write: (message) => call.write(message),
+      end: () => {
+        left();
+        call.end();
+      },
+      broken: (cause) => {
+        left();
+        fail(cause);
+      },
+    });
+    streams.add(opened);
+    call.on("cancelled", left);
+    call.on("drain", opened.hasRoom);
+    opened.go();
+  }
+
+  type LogStreamCall = ServerWritableStream<GetLogStreamRequest, LogBatch>;
+  const { getJobStream, getLogStream } = VagrantService;
+  const unaries = Object.entries(VagrantService).map(([key, method]) => [key, unary(nameOf(method))]);
+  return {
+    ...Object.fromEntries(unaries),
+    getJobStream: stream("GetJobStream", jobStream, (call) => getJobStream.requestSerialize(call.request)),
+    getLogStream: stream(
+      "GetLogStream",
+      () => {
+        throw new Refusal(status.FAILED_PRECONDITION, "invalid scope supplied");
+      },
+      (call: LogStreamCall) => getLogStream.requestSerialize(call.request),
+    ),
+    runnerConfig: stream("RunnerConfig", (call: ConfigCall, { fail }) => runnerConfig(database, call, fail)),
+    runnerJobStream: stream("RunnerJobStream", (call: RunnerCall, { fail }) =>
+      runnerJobStream(database, jobs(), call, fail),
+    ),
+  };
+}
+
+type ConfigCall = Parameters<typeof runnerConfig>[1];
+type RunnerCall = Parameters<typeof runnerJobStream>[2];

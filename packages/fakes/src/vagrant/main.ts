@@ -1,0 +1,71 @@
+#!/usr/bin/env node
+/**
+ * The fake as a process of its own, for the demo and for whoever wants to kill it. Plays runs of a project in turns
+ * without an end, as if they happened now: `vagrant up` whose provisioner fails, and one that succeeds. Prints one line
+ * when it listens: {"port":40000}. Ends at once on SIGINT and SIGTERM, and with code 2 after a request that ends the real
+ * one. As a forked child it takes the messages "pause" and "resume", and ends with its parent.
+ *
+ *   --recording <file>     a run: up.jsonl
+ *   --listen <address>     127.0.0.1 and a port, or the port alone; 0 (default): a free one
+ *   --speed <factor>       how much faster than recorded (0.1)
+ *   --pause <ms>           before the first run and after each (2000)
+ *   --once <run>           `succeeding` or `failing`: only that one, then it ends 100 ms later as a vagrant command does,
+ *                          with code 0 or 1
+ */
+import { parseArgs } from "node:util";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { loadRecording } from "./recording.ts";
+import { startFakeVagrant } from "./server.ts";
+import { newNames, type RunKind, runSteps, startDemo } from "./timed.ts";
+
+const { values } = parseArgs({
+  options: {
+    recording: { type: "string" },
+    listen: { type: "string", default: "0" },
+    speed: { type: "string", default: "0.1" },
+    pause: { type: "string", default: "2000" },
+    once: { type: "string" },
+  },
+});
+if (values.recording === undefined) throw new Error("--recording <file> is missing");
+const recording = loadRecording(values.recording);
+const speed = number("speed", values.speed);
+const pauseMs = number("pause", values.pause);
+const once = values.once === undefined ? undefined : runKind(values.once);
+
+// Jobs are few, so that asking for all of them stays cheap for days.
+const port = number("listen", values.listen.replace(/^(127\.0\.0\.1|localhost):/, ""));
+const fake = await startFakeVagrant({ port, remembered: 50 });
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(0));
+process.on("disconnect", () => process.exit(0));
+void fake.crash.then((reason) => {
+  process.stderr.write(`${reason}\n`);
+  process.exit(2);
+});
+process.stdout.write(`${JSON.stringify({ port: fake.port })}\n`);
+
+const { signal } = new AbortController();
+if (once === undefined) {
+  const demo = startDemo(fake, { recording, speed, pauseMs, signal });
+  process.on("message", (message) => {
+    if (message === "pause") demo.pause();
+    if (message === "resume") demo.resume();
+  });
+} else {
+  await pause(pauseMs);
+  await fake.playAsNow(runSteps(recording, once), newNames(fake, recording)).run({ speed });
+  await pause(100);
+  await fake.leave();
+  process.exit(once === "succeeding" ? 0 : 1);
+}
+
+function number(name: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} takes a number, not ${text}`);
+  return value;
+}
+
+function runKind(text: string): RunKind {
+  if (text !== "succeeding" && text !== "failing") throw new Error(`--once takes succeeding or failing, not ${text}`);
+  return text;
+}

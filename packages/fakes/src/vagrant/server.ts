@@ -1,0 +1,220 @@
+import { Server } from "@grpc/grpc-js";
+import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { openPort } from "../own-port.ts";
+import { type CallCount, type FakeCall, makeCalls } from "./calls.ts";
+import { implementation, rawService } from "./handlers.ts";
+import type { Answer, Recording } from "./recording.ts";
+import { type Playback, playAsNow, playSample } from "./sample.ts";
+import { type Database, makeDatabase } from "./state/database.ts";
+import type { JobStream } from "./state/job-stream.ts";
+import { type JobHooks, type Jobs, startJobs } from "./state/jobs.ts";
+import { makeStamps } from "./state/stamps.ts";
+import type { Generation } from "./state/targets.ts";
+import { Panic } from "./status.ts";
+import type { Step } from "./steps.ts";
+import { unaryAnswers } from "./unary.ts";
+
+export type FakeVagrantOptions = {
+  /** 0 (default): a free one. */
+  readonly port?: number;
+  /** Default a new one. Another fake's: as several vagrant commands share one. */
+  readonly database?: Database;
+  /** Default "2.3". "2.4" takes jobs init_basis and init_project and replaces a target's record. */
+  readonly generation?: Generation;
+  /** Ms since 1970. */
+  readonly now?: () => number;
+  /** Goes away so many ms after a job with a command is over, as a built-in server does (about 100). */
+  readonly dieAfter?: number;
+  /** So many finished jobs are known, older ones are forgotten (10,000). */
+  readonly remembered?: number;
+  /** Answers a unary call instead of the fake, unless it gives undefined. */
+  readonly lie?: (call: FakeCall) => Answer | undefined;
+};
+
+/** What a GetJobStream tells: its states, or its output. */
+export type StreamPart = "states" | "output";
+
+export type FakeVagrant = AsyncDisposable & {
+  readonly address: string;
+  readonly port: number;
+  readonly database: Database;
+  /** The hooks of the process that runs now; each finds only the jobs that this process knows. */
+  readonly jobs: JobHooks;
+  /** Bytes of a unary method's answer, as if a client had called it; by its name on the wire. Throws a Refusal. */
+  readonly call: (rpc: string, request: Buffer) => Buffer;
+  readonly calls: (rpc: string) => CallCount;
+  /** The newest 1,000 calls, in the order of arrival. */
+  readonly newestCalls: readonly FakeCall[];
+  /** Addresses of the connections that have made a call. */
+  readonly peers: ReadonlySet<string>;
+  /** Calls of this method are not answered before the function returned is called. */
+  readonly hold: (rpc: string) => () => void;
+  /**
+   * GetJobStreams say nothing of this before the function returned is called, and then what is so by then: states
+   * between are skipped, and live output of a job that is over by then is lost to a stream that had begun to tell it.
+   */
+  readonly holdStreams: (part: StreamPart) => () => void;
+  /** GetJobStreams that are open. */
+  readonly streams: () => number;
+  /** GetJobStreams whose client has not read all yet. */
+  readonly fullStreams: () => number;
+  /** "crashed: <why>" once a request has ended the process. */
+  readonly crashed: string | undefined;
+  /** Resolves with `crashed` when that happens. */
+  readonly crash: Promise<string>;
+  /** The network is: connections are reset, the port refuses; the process and all that it knows stays. */
+  readonly cut: () => Promise<void>;
+  readonly mend: () => Promise<void>;
+  /** The process is gone: connections are reset, the port refuses, hooks throw. */
+  readonly goAway: () => Promise<void>;
+  /** As a vagrant command ends: targets that are not at their provider are deleted, old jobs pruned; then it is gone. */
+  readonly leave: () => Promise<void>;
+  /** Deletes targets that are NOT_CREATED or DESTROYED, as each command does at its end. */
+  readonly scrub: () => void;
+  /**
+   * A new process on the same database and port: finished jobs and all output are forgotten. Rejects if it can't start
+   * because of a job that can't be read.
+   */
+  readonly restart: () => Promise<void>;
+  /** What the recording's client and runner did, to be done here step by step. */
+  readonly playSample: (recording: Recording) => Playback;
+  /** Such steps as if they happened now, with new ids; `names` has the ids here by those in the steps, and learns. */
+  readonly playAsNow: (steps: readonly Step[], names: Map<string, string>) => Playback;
+  /** A new ULID by the fake's clock. */
+  readonly newId: () => string;
+};
+
+/**
+ * A Vagrant server of v2.3.7 or v2.4, real in its protocol and its behaviour, faults included, with its runners played
+ * by hooks. Requests that end the real one's process end this one. Rejects if the port is taken.
+ */
+export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promise<FakeVagrant> {
+  const { database = makeDatabase(), generation = "2.3", remembered = 10_000 } = options;
+  const stamps = makeStamps(options.now ?? (() => performance.timeOrigin + performance.now()));
+  const calls = makeCalls();
+  const peers = new Set<string>();
+  const streams = new Set<JobStream>();
+  const held = { states: 0, output: 0 };
+  const crashing = Promise.withResolvers<string>();
+  let crashed: string | undefined;
+  let jobs = start();
+  let isUp = true;
+
+  const version = generation === "2.3" ? "2.3.7" : "2.4.3";
+  const { answers, scrub } = unaryAnswers({ database, stamps, generation, version, jobs: () => jobs });
+  const server = new Server();
+  const shared = { database, answers, calls, peers, streams, crash, lie: options.lie, jobs: () => jobs };
+  const gates = () => ({ states: held.states > 0, output: held.output > 0 });
+  server.addService(rawService, implementation({ ...shared, held: gates }));
+  const door = await openPort(server, options.port ?? 0);
+
+  function start(): Jobs {
+    const started = startJobs({ database, stamps, generation, remembered });
+    const { dieAfter } = options;
+    if (dieAfter === undefined) return started;
+    started.watchAll((id) => {
+      const { state, operation } = started.read(id);
+      if (operation?.$case !== "command" || (state !== Job_State.SUCCESS && state !== Job_State.ERROR)) return;
+      setTimeout(() => started === jobs && isUp && void leave(), dieAfter);
+    });
+    return started;
+  }
+
+  async function goAway(): Promise<void> {
+    isUp = false;
+    for (const stream of streams) stream.leave();
+    streams.clear();
+    await door.close();
+  }
+
+  async function leave(): Promise<void> {
+    scrub();
+    jobs.pruneOldJobs();
+    await goAway();
+  }
+
+  function crash(reason: string): void {
+    crashed ??= `crashed: ${reason}`;
+    crashing.resolve(crashed);
+    void goAway();
+  }
+
+  /** What a test does happens in the process too, and can end it. */
+  function inside<T>(act: () => T): T {
+    if (!isUp) throw new Error("the process is gone");
+    try {
+      return act();
+    } catch (cause) {
+      if (cause instanceof Panic) crash(cause.message);
+      throw cause;
+    }
+  }
+
+  const hooks: JobHooks = {
+    assign: (id) => inside(() => jobs.assign(id)),
+    ack: (id) => inside(() => jobs.ack(id)),
+    nack: (id) => inside(() => jobs.nack(id)),
+    dropAssignment: (id) => inside(() => jobs.dropAssignment(id)),
+    write: (id, events) => inside(() => jobs.write(id, events)),
+    complete: (id, result) => inside(() => jobs.complete(id, result)),
+    fail: (id, error) => inside(() => jobs.fail(id, error)),
+    cancel: (id) => inside(() => jobs.cancel(id)),
+    expire: (id) => inside(() => jobs.expire(id)),
+    loseHeartbeat: (id) => inside(() => jobs.loseHeartbeat(id)),
+  };
+  const call = (rpc: string, request: Buffer): Buffer =>
+    inside(() => {
+      const answer = answers.get(rpc);
+      if (answer === undefined) throw new Error(`${rpc} is no unary method`);
+      return answer(request);
+    });
+  const played = { database, stamps, jobs: hooks, call };
+
+  return {
+    address: `127.0.0.1:${door.port}`,
+    port: door.port,
+    database,
+    jobs: hooks,
+    call,
+    calls: calls.count,
+    newestCalls: calls.newest,
+    peers,
+    hold: calls.hold,
+    holdStreams(part) {
+      held[part]++;
+      let isHeld = true;
+      return () => {
+        if (isHeld) held[part]--;
+        isHeld = false;
+        for (const stream of [...streams]) stream.go();
+      };
+    },
+    streams: () => streams.size,
+    fullStreams: () => [...streams].filter((stream) => stream.isFull()).length,
+    get crashed() {
+      return crashed;
+    },
+    crash: crashing.promise,
+    cut: door.close,
+    mend: async () => {
+      if (isUp) await door.open();
+    },
+    goAway,
+    leave,
+    scrub,
+    async restart() {
+      await goAway();
+      jobs = start();
+      crashed = undefined;
+      isUp = true;
+      await door.open();
+    },
+    playSample: (recording) => playSample(played, recording),
+    playAsNow: (steps, names) => playAsNow(played, steps, names),
+    newId: stamps.id,
+    [Symbol.asyncDispose]: async () => {
+      await goAway();
+      server.forceShutdown();
+    },
+  };
+}

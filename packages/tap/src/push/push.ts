@@ -1,0 +1,226 @@
+import { status } from "@grpc/grpc-js";
+import type {
+  ControlAnswer,
+  ControlRequest,
+  Item,
+  PushRequest,
+  PushResponse,
+  Welcome,
+} from "@tapedeck/proto/tapedeck/v1/recorder";
+import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import type { Spill } from "../spill/spill.ts";
+import type { TapIdentity } from "../spill/spill-folder.ts";
+import type { Link } from "./link.ts";
+import { type Mailbox, mailbox } from "./mailbox.ts";
+import { inPieces, payloadOf } from "./pieces.ts";
+
+export type PushOptions = {
+  readonly link: Link;
+  readonly spill: Spill;
+  /** Makes a control call on the upstream; answers with code 14 when there is none. */
+  readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
+  /** Stops at once; what is not committed stays in the spill. */
+  readonly signal: AbortSignal;
+  readonly log: PushLog;
+  /** All that there is is in the spill already: many items travel in one message. */
+  readonly together?: boolean;
+  /** Another tap records this source: the name to go on with, or undefined to stop pushing. */
+  readonly sourceTaken?: (message: string) => TapIdentity | undefined;
+  readonly welcomed?: (welcome: Welcome) => void;
+  /** The session that is recorded, whenever it is known that there is one or another one. */
+  readonly sessionFound?: (session: string) => void;
+  /** There is no connection, or no more, for this reason. */
+  readonly away?: (error: unknown) => void;
+};
+
+/** What pino offers. */
+export type PushLog = Readonly<Record<"info" | "warn", (fields: object, message: string) => void>>;
+
+export type RunningPush = {
+  /** Resolves when pushing has stopped, for whatever reason; never rejects. */
+  readonly done: Promise<void>;
+  /** Stops when everything is committed, at the latest after so many ms. True if everything is. */
+  readonly finish: (boundMs: number) => Promise<boolean>;
+  /** The same, but with so many ms for each step forward. */
+  readonly finishWhileMoving: (stepMs: number) => Promise<boolean>;
+};
+
+/** Between attempts; longer where a recorder answered that it will not have this. */
+const awayMs = { first: 100, most: 2_000 };
+const refusedMs = { first: 1_000, most: 30_000 };
+
+/** A connection that lives this long was a good one. */
+const steadyMs = 5_000;
+
+/** Answers that are no matter of time. */
+const refusals: ReadonlySet<unknown> = new Set([
+  ...[status.INVALID_ARGUMENT, status.PERMISSION_DENIED, status.UNAUTHENTICATED, status.FAILED_PRECONDITION],
+  ...[status.UNIMPLEMENTED, status.RESOURCE_EXHAUSTED, status.NOT_FOUND],
+]);
+
+/** Of one message; a piece of a frame has at most 1 MiB too. */
+const togetherLimits = { items: 1_000, bytes: 256 * 1024 } as const;
+
+/** A gateway takes messages of 4 MiB. */
+const mostAnswerBytes = 4_000_000;
+
+/** Pushes what a spill holds and gets to a recorder, from the first item that is not committed, over and over. */
+export function pushItems(options: PushOptions): RunningPush {
+  const { spill, signal, log } = options;
+  const stop = new AbortController();
+  const stopped = AbortSignal.any([signal, stop.signal]);
+
+  async function run(): Promise<void> {
+    const away = backoff(awayMs.first, awayMs.most);
+    const refused = backoff(refusedMs.first, refusedMs.most);
+    for (let attempt = 1; !stopped.aborted; attempt++) {
+      const { committed } = spill.state();
+      const since = performance.now();
+      const error = await connect(options, stopped);
+      if (stopped.aborted) return;
+      if (spill.state().committed > committed || performance.now() - since >= steadyMs) {
+        away.reset();
+        refused.reset();
+        attempt = 0;
+      }
+      const isRefused = refusals.has(codeOf(error));
+      // Whoever says that the name is taken is there, and takes the next one.
+      if (error !== renamed) {
+        if (error !== undefined) log.warn({ err: error, attempt, tap: spill.hello().tap }, "the recorder is away");
+        options.away?.(error);
+      }
+      await pause(isRefused ? refused.next() : away.next(), stopped);
+    }
+  }
+
+  const done = run().catch((err: unknown) => {
+    if (!stopped.aborted) log.warn({ err, tap: spill.hello().tap }, "pushing has stopped");
+  });
+  const over = new AbortController();
+  void done.then(() => over.abort());
+
+  /** Waits until all is committed, for so long. */
+  async function drained(ms: number): Promise<boolean> {
+    await spill.drained(AbortSignal.any([AbortSignal.timeout(ms), over.signal]));
+    const { committed, nextIndex } = spill.state();
+    return committed >= nextIndex - 1n;
+  }
+
+  async function stopAs(isAll: boolean): Promise<boolean> {
+    stop.abort();
+    await done;
+    return isAll;
+  }
+
+  return {
+    done,
+    finish: async (boundMs) => stopAs(await drained(boundMs)),
+    finishWhileMoving: async (stepMs) => {
+      for (let before = -1n; !over.signal.aborted && spill.state().committed > before; ) {
+        before = spill.state().committed;
+        if (await drained(stepMs)) return stopAs(true);
+      }
+      return stopAs(false);
+    },
+  };
+}
+
+/** The connection ended because the source has another tap, and the next one is for another name. */
+const renamed = Symbol("renamed");
+
+/** One connection. Resolves with why it ended, or never began; undefined when there is no more to say of that. */
+async function connect({ link, spill, control, log, ...options }: PushOptions, stopped: AbortSignal): Promise<unknown> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([stopped, over.signal]);
+  const box = mailbox<PushRequest>();
+  signal.addEventListener("abort", box.close);
+  void box.put({
+    body: { $case: "hello", value: { settings: {}, ...spill.hello(), first_index: spill.state().firstIndex } },
+  });
+  let welcome: Welcome | undefined;
+  const send = options.together === true ? sendTogether : sendItems;
+
+  async function answer(request: ControlRequest): Promise<void> {
+    const value = await control(request).catch((cause: unknown) => {
+      log.warn({ err: cause, tap: spill.hello().tap }, "a control call failed");
+      return { call: request.call, code: status.UNAVAILABLE, message: "the tap failed", response: Buffer.alloc(0) };
+    });
+    await box.put({ body: { $case: "control_answer", value: fitting(value) } });
+  }
+
+  /** The disk, or too many open files. Whoever taps an upstream must not end for it: tried again with the next connection. */
+  async function unreadable(err: unknown): Promise<void> {
+    log.warn({ err, tap: spill.hello().tap }, "the spill can't be read");
+    await pause(awayMs.most, signal);
+    over.abort();
+  }
+
+  function take({ body }: PushResponse): void {
+    if (body?.$case === "welcome") {
+      welcome = body.value;
+      spill.commit(welcome.committed);
+      log.info({ source: welcome.source, committed: welcome.committed, tap: spill.hello().tap }, "recorded");
+      options.welcomed?.(welcome);
+      send(spill, welcome.committed + 1n, box, signal).catch(unreadable);
+    } else if (body?.$case === "committed") {
+      spill.commit(body.value.index);
+    } else if (body?.$case === "session_found") {
+      options.sessionFound?.(body.value.session);
+    } else if (body?.$case === "control") {
+      void answer(body.value);
+    }
+  }
+
+  try {
+    for await (const response of link(box, signal)) take(response);
+    return welcome === undefined ? new Error("the recorder hung up without a word") : undefined;
+  } catch (error) {
+    if (codeOf(error) !== status.ALREADY_EXISTS) return error;
+    const name = options.sourceTaken?.((error as Error).message);
+    if (name === undefined) throw error;
+    spill.rename(name);
+    return renamed;
+  } finally {
+    over.abort();
+  }
+}
+
+async function sendItems(spill: Spill, from: bigint, box: Mailbox<PushRequest>, signal: AbortSignal): Promise<void> {
+  for await (const item of spill.read(from, signal)) {
+    for (const piece of inPieces(item)) await box.put({ body: { $case: "item", value: piece } });
+  }
+}
+
+async function sendTogether(spill: Spill, from: bigint, box: Mailbox<PushRequest>, signal: AbortSignal): Promise<void> {
+  let items: Item[] = [];
+  let bytes = 0;
+  const flush = async () => {
+    if (items.length > 0) await box.put({ body: { $case: "items", value: { items } } });
+    items = [];
+    bytes = 0;
+  };
+  for await (const item of spill.read(from, signal)) {
+    const [whole, ...rest] = inPieces(item);
+    if (whole === undefined) continue;
+    const size = payloadOf(whole)?.bytes.length ?? 0;
+    if (bytes + size > togetherLimits.bytes || items.length >= togetherLimits.items) await flush();
+    items.push(whole);
+    bytes += size;
+    for (const piece of rest) {
+      await flush();
+      items.push(piece);
+    }
+    if (rest.length > 0 || item.index >= spill.state().nextIndex - 1n) await flush();
+  }
+}
+
+/** A message that the other side does not take would end the stream. */
+function fitting(answer: ControlAnswer): ControlAnswer {
+  if (answer.response.length <= mostAnswerBytes) return answer;
+  const message = `the upstream's answer of ${answer.response.length} bytes is too large to be passed on`;
+  return { call: answer.call, code: status.RESOURCE_EXHAUSTED, message, response: Buffer.alloc(0) };
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { readonly code?: unknown } | undefined)?.code;
+}

@@ -1,0 +1,65 @@
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
+
+/**
+ * The lines of a v1alpha.GetLogsResponse, each as a response of that line alone with the bytes it came in; undefined for
+ * bytes that are none.
+ */
+export function linesOf(response: Uint8Array): readonly Buffer[] | undefined {
+  const bytes = Buffer.from(response.buffer, response.byteOffset, response.byteLength);
+  const reader = new BinaryReader(bytes);
+  const lines: Buffer[] = [];
+  try {
+    while (reader.pos < reader.len) {
+      const start = reader.pos;
+      const [field, type] = reader.tag();
+      reader.skip(type, field);
+      if (field === linesField && type === WireType.LengthDelimited) lines.push(bytes.subarray(start, reader.pos));
+    }
+    return lines;
+  } catch {
+    return undefined;
+  }
+}
+
+const linesField = 1;
+
+/** Of a response of one line. Bytes that are not UTF-8 are shown as U+FFFD. */
+export function textOf(line: Uint8Array): string {
+  return GetLogsResponse.decode(line).lines[0] ?? "";
+}
+
+/** As Go prints a time, then the journal's field: "2026-11-20 15:28:29.36926 +0100 CET MESSAGE=web line 10". */
+const printed = /^(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? ([+-])(\d\d)(\d\d) \S+ MESSAGE=/;
+
+/** Nanoseconds since 1970 of a line; undefined for one that begins without a time: it belongs to the line before. */
+export function timeOf(text: string): bigint | undefined {
+  const found = printed.exec(text);
+  if (found === null) return undefined;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found.slice(1, 7).map(Number);
+  const [, , , , , , , fraction = "", sign = "+", hoursEast, minutesEast] = found;
+  const east = (Number(hoursEast) * 60 + Number(minutesEast)) * (sign === "-" ? -60 : 60);
+  const seconds = Date.UTC(year, month - 1, day, hour, minute, second) / 1_000 - east;
+  if (seconds >= endOfTime) return undefined;
+  return BigInt(seconds) * nanosInSecond + BigInt(fraction.padEnd(9, "0"));
+}
+
+/** What was said, without time and field. */
+export function messageOf(text: string): string {
+  return text.replace(printed, "");
+}
+
+/** What a protobuf Timestamp can tell. */
+const endOfTime = 253_402_300_800;
+const nanosInSecond = 1_000_000_000n;
+
+/** Whole seconds of nanoseconds, rounded down, and what is left of them. */
+export function momentOfNanos(nanos: bigint): Moment {
+  const rest = ((nanos % nanosInSecond) + nanosInSecond) % nanosInSecond;
+  return { seconds: (nanos - rest) / nanosInSecond, nanos: Number(rest) };
+}
+
+export function nanosOfMoment({ seconds, nanos }: Moment): bigint {
+  return seconds * nanosInSecond + BigInt(nanos);
+}

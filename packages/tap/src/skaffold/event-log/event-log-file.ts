@@ -1,0 +1,88 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import { reading } from "@tapedeck/ingest/normalize/skaffold/normalizer";
+import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
+import { messageType } from "@tapedeck/shared/descriptors/registry";
+import type { Channel } from "../methods.ts";
+
+/** One message, as Skaffold would have sent it over gRPC. */
+export type ImportedFrame = {
+  readonly channel: Channel;
+  /** Not masked. */
+  readonly bytes: Uint8Array;
+  readonly moment: Moment;
+};
+
+/** A line that was left out; `line` counts from 1. */
+export type ImportProblem = { readonly file: string; readonly line: number; readonly problem: string };
+
+export type EventLogLines = { readonly file: string; readonly lines: AsyncIterable<string> | Iterable<string> };
+
+const types = {
+  v1: messageType("proto.LogEntry"),
+  v2: messageType("proto.v2.Event"),
+  logs: messageType("proto.v2.Event"),
+} as const;
+const momentsOf = new Map(reading.channels.map(({ name, momentOf }) => [name, momentOf]));
+
+/**
+ * Reads what `--event-log-file` wrote (F for v1, F.v2 for v2) or what Skaffold's HTTP streams said, of any version: one
+ * JSON message per line, alone or as `{"result": …}`, with names in either dialect, with or without defaults. Frames
+ * come in the order of the lines, those of several runs behind each other. Which API a line is of, it says itself.
+ *
+ * A field known to both sides gets the very bytes that Skaffold sends, so a frame equals the recorded one, but for what
+ * JSON does not carry: fields, event types and names of codes newer than our description; text that is not UTF-8; the
+ * order in which Go happened to write a map of several entries (debug ports). `sameFrameKey` knows the last two.
+ */
+export async function readEventLog({ file, lines }: EventLogLines): Promise<{
+  readonly frames: readonly ImportedFrame[];
+  readonly problems: readonly ImportProblem[];
+}> {
+  const frames: ImportedFrame[] = [];
+  const problems: ImportProblem[] = [];
+  let line = 0;
+  for await (const text of lines) {
+    line += 1;
+    const told = text.replace(/^\uFEFF/, "").trim();
+    if (told === "") continue;
+    const frame = readEventLogLine(told);
+    if (typeof frame === "string") problems.push({ file, line, problem: frame });
+    else frames.push(frame);
+  }
+  return { frames, problems };
+}
+
+/** A frame, or what is wrong with the line. */
+export function readEventLogLine(text: string): ImportedFrame | string {
+  let json: JsonValue;
+  try {
+    json = JSON.parse(text) as JsonValue;
+  } catch {
+    return text.startsWith("{") ? "not JSON, or cut off" : "not JSON";
+  }
+  if (!isObject(json)) return "not a message of Skaffold's event log";
+  if (isObject(json.error))
+    return `the stream ended here: ${String(json.error.message)} (code ${String(json.error.code)})`;
+  const message = json.result ?? json;
+  if (!isObject(message)) return "not a message of Skaffold's event log";
+  return encode(channelOf(message), message);
+}
+
+function channelOf(message: JsonObject): Channel {
+  if ("event" in message || "entry" in message) return "v1";
+  return "applicationLogEvent" in message ? "logs" : "v2";
+}
+
+function encode(channel: Channel, message: JsonObject): ImportedFrame | string {
+  try {
+    const bytes = fromGatewayJson(types[channel], message);
+    const moment = momentsOf.get(channel)?.(bytes);
+    return moment === undefined ? "no timestamp, so no message of Skaffold's event log" : { channel, bytes, moment };
+  } catch (cause) {
+    return cause instanceof Error ? cause.message : String(cause);
+  }
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,137 @@
+import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import { compareMoments } from "@tapedeck/shared/time/moment";
+import { type ImportedFrame, readEventLogLine } from "./event-log-file.ts";
+import { type EventLogPlace, endOf, fileOf, type LoggedChannel, loggedChannels } from "./event-log-place.ts";
+import { fileLines } from "./file-lines.ts";
+import { momentAtStart } from "./line-moment.ts";
+import { isIn, type Known, type OwnParts, ownPartsOf } from "./own-parts.ts";
+
+/** True for what need not be read on: its channel and its own time are known already. Asked once for each line. */
+export type IsHeard = (channel: string, moment: Moment) => boolean;
+
+/** `isOwn`: it stands in the parts that were asked for. */
+export type AddedFrame = ImportedFrame & { readonly isOwn: boolean };
+
+/** Where its line begins and ends, in bytes. */
+type Placed = {
+  readonly frame: ImportedFrame;
+  readonly channel: LoggedChannel;
+  readonly start: number;
+  readonly end: number;
+};
+
+/** No message that Skaffold can send makes a longer line. */
+const mostLineBytes = 256 * 1024 * 1024;
+
+export type EventLogRange = {
+  /** Default: the beginning. */
+  readonly from?: EventLogPlace | undefined;
+  /** Default: where it ends whenever it is read. */
+  readonly until?: EventLogPlace | undefined;
+};
+
+/**
+ * Reads what Skaffold adds to an event log file, from where it ended before. A file that is not there yet is empty. A
+ * signal ends each reading at once, without an error.
+ */
+export class EventLogTail {
+  readonly path: string;
+  readonly #until: EventLogPlace | undefined;
+  #place: EventLogPlace;
+  #lines = { v1: 0, v2: 0 };
+
+  constructor(path: string, { from = { v1: 0, v2: 0 }, until }: EventLogRange = {}) {
+    this.path = path;
+    this.#place = from;
+    this.#until = until;
+  }
+
+  /** How many lines have been read of each. */
+  get lines(): Readonly<Record<LoggedChannel, number>> {
+    return this.#lines;
+  }
+
+  get hasMore(): boolean {
+    const end = this.#end();
+    return loggedChannels.some((channel) => end[channel] > this.#place[channel]);
+  }
+
+  /** Of what `added` would read now: where it is one process' own. */
+  async ownParts(known: Known, signal: AbortSignal): Promise<OwnParts> {
+    const end = this.#end();
+    const parts = (channel: LoggedChannel) =>
+      ownPartsOf(channel, known, this.#texts(channel, end[channel], signal), this.#place[channel]);
+    return { v1: await parts("v1"), v2: await parts("v2") };
+  }
+
+  /**
+   * What both files have at this moment more than the last time and was not heard, by time; each in its own order. Bad lines
+   * are left out. Whoever stops in between gets the rest the next time.
+   */
+  async *added(isHeard: IsHeard, signal: AbortSignal, own?: OwnParts): AsyncGenerator<AddedFrame, void> {
+    const end = this.#end();
+    const unheard = (channel: LoggedChannel) => this.#unheard(channel, end[channel], isHeard, signal);
+    const [v1, v2] = [unheard("v1"), unheard("v2")];
+    try {
+      let [left, right] = [await v1.next(), await v2.next()];
+      while (!left.done || !right.done) {
+        const isLeft =
+          right.done || (!left.done && compareMoments(left.value.frame.moment, right.value.frame.moment) <= 0);
+        const next = isLeft ? left : right;
+        if (next.done || signal.aborted) return;
+        const { frame, channel, start } = next.value;
+        this.#passed(channel, next.value.end);
+        yield { ...frame, isOwn: own !== undefined && isIn(own[channel], start) };
+        if (isLeft) left = await v1.next();
+        else right = await v2.next();
+      }
+    } finally {
+      await v1.return();
+      await v2.return();
+    }
+  }
+
+  async *#unheard(
+    channel: LoggedChannel,
+    end: number,
+    isHeard: IsHeard,
+    signal: AbortSignal,
+  ): AsyncGenerator<Placed, void> {
+    for await (const { text, start, end: lineEnd } of this.#texts(channel, end, signal)) {
+      const moment = momentAtStart(text);
+      const isKnown = moment !== undefined && isHeard(channel, moment);
+      const frame = isKnown ? undefined : readEventLogLine(text);
+      if (typeof frame === "object" && (moment !== undefined || !isHeard(channel, frame.moment))) {
+        yield { frame, channel, start, end: lineEnd };
+      } else this.#passed(channel, lineEnd);
+    }
+  }
+
+  /** Whole lines: the last one may still be being written. */
+  async *#texts(channel: LoggedChannel, end: number, signal: AbortSignal) {
+    let start = this.#place[channel];
+    if (end <= start || signal.aborted) return;
+    try {
+      for await (const { text, bytes } of fileLines(fileOf(this.path, channel), mostLineBytes, start, signal)) {
+        const lineEnd = start + bytes.byteLength;
+        if (signal.aborted || lineEnd > end || bytes.at(-1) !== newline) return;
+        yield { text, start, end: lineEnd };
+        start = lineEnd;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  #end(): EventLogPlace {
+    const { v1, v2 } = endOf(this.path);
+    return { v1: Math.min(v1, this.#until?.v1 ?? v1), v2: Math.min(v2, this.#until?.v2 ?? v2) };
+  }
+
+  #passed(channel: LoggedChannel, end: number): void {
+    this.#place = { ...this.#place, [channel]: end };
+    this.#lines = { ...this.#lines, [channel]: this.#lines[channel] + 1 };
+  }
+}
+
+const newline = 10;

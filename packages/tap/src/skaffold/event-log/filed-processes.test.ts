@@ -1,0 +1,35 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
+import { reading } from "@tapedeck/ingest/normalize/skaffold/normalizer";
+import { expect, test } from "vitest";
+import { FiledProcesses } from "./filed-processes.ts";
+
+const fixture = fileURLToPath(new URL("../../../../fakes/recordings/skaffold/", import.meta.url));
+const { messages } = loadRecording(join(fixture, "12-skaffold-build-one-shot"));
+const momentOf = reading.channels.find(({ name }) => name === "v1")?.momentOf;
+const build = messages.v1.flatMap(({ bytes }) => {
+  const moment = momentOf?.(bytes);
+  return moment === undefined ? [] : [{ channel: "v1" as const, bytes, moment }];
+});
+const never = new AbortController().signal;
+
+test("a long row is told in whole processes, of which few wait in memory", async () => {
+  const items: TapItem[] = [];
+  const bytes = build.reduce((sum, frame) => sum + frame.bytes.byteLength + 200, 0);
+  const processes = new FiledProcesses((item) => items.push(item), 2 * bytes);
+  const toldAt: number[] = [];
+  for (let run = 0; run < 6; run++) {
+    for (const { moment, ...frame } of build) {
+      processes.add({ ...frame, moment: { ...moment, seconds: moment.seconds + BigInt(run * 60) } });
+      if (processes.isFull) await processes.tell(never, { isMoreToCome: true });
+    }
+    toldAt.push(items.length);
+  }
+  expect(toldAt[2]).toBeGreaterThan(0);
+  await processes.tell(never);
+  const ends = items.flatMap(({ what }, at) => (what?.$case === "closed" ? [at] : []));
+  expect(ends).toHaveLength(6);
+  expect(items.filter(({ what }) => what?.$case === "frame")).toHaveLength(6 * build.length);
+});

@@ -1,0 +1,117 @@
+import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import { frameReader } from "@tapedeck/ingest/normalize/skaffold/frame-reader";
+import { v1 } from "@tapedeck/ingest/normalize/skaffold/v1";
+import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Channel } from "../methods.ts";
+import type { ImportedFrame } from "./event-log-file.ts";
+import { splitV2 } from "./split-v2.ts";
+
+/** What one Skaffold process said. */
+export type ImportedProcess = {
+  /** Each channel in its own order, channels among each other by time. */
+  readonly frames: readonly ImportedFrame[];
+  /**
+   * There is only v1 of it, which tells a new process and a configuration that was edited in the running one alike: it
+   * may be the next runner of the process before. Then that process' session, if it is recorded, has its first frame.
+   */
+  readonly maybeContinues: boolean;
+};
+
+/** Times of the same moment on v1 and v2 differ by less than a millisecond. */
+const sameMomentMs = 1_000;
+
+/**
+ * Tells the processes apart that appended to the same files; others have their turns meanwhile. v2 counts its loops through the whole process, so it can
+ * tell a new process from an edited configuration; v1 follows it by the time at which runners were made.
+ * @throws AbortError with the signal
+ */
+export async function splitProcesses(
+  frames: readonly ImportedFrame[],
+  signal?: AbortSignal,
+): Promise<readonly ImportedProcess[]> {
+  const of = (channel: Channel) => frames.filter((frame) => frame.channel === channel);
+  const processes: Draft[] = (await splitV2(of("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
+    v1: [],
+    v2,
+    logs: [],
+    runnersMadeAt,
+  }));
+  const told = [...processes];
+  for (const segment of await runnersOfV1(of("v1"), signal)) {
+    const process = segment.isRunner
+      ? told.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
+      : told.findLast((known) => compare(startOf(known), segment.startedAt) <= 0);
+    if (process) process.v1.push(...segment.frames);
+    else processes.push({ v1: segment.frames, v2: [], logs: [], runnersMadeAt: [] });
+  }
+  processes.sort((a, b) => compare(startOf(a), startOf(b)));
+  for (const frame of of("logs")) {
+    const process = processes.findLast((known) => compare(startOf(known), frame.moment) <= 0) ?? processes[0];
+    if (process) process.logs.push(frame);
+    else processes.push({ v1: [], v2: [], logs: [frame], runnersMadeAt: [] });
+  }
+  return processes.map((process, index) => ({
+    frames: [process.v1, process.v2, process.logs].reduce(interleave),
+    maybeContinues: index > 0 && process.v2.length === 0,
+  }));
+}
+
+type Draft = {
+  readonly v1: ImportedFrame[];
+  readonly v2: readonly ImportedFrame[];
+  readonly logs: ImportedFrame[];
+  readonly runnersMadeAt: readonly Moment[];
+};
+
+/** Without a runner: a log whose beginning is missing. */
+type RunnerOfV1 = { readonly isRunner: boolean; readonly startedAt: Moment; readonly frames: ImportedFrame[] };
+
+async function runnersOfV1(
+  frames: readonly ImportedFrame[],
+  signal: AbortSignal | undefined,
+): Promise<readonly RunnerOfV1[]> {
+  const { read } = frameReader(v1);
+  const breathe = breather();
+  const runners: RunnerOfV1[] = [];
+  const early: ImportedFrame[] = [];
+  for (const frame of frames) {
+    await breathe();
+    signal?.throwIfAborted();
+    if (read(frame.bytes)[0].kind === "session.configured") {
+      runners.push({ isRunner: true, startedAt: frame.moment, frames: [...early.splice(0), frame] });
+    } else (runners.at(-1)?.frames ?? early).push(frame);
+  }
+  const [first] = early;
+  return first ? [{ isRunner: false, startedAt: first.moment, frames: early }] : runners;
+}
+
+function startOf({ v1: [first], v2, logs }: Draft): Moment {
+  const starts = [first, v2[0], logs[0]].flatMap((frame) => (frame ? [frame.moment] : []));
+  return starts.sort(compare)[0] ?? { seconds: 0n, nanos: 0 };
+}
+
+/** Merges two channels by time, each in its own order. */
+function interleave(left: readonly ImportedFrame[], right: readonly ImportedFrame[]): ImportedFrame[] {
+  const out: ImportedFrame[] = [];
+  let [l, r] = [0, 0];
+  for (;;) {
+    const [a, b] = [left[l], right[r]];
+    if (a === undefined && b === undefined) return out;
+    if (b === undefined || (a !== undefined && compare(a.moment, b.moment) <= 0)) {
+      if (a) out.push(a);
+      l += 1;
+    } else {
+      out.push(b);
+      r += 1;
+    }
+  }
+}
+
+export function compare(a: Moment, b: Moment): number {
+  if (a.seconds !== b.seconds) return a.seconds < b.seconds ? -1 : 1;
+  return a.nanos - b.nanos;
+}
+
+function isSameMoment(a: Moment, b: Moment): boolean {
+  return Math.abs(Number(a.seconds - b.seconds) * 1_000 + (a.nanos - b.nanos) / 1e6) < sameMomentMs;
+}

@@ -1,0 +1,58 @@
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryFolder } from "@tapedeck/ingest/testing/ingest-desk";
+import { expect, test } from "vitest";
+import { identityOf, thisProcess } from "./process-identity.ts";
+import { takeTapId } from "./tap-id.ts";
+
+const source = "default/alice/shop/skaffold";
+const fileOf = (folder: string) => join(folder, "default.alice.shop.skaffold.tap.json");
+const gone = () => spawnSync("true").pid;
+
+test("the id of a process that is gone is gone on with, a living one's is not", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: gone() }));
+  using first = takeTapId(tidy.folder, source);
+  expect(first.tap).toBe("before");
+  using second = takeTapId(tidy.folder, source);
+  expect(second.tap).not.toBe("before");
+  expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: "before", ...thisProcess() });
+});
+
+test("an id that somebody else uses meanwhile is not gone on with", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: gone() }));
+  using id = takeTapId(tidy.folder, source, (tap) => tap !== "before");
+  expect(id.tap).not.toBe("before");
+  expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: id.tap, ...thisProcess() });
+});
+
+test("the id of a process that had our number, as in a container, is gone on with", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: process.pid }));
+  using id = takeTapId(tidy.folder, source);
+  expect(id.tap).toBe("before");
+});
+
+test("the id of a process whose number another one has now is gone on with", async () => {
+  await using tidy = await temporaryFolder();
+  const living = identityOf(process.ppid);
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", ...living, started: "long ago" }));
+  using id = takeTapId(tidy.folder, source);
+  expect(id.tap).toBe("before");
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", ...living }));
+  using other = takeTapId(tidy.folder, source);
+  expect(other.tap).not.toBe("before");
+});
+
+test("an id is there as a whole or not at all, and half of one is in nobody's way", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(fileOf(tidy.folder), '{"tap":"bef');
+  {
+    using id = takeTapId(tidy.folder, source);
+    expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: id.tap, ...thisProcess() });
+    expect(readdirSync(tidy.folder)).toHaveLength(1);
+  }
+  expect(readdirSync(tidy.folder)).toEqual([]);
+});

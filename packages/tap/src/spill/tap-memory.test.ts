@@ -1,0 +1,36 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Remembered } from "@tapedeck/ingest/normalize/normalizer";
+import { temporaryFolder } from "@tapedeck/ingest/testing/ingest-desk";
+import { expect, test } from "vitest";
+import { fileMemory } from "./tap-memory.ts";
+
+const source = "default/alice/shop/skaffold";
+const fail = (cause: unknown) => expect.fail(String(cause));
+const plain: Remembered = { address: "127.0.0.1:50051", connection: "C1" };
+const broken: Remembered = {
+  ...plain,
+  broken: { channels: ["v2"], heard: { channel: "v1", at: 1_795_190_102_123.25 } },
+};
+
+test("what is saved is what the next one loads, and there is no other file", async () => {
+  await using tidy = await temporaryFolder();
+  const folder = join(tidy.folder, "made");
+  expect(fileMemory(folder, source, fail).load()).toBeUndefined();
+  for (const remembered of [broken, { ...plain, broken: { channels: ["v1", "v2"] } }, plain]) {
+    fileMemory(folder, source, fail).save(remembered);
+    expect(fileMemory(folder, source, fail).load()).toEqual(remembered);
+  }
+  expect(fileMemory(folder, "default/bob/shop/skaffold", fail).load()).toBeUndefined();
+  expect(readdirSync(folder)).toHaveLength(1);
+});
+
+test("what can't be understood is nothing, and what can't be kept is said", async () => {
+  await using tidy = await temporaryFolder();
+  writeFileSync(join(tidy.folder, "default.alice.shop.skaffold.upstream.json"), '{"address":');
+  expect(fileMemory(tidy.folder, source, fail).load()).toBeUndefined();
+  const notAFolder = join(tidy.folder, "default.alice.shop.skaffold.upstream.json");
+  const problems: unknown[] = [];
+  fileMemory(notAFolder, source, (cause) => problems.push(cause)).save(plain);
+  expect(problems).toHaveLength(1);
+});

@@ -1,0 +1,231 @@
+import { upJob } from "@tapedeck/fakes/vagrant/shop";
+import { type Job, Job_State, ListJobsResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Reply } from "../polling/unary-call.ts";
+import { bell } from "../polling/wakeable-timer.ts";
+import { pollJobs, type Seen } from "./poll-jobs.ts";
+import { lookAtThings } from "./poll-resources.ts";
+import { tappedJobs } from "./tapped-jobs.ts";
+
+const { QUEUED, RUNNING, SUCCESS } = Job_State;
+const service = VagrantService;
+const ok = (response = Buffer.alloc(0)): Reply => ({ code: 0, message: "", response });
+const job = (id: string, state: Job_State): Job => ({ ...upJob({ project: "P", runner: "R" }), id, state });
+const list = (...jobs: Job[]): Reply => ok(Buffer.from(ListJobsResponse.encode({ jobs }).finish()));
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+type Answer = (path: string, at: number) => Reply | Promise<Reply>;
+
+/** When each call was made. */
+function asking(answer: Answer) {
+  const over = new AbortController();
+  const started = performance.now();
+  const asked = new Map<string, number[]>();
+  const call = async (path: string) => {
+    const at = performance.now() - started;
+    asked.set(path, [...(asked.get(path) ?? []), at]);
+    return answer(path, at);
+  };
+  return {
+    connection: { signal: over.signal, call },
+    times: (path: string) => asked.get(path) ?? [],
+    pauses: (path: string) => {
+      const times = asked.get(path) ?? [];
+      return times.slice(1).map((at, index) => Math.round(at - (times[index] ?? 0)));
+    },
+    leave: () => over.abort(),
+  };
+}
+
+async function polled(answer: Answer, forMs: number, during: (ring: () => void) => Promise<void> | void = () => {}) {
+  const server = asking(answer);
+  const rung = bell();
+  server.connection.signal.addEventListener("abort", rung.ring);
+  const done = pollJobs({
+    ...{ connection: server.connection, known: tappedJobs(() => {}), bell: rung, queued: new Set<string>() },
+    ...{ timeoutMs: 10_000, emit: () => {}, onLook: () => {} },
+  });
+  await during(rung.ring);
+  await vi.advanceTimersByTimeAsync(forMs);
+  server.leave();
+  await vi.advanceTimersByTimeAsync(60_000);
+  await done;
+  return server.pauses(service.listJobs.path);
+}
+
+/** How often each pause came, one after the other. */
+function runs(pauses: readonly number[]): [number, number][] {
+  const found: [number, number][] = [];
+  for (const ms of pauses) {
+    const last = found.at(-1);
+    if (last?.[0] === ms) last[1]++;
+    else found.push([ms, 1]);
+  }
+  return found;
+}
+
+describe("jobs are listed", () => {
+  it("quickly on a new connection, and longer while there are none", async () => {
+    const none = runs(await polled(() => list(), 64_500));
+    expect(none).toEqual([
+      [50, 1_200],
+      [200, 22],
+    ]);
+    const over = runs(await polled(() => list(job("A", SUCCESS)), 14_500));
+    expect(over).toEqual([
+      [50, 200],
+      [200, 22],
+    ]);
+  });
+
+  it("as soon as 50 times what a list takes is over, every half second while one is not finished, else every two", async () => {
+    const listing = (state: Job_State, ms: number) => async () => {
+      await pause(ms);
+      return list(job("A", state));
+    };
+    const later = async (state: Job_State, ms: number) => (await polled(listing(state, ms), 20_000)).at(-1);
+    expect([await later(SUCCESS, 2), await later(RUNNING, 2)]).toEqual([202, 202]);
+    expect([await later(SUCCESS, 8), await later(RUNNING, 8)]).toEqual([408, 408]);
+    expect([await later(SUCCESS, 20), await later(RUNNING, 20)]).toEqual([1_020, 520]);
+    expect([await later(SUCCESS, 100), await later(RUNNING, 100)]).toEqual([2_100, 600]);
+  });
+
+  it("quickly after one has ended", async () => {
+    const pauses = await polled((_, at) => list(job("A", at < 12_000 ? RUNNING : SUCCESS)), 22_000);
+    expect(runs(pauses)).toEqual([
+      [50, 200],
+      [200, 10],
+      [50, 100],
+      [200, 25],
+    ]);
+  });
+
+  it("at once when the bell rings", async () => {
+    const pauses = await polled(
+      () => list(job("A", SUCCESS)),
+      3_000,
+      async (ring) => {
+        await vi.advanceTimersByTimeAsync(10_070);
+        ring();
+      },
+    );
+    expect(runs(pauses).slice(0, 3)).toEqual([
+      [50, 200],
+      [70, 1],
+      [200, 15],
+    ]);
+  });
+
+  it("less often where it takes long", async () => {
+    const slow = (ms: number) => async () => {
+      await pause(ms);
+      return list(job("A", QUEUED));
+    };
+    // From its question to the next: 4 times as long as it took, and twice as long when that is more than half a second.
+    expect(runs(await polled(slow(25), 9_000)).slice(0, 3)).toEqual([
+      [75, 1],
+      [125, expect.any(Number)],
+    ]);
+    expect(runs(await polled(slow(1_000), 15_000)).slice(1)).toEqual([[3_000, expect.any(Number)]]);
+  });
+
+  it("less and less often while it fails, whoever rings where it hangs", async () => {
+    const failing = (code: number) => () => ({ code, message: "", response: Buffer.alloc(0) });
+    const pauses = await polled(failing(13), 130_000);
+    for (const [index, ms] of [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
+      expect(pauses[index]).toBeGreaterThanOrEqual(ms * 0.8 - 1);
+      expect(pauses[index]).toBeLessThanOrEqual(ms * 1.2 + 1);
+    }
+    const ringing = (ring: () => void) => {
+      for (let n = 1; n <= 1_000; n++) setTimeout(ring, n * 10);
+    };
+    expect((await polled(failing(4), 10_000, ringing)).length).toBeLessThan(8);
+    expect((await polled(failing(13), 10_000, ringing)).length).toBeGreaterThan(500);
+  });
+});
+
+describe("things are looked at", () => {
+  const paths = {
+    ...{ target: service.listTargets.path, project: service.listProjects.path },
+    ...{ basis: service.listBasis.path, box: service.listBoxes.path },
+  };
+
+  function looking(answer: Answer = () => ok()) {
+    const server = asking(answer);
+    const seen: Seen[] = [];
+    const known = tappedJobs((news) => looks.jobNews(news));
+    const looks = lookAtThings({
+      ...{ connection: server.connection, known, emit: (one: Seen) => void seen.push(one), timeoutMs: 10_000 },
+      ...{ jobsLooked: Promise.resolve(), jobsFailure: () => undefined },
+    });
+    const see = (id: string, state: Job_State) => known.seeAll(list(job(id, state)).response);
+    const leave = async () => {
+      server.leave();
+      await vi.advanceTimersByTimeAsync(60_000);
+      await looks.done;
+    };
+    const looksAt = (kind: string) =>
+      seen.flatMap((one) => (one.$case === "things" ? one.value.kinds.filter((of) => of.kind === kind) : []));
+    return { ...server, ...looks, see, leave, sames: (kind: string) => looksAt(kind).map(({ same }) => same) };
+  }
+
+  it("rarely while no command runs", async () => {
+    const it = looking();
+    await vi.advanceTimersByTimeAsync(61_000);
+    await it.leave();
+    expect(runs(it.pauses(paths.target))).toEqual([[15_000, 4]]);
+    for (const kind of ["project", "basis", "box"] as const)
+      expect(runs(it.pauses(paths[kind]))).toEqual([[30_000, 2]]);
+  });
+
+  it("and told whole again after ten seconds, the same or not", async () => {
+    const it = looking();
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect(it.sames("target")).toEqual([false, false, false]);
+    it.see("A", RUNNING);
+    await vi.advanceTimersByTimeAsync(11_500);
+    await it.leave();
+    const [told, ...again] = it.sames("target").slice(3);
+    expect(told).toBe(true);
+    expect(again.filter((same) => !same)).toHaveLength(1);
+  });
+
+  it("at each change of a job, every second while a command runs, and after it", async () => {
+    const it = looking();
+    await vi.advanceTimersByTimeAsync(100);
+    it.see("A", QUEUED);
+    await vi.advanceTimersByTimeAsync(100);
+    it.see("A", RUNNING);
+    await vi.advanceTimersByTimeAsync(3_500);
+    it.see("A", SUCCESS);
+    await vi.advanceTimersByTimeAsync(30_500);
+    await it.leave();
+    const after = [3_700, 3_750, 4_700];
+    expect(it.times(paths.target).map(Math.round)).toEqual([0, 100, 200, 1_200, 2_200, 3_200, ...after, 19_700]);
+    for (const kind of ["project", "basis", "box"] as const)
+      expect(it.times(paths[kind]).map(Math.round)).toEqual([0, 100, ...after]);
+    expect(it.times(service.getRunner.path).map(Math.round)).toEqual([100, ...after]);
+  });
+
+  it("at once after somebody changed them", async () => {
+    const it = looking();
+    await vi.advanceTimersByTimeAsync(100);
+    it.lookNow();
+    await vi.advanceTimersByTimeAsync(100);
+    await it.leave();
+    for (const path of Object.values(paths)) expect(it.times(path).map(Math.round)).toEqual([0, 100]);
+  });
+
+  it("less and less often while they can't be", async () => {
+    const it = looking((path) => (path === paths.box ? { code: 13, message: "", response: Buffer.alloc(0) } : ok()));
+    await vi.advanceTimersByTimeAsync(100_000);
+    await it.leave();
+    for (const [index, ms] of [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000].entries()) {
+      expect(it.pauses(paths.box)[index]).toBeGreaterThanOrEqual(ms * 0.8 - 1);
+      expect(it.pauses(paths.box)[index]).toBeLessThanOrEqual(ms * 1.2 + 1);
+    }
+  });
+});

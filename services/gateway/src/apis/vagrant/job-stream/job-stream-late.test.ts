@@ -1,0 +1,75 @@
+import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type JobDesk, jobDesk, jobFacts, started } from "../testing/job-desk.ts";
+import { short } from "../testing/open-job.ts";
+import type { Fields } from "../testing/vagrant-desk.ts";
+import { jobStream } from "./job-stream.ts";
+
+// Of a job's output what was recorded long after the job's end: nobody who reads the whole job is to miss it.
+
+let on: JobDesk;
+beforeEach(async () => {
+  on = await jobDesk();
+  on.session("01A");
+});
+afterEach(() => on[Symbol.asyncDispose]());
+
+const { QUEUED, RUNNING, SUCCESS } = Job_State;
+const id = "job-1";
+const elsewhere = jobFacts("job-2", "01A").is("job.queued", QUEUED);
+
+function story() {
+  const job = jobFacts(id, "01A");
+  const inTime = [
+    started("01A"),
+    job.is("job.queued", QUEUED),
+    job.is("job.started", RUNNING),
+    job.writes("one"),
+    job.is("job.succeeded", SUCCESS),
+  ];
+  return { inTime, late: [elsewhere, job.writes("two"), job.isWhole()] };
+}
+
+/** The job's stream, when what stands behind `seq` was recorded a quarter of an hour later. */
+async function readPausedAfter(seq: number): Promise<string[]> {
+  const log = on.deps.log();
+  async function* history(...args: Parameters<LogReader["history"]>): AsyncGenerator<Recorded, void> {
+    for await (const recorded of log.history(...args)) {
+      const later = new Date(recorded.recordedAt.getTime() + 900_000);
+      yield recorded.seq <= seq ? recorded : { ...recorded, recordedAt: later };
+    }
+  }
+  const deps = { ...on.deps, log: () => ({ ...log, history }) };
+  const got: string[] = [];
+  for await (const message of (await jobStream(deps, { job_id: id }, on.context())).messages) got.push(short(message));
+  return got;
+}
+
+const whole = ["open", "UNKNOWN>SUCCESS", "buffered one two", "complete"];
+
+it("is told where the connection or its recorder was away", async () => {
+  const { inTime, late } = story();
+  // Without times of their own: each is seen when it is recorded.
+  const timeless = (fields: Fields): Fields => ({ ...fields, observed_at: undefined });
+  const seq = await on.tell(...inTime.map(timeless));
+  const restored = { kind: "upstream.restored", channel: "tapedeck", session: "01A" };
+  await on.tell(restored, ...late.map(timeless));
+  expect(await readPausedAfter(seq)).toEqual(whole);
+});
+
+it("is told where the log was away, and what was seen waited for it", async () => {
+  const { inTime, late } = story();
+  const seen = (fields: Fields): Fields => ({ ...fields, observed_at: { seconds: 1_000n, nanos: 0 } });
+  const seq = await on.tell(...inTime.map(seen));
+  await on.tell(...late.map(seen));
+  expect(await readPausedAfter(seq)).toEqual(whole);
+});
+
+it("is told where other jobs have said something meanwhile", async () => {
+  const { inTime, late } = story();
+  const timeless = (fields: Fields): Fields => ({ ...fields, observed_at: undefined });
+  const seq = await on.tell(...inTime.map(timeless));
+  await on.tell(...late.map(timeless));
+  expect(await readPausedAfter(seq)).toEqual(whole);
+});

@@ -1,0 +1,49 @@
+import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import type { FastifyInstance } from "fastify";
+import type { Authenticator } from "../../../auth/authenticator.ts";
+
+export type About = {
+  readonly version: string;
+  /** Where the same host takes gRPC. */
+  readonly grpcPort: number;
+  /** Whether callers need a token. */
+  readonly auth: "none" | "tokens";
+  /** By this machine's clock, RFC 3339. */
+  readonly time: string;
+  /** What the token that came along is good for; absent without one. */
+  readonly token?: {
+    readonly name: string;
+    readonly workspace: string;
+    readonly roles: readonly string[];
+    readonly developer?: string;
+  };
+};
+
+export type AboutOptions = {
+  readonly version: string;
+  /** "host:port" */
+  readonly grpc: string;
+  readonly auth: About["auth"];
+  readonly authenticate: Authenticator;
+};
+
+/**
+ * GET /about: what a program has to know of a Tapedeck before it can ask for more. Open to everyone, as nothing of it was
+ * recorded; who sends a token learns what that is good for, or that it is not (401).
+ */
+export function aboutRoute(app: FastifyInstance, { version, grpc, auth, authenticate }: AboutOptions): void {
+  app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {
+    reply.header("cache-control", "no-store");
+    const { authorization } = request.headers;
+    const grpcPort = Number(grpc.slice(grpc.lastIndexOf(":") + 1));
+    const about: About = { version, grpcPort, auth, time: new Date().toISOString() };
+    if (auth === "none" || authorization === undefined) return about;
+    try {
+      const { who, workspace, roles = [], developer } = await authenticate({ authorization, peer: request.ip });
+      return { ...about, token: { name: who, workspace, roles: [...roles], ...(developer && { developer }) } };
+    } catch (error) {
+      if (!(error instanceof TapedeckError)) throw error;
+      return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });
+    }
+  });
+}

@@ -1,0 +1,102 @@
+import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { BackupPart, MaintainApi } from "../../../apis/maintain/maintain-api.ts";
+import type { CallContext } from "../../../call-context.ts";
+import type { CallerLimits } from "../../../limits/limits.ts";
+import type { CallWatch } from "../../../metrics.ts";
+import { closedSignal, contextOf, type HttpCaller } from "../call-context.ts";
+import { writeStream } from "../write-stream.ts";
+import { ndjson } from "./openapi-routes.ts";
+
+export type MaintainRoutes = { readonly watch: CallWatch; readonly limits: Pick<CallerLimits, "unreadBytes"> };
+
+const backupType = "application/vnd.tapedeck.backup";
+
+/**
+ * For admins: DELETE /api/v1/sessions/<id> erases a session and POST /api/v1/rebuild makes the tables anew, both with
+ * their progress as NDJSON (`progress`, then `complete` or `error`); GET /api/v1/backup gives a backup.
+ */
+export function maintainRoutes(
+  app: FastifyInstance,
+  api: MaintainApi,
+  caller: HttpCaller,
+  { watch, limits }: MaintainRoutes,
+): void {
+  const forAdmins = { config: { access: "admin" } } as const;
+
+  const streaming =
+    <T>(
+      type: string,
+      begin: (request: FastifyRequest, context: CallContext) => Promise<AsyncIterable<T>>,
+      render: (items: AsyncIterable<T>) => AsyncIterable<string | Uint8Array>,
+      lastWords: (error: TapedeckError) => string | Uint8Array,
+    ) =>
+    async (request: FastifyRequest, reply: FastifyReply) => {
+      const context = contextOf(request, caller(request), closedSignal(reply));
+      let items: AsyncIterable<T>;
+      try {
+        items = await begin(request, context);
+      } catch (error) {
+        const known = told(error);
+        if (known.retryAfter !== undefined) reply.header("retry-after", known.retryAfter);
+        return reply.code(httpStatusOf(known.code)).send({ error: toErrorBody(known) });
+      }
+      await writeStream(reply, context.signal, {
+        headers: { "content-type": type, "cache-control": "no-store" },
+        chunks: render(items),
+        lastWords: (error) => lastWords(told(error)),
+        sent: watch.sent,
+        unreadBytes: limits.unreadBytes,
+      });
+      return reply;
+    };
+
+  function told(error: unknown): TapedeckError {
+    const known = watch.failed(error);
+    return known instanceof TapedeckError ? known : new TapedeckError("internal", "internal error");
+  }
+
+  app.delete<{ Params: { session: string } }>("/api/v1/sessions/:session", forAdmins, (request, reply) =>
+    streaming(ndjson, (_, context) => api.erase(request.params.session, context), lines, errorLine)(request, reply),
+  );
+  app.post(
+    "/api/v1/rebuild",
+    forAdmins,
+    streaming(ndjson, (_, context) => api.rebuild(context), lines, errorLine),
+  );
+  app.get(
+    "/api/v1/backup",
+    forAdmins,
+    streaming(
+      backupType,
+      (_, context) => api.backUp(context),
+      frames,
+      (error) => frame("e", toErrorBody(error)),
+    ),
+  );
+}
+
+async function* lines(items: AsyncIterable<object>): AsyncGenerator<string, void> {
+  for await (const item of items) yield `${JSON.stringify({ type: "progress", ...item })}\n`;
+  yield `${JSON.stringify({ type: "complete" })}\n`;
+}
+
+function errorLine(error: TapedeckError): string {
+  return `${JSON.stringify({ type: "error", error: toErrorBody(error) })}\n`;
+}
+
+/** See docs/api.md: what a frame is (one letter), how long it is (32 bits, big endian), what is in it. */
+async function* frames(parts: AsyncIterable<BackupPart>): AsyncGenerator<Uint8Array, void> {
+  for await (const part of parts) {
+    if (part.type === "piece") yield frame("p", part.bytes);
+    else yield frame("z", { snapshot: part.snapshot, tokens: part.tokens });
+  }
+}
+
+function frame(letter: "p" | "z" | "e", content: Uint8Array | object): Uint8Array {
+  const bytes = content instanceof Uint8Array ? content : Buffer.from(JSON.stringify(content));
+  const head = Buffer.alloc(5);
+  head.write(letter);
+  head.writeUInt32BE(bytes.byteLength, 1);
+  return Buffer.concat([head, bytes]);
+}

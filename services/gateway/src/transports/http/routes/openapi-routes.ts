@@ -1,0 +1,254 @@
+import type { ErrorCode } from "@tapedeck/shared/errors/errors";
+import type { z } from "zod";
+import type { answers } from "../../../apis/tapedeck/answers.ts";
+import { parameters } from "../../../apis/tapedeck/parameters.ts";
+import { wishes } from "../../../auth/token-api.ts";
+import { subprotocol } from "../../websocket/protocol.ts";
+import { cloudEventsBatch } from "../cloud-events.ts";
+
+// Every path of ours, as the API's description tells it. apiRoutes serves what stands here, with these parameters.
+
+export type DescribedRoute = {
+  /** Where it is not said, `get`. */
+  readonly method?: "get" | "post" | "delete";
+  /** With names of parameters in braces. */
+  readonly path: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** In the URL. */
+  readonly parameters?: z.ZodObject;
+  /** Parameters in the path, with what they mean. */
+  readonly inPath?: Readonly<Record<string, string>>;
+  /** Headers of the request, with what they mean. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: z.ZodType;
+  /** By status. */
+  readonly answers: Readonly<Record<number, DescribedAnswer>>;
+  readonly errors: readonly ErrorCode[];
+  /** It needs no token, where others do. */
+  readonly isOpen?: boolean;
+};
+
+export type DescribedAnswer = {
+  readonly description: string;
+  readonly headers?: readonly (keyof typeof answerHeaders)[];
+  /** By media type: the name of a schema; `lines`: text, each piece of which is such a thing. */
+  readonly content?: Readonly<
+    Record<string, SchemaName | { readonly lines: SchemaName; readonly description: string }>
+  >;
+};
+
+export type SchemaName = keyof typeof answers;
+
+export const answerHeaders = {
+  "tapedeck-position": "The position that the answer reflects; of a stream: after which it starts.",
+  "tapedeck-session": "The session whose state it is.",
+  "tapedeck-session-ended": "`true` when that session has ended.",
+  "tapedeck-not-heard-since": "Where the source is lost: since when nothing has been heard of its upstream.",
+  link: 'Of CloudEvents, when another page follows: its address, with `rel="next"` (RFC 8288).',
+} as const;
+
+export const json = "application/json";
+export const ndjson = "application/x-ndjson";
+export const eventStream = "text/event-stream";
+
+const always: readonly ErrorCode[] = [
+  "invalid_argument",
+  "unauthenticated",
+  "forbidden",
+  "limit_exceeded",
+  "not_ready",
+  "internal",
+];
+const ofPlaces: readonly ErrorCode[] = ["position_future", "position_foreign"];
+const ofSource: readonly ErrorCode[] = ["unknown_source", "unknown_session", "before_first", "ambiguous_source"];
+
+const list = (what: string, schema: SchemaName): Pick<DescribedRoute, "answers" | "errors"> => ({
+  answers: { 200: { description: what, headers: ["tapedeck-position"], content: { [json]: schema } } },
+  errors: [...always, ...ofPlaces],
+});
+
+const ofTokens: readonly ErrorCode[] = ["unauthenticated", "forbidden", "limit_exceeded", "not_ready", "internal"];
+const forAdminsOfAll = "For admins whose token is for all workspaces.";
+const forAdmins = "For admins, with the setting `auth: tokens`.";
+
+const lines = { lines: "Message", description: "One Message a line." } as const;
+
+export const routes = {
+  sources: {
+    path: "/api/v1/sources",
+    summary: "What is recorded",
+    parameters: parameters.sources,
+    ...list("Sources, newest first.", "Sources"),
+  },
+  sessions: {
+    path: "/api/v1/sessions",
+    summary: "Each lifetime of an upstream",
+    parameters: parameters.sessions,
+    ...list("Sessions, newest first.", "Sessions"),
+  },
+  operations: {
+    path: "/api/v1/operations",
+    summary: "Builds, tests, deploys, loops, pods, jobs …",
+    parameters: parameters.operations,
+    ...list("Operations, newest first.", "Operations"),
+  },
+  buildStats: {
+    path: "/api/v1/stats/builds",
+    summary: "How long builds take, and how many fail",
+    parameters: parameters.buildStats,
+    ...list("One row for each group.", "BuildStatsList"),
+  },
+  state: {
+    path: "/api/v1/state",
+    summary: "State of a source, now or at a moment",
+    parameters: parameters.state,
+    answers: {
+      200: {
+        description: "The state, and the position that it reflects.",
+        headers: ["tapedeck-position", "tapedeck-session", "tapedeck-session-ended", "tapedeck-not-heard-since"],
+        content: { [json]: "State" },
+      },
+    },
+    errors: [...always, ...ofPlaces, ...ofSource],
+  },
+  events: {
+    path: "/api/v1/events",
+    summary: "History",
+    description:
+      `A page of events, ascending. With \`Accept: ${ndjson}\` all of it in one answer, which ends at the log's end (or at ` +
+      `\`until\`) with \`complete\`. With \`Accept: ${cloudEventsBatch}\` a page as a batch of CloudEvents; the page that ` +
+      "follows is named by the header `link`, and begins after `tapedeck-position`. A page may have fewer events than were " +
+      "asked for, or none, and still be followed by one.",
+    parameters: parameters.events,
+    answers: {
+      200: {
+        description: "Events that match.",
+        headers: ["tapedeck-position", "link"],
+        content: { [json]: "Events", [ndjson]: lines, [cloudEventsBatch]: "CloudEvents" },
+      },
+    },
+    errors: [...always, ...ofPlaces, "out_of_range"],
+  },
+  stream: {
+    path: "/api/v1/stream",
+    summary: "History, then what happens, without an end",
+    description:
+      "Server-sent events for EventSource: `id` is the position, so that a client that connects again goes on where it " +
+      "was. Events have no `event:` line, so that `onmessage` fires; the other messages are named by their type. A comment " +
+      `is written when nothing was for 15 s. With \`Accept: ${ndjson}\` the same messages line by line. An error after the ` +
+      "beginning is the last message. With `Accept: text/event-stream`, as EventSource asks, or with `Last-Event-ID`, what " +
+      "passes (`not_ready`, `limit_exceeded`) is told so as well, with status 200 and `retry`: on any other status " +
+      "EventSource gives up for good, as it should where an error does not pass.",
+    parameters: parameters.stream,
+    headers: { "Last-Event-ID": "The position after which to go on; counts more than `after`." },
+    answers: {
+      200: {
+        description: "Messages, until the client leaves.",
+        headers: ["tapedeck-position"],
+        content: {
+          [eventStream]: { lines: "Message", description: "Server-sent events, the `data` of each one Message." },
+          [ndjson]: lines,
+        },
+      },
+    },
+    errors: [...always, ...ofPlaces, "out_of_range", ...ofSource],
+  },
+  ws: {
+    path: "/api/v1/ws",
+    summary: "Subscriptions over a WebSocket",
+    description:
+      `Several subscriptions on one socket, subprotocol \`${subprotocol}\`. Its messages and close codes are described in ` +
+      "services/gateway/src/transports/websocket/PROTOCOL.md. A browser gives its token as a second subprotocol, " +
+      "`tapedeck.bearer.<token>`.",
+    answers: {
+      101: { description: "The protocol is WebSocket from here on." },
+      426: { description: "The request was none for a WebSocket.", content: { [json]: "Error" } },
+    },
+    errors: ["unauthenticated", "forbidden", "limit_exceeded", "not_ready"],
+  },
+  tokens: {
+    path: "/api/v1/tokens",
+    summary: "Tokens of the workspace",
+    description: `Newest first, expired ones too. ${forAdmins}`,
+    answers: { 200: { description: "Tokens, without their texts.", content: { [json]: "Tokens" } } },
+    errors: ofTokens,
+  },
+  createToken: {
+    method: "post",
+    path: "/api/v1/tokens",
+    summary: "Make a token",
+    description: forAdmins,
+    body: wishes,
+    answers: {
+      201: { description: "The token with its text, which is told only here.", content: { [json]: "NewToken" } },
+    },
+    errors: ["invalid_argument", ...ofTokens],
+  },
+  revokeToken: {
+    method: "delete",
+    path: "/api/v1/tokens/{id}",
+    inPath: { id: "The token's id." },
+    summary: "Revoke a token",
+    description: `What is open with it ends within 5 s. ${forAdmins}`,
+    answers: { 200: { description: "The token that is no more.", content: { [json]: "Token" } } },
+    errors: ["not_found", ...ofTokens],
+  },
+  eraseSession: {
+    method: "delete",
+    path: "/api/v1/sessions/{session}",
+    inPath: { session: "The session's id." },
+    summary: "Erase a session, for good",
+    description:
+      "Of the caller's workspace, from log and tables. Cut short, it is gone on with by asking again. For admins.",
+    answers: {
+      200: {
+        description: "How far it has come, until all is gone.",
+        content: { [ndjson]: { lines: "Erasing", description: "One line each, the last one `complete` or `error`." } },
+      },
+    },
+    errors: [...always, "unknown_session"],
+  },
+  rebuild: {
+    method: "post",
+    path: "/api/v1/rebuild",
+    summary: "Make the tables anew from the log",
+    description: `Of all workspaces; the tables that are there answer until then. ${forAdminsOfAll}`,
+    answers: {
+      200: {
+        description: "How far it has come, until the new tables are in place.",
+        content: {
+          [ndjson]: { lines: "Rebuilding", description: "One line each, the last one `complete` or `error`." },
+        },
+      },
+    },
+    errors: always,
+  },
+  backup: {
+    path: "/api/v1/backup",
+    summary: "Back up the log",
+    description:
+      `The log of all workspaces up to a moment, and the hashes of tokens. ${forAdminsOfAll} Frames of one letter, a ` +
+      "length (32 bits, big endian) and so many bytes: `p`, a piece of NATS's snapshot; at the end `z`, what restores it " +
+      "as JSON, or `e`, an Error. `tapedeck backup` makes a folder of it.",
+    answers: { 200: { description: "The frames, as application/vnd.tapedeck.backup." } },
+    errors: always,
+  },
+  healthz: {
+    path: "/healthz",
+    summary: "Does the gateway live?",
+    answers: { 200: { description: "It does.", content: { [json]: "Health" } } },
+    errors: [],
+    isOpen: true,
+  },
+  readyz: {
+    path: "/readyz",
+    summary: "Is everything there that it needs?",
+    answers: {
+      200: { description: "All is there.", content: { [json]: "Readiness" } },
+      503: { description: "Something is not, and why.", content: { [json]: "Readiness" } },
+    },
+    errors: [],
+    isOpen: true,
+  },
+} as const satisfies Record<string, DescribedRoute>;

@@ -1,0 +1,161 @@
+import { type ErrorCode, httpStatusOf } from "@tapedeck/shared/errors/errors";
+import { z } from "zod";
+import { answers } from "../../../apis/tapedeck/answers.ts";
+import { detailSchemas, type JsonSchema } from "../../../apis/tapedeck/detail-schemas.ts";
+import {
+  answerHeaders,
+  type DescribedAnswer,
+  type DescribedRoute,
+  json,
+  routes,
+  type SchemaName,
+} from "./openapi-routes.ts";
+
+/** The HTTP API's description, OpenAPI 3.1: made of what serves it. */
+export function openApiDocument(described: readonly DescribedRoute[] = Object.values(routes)): JsonSchema {
+  return {
+    openapi: "3.1.0",
+    info: { title: "Tapedeck", version: "1", license: { name: "Apache-2.0", identifier: "Apache-2.0" }, description },
+    // Relative: where the description came from.
+    servers: [{ url: "/" }],
+    security: [{}, { token: [] }],
+    paths: Object.fromEntries(
+      [...Map.groupBy(described, ({ path }) => path)].map(([path, ofPath]) => [
+        path,
+        Object.fromEntries(ofPath.map((route) => [route.method ?? "get", operation(route)])),
+      ]),
+    ),
+    components: {
+      schemas: schemas(),
+      securitySchemes: {
+        token: { type: "http", scheme: "bearer", description: "Needed with the setting `auth: tokens`." },
+      },
+    },
+  };
+}
+
+const description = `What development tools did, recorded in one log and played back.
+
+A **position** such as \`t3k9x2-10482\` is where an event stands in the log. Keep the last one that you have handled, give it
+back as \`after\`, and you go on with the next event, once each, on any transport. Filters are repeated parameters: different
+ones are ANDed, values of one ORed. \`source\`, \`session\`, \`at\`, \`after\` and \`min_position\` may also be headers of the
+names \`tapedeck-source\`, \`tapedeck-session\`, \`tapedeck-at\`, \`tapedeck-after\` and \`tapedeck-min-position\`.
+
+Names are lowerCamelCase, times RFC 3339, numbers of 64 bits are text. Expect fields and kinds of events that are not
+described here. Unknown parameters are errors. Another method than GET or HEAD is refused with 405.`;
+
+const meanings: Readonly<Record<ErrorCode, string>> = {
+  out_of_range: "it is no longer kept; `earliest` is",
+  position_future: "the position is beyond the log's end, which is `latest`",
+  position_foreign: "the position is from another log",
+  unknown_source: "there is no such source",
+  unknown_session: "the source has no such session",
+  before_first: "the source or session began later, at `earliest`",
+  not_found: "there is nothing at this path",
+  source_taken: "another tap has the source",
+  ambiguous_source: "several sources are meant: `choices`",
+  invalid_argument: "the parameter `field` is wrong, or unknown",
+  upstream_away: "the upstream, or who holds its connection, is away",
+  not_ready: "something behind the gateway is away or late: try again",
+  refused_dangerous: "it would crash the upstream",
+  unauthenticated: "there is no valid token",
+  forbidden: "the token does not allow it, or Host or Origin are foreign",
+  limit_exceeded: "more was asked for than is allowed at once",
+  internal: "it went wrong inside; the cause is in the gateway's log",
+};
+
+function operation(route: DescribedRoute): JsonSchema {
+  const { method = "get", path, parameters, inPath = {}, headers = {}, body, answers, errors, isOpen, ...said } = route;
+  const asked = [
+    ...Object.entries(inPath).map(([name, what]) => ({ ...parameter("path", name, what), required: true })),
+    ...(parameters === undefined ? [] : inQuery(parameters)),
+    ...Object.entries(headers).map(([name, what]) => parameter("header", name, what)),
+  ];
+  return {
+    operationId: method + path.replace("/api/v1", "").replace(/\W+(\w?)/g, (_, letter: string) => letter.toUpperCase()),
+    ...said,
+    ...(isOpen === true && { security: [] }),
+    ...(asked.length > 0 && { parameters: asked }),
+    ...(body !== undefined && { requestBody: { required: true, content: { [json]: { schema: inBody(body) } } } }),
+    responses: {
+      ...Object.fromEntries(Object.entries(answers).map(([status, of]) => [status, answer(of)])),
+      ...refusals(errors),
+    },
+  };
+}
+
+function parameter(where: "path" | "header", name: string, description: string): JsonSchema {
+  return { name, in: where, description, schema: { type: "string" } };
+}
+
+function inBody(body: z.ZodType): JsonSchema {
+  const { $schema: _, ...schema } = z.toJSONSchema(body, { io: "input" });
+  return schema;
+}
+
+function inQuery(parameters: z.ZodObject): JsonSchema[] {
+  const { properties = {} } = z.toJSONSchema(parameters, { io: "output" });
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...schema } = property as JsonSchema;
+    return { name, in: "query", description, schema };
+  });
+}
+
+function answer({ description, headers = [], content = {} }: DescribedAnswer): JsonSchema {
+  const types = Object.entries(content).map(([type, of]) => {
+    if (typeof of === "string") return [type, { schema: refTo(of) }];
+    return [type, { schema: { type: "string", description: of.description }, "x-itemSchema": refTo(of.lines) }];
+  });
+  return {
+    description,
+    ...(headers.length > 0 && {
+      headers: Object.fromEntries(headers.map((name) => [name, header(answerHeaders[name])])),
+    }),
+    ...(types.length > 0 && { content: Object.fromEntries(types) }),
+  };
+}
+
+function header(description: string, type = "string"): JsonSchema {
+  return { description, schema: { type } };
+}
+
+/** By status, with the codes that it stands for. */
+function refusals(codes: readonly ErrorCode[]): JsonSchema {
+  const statuses = Map.groupBy(codes, httpStatusOf);
+  return Object.fromEntries(
+    [...statuses].map(([status, ofStatus]) => [
+      status,
+      {
+        description: ofStatus.map((code) => `\`${code}\`: ${meanings[code]}.`).join(" "),
+        ...([429, 503].includes(status) && { headers: { "retry-after": header("Seconds to wait.", "integer") } }),
+        content: { [json]: { schema: refTo("Error") } },
+      },
+    ]),
+  );
+}
+
+function refTo(name: SchemaName | "Detail"): JsonSchema {
+  return { $ref: refOf(name) };
+}
+
+function refOf(name: string): string {
+  return `#/components/schemas/${name}`;
+}
+
+function schemas(): JsonSchema {
+  const named = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries(answers)) named.add(schema, { id });
+  // As input: what is not described may be there.
+  const { schemas: ofAnswers } = z.toJSONSchema(named, { io: "input", uri: refOf });
+  const details = detailSchemas();
+  return {
+    ...Object.fromEntries(
+      Object.entries(ofAnswers).map(([name, { $schema: _, $id: __, ...schema }]) => [name, schema]),
+    ),
+    Detail: {
+      description: "What else is known of an event; which of these depends on its kind.",
+      anyOf: Object.keys(details).map((name) => ({ $ref: refOf(name) })),
+    },
+    ...details,
+  };
+}

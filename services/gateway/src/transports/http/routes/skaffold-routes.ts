@@ -1,0 +1,163 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
+import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { requestFromBody } from "../../../apis/skaffold/control-call.ts";
+import {
+  type ControlMethod,
+  channelMessageTypes,
+  type SkaffoldMethod,
+  type StreamMethod,
+  skaffoldMethods,
+  stateMessageTypes,
+} from "../../../apis/skaffold/methods.ts";
+import { BadBodyError, readRequestBody } from "../../../apis/skaffold/request-body.ts";
+import type { SkaffoldApi } from "../../../apis/skaffold/skaffold-api.ts";
+import { UpstreamError } from "../../../apis/upstream-error.ts";
+import { mayAs } from "../../../auth/roles.ts";
+import { boundTo, type CallContext } from "../../../call-context.ts";
+import type { CallerLimits } from "../../../limits/limits.ts";
+import type { CallWatch } from "../../../metrics.ts";
+import { closedSignal, contextOf, type HttpCaller, setHead } from "../call-context.ts";
+import { deadlineExceeded, deadlineMs, withDeadline } from "../grpc-timeout.ts";
+import { jsonBytes, methodNotAllowed, sendSkaffold, skaffoldErrorOf } from "../skaffold-errors.ts";
+import { writeStream } from "../write-stream.ts";
+
+export type SkaffoldRouteOptions = {
+  /** The source of a listener that serves only one. */
+  readonly bound?: string | undefined;
+  readonly watch: CallWatch;
+  readonly limits: Pick<CallerLimits, "live" | "unreadBytes">;
+};
+
+const verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+const form = "application/x-www-form-urlencoded";
+
+/** grpc-gateway adds it to every answer. */
+const fromGrpc = { "grpc-metadata-content-type": "application/grpc" };
+
+/** Skaffold's own paths with Skaffold's own JSON (FACTS 2, 2.1, 2.2), answered from the record. */
+export function skaffoldRoutes(
+  app: FastifyInstance,
+  api: SkaffoldApi,
+  caller: HttpCaller,
+  { bound, watch, limits }: SkaffoldRouteOptions,
+): void {
+  for (const method of skaffoldMethods) {
+    const { verb, path } = method.http;
+    app.route({
+      method: verbs,
+      url: path,
+      handler: async (request, reply) => {
+        try {
+          if (!isFor(verb, request)) return sendSkaffold(reply, methodNotAllowed.status, methodNotAllowed.body);
+          const context = boundTo(bound, contextOf(request, caller(request), closedSignal(reply)));
+          return await answer(method, context, request, reply);
+        } catch (error) {
+          const { status, body } = refusal(error);
+          if (error instanceof TapedeckError && error.retryAfter !== undefined) {
+            reply.header("retry-after", error.retryAfter);
+          }
+          return sendSkaffold(reply, status, body);
+        }
+      },
+    });
+  }
+
+  async function answer(method: SkaffoldMethod, context: CallContext, request: FastifyRequest, reply: FastifyReply) {
+    const deadline = deadlineMs(request.headers["grpc-timeout"]);
+    switch (method.kind) {
+      case "stream":
+        await stream(method, context, deadline, reply);
+        return reply;
+      case "state": {
+        const { head, bytes } = await withDeadline(api.getState(method, context), deadline);
+        return send(setHead(reply, head), toGatewayJson(messageType(stateMessageTypes[method.api]), bytes));
+      }
+      case "control": {
+        // A body may take long to read: not for who may not call, and is told so.
+        const body = typeof request.body === "string" ? request.body : "";
+        const message = mayAs("controller", context) ? requestOf(method, body) : new Uint8Array();
+        await withDeadline(api.control(method, message, context), deadline);
+        return send(reply, {});
+      }
+    }
+  }
+
+  function send(reply: FastifyReply, body: object): FastifyReply {
+    const bytes = jsonBytes(body);
+    watch.sent(bytes.byteLength);
+    return sendSkaffold(reply.headers(fromGrpc), 200, bytes);
+  }
+
+  async function stream(
+    method: StreamMethod,
+    context: CallContext,
+    deadline: number | undefined,
+    reply: FastifyReply,
+  ): Promise<void> {
+    limits.live.take({ caller: context, peer: reply.request.ip }, context.signal);
+    const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadline)));
+    const signal = late === undefined ? context.signal : AbortSignal.any([context.signal, late]);
+    const { head, frames } = await withDeadline(api.events(method, { ...context, signal }), deadline);
+    setHead(reply, head);
+    await writeStream(reply, context.signal, {
+      headers: { ...fromGrpc, "content-type": "application/json" },
+      chunks: resultLines(messageType(channelMessageTypes[method.channel]), frames, late),
+      lastWords: (error) => `${JSON.stringify({ error: refusal(error).body })}\n`,
+      sent: watch.sent,
+      unreadBytes: limits.unreadBytes,
+    });
+  }
+
+  function refusal(error: unknown) {
+    return skaffoldErrorOf(watch.failed(error));
+  }
+}
+
+function requestOf(method: ControlMethod, body: string): Uint8Array {
+  try {
+    const message = readRequestBody(messageType(method.bodyType), body);
+    return requestFromBody(method, message, body.trim() === "");
+  } catch (error) {
+    if (error instanceof BadBodyError) throw new UpstreamError(3, error.message);
+    throw error;
+  }
+}
+
+async function* resultLines(desc: DescMessage, frames: AsyncIterable<Uint8Array>, late: AbortSignal | undefined) {
+  for await (const frame of frames) {
+    const line = resultLine(desc, frame);
+    if (line !== undefined) yield line;
+  }
+  if (late?.aborted) throw deadlineExceeded();
+}
+
+// Live frames are shared by all readers, so each is rendered once, whoever asks first.
+const rendered = new WeakMap<Uint8Array, string | undefined>();
+
+/** Undefined for what has no JSON form, such as a time in the year 10000: one such event must not end every stream. */
+function resultLine(desc: DescMessage, frame: Uint8Array): string | undefined {
+  if (!rendered.has(frame)) {
+    try {
+      rendered.set(frame, `${goJson({ result: toGatewayJson(desc, frame) })}\n`);
+    } catch {
+      rendered.set(frame, undefined);
+    }
+  }
+  return rendered.get(frame);
+}
+
+/** Go's encoding/json writes these characters escaped. */
+function goJson(value: unknown): string {
+  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (char) => {
+    return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+/** grpc-gateway serves a form POST to a GET path as that GET, with or without X-HTTP-Method-Override. */
+function isFor(verb: string, request: FastifyRequest): boolean {
+  if (request.method === verb) return true;
+  return verb === "GET" && request.method === "POST" && (request.headers["content-type"] ?? "").startsWith(form);
+}

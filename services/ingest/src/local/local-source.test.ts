@@ -1,0 +1,38 @@
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, test } from "vitest";
+import type { Store } from "../record/recorder.ts";
+import { fixtures, skaffoldSource, temporaryFolder, testLogger } from "../testing/ingest-desk.ts";
+import { skaffold } from "../upstreams/skaffold/skaffold.ts";
+import { type LocalSourceOptions, startLocalSource } from "./local-source.ts";
+
+/** A log that was there a moment ago. */
+const failing = {
+  leases: { take: () => Promise.reject(new Error("timeout")), freed: async () => {} },
+} as unknown as Store;
+
+async function startSource(address: string, folder: string, standby: boolean) {
+  const config: LocalSourceOptions["config"] = {
+    ...{ developer: "alice", project: "shop", upstream: "skaffold", address, standby },
+    ...{ labels: {}, redact: "on", logs: "on" },
+  };
+  return startLocalSource({
+    ...{ source: skaffoldSource("alice"), config, workspace: "default", upstream: skaffold, logger: testLogger },
+    spill: { dir: folder, memoryBytes: 1_000_000, diskBytes: 1_000_000 },
+    store: async () => failing,
+    recorder: { push: () => expect.fail("nobody has a lease") },
+  });
+}
+
+test("a log that goes away before it has told whose the source is keeps nobody from dialling, but a standby", async () => {
+  await using fake = await startFakeSkaffold({
+    recording: loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`),
+  });
+  await using first = await temporaryFolder();
+  await using second = await temporaryFolder();
+  await using source = await startSource(fake.address, first.folder, false);
+  await using standby = await startSource(fake.address, second.folder, true);
+  await until(() => fake.health.v1.opened === 1, { message: "Skaffold to be dialled" });
+  expect([source.state(), standby.state()]).toEqual(["tapping", "standby"]);
+});

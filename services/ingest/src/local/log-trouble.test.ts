@@ -1,0 +1,122 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, test, vi } from "vitest";
+import { readConfig } from "../config.ts";
+import { startIngest } from "../ingest.ts";
+import { fixtures, openLogBook, skaffoldSource, temporaryFolder } from "../testing/ingest-desk.ts";
+import { LogTrouble } from "./log-trouble.ts";
+
+const deleted = "the log was deleted: start Tapedeck again to begin a new one";
+
+test("a log that is deleted is an error in ingest's log, told once, and ingest is not ready", async () => {
+  const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+  await using nats = await startTestNats();
+  await using fake = await startFakeSkaffold({ recording });
+  await using folder = await temporaryFolder();
+  const logger = silentLogger.child({});
+  const error = vi.spyOn(logger, "error");
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_INGEST_SPILL_DIR: folder.folder,
+    TAPEDECK_SOURCES: JSON.stringify([{ developer: "alice", project: "shop", address: fake.address }]),
+  };
+  await using ingest = await startIngest(readConfig({ env }), logger);
+  await using book = await openLogBook(nats.url);
+  const ready = async () => {
+    const answer = await fetch(`http://${ingest.addresses.health}/readyz`);
+    return [answer.status, await answer.json()];
+  };
+  await fake.playUntil({ v1: 5 });
+  await until(async () => (await book.events(skaffoldSource("alice"))).length > 5, { message: "events" });
+  expect(await ready()).toEqual([200, { ready: true, checks: { log: "ok" } }]);
+
+  await (await jetstreamManager(book.nats)).streams.delete("TAPEDECK");
+  await fake.playUntil({ v1: 10 });
+  await until(() => error.mock.calls.length > 0, { message: "the error to be told" });
+  expect(error.mock.calls).toEqual([
+    [{ err: expect.objectContaining({ message: deleted }) }, expect.stringContaining("nothing gets into the log")],
+  ]);
+  expect(await ready()).toEqual([503, { ready: false, checks: { log: deleted } }]);
+});
+
+test("what the log refuses is told once, and again when it had been well in between", async () => {
+  const logger = silentLogger.child({});
+  const error = vi.spyOn(logger, "error");
+  const bounds = vi.fn(async () => ({ firstSeq: 1, lastSeq: 1 }));
+  using trouble = new LogTrouble({ bounds, logger });
+  const full = { outcome: "refused", cause: new Error("the log refused: insufficient storage") } as const;
+  const met = async (published: Parameters<typeof trouble.met>[0]) => {
+    const asked = bounds.mock.calls.length;
+    trouble.met(published);
+    await new Promise(setImmediate);
+    return bounds.mock.calls.length - asked;
+  };
+  expect(await met(full)).toBe(1);
+  await met(full);
+  expect(error).toHaveBeenCalledTimes(1);
+  trouble.over();
+  await met(full);
+  expect(error).toHaveBeenCalledTimes(2);
+  // An answer that was lost on the way, from a log that is well.
+  await met({ outcome: "unknown", cause: new Error("timeout") });
+  expect(await met({ outcome: "wrong-sequence" })).toBe(0);
+  expect(error).toHaveBeenCalledTimes(2);
+});
+
+const bounds = async () => ({ firstSeq: 1, lastSeq: 1 });
+const unanswered = { outcome: "unknown", cause: new Error("timeout") } as const;
+
+/** A disk without room, as it was when a publish was not answered; nobody publishes any more. */
+async function fullDisk(quietMs: number) {
+  const disk = { free: 0, looks: 0 };
+  const freeBytes = async () => {
+    disk.looks++;
+    return disk.free;
+  };
+  const trouble = new LogTrouble({ bounds, logger: silentLogger, freeBytes, quietMs });
+  trouble.met(unanswered);
+  await until(() => trouble.isFull, { message: "the disk to be full" });
+  return Object.assign(trouble, { disk });
+}
+
+test("a full disk is over when there is room, though nobody has anything to record any more", async () => {
+  using trouble = await fullDisk(20);
+  const { disk } = trouble;
+  const before = disk.looks;
+  await until(() => disk.looks > before + 20, { message: "some looks" });
+  expect(trouble.problem).toContain("the log's disk is full");
+  disk.free = 1e9;
+  await until(() => !trouble.isFull, { message: "it to be over" });
+  expect(trouble.problem).toBeUndefined();
+  // The server takes nothing before it is started again, and that is still for the disk that was full.
+  trouble.met(unanswered);
+  await until(() => trouble.isFull, { message: "the disk to be full" });
+  trouble.over();
+  trouble.met(unanswered);
+  await new Promise(setImmediate);
+  expect(trouble.isFull).toBe(false);
+});
+
+test("a full disk is over for a server that was started since", async () => {
+  await using nats = await startTestNats();
+  await using stack = new AsyncDisposableStack();
+  const options = { servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 };
+  const nc = stack.adopt(await connect(options), (connection) => connection.close());
+  using trouble = await fullDisk(3_600_000);
+  void trouble.watchServer(nc);
+  // The connection alone tells nothing of the server.
+  const statuses = nc.status()[Symbol.asyncIterator]();
+  await nc.reconnect();
+  for (let type = ""; type !== "reconnect"; ) type = (await statuses.next()).value?.type ?? "reconnect";
+  await new Promise(setImmediate);
+  expect(trouble.isFull).toBe(true);
+  await nats.restart();
+  await until(() => !trouble.isFull, { message: "it to be over" });
+});

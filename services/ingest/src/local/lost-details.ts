@@ -1,0 +1,14 @@
+import { timeToJson } from "@tapedeck/shared/events/json";
+import type { Recorder } from "../record/recorder.ts";
+
+/** How many are named. */
+const mostNamed = 20;
+
+/** What /readyz says of sources whose tap is gone and waited for; nothing where there are none. */
+export function lostDetails(lost: Recorder["lost"]): Readonly<Record<string, unknown>> {
+  if (lost.size === 0) return {};
+  const named = [...lost]
+    .slice(0, mostNamed)
+    .map(([source, since]) => [source, `not heard since ${timeToJson(since)}`]);
+  return { lostSources: lost.size, lost: Object.fromEntries(named) };
+}

@@ -1,0 +1,38 @@
+import { parseAddress, portOpens, probePort, sleep } from "@tapedeck/tap/skaffold/port-probe";
+import type { TapItem } from "../normalize/normalizer.ts";
+
+/** Nobody has listened for so long: longer than a process takes to be started again. */
+const absentMs = 1_000;
+const lookMs = 250;
+
+/** Knows whether there is an upstream at an address, without touching one that is tapped. */
+export class UpstreamPresence {
+  readonly #address: { readonly host: string; readonly port: number };
+  #isConnected = false;
+
+  constructor(address: string) {
+    this.#address = parseAddress(address);
+  }
+
+  /** Sees all that the tap tells. */
+  see({ what }: TapItem): void {
+    if (what?.$case === "dialled") this.#isConnected = true;
+    if (what?.$case === "closed") this.#isConnected = false;
+  }
+
+  /** Resolves when somebody listens, or with the signal. */
+  async came(signal: AbortSignal): Promise<void> {
+    await portOpens(this.#address, signal);
+  }
+
+  /** Resolves when nobody has listened for a while and `mayGo` says so too, or with the signal. */
+  async went(mayGo: () => boolean, signal: AbortSignal): Promise<void> {
+    let since = performance.now();
+    while (!signal.aborted) {
+      await sleep(lookMs, signal);
+      const isAway = !this.#isConnected && (await probePort(this.#address)) === "refused" && !this.#isConnected;
+      if (!isAway) since = performance.now();
+      if (isAway && performance.now() - since >= absentMs && mayGo()) return;
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Fact, Moment } from "./normalizer.ts";
+
+// What facts of every upstream are made of. An event holds the frame (up to 7 MiB) and its fields, and must fit the log's
+// 8 MB: so no field may grow with its frame. The whole text is in the frame.
+const nameLimit = 1_000;
+const messageLimit = 50_000;
+const textLimit = 100_000;
+const summaryLimit = 200;
+
+export const succeeded = { outcome: Outcome.OUTCOME_SUCCEEDED } as const;
+export const canceled = { outcome: Outcome.OUTCOME_CANCELED } as const;
+
+export function failed(error: Event["error"]) {
+  return { outcome: Outcome.OUTCOME_FAILED, error: error ?? { code: "", message: "", suggestions: [] } };
+}
+
+/** "build of web failed" and, if the error has text, its first line. */
+export function failure(what: string, error: Event["error"]): string {
+  const message = firstLine(error?.message ?? "");
+  return summary(message === "" ? `${what} failed` : `${what} failed: ${message}`);
+}
+
+export function unreadable(bytes: Uint8Array, cause: unknown): Fact {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return { kind: "upstream.unreadable", summary: summary(`${bytes.length} bytes that can't be read: ${reason}`) };
+}
+
+/** The upstream's time of an event; undefined when it has none that a clock could show. */
+export function momentFrom(timestamp: Moment | undefined): Moment | undefined {
+  if (timestamp === undefined) return undefined;
+  const { seconds, nanos } = timestamp;
+  const isTime = seconds >= -62_135_596_800n && seconds < 253_402_300_800n && nanos >= 0 && nanos < 1_000_000_000;
+  return isTime ? { seconds, nanos } : undefined;
+}
+
+/** Names of artifacts, resources, statuses …: short in reality, whatever a Handle call sends. */
+export function name(text: string): string {
+  return cut(text, nameLimit);
+}
+
+export function message(text: string): string {
+  return cut(text, messageLimit);
+}
+
+/** Text that was printed: verbatim up to far more than the 32 KiB that Skaffold writes at once. */
+export function text(printed: string): string {
+  return cut(printed, textLimit);
+}
+
+export function summary(line: string): string {
+  return cut(line, summaryLimit);
+}
+
+/** The first line with something on it, without colours and other control characters. */
+export function firstLine(printed: string): string {
+  // Much more than a summary takes, and bounded: text may be megabytes of blank lines.
+  const visible = printed.slice(0, 4_000).replace(terminalSequence, "");
+  for (const line of visible.split(/[\r\n]/)) {
+    const trimmed = line.replace(controlCharacter, " ").trim();
+    if (trimmed !== "") return trimmed;
+  }
+  return "";
+}
+
+const esc = "\u001b";
+const terminalSequence = new RegExp(`${esc}(?:\\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[@-Z\\\\-_])`, "g");
+const controlCharacter = /\p{Cc}/gu;
+
+function cut(whole: string, limit: number): string {
+  return whole.length <= limit ? whole : `${whole.slice(0, limit - 1).toWellFormed()}…`;
+}

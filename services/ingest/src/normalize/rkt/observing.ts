@@ -1,0 +1,29 @@
+import { maskEntriesApart } from "../../secrets/ahead/masked-apart.ts";
+import type { Looking, Watcher } from "../inventory/observing.ts";
+import { mask } from "./mask.ts";
+import { watchTexts } from "./texts/watch-texts.ts";
+import { watchHost } from "./watch-host.ts";
+
+/** rkt has no events: what happens on a host is concluded from what its lists say again and again, and from logs. */
+export const looking: Looking = {
+  channels: ["pods", "images", "logs"],
+  mask,
+  maskApart: maskEntriesApart("rkt", mask),
+  watch(options) {
+    const host = watchHost(options);
+    const texts = watchTexts(options);
+    const watcherOf = (channel: string): Watcher => (channel === "logs" ? texts : host);
+    return {
+      resume: (event) => watcherOf(event.channel).resume(event),
+      connected() {
+        host.connected();
+        texts.connected();
+      },
+      look(channel, look, at) {
+        // By the pods it is known whose logs can't go on; that tells nothing by itself.
+        if (channel === "pods") texts.look(channel, look, at);
+        return watcherOf(channel).look(channel, look, at);
+      },
+    };
+  },
+};

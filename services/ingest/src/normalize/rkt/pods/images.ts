@@ -1,0 +1,87 @@
+import { Image } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { imageEntries } from "@tapedeck/shared/rkt/entries";
+import { momentFrom, name, summary } from "../../facts.ts";
+import type { Fact, Moment } from "../../normalizer.ts";
+import type { Sighting, Things } from "../inventory.ts";
+
+export type ImageMemory = {
+  readonly image: Image;
+  readonly redacted: number;
+  /** The first look that missed it; undefined while it is there. */
+  readonly removedAt?: Moment | undefined;
+};
+
+const entryType = "v1alpha.Image";
+
+export const images: Things<ImageMemory> = {
+  channel: "images",
+  noun: "image",
+  listType: "v1alpha.ListImagesResponse",
+  answerType: "v1alpha.InspectImageResponse",
+  entryType,
+  entries: imageEntries,
+  begin: ({ bytes, redacted }) => ({ image: Image.decode(bytes), redacted }),
+  see(memory, sighting) {
+    const { bytes, redacted, at } = sighting;
+    const image = Image.decode(bytes);
+    const isNew = memory === undefined || memory.removedAt !== undefined;
+    if (!isNew && isSame(memory.image, image)) return { memory: { image, redacted }, seen: [] };
+    const fact = isNew ? imported(image, memory?.removedAt, sighting) : imageFact("image.changed", image, "changed");
+    const original = { type: entryType, bytes, redacted };
+    return { memory: { image, redacted }, seen: [{ what: "frame", original, facts: [fact], observedAt: at }] };
+  },
+  isHeld: () => false,
+  isThere: ({ removedAt }) => removedAt === undefined,
+  missed: (memory) => ({ memory, seen: [] }),
+  lost(memory, { at, after }, inferred) {
+    const fact = imageFact("image.removed", memory.image, "removed", { inferred, ...(after && { notBefore: after }) });
+    return { memory: { ...memory, removedAt: at }, seen: [{ what: "frame", facts: [fact], observedAt: at }] };
+  },
+  // Any other text may also mean that the store can't be read.
+  errorSays: ({ code, message }) => (code === 2 && message.startsWith("no such image ") ? "gone" : "nothing"),
+  accepted: ({ image, redacted, removedAt }) =>
+    removedAt === undefined ? { bytes: Image.encode(image).finish(), redacted } : undefined,
+  mark: () => undefined,
+  marked: () => undefined,
+  described: (memory) => (memory.removedAt === undefined ? memory : undefined),
+  known: (accepted) => ({ image: Image.decode(accepted), redacted: 0 }),
+  subject: ({ detail }) => (detail?.$case === "image" ? detail.value.image : undefined),
+  resume,
+};
+
+/** A service that had the image cached answers the time of an import before the removal. */
+function imported(image: Image, removedAt: Moment | undefined, { after }: Sighting): Fact {
+  const time = momentFrom({ seconds: image.import_timestamp, nanos: 0 });
+  const isTrue = time && time.seconds > 0n && (removedAt === undefined || time.seconds > removedAt.seconds);
+  return imageFact("image.imported", image, "imported", isTrue ? { occurredAt: time } : after && { notBefore: after });
+}
+
+function imageFact(
+  kind: Fact["kind"],
+  image: Image,
+  what: string,
+  told: Pick<Fact, "inferred" | "occurredAt" | "notBefore"> = {},
+): Fact {
+  const version = image.version === "" ? "" : `:${image.version}`;
+  return {
+    ...{ kind, subject: name(image.id), summary: summary(`image ${image.name || image.id}${version} ${what}`) },
+    ...told,
+    detail: {
+      $case: "image",
+      value: { image: name(image.id), name: name(image.name), version: name(image.version), size: image.size },
+    },
+  };
+}
+
+function isSame(before: Image, now: Image): boolean {
+  return Buffer.compare(Image.encode(before).finish(), Image.encode(now).finish()) === 0;
+}
+
+function resume(memory: ImageMemory | undefined, event: Event): ImageMemory | undefined {
+  const { kind, original, observed_at, redacted } = event;
+  if (original?.type === entryType && original.bytes.length > 0) {
+    return { image: Image.decode(original.bytes), redacted };
+  }
+  return kind === "image.removed" && memory ? { ...memory, removedAt: observed_at } : memory;
+}

@@ -1,0 +1,247 @@
+import type { App, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { type AppDetail, Outcome, type PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import { assertNever } from "@tapedeck/shared/assert-never";
+import { compareMoments } from "@tapedeck/shared/time/moment";
+import { failed, name, summary } from "../../facts.ts";
+import type { Fact, Moment } from "../../normalizer.ts";
+import { exitedApps, startedApps } from "./app-runs.ts";
+import { type Last, type Now, type Phase, podTable, type Step, stateOf } from "./pod-table.ts";
+
+/** When something was seen, and the last time before that it would have been seen otherwise. */
+export type Times = { readonly at: Moment; readonly after: Moment | undefined };
+
+export type PodChange = Times & {
+  readonly last: Last;
+  /** As accepted; undefined for a new one. */
+  readonly before: Pod | undefined;
+  readonly to: Now;
+  /** As accepted now; of an absent pod what was known last. */
+  readonly now: Pod;
+};
+
+/** The facts that the table has for a change; undefined where it says "never". */
+export function podFacts(change: PodChange): readonly Fact[] | undefined {
+  return podTable[change.last][change.to]?.flatMap((step) => factsOfStep(step, change));
+}
+
+function factsOfStep(step: Step, change: PodChange): readonly Fact[] {
+  const told = step.replace(/[()]/g, "") as Exclude<Step, `(${string})`>;
+  const inferred = told !== step;
+  const { now } = change;
+  const started = hasStarted(change);
+  switch (told) {
+    case "P":
+      return [podFact("pod.prepared", "prepared", change, { inferred, ...upstreamTime(now.created_at, change) })];
+    case "A":
+      return [podFact("pod.prepare_aborted", "failed to be prepared", change, { inferred, ...unseen(change) })];
+    case "S":
+      if (started !== true) return [];
+      return [
+        podFact("pod.started", "started", change, { inferred, ...startTime(change), ...operation("pod", now.id) }),
+      ];
+    case "s":
+      return started === true ? startedApps(change).map((app) => appStarted(app, inferred, change)) : [];
+    case "x":
+      return started === false ? [] : exitedApps(change).map((exit) => appExited(exit, inferred, change));
+    case "X":
+      return [podExited(inferred, started, change)];
+    case "marked":
+    case "deleting":
+    case "removed":
+    case "never-ran":
+      return [podCollected(told, inferred, change)];
+    default:
+      return assertNever(told);
+  }
+}
+
+/** Something changed that none of rkt's own facts is about; `what` reads on after the pod's name. */
+export function podChanged(pod: Pod, what: string, { removed = false } = {}): Fact {
+  return {
+    kind: "pod.changed",
+    subject: name(pod.id),
+    summary: summary(`pod ${shownName(pod)} ${what}`),
+    detail: { $case: "pod", value: podDetail(pod, { removed }) },
+  };
+}
+
+/** The host goes on saying what can't be by all that was recorded. */
+export function podContradicted(before: Pod, now: Pod, times: Times): Fact {
+  const [was, is] = [stateOf(before) ?? "", stateOf(now) ?? ""];
+  return {
+    kind: "pod.contradicted",
+    subject: name(now.id),
+    summary: summary(`pod ${shownName(now)} is ${is} by the host's word, though it was ${was}`),
+    ...unseen(times),
+    detail: { $case: "pod", value: podDetail(now) },
+  };
+}
+
+/** Undefined: nobody can tell. A pod that has ended without a time of its start failed before it. */
+function hasStarted({ last, to, now }: PodChange): boolean | undefined {
+  if (last === "RUNNING" || to === "RUNNING" || now.started_at > 0n) return true;
+  const hasTimes = (to === "EXITED" || to === "GARBAGE") && now.created_at > 0n;
+  return hasTimes ? false : undefined;
+}
+
+function podExited(inferred: boolean, started: boolean | undefined, change: PodChange): Fact {
+  const { before, to, now } = change;
+  // A pod that is being deleted has no codes any more.
+  const { apps } = to === "UNDEFINED" ? (before ?? now) : now;
+  const failure = apps.find(({ exit_code }) => exit_code !== 0);
+  return podFact(
+    "pod.exited",
+    started === false ? "ended before it had started" : "exited",
+    change,
+    { inferred, ...outcome(failure?.exit_code, failure && `${failure.name} `), ...endTime(change) },
+    { ...(started !== undefined && { started }) },
+    operation("pod", now.id),
+  );
+}
+
+const collected: Readonly<Record<Phase, string>> = {
+  marked: "is to be collected",
+  deleting: "is being deleted",
+  removed: "was removed",
+  "never-ran": "was removed and never ran",
+};
+
+function podCollected(phase: Phase, inferred: boolean, change: PodChange): Fact {
+  const { now } = change;
+  const time = phase === "marked" ? upstreamTime(now.gc_marked_at, change) : unseen(change);
+  const last_state = change.to === "absent" ? (stateOf(now) ?? "") : "";
+  return podFact("pod.collected", collected[phase], change, { inferred, ...time }, { phase, last_state });
+}
+
+function appStarted(app: App, inferred: boolean, change: PodChange): Fact {
+  const wasRunning = change.last === "RUNNING";
+  return appFact("app.started", app, "started", change, {
+    inferred: inferred || wasRunning,
+    ...(wasRunning ? unseen(change) : startTime(change)),
+  });
+}
+
+function appExited(
+  { app, code, removed }: ReturnType<typeof exitedApps>[number],
+  inferred: boolean,
+  change: PodChange,
+): Fact {
+  const told = removed ? "was taken out" : code ? `exited with ${code}` : "exited";
+  const detail = { ...(code !== undefined && { exit_code: code }), exit_code_known: Boolean(code), removed };
+  return appFact("app.exited", app, told, change, { inferred, ...outcome(code), ...endTime(change) }, detail);
+}
+
+function outcome(code: number | undefined, who = ""): Pick<Fact, "outcome" | "error"> {
+  // rkt says 0 for what it does not know, so nothing is ever certain to have succeeded.
+  if (!code) return { outcome: Outcome.OUTCOME_UNKNOWN };
+  return failed({ code: String(code), message: name(`${who}exited with ${code}`), suggestions: [] });
+}
+
+type Told = Partial<Pick<Fact, "inferred" | "occurredAt" | "notBefore" | "outcome" | "error" | "operation">>;
+
+function podFact(
+  kind: Fact["kind"],
+  what: string,
+  { now }: PodChange,
+  told: Told,
+  detail: Partial<PodDetail> = {},
+  more: Told = {},
+): Fact {
+  const line = summary(`pod ${shownName(now)} ${what}`);
+  return {
+    kind,
+    subject: name(now.id),
+    summary: line,
+    ...told,
+    ...more,
+    detail: { $case: "pod", value: podDetail(now, detail) },
+  };
+}
+
+function appFact(
+  kind: Fact["kind"],
+  app: App,
+  what: string,
+  { now }: PodChange,
+  told: Told,
+  detail: Partial<AppDetail> = {},
+): Fact {
+  const subject = name(`${now.id}/${app.name}`);
+  return {
+    ...{ kind, subject, summary: summary(`app ${app.name} of ${shownName(now)} ${what}`) },
+    ...told,
+    ...operation("app", subject),
+    detail: {
+      $case: "app",
+      value: {
+        pod: name(now.id),
+        app: name(app.name),
+        image_id: name(app.image?.id ?? ""),
+        image_name: name(app.image?.name ?? ""),
+        image_version: name(app.image?.version ?? ""),
+        exit_code_known: false,
+        removed: false,
+        ...detail,
+      },
+    },
+  };
+}
+
+function operation(kind: "pod" | "app", subject: string): Pick<Fact, "operation"> {
+  return { operation: { kind, subject: name(subject), runner: 0, loop: 0 } };
+}
+
+/** No field of an event may grow with its frame. */
+const longestList = 100;
+
+function podDetail(pod: Pod, more: Partial<PodDetail> = {}): PodDetail {
+  return {
+    pod: name(pod.id),
+    name: name(podName(pod) ?? pod.id),
+    state: stateOf(pod) ?? "",
+    phase: "",
+    last_state: "",
+    pid: pod.pid,
+    cgroup: name(pod.cgroup),
+    networks: pod.networks
+      .slice(0, longestList)
+      .map((network) => name(`${network.name}=${network.ipv4 || network.ipv6}`)),
+    apps: pod.apps.slice(0, longestList).map((app) => name(app.name)),
+    removed: false,
+    ...more,
+  };
+}
+
+function podName({ annotations }: Pod): string | undefined {
+  return annotations.find(({ Key }) => Key === "rkt.kubernetes.io/name")?.value || undefined;
+}
+
+function shownName(pod: Pod): string {
+  return podName(pod) ?? pod.id.slice(0, 8);
+}
+
+function startTime(change: PodChange): Told {
+  return upstreamTime(change.now.started_at, change);
+}
+
+/** The upstream's own time, in ns; where it has none nobody saw it. */
+function upstreamTime(ns: bigint, times: Times): Told {
+  return ns > 0n ? { occurredAt: momentOfNs(ns) } : unseen(times);
+}
+
+function unseen({ after }: Times): Told {
+  return after === undefined ? {} : { notBefore: after };
+}
+
+/** No end has a time of its own, but it was before the pod was marked. */
+function endTime({ to, now, at, after }: PodChange): Told {
+  const marked = to === "GARBAGE" && now.gc_marked_at > 0n ? momentOfNs(now.gc_marked_at) : undefined;
+  if (marked === undefined || compareMoments(marked, at) >= 0) return unseen({ at, after });
+  // Clocks differ: an interval must have an inside.
+  const notBefore = after !== undefined && compareMoments(after, marked) < 0 ? after : undefined;
+  return { occurredAt: marked, ...(notBefore && { notBefore }) };
+}
+
+function momentOfNs(ns: bigint): Moment {
+  return { seconds: ns / 1_000_000_000n, nanos: Number(ns % 1_000_000_000n) };
+}

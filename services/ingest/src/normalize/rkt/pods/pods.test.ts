@@ -1,0 +1,585 @@
+import { AppState, Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Seen } from "../../inventory/observing.ts";
+import { eventsOf, type Play, type PodLook, play, pod, timesOf } from "../testing/watch-play.ts";
+
+const other = pod("other", { state: "PREPARED" });
+let desk: Play;
+
+/** A look at a host with another pod and `p` in this state (undefined: without it). */
+function sees(at: number, look?: PodLook): string {
+  return desk.pods(at, other, ...(look === undefined ? [] : [pod("p", look)]));
+}
+
+function inspected(at: number, look: PodLook): string {
+  return desk.inspected(at, pod("p", look));
+}
+
+beforeEach(() => {
+  desk = play();
+  desk.pods(1_000, other);
+});
+
+describe("a preparation that was given up", () => {
+  const given: PodLook = { state: "ABORTED_PREPARE" };
+  const falsely: PodLook = { state: "ABORTED_PREPARE", codes: { a: -1 } };
+
+  it("is believed the second time, and told as seen first", () => {
+    expect([sees(2_000, given), sees(3_000, given)]).toEqual(["", "A"]);
+    expect(timesOf(desk, "pod.prepare_aborted")).toEqual([{ observed: 2_000, after: 1_000 }]);
+  });
+
+  it("is believed when it is asked for by name", () => {
+    expect([sees(2_000, given), inspected(2_001, given), sees(3_000, given)]).toEqual(["", "A", ""]);
+  });
+
+  it("was not, when the pod goes on", () => {
+    expect([sees(2_000, falsely), sees(3_000, { state: "PREPARED" })]).toEqual(["", "P"]);
+    expect([sees(4_000, { state: "PREPARED" }), sees(5_000)]).toEqual(["", ""]);
+  });
+
+  it("is believed of a pod that is gone by then, unless it bears the marks of a false one", () => {
+    expect([sees(2_000, given), sees(3_000), sees(4_000)]).toEqual(["", "A", "never-ran"]);
+    const q = pod("q", falsely);
+    expect([desk.pods(5_000, q), desk.pods(6_000), desk.pods(7_000, q), desk.pods(8_000, q)].slice(1)).toEqual([
+      "never-ran",
+      "",
+      "A",
+    ]);
+  });
+});
+
+describe("a start", () => {
+  const starting: PodLook = { state: "RUNNING", started: 0, pid: -1 };
+
+  it("is told with its time when that is there at the next look", () => {
+    expect([sees(2_000, starting), sees(3_000, { state: "RUNNING", started: 1_900 })]).toEqual(["", "(P) S s:a"]);
+    expect(timesOf(desk, "pod.started")).toEqual([{ observed: 3_000, occurred: 1_900 }]);
+  });
+
+  it("is told as seen first when there is still no time, and the late time is a change", () => {
+    expect([sees(2_000, starting), sees(3_000, starting)]).toEqual(["", "(P) S s:a"]);
+    expect(timesOf(desk, "pod.started")).toEqual([{ observed: 2_000, after: 1_000 }]);
+    expect(timesOf(desk, "app.started")).toEqual([{ observed: 2_000, after: 1_000 }]);
+    expect(sees(4_000, { state: "RUNNING" })).toBe("changed");
+  });
+
+  it("is known of a pod that was seen running, also when its time never comes", () => {
+    for (const at of [2_000, 3_000]) sees(at, starting);
+    expect(sees(4_000, { state: "EXITED", started: 0, codes: { a: 3 } })).toBe("x:a=3 X");
+  });
+
+  it("is neither told nor denied of one that is seen ended, by a server that has no times", () => {
+    expect(sees(2_000, { state: "EXITED", created: 0, started: 0, codes: { a: 3 } })).toBe("(P) x:a=3 X");
+    const exited = desk.record.at(-1)?.seen;
+    expect(exited?.what === "frame" && exited.facts.at(-1)?.detail).not.toHaveProperty("value.started");
+  });
+
+  it("waits for the pid as well, and is settled by a look that says the same", () => {
+    expect([sees(2_000, { state: "RUNNING", pid: -1 }), desk.same("pods", 3_000)]).toEqual(["", "(P) S s:a"]);
+  });
+
+  it("is told of a pod that has ended by the next look, or is gone", () => {
+    expect([sees(2_000, starting), sees(3_000, { state: "EXITED", codes: { a: 3 }, started: 1_900 })]).toEqual([
+      "",
+      "(P) S s:a | x:a=3 X",
+    ]);
+    expect(timesOf(desk, "pod.started")).toEqual([{ observed: 2_000, occurred: 1_900 }]);
+    const gone = pod("q", starting);
+    expect([desk.pods(4_000, gone), desk.pods(5_000), desk.pods(6_000)]).toEqual([
+      "",
+      "(P) S s:a | never-ran | removed",
+      "(x:a=?) (X) removed",
+    ]);
+  });
+});
+
+describe("a host that contradicts the record", () => {
+  const exited: PodLook = { state: "EXITED", codes: { a: 7 } };
+  const running: PodLook = { state: "RUNNING" };
+
+  beforeEach(() => {
+    sees(2_000, running);
+    sees(3_000, exited);
+  });
+
+  it("is not believed at once, nor twice: lists may slip", () => {
+    expect([sees(4_000, running), sees(5_000, running), sees(6_000, exited)]).toEqual(["", "", ""]);
+    expect([sees(7_000, running), sees(8_000, running), sees(9_000, exited)]).toEqual(["", "", ""]);
+  });
+
+  it("is believed the third time in a row, whether a list comes whole or is the same, and that is told", () => {
+    expect([sees(4_000, running), desk.same("pods", 5_000), sees(6_000, running)]).toEqual(["", "", "contradicted"]);
+    expect(timesOf(desk, "pod.contradicted")).toEqual([{ observed: 6_000, after: 3_000 }]);
+    const last = desk.record.at(-1)?.seen;
+    const told = last?.what === "frame" ? last : expect.fail();
+    expect(Pod.decode(told.original?.bytes ?? Buffer.alloc(0)).state).toBe(PodState.POD_STATE_RUNNING);
+    expect(told.facts[0]).toMatchObject({
+      subject: "p",
+      summary: "pod p is RUNNING by the host's word, though it was EXITED",
+      detail: { $case: "pod", value: { state: "RUNNING" } },
+    });
+    expect(sees(7_000, running)).toBe("");
+  });
+
+  it("is gone on with from there: the pod's end is told again when it comes", () => {
+    for (const at of [4_000, 5_000, 6_000]) sees(at, running);
+    expect(sees(7_000, { ...exited, codes: { a: 9 } })).toBe("x:a=9 X");
+    const again = [8_000, 9_000, 10_000].map((at) => sees(at, running));
+    expect(again).toEqual(["", "", "contradicted"]);
+  });
+
+  it("is gone on with by who knows it from the log alone, with the same pod", () => {
+    for (const at of [4_000, 5_000, 6_000]) sees(at, running);
+    const other = play();
+    for (const event of eventsOf(desk.record)) other.watcher.resume(event);
+    expect(other.pods(7_000, pod("other", { state: "PREPARED" }), pod("p", exited))).toBe("x:a=7 X");
+  });
+
+  it("does not count what an outage or an absence came between", () => {
+    expect([sees(4_000, running), sees(5_000, running), sees(6_000), sees(7_000, running)]).toEqual(["", "", "", ""]);
+    expect([sees(8_000, running), sees(9_000, running)]).toEqual(["", "contradicted"]);
+  });
+
+  it("is believed about any state, and about a pod that was collected once", () => {
+    sees(4_000, { state: "GARBAGE", codes: { a: 7 } });
+    expect([5_000, 6_000, 7_000].map((at) => sees(at, running))).toEqual(["", "", "contradicted"]);
+    // Its end, and that it is to go, were told.
+    expect([sees(8_000, exited), sees(9_000, { state: "GARBAGE", codes: { a: 7 } })]).toEqual(["changed", "changed"]);
+    expect([10_000, 11_000, 12_000].map((at) => sees(at, { state: "PREPARING" }))).toEqual(["", "", "contradicted"]);
+  });
+});
+
+describe("a running pod with apps that have exited", () => {
+  const dead: PodLook = { state: "RUNNING", started: 0, pid: -1, appState: AppState.APP_STATE_EXITED };
+
+  it("has died before it started, as the next look says", () => {
+    expect([sees(2_000, dead), sees(3_000, { state: "EXITED", started: 0, pid: -1 })]).toEqual([
+      "",
+      "(P) never started",
+    ]);
+  });
+
+  it("is what it says when it says so twice", () => {
+    expect([sees(2_000, dead), sees(3_000, dead), sees(4_000, dead)]).toEqual(["", "(P) S s:a", ""]);
+  });
+
+  it("is nothing when the pod is gone by then", () => {
+    sees(2_000, { state: "PREPARED" });
+    expect([sees(3_000, dead), sees(4_000), sees(5_000)]).toEqual(["", "", "never-ran"]);
+  });
+
+  it("is doubted again when it comes back with the same bytes", () => {
+    sees(2_000, { state: "PREPARED" });
+    expect([sees(3_000, dead), sees(4_000), sees(5_000, dead), sees(6_000, dead)]).toEqual(["", "", "", "S s:a"]);
+  });
+
+  it("is not doubted when it says nothing new", () => {
+    sees(2_000, dead);
+    sees(3_000, dead);
+    expect(sees(4_000, { ...dead, codes: { a: -1 } })).toBe("");
+    const coded = { ...dead, codes: { a: 7 } };
+    expect([sees(5_000, coded), sees(6_000, coded)]).toEqual(["", "x:a=7"]);
+  });
+
+  it("is about to be told to have ended", () => {
+    sees(2_000, { state: "RUNNING" });
+    const ending: PodLook = { state: "RUNNING", codes: { a: 7 }, appState: AppState.APP_STATE_EXITED };
+    expect([sees(3_000, ending), sees(4_000, { state: "EXITED", codes: { a: 7 } })]).toEqual(["", "x:a=7 X"]);
+  });
+});
+
+describe("an exit code of zero", () => {
+  const zero: PodLook = { state: "EXITED", codes: { a: 15, b: 0 } };
+  beforeEach(() => {
+    sees(2_000, { state: "RUNNING", codes: { a: 0, b: 0 } });
+  });
+
+  it("waits, with the whole end of the pod, for the answer that was asked for at once", () => {
+    expect([sees(3_000, zero), inspected(3_001, zero), sees(4_000, zero)]).toEqual(["", "x:a=15 x:b=0 X", ""]);
+    expect(timesOf(desk, "app.exited")).toEqual([
+      { observed: 3_000, after: 2_000 },
+      { observed: 3_000, after: 2_000 },
+    ]);
+    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
+  });
+
+  it("gives way to what that answer knows, which is then in the state as well", () => {
+    expect([sees(3_000, zero), inspected(3_001, { state: "EXITED", codes: { a: 0, b: 9 } })]).toEqual([
+      "",
+      "x:a=15 x:b=9 X | changed",
+    ]);
+    expect(sees(4_000, { state: "EXITED", codes: { a: 15, b: 9 } })).toBe("");
+  });
+
+  it("gives way to what a pod that was marked meanwhile knows", () => {
+    const marked: PodLook = { state: "GARBAGE", codes: { a: 15, b: 9 }, marked: 3_000 };
+    expect([sees(3_000, zero), inspected(3_001, marked)]).toEqual(["", "x:a=15 x:b=9 X | marked"]);
+    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 3_001, occurred: 3_000 }]);
+  });
+
+  it("is settled by the next look, whatever that is", () => {
+    expect([sees(3_000, zero), desk.same("pods", 4_000)]).toEqual(["", "x:a=15 x:b=0 X"]);
+  });
+
+  it("is told as it was when the pod is gone by then", () => {
+    expect([
+      sees(3_000, zero),
+      desk.refused("pods", 3_001, "p", "unable to resolve UUID"),
+      sees(4_000),
+      sees(5_000),
+    ]).toEqual(["", "", "x:a=15 x:b=0 X", "removed"]);
+    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
+    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 4_000, after: 3_000 }]);
+  });
+
+  it("waits over an outage", () => {
+    expect([sees(3_000, zero), desk.failed("pods", 3_500), sees(4_000, zero)]).toEqual([
+      "",
+      "",
+      "gap | x:a=15 x:b=0 X",
+    ]);
+  });
+
+  it("is not waited for where every code is known, or nothing ever started", () => {
+    expect(sees(3_000, { state: "EXITED", codes: { a: 15, b: 7 } })).toBe("x:a=15 x:b=7 X");
+    expect(desk.pods(4_000, pod("q", { state: "EXITED", started: 0 }))).toContain("(P) never started");
+  });
+
+  it("is waited for in a pod that is first seen ended", () => {
+    const late = pod("q", { state: "EXITED" });
+    expect(
+      [desk.pods(3_000, late), desk.pods(3_500, late)].map((told) => told.includes("(P) (S) (s:a) x:a=0 X")),
+    ).toEqual([false, true]);
+  });
+
+  it("is no code when it comes from a pod that is being deleted", () => {
+    expect(sees(3_000, { state: "UNDEFINED", codes: { a: 0 } })).toBe("(x:a=?) (x:b=?) (X) deleting");
+  });
+});
+
+describe("exit codes", () => {
+  beforeEach(() => {
+    sees(2_000, { state: "RUNNING", codes: { a: 0 } });
+  });
+  const runs = (at: number, codes: PodLook["codes"]) => sees(at, { state: "RUNNING", ...(codes && { codes }) });
+
+  it("are told as they come in a running pod, and not again at its end", () => {
+    expect([runs(3_000, { a: 7 }), sees(4_000, { state: "EXITED", codes: { a: 7 } })]).toEqual(["x:a=7", "X"]);
+    expect(timesOf(desk, "app.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
+  });
+
+  it("stay when an answer has lost them, which is no change", () => {
+    runs(3_000, { a: 7 });
+    expect([sees(4_000, { state: "EXITED" }), sees(5_000, { state: "EXITED", codes: { a: -1 } })]).toEqual(["X", ""]);
+    expect(sees(6_000, { state: "GARBAGE", codes: { a: 0 } })).toBe("marked");
+  });
+
+  it("are a change when they come late", () => {
+    const exited: PodLook = { state: "EXITED", codes: { a: 0 } };
+    expect([sees(3_000, exited), sees(4_000, exited)]).toEqual(["", "x:a=0 X"]);
+    expect(sees(5_000, { state: "EXITED", codes: { a: 9 } })).toBe("changed");
+  });
+
+  it("that are gone or others mean that the app was started again", () => {
+    expect([runs(3_000, { a: 7 }), runs(4_000, { a: 0 }), runs(5_000, { a: 7 })]).toEqual(["x:a=7", "(s:a)", "x:a=7"]);
+    expect(runs(6_000, { a: 8 })).toBe("(s:a) x:a=8");
+    expect(timesOf(desk, "app.started").slice(1)).toEqual([
+      { observed: 4_000, after: 3_000 },
+      { observed: 6_000, after: 5_000 },
+    ]);
+    expect(sees(7_000, { state: "EXITED", codes: { a: 9 } })).toBe("(s:a) x:a=9 X");
+  });
+
+  it("are there at the first sight of a running pod", () => {
+    expect(desk.pods(3_000, pod("q", { state: "RUNNING", codes: { a: 0, b: 3 } }))).toContain("(P) S s:a s:b x:b=3");
+  });
+
+  it("of -1 could not be read: no code, unless an ended pod says so twice", () => {
+    expect([runs(3_000, { a: -1 }), runs(4_000, { a: 7 }), runs(5_000, { a: -1 })]).toEqual(["", "x:a=7", ""]);
+    const unread: PodLook = { state: "EXITED", codes: { a: -1 } };
+    const q = (at: number, look: PodLook) => desk.pods(at, other, pod("q", look));
+    q(6_000, { state: "RUNNING" });
+    expect([q(7_000, unread), q(8_000, { state: "EXITED" })].at(-1)).toContain("x:a=0 X");
+    desk = play();
+    desk.pods(1, pod("q", { state: "RUNNING" }));
+    expect([q(2, unread), q(3, unread)].at(-1)).toContain("x:a=-1 X");
+    expect(q(4, unread)).toBe("");
+    desk = play();
+    desk.pods(1, pod("q", { state: "RUNNING" }));
+    expect([q(2, { state: "EXITED" }), q(3, unread)].at(-1)).toContain("x:a=0 X");
+  });
+});
+
+describe("apps of a pod that goes on", () => {
+  beforeEach(() => {
+    sees(2_000, { state: "RUNNING", codes: { a: 0, b: 7 } });
+  });
+
+  it("are started when they are new, and taken out when they are not listed any more", () => {
+    expect(sees(3_000, { state: "RUNNING", codes: { a: 0, b: 7, c: 0 } })).toBe("(s:c)");
+    expect(sees(4_000, { state: "RUNNING", codes: { c: 0 } })).toBe("x:a=?");
+    const facts = desk.record.flatMap(({ seen }) => (seen.what === "frame" ? seen.facts : []));
+    expect(facts.at(-1)?.detail).toMatchObject({ value: { removed: true, exit_code_known: false } });
+    expect(facts.at(-1)?.outcome).toBe(Outcome.OUTCOME_UNKNOWN);
+    expect(sees(5_000, { state: "RUNNING", codes: {} })).toBe("x:c=?");
+  });
+
+  it("that have told their end are taken out without another", () => {
+    expect(sees(3_000, { state: "RUNNING", codes: { a: 0 } })).toBe("changed");
+  });
+
+  it("may come and go with the pod's end", () => {
+    expect(sees(3_000, { state: "EXITED", codes: { c: 4 } })).toBe("(s:c) x:c=4 x:a=? X");
+  });
+
+  it("are those known before when the pod is deleted or gone", () => {
+    expect([sees(3_000), sees(4_000)]).toEqual(["", "(x:a=?) (X) removed"]);
+  });
+});
+
+describe("a pod that is not listed", () => {
+  beforeEach(() => {
+    sees(2_000, { state: "RUNNING" });
+  });
+  const running: PodLook = { state: "RUNNING" };
+
+  it("is gone after two looks, at the first of them", () => {
+    expect([sees(3_000), sees(4_000), sees(5_000)]).toEqual(["", "(x:a=?) (X) removed", ""]);
+    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 3_000, after: 2_000 }]);
+    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
+  });
+
+  it("is gone when a look says the same as the one that missed it", () => {
+    expect([sees(3_000), desk.same("pods", 4_000)]).toEqual(["", "(x:a=?) (X) removed"]);
+  });
+
+  it("is there when it is listed again", () => {
+    expect([sees(3_000), sees(4_000, running), sees(5_000), sees(6_000, running)]).toEqual(["", "", "", ""]);
+  });
+
+  it("is there when it is found by name, and tells what is new about it", () => {
+    expect([sees(3_000), inspected(3_001, running), sees(4_000), inspected(4_001, running)]).toEqual(["", "", "", ""]);
+    expect([sees(5_000), inspected(5_001, { state: "EXITED", codes: { a: 2 } })]).toEqual(["", "x:a=2 X"]);
+  });
+
+  it("is there when it could only not be read", () => {
+    expect([sees(3_000), desk.refused("pods", 3_001, "p", "unable to get pod"), sees(4_000)]).toEqual(["", "", ""]);
+    expect(sees(5_000)).toBe("(x:a=?) (X) removed");
+    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 4_000, after: 3_000 }]);
+  });
+
+  it("is not proved gone by a name that can't be resolved, or by other errors", () => {
+    sees(3_000);
+    expect(desk.refused("pods", 3_001, "p", "unable to resolve UUID")).toBe("");
+    expect(desk.refused("pods", 3_002, "p", "unable to get pod", 14)).toBe("");
+    expect(desk.refused("pods", 3_003, "stranger", "unable to resolve UUID")).toBe("");
+    expect(sees(4_000)).toBe("(x:a=?) (X) removed");
+  });
+
+  it("must be missed twice without a failure between, and was gone when it was missed first", () => {
+    expect([sees(3_000), desk.failed("pods", 4_000), sees(5_000), sees(6_000)]).toEqual([
+      "",
+      "",
+      "gap",
+      "(x:a=?) (X) removed",
+    ]);
+    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 3_000, after: 2_000 }]);
+  });
+
+  it("tells nothing when it had told it all", () => {
+    sees(3_000, { state: "GARBAGE", codes: { a: 1 } });
+    expect([sees(4_000), sees(5_000), sees(6_000)]).toEqual(["", "gone", ""]);
+  });
+});
+
+describe("a pod that comes back after all", () => {
+  beforeEach(() => {
+    sees(2_000, { state: "RUNNING", codes: { a: 7, b: 0 } });
+    sees(3_000);
+    expect(sees(4_000)).toBe("(x:b=?) (X) removed");
+  });
+
+  it("is a change, and tells nothing twice", () => {
+    expect(sees(5_000, { state: "RUNNING", codes: { a: 7, b: 0 } })).toBe("changed");
+    expect(sees(6_000, { state: "EXITED", codes: { a: 7, b: 3 } })).toBe("changed");
+    expect(sees(7_000, { state: "GARBAGE", codes: { a: 7, b: 3 } })).toBe("changed");
+    expect([sees(8_000), sees(9_000), sees(9_500)]).toEqual(["", "gone", ""]);
+    expect(sees(10_000, { state: "GARBAGE", codes: { a: 7, b: 3 } })).toBe("changed");
+  });
+
+  it("goes on from where it was", () => {
+    desk.pods(5_000, other, pod("q", { state: "PREPARED" }));
+    desk.pods(6_000, other);
+    expect(desk.pods(7_000, other)).toBe("never-ran");
+    expect(desk.pods(8_000, other, pod("q", { state: "RUNNING" }))).toBe("S s:a");
+    expect(desk.pods(9_000, other, pod("q", { state: "EXITED", codes: { a: 3 } }))).toBe("x:a=3 X");
+    expect(desk.pods(10_000, other, pod("q", { state: "GARBAGE", codes: { a: 3 } }))).toBe("changed");
+  });
+
+  it("tells an end that was not told, and that it is gone, when it goes again", () => {
+    desk.pods(5_000, other, pod("q", { state: "PREPARED" }));
+    for (const at of [6_000, 7_000]) desk.pods(at, other);
+    desk.pods(8_000, other, pod("q", { state: "RUNNING" }));
+    expect([desk.pods(9_000, other), desk.pods(10_000, other)]).toEqual(["", "(x:a=?) (X) gone"]);
+  });
+
+  it("is told by lists alone: an answer to its name may be older than its absence", () => {
+    expect(inspected(4_001, { state: "RUNNING", codes: { a: 7, b: 0 } })).toBe("");
+    expect(sees(5_000, { state: "RUNNING", codes: { a: 7, b: 0 } })).toBe("changed");
+  });
+});
+
+describe("a pod that was marked", () => {
+  it("ended before that, as its time says, if nobody saw its end", () => {
+    sees(2_000, { state: "RUNNING" });
+    sees(5_000, { state: "GARBAGE", marked: 4_000 });
+    expect(timesOf(desk, "app.exited")).toEqual([{ observed: 5_000, occurred: 4_000, after: 2_000 }]);
+    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 5_000, occurred: 4_000, after: 2_000 }]);
+    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 5_000, occurred: 4_000 }]);
+  });
+
+  it("ended when it was seen if the clocks differ, and never before the interval begins", () => {
+    sees(2_000, { state: "RUNNING" });
+    sees(5_000, { state: "GARBAGE", marked: 6_000 });
+    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 5_000, after: 2_000 }]);
+    desk.pods(6_000, pod("q", { state: "RUNNING" }));
+    desk.pods(7_000, pod("q", { state: "GARBAGE", marked: 1_000 }));
+    expect(timesOf(desk, "pod.exited").at(-1)).toEqual({ observed: 7_000, occurred: 1_000 });
+  });
+});
+
+describe("what else changes", () => {
+  it("is told as a change: apps, networks, sizes, whatever is in the bytes", () => {
+    expect(sees(2_000, { state: "PREPARING", codes: {} })).toBe("changed");
+    expect(sees(3_000, { state: "PREPARING" })).toBe("changed");
+    expect(sees(4_000, { state: "PREPARED" })).toBe("P");
+    expect(sees(5_000, { state: "RUNNING" })).toBe("S s:a");
+    expect(sees(6_000, { state: "RUNNING", more: { networks: [] } })).toBe("changed");
+  });
+
+  it("is nothing when it is accepted as the same", () => {
+    sees(2_000, { state: "RUNNING" });
+    const nameless = pod("p", { state: "RUNNING" }).apps.map((app) => ({
+      ...app,
+      image: { id: "sha512-1", name: "", version: "", base_format: undefined } as never,
+    }));
+    expect(sees(3_000, { state: "RUNNING", more: { apps: nameless } })).toBe("");
+    expect(sees(4_000, { state: "RUNNING", pid: -1, started: 0 })).toBe("");
+  });
+
+  it("does not depend on the order of the list, or on one that has a pod twice", () => {
+    const p = pod("p", { state: "RUNNING" });
+    desk.pods(2_000, other, p);
+    expect(desk.pods(3_000, p, other, other, pod("p", { state: "RUNNING", codes: { a: 7 } }))).toBe("");
+  });
+});
+
+describe("a frame", () => {
+  const frames = () =>
+    desk.record.flatMap(({ seen }): Extract<Seen, { what: "frame" }>[] => (seen.what === "frame" ? [seen] : []));
+
+  it("has the pod as listed, and facts with what people and views need", () => {
+    const listed = pod("c6e226b0-5014", { state: "EXITED", codes: { worker: 7, log: 3 }, name: "redis-1" });
+    desk.pods(2_000, other, listed);
+    const { original, facts } = frames().at(-1) ?? { facts: [] };
+    expect(original).toMatchObject({ type: "v1alpha.Pod", redacted: 0 });
+    expect(Pod.decode(original?.bytes ?? Buffer.alloc(0))).toEqual(listed);
+    expect(facts.map(({ summary, subject }) => [summary, subject])).toEqual([
+      ["pod redis-1 prepared", "c6e226b0-5014"],
+      ["pod redis-1 started", "c6e226b0-5014"],
+      ["app worker of redis-1 started", "c6e226b0-5014/worker"],
+      ["app log of redis-1 started", "c6e226b0-5014/log"],
+      ["app worker of redis-1 exited with 7", "c6e226b0-5014/worker"],
+      ["app log of redis-1 exited with 3", "c6e226b0-5014/log"],
+      ["pod redis-1 exited", "c6e226b0-5014"],
+    ]);
+    const error = { code: "7", message: "exited with 7", suggestions: [] };
+    expect(facts[4]).toEqual({
+      kind: "app.exited",
+      subject: "c6e226b0-5014/worker",
+      summary: "app worker of redis-1 exited with 7",
+      inferred: false,
+      outcome: Outcome.OUTCOME_FAILED,
+      error,
+      notBefore: { seconds: 1n, nanos: 0 },
+      operation: { kind: "app", subject: "c6e226b0-5014/worker", runner: 0, loop: 0 },
+      detail: {
+        $case: "app",
+        value: {
+          pod: "c6e226b0-5014",
+          app: "worker",
+          image_id: "sha512-1",
+          image_name: "sim.example/worker",
+          image_version: "1.2.0",
+          exit_code: 7,
+          exit_code_known: true,
+          removed: false,
+        },
+      },
+    });
+    expect(facts[6]).toEqual({
+      kind: "pod.exited",
+      subject: "c6e226b0-5014",
+      summary: "pod redis-1 exited",
+      inferred: false,
+      outcome: Outcome.OUTCOME_FAILED,
+      error: { ...error, message: "worker exited with 7" },
+      notBefore: { seconds: 1n, nanos: 0 },
+      operation: { kind: "pod", subject: "c6e226b0-5014", runner: 0, loop: 0 },
+      detail: {
+        $case: "pod",
+        value: {
+          pod: "c6e226b0-5014",
+          name: "redis-1",
+          state: "EXITED",
+          phase: "",
+          last_state: "",
+          started: true,
+          pid: 77,
+          cgroup: "",
+          networks: ["default=172.16.28.2"],
+          apps: ["worker", "log"],
+          removed: false,
+        },
+      },
+    });
+  });
+
+  it("says short names of pods without one, and unknown outcomes", () => {
+    desk.pods(2_000, other, pod("c6e226b0-5014", { state: "GARBAGE", codes: { worker: 0 } }));
+    expect(
+      frames()
+        .at(-1)
+        ?.facts.map(({ summary, outcome, error }) => [summary, outcome ?? 0, error]),
+    ).toEqual([
+      ["pod c6e226b0 prepared", 0, undefined],
+      ["pod c6e226b0 started", 0, undefined],
+      ["app worker of c6e226b0 started", 0, undefined],
+      ["app worker of c6e226b0 exited", Outcome.OUTCOME_UNKNOWN, undefined],
+      ["pod c6e226b0 exited", Outcome.OUTCOME_UNKNOWN, undefined],
+      ["pod c6e226b0 is to be collected", 0, undefined],
+    ]);
+    expect(frames().at(-1)?.facts[5]?.operation).toBeUndefined();
+  });
+
+  it("says that a pod has failed also when it is being deleted and has no codes any more", () => {
+    sees(2_000, { state: "RUNNING", codes: { a: 7 } });
+    sees(3_000, { state: "UNDEFINED", codes: {} });
+    expect(frames().at(-1)?.facts[0]).toMatchObject({ kind: "pod.exited", outcome: Outcome.OUTCOME_FAILED });
+  });
+
+  it("has no original of a pod that is not listed any more, but its last state", () => {
+    sees(2_000, { state: "RUNNING", codes: { a: 7 } });
+    sees(3_000);
+    sees(4_000);
+    const { original, facts, observedAt } = frames().at(-1) ?? { facts: [] };
+    expect([original, observedAt?.seconds]).toEqual([undefined, 3n]);
+    expect(facts.map(({ kind, outcome }) => [kind, outcome])).toEqual([
+      ["pod.exited", Outcome.OUTCOME_FAILED],
+      ["pod.collected", undefined],
+    ]);
+    expect(facts[1]?.detail).toMatchObject({ value: { phase: "removed", last_state: "RUNNING", state: "RUNNING" } });
+  });
+});

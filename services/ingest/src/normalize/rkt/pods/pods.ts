@@ -1,0 +1,215 @@
+import { type App, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { acceptPod, hasEnded } from "@tapedeck/shared/rkt/accept";
+import { podEntries } from "@tapedeck/shared/rkt/entries";
+import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Moment } from "../../normalizer.ts";
+import type { Frame, Sighting, Step, Things } from "../inventory.ts";
+import { type Doubt, doubtOf, isFalseAbort } from "./pod-doubts.ts";
+import { podChanged, podContradicted, podFacts } from "./pod-facts.ts";
+import { type Last, stateOf } from "./pod-table.ts";
+
+/** What is remembered of a pod: in the log, but for what is held. */
+export type PodMemory = {
+  /** As accepted last; undefined while its first sight is held. */
+  readonly pod: Pod | undefined;
+  readonly redacted: number;
+  /** Absent, as was told. It may turn out that it was not. */
+  readonly gone: boolean;
+  /** The exits, and the collection, were told, whatever state the pod may come back in. */
+  readonly ended: boolean;
+  readonly collected: boolean;
+  /** Of a pod that was gone before the last description only that is known: should it come back, no fact is told again. */
+  readonly buried: boolean;
+  /** Seen, but not yet believed. */
+  readonly held?: Held | undefined;
+  /** Seen as it can't be, by the table: how often in a row, last at that moment, and the look before the first time. */
+  readonly denied?: { readonly looks: number; readonly at: Moment; readonly after: Moment | undefined } | undefined;
+};
+
+/** So many looks in a row that say the same are no slip: the host says what it says, whatever should be possible. */
+const looksToAdmit = 3;
+
+type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };
+
+const unknown: PodMemory = { pod: undefined, redacted: 0, gone: false, ended: false, collected: false, buried: false };
+const buried: PodMemory = { ...unknown, gone: true, ended: true, collected: true, buried: true };
+const entryType = "v1alpha.Pod";
+
+export const pods: Things<PodMemory> = {
+  channel: "pods",
+  noun: "pod",
+  listType: "v1alpha.ListPodsResponse",
+  answerType: "v1alpha.InspectPodResponse",
+  entryType,
+  entries: podEntries,
+  begin: ({ bytes, redacted }) => ({ ...unknown, pod: acceptPod(undefined, Pod.decode(bytes)), redacted }),
+  see(memory = unknown, sighting) {
+    const listed = Pod.decode(sighting.bytes);
+    return memory.held === undefined ? judge(memory, sighting, listed) : settle(memory, memory.held, sighting, listed);
+  },
+  isHeld: ({ held, denied }) => held !== undefined || denied !== undefined,
+  isThere: ({ pod, gone, held }) => held !== undefined || (pod !== undefined && !gone),
+  missed(memory) {
+    const { held } = memory;
+    if (held === undefined) return { memory, seen: [] };
+    const wasReal = held.doubt !== "dead" && !isFalseAbort(held.listed);
+    return wasReal ? accept(memory, held.sighting, held.listed) : remain(memory);
+  },
+  lost(memory, times, inferred) {
+    const { pod } = memory;
+    if (pod === undefined) return { memory: undefined, seen: [] };
+    const told = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
+    const facts = untold(memory, told).map((fact) => (inferred ? { ...fact, inferred } : fact));
+    // Only a collection, or this, says that it is not there any more.
+    const isTold = facts.some(({ kind }) => kind === "pod.collected");
+    const gone = podChanged(pod, "is gone", { removed: true });
+    const [first = gone, ...rest] = isTold ? facts : [...facts, gone];
+    const seen: Frame = { what: "frame", facts: [first, ...rest], observedAt: times.at };
+    return { memory: { ...afterFacts(memory, seen.facts), gone: true, buried: false, held: undefined }, seen: [seen] };
+  },
+  errorSays: ({ code, message }) => (code === 2 && message === "unable to get pod" ? "there" : "nothing"),
+  accepted: ({ pod, redacted, gone }) =>
+    pod === undefined || gone ? undefined : { bytes: Pod.encode(pod).finish(), redacted },
+  mark(memory) {
+    if (memory.gone) return memory.buried ? undefined : "gone";
+    const last = lastOf(memory);
+    return memory.collected && last !== "GARBAGE" && last !== "UNDEFINED" ? "returned" : undefined;
+  },
+  marked: (mark, listed) => (mark === "gone" ? buried : listed && { ...listed, ended: true, collected: true }),
+  described(memory) {
+    const { pod, redacted, gone, held, denied } = memory;
+    const mark = pods.mark(memory);
+    if (mark === "gone") return { ...buried, held };
+    if (pod === undefined || gone) return held && { ...unknown, held };
+    const kept: PodMemory = { ...unknown, pod, redacted, held, denied };
+    return mark === undefined ? kept : pods.marked(mark, kept);
+  },
+  known: (accepted) => ({ ...unknown, pod: Pod.decode(accepted) }),
+  subject: ({ detail }) => (detail?.$case === "pod" || detail?.$case === "app" ? detail.value.pod : undefined),
+  resume,
+};
+
+function judge(memory: PodMemory, sighting: Sighting, listed: Pod): Step<PodMemory> {
+  const isNews = memory.gone || !isSame(memory.pod, acceptPod(memory.pod, listed));
+  const doubt = isNews ? doubtOf(lastOf(memory), memory.pod, listed) : undefined;
+  return doubt === undefined
+    ? accept(memory, sighting, listed)
+    : { memory: { ...memory, held: { doubt, sighting, listed }, denied: undefined }, seen: [] };
+}
+
+/** The second sight of a pod: it says what the first was. */
+function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod): Step<PodMemory> {
+  const again = stateOf(listed) === stateOf(first.listed);
+  const open = { ...memory, held: undefined };
+  const both = () => {
+    const step = accept(open, first.sighting, first.listed, (accepted) => completed(accepted, first.listed, listed));
+    const next = judge(step.memory ?? unknown, sighting, listed);
+    return { memory: next.memory, seen: [...step.seen, ...next.seen] };
+  };
+  switch (first.doubt) {
+    case "aborted":
+      return again ? both() : judge(open, sighting, listed);
+    case "dead":
+      return again ? accept(open, sighting, listed) : judge(open, sighting, listed);
+    case "starting":
+      return again && listed.started_at > 0n ? accept(open, sighting, listed) : both();
+    case "exit code":
+      return both();
+  }
+}
+
+/** What the first sight told, with what only the second had: the time of the start, exit codes. */
+function completed(accepted: Pod, first: Pod, second: Pod): Pod {
+  const codeIn = (pod: Pod, { name }: App) => pod.apps.find((app) => app.name === name)?.exit_code ?? 0;
+  const apps = accepted.apps.map((app) => {
+    if (app.exit_code !== 0 || !hasEnded(first) || !hasEnded(second)) return app;
+    const code = codeIn(second, app);
+    // That it could not be read is only believed when it is said twice: then the code itself is -1.
+    return { ...app, exit_code: code === -1 && codeIn(first, app) !== -1 ? 0 : code };
+  });
+  return { ...accepted, apps, started_at: accepted.started_at || second.started_at };
+}
+
+function accept(
+  memory: PodMemory,
+  sighting: Sighting,
+  listed: Pod,
+  complete = (accepted: Pod) => accepted,
+): Step<PodMemory> {
+  const { bytes, redacted, at, after } = sighting;
+  const to = stateOf(listed);
+  // Whoever folds the events has forgotten a pod that was gone.
+  const pod = acceptPod(memory.gone ? undefined : memory.pod, listed);
+  const told = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
+  if (told === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
+  const facts = memory.buried ? [] : untold(memory, told);
+  const next = { ...afterFacts(memory, facts), ...settled, pod, redacted };
+  if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, seen: [] };
+  const [first = podChanged(pod, whatChanged(memory, pod)), ...rest] = facts;
+  const original = { type: entryType, bytes, redacted };
+  return { memory: next, seen: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
+}
+
+/** Of a pod that is believed to be there, as it was seen last. */
+const settled = { gone: false, buried: false, held: undefined, denied: undefined } as const;
+
+/** A pod never goes back. A host that says so again and again is believed all the same, and the record admits it. */
+function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Step<PodMemory> {
+  const before = memory.denied;
+  const isInARow = before !== undefined && (after === undefined || compareMoments(before.at, after) >= 0);
+  const denied = isInARow ? { ...before, looks: before.looks + 1, at } : { looks: 1, at, after };
+  if (memory.pod === undefined || denied.looks < looksToAdmit) {
+    return { memory: { ...memory, held: undefined, denied }, seen: [] };
+  }
+  const fact = podContradicted(memory.pod, pod, { at, after: denied.after });
+  const original = { type: entryType, bytes, redacted };
+  const next = { ...afterFacts(memory, [fact]), ...settled, pod, redacted };
+  return { memory: next, seen: [{ what: "frame", original, facts: [fact], observedAt: at }] };
+}
+
+/** As if it had not been seen. */
+function remain(memory: PodMemory): Step<PodMemory> {
+  return { memory: memory.pod && { ...memory, held: undefined, denied: undefined }, seen: [] };
+}
+
+function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
+  if (gone) return "is there after all";
+  return before === undefined && stateOf(pod) === "PREPARING" ? "is being prepared" : "changed";
+}
+
+/** A pod that comes back has told its end, and goes on from where it was. */
+function untold({ ended, collected }: PodMemory, facts: ReturnType<typeof podFacts> & {}): typeof facts {
+  return facts.filter(({ kind }) => {
+    if (kind === "pod.collected") return !collected;
+    return !(ended && (kind === "pod.exited" || kind === "app.exited" || kind === "app.started"));
+  });
+}
+
+function afterFacts(memory: PodMemory, facts: readonly { readonly kind: string }[]): PodMemory {
+  const told = (kind: string) => facts.some((fact) => fact.kind === kind);
+  return {
+    ...memory,
+    // It goes on by the host's word, and its end is then told again; of one that was collected nothing more is.
+    ended: told("pod.contradicted") ? memory.collected : memory.ended || told("pod.exited"),
+    collected: memory.collected || told("pod.collected"),
+  };
+}
+
+function lastOf({ pod }: PodMemory): Last {
+  return (pod && stateOf(pod)) ?? "new";
+}
+
+function isSame(before: Pod | undefined, now: Pod): boolean {
+  return before !== undefined && Buffer.compare(Pod.encode(before).finish(), Pod.encode(now).finish()) === 0;
+}
+
+function resume(memory: PodMemory = unknown, event: Event): PodMemory {
+  const { kind, detail, original, redacted } = event;
+  const listed = original?.type === entryType && original.bytes.length > 0 ? Pod.decode(original.bytes) : undefined;
+  const before = memory.gone ? undefined : memory.pod;
+  const next = afterFacts(memory, [{ kind }]);
+  if (listed !== undefined) return { ...next, pod: acceptPod(before, listed), redacted, gone: false, buried: false };
+  const isGone = detail?.$case === "pod" && (detail.value.removed || detail.value.last_state !== "");
+  return isGone ? { ...next, gone: true } : next;
+}

@@ -1,0 +1,25 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Fact, FrameReader } from "../normalizer.ts";
+
+/** How one channel is read: pure functions over a memory of that channel alone. */
+export type Narrator<Memory> = {
+  readonly start: Memory;
+  /** Total: never throws, whatever the bytes. */
+  readonly read: (memory: Memory, bytes: Uint8Array) => { readonly memory: Memory; readonly fact: Fact };
+  /** The memory after a recorded event. Its original may be absent, so kind, operation and detail must do. */
+  readonly resume: (memory: Memory, event: Event) => Memory;
+};
+
+export function frameReader<Memory>({ start, read, resume }: Narrator<Memory>): FrameReader {
+  let memory = start;
+  return {
+    read(bytes) {
+      const { memory: next, fact } = read(memory, bytes);
+      memory = next;
+      return [fact];
+    },
+    resume(event) {
+      memory = resume(memory, event);
+    },
+  };
+}

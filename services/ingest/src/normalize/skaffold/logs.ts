@@ -1,0 +1,46 @@
+import type { ApplicationLogEvent } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { firstLine, momentFrom, name, summary, text, unreadable } from "../facts.ts";
+import type { Fact } from "../normalizer.ts";
+import { laterType, mirror } from "./facts.ts";
+import type { Narrator } from "./frame-reader.ts";
+
+/** What containers print. The channel tells nothing of runners and loops, so there is nothing to remember. */
+export const logs: Narrator<undefined> = {
+  start: undefined,
+  read: (memory, bytes) => ({ memory, fact: read(bytes) }),
+  resume: () => undefined,
+};
+
+function read(bytes: Uint8Array): Fact {
+  try {
+    const event = V2Event.decode(bytes);
+    const told = event.event_type;
+    const fact = told?.$case === "applicationLogEvent" ? line(told.value) : mirror(told?.$case ?? laterType(event));
+    const occurredAt = momentFrom(event.timestamp);
+    return { ...fact, ...(occurredAt && { occurredAt }) };
+  } catch (cause) {
+    return unreadable(bytes, cause);
+  }
+}
+
+function line({ containerName, podName, message }: ApplicationLogEvent): Fact {
+  const container = name(containerName);
+  return {
+    kind: "log.written",
+    subject: container,
+    summary: summary(firstLine(message)),
+    detail: {
+      $case: "text",
+      value: {
+        text: text(message),
+        level: "",
+        task: "",
+        subtask: "",
+        pod: name(podName),
+        container,
+        noise: message === "",
+      },
+    },
+  };
+}

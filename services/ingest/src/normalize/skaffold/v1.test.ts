@@ -1,0 +1,282 @@
+import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
+import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { describe, expect, it } from "vitest";
+import type { Fact } from "../normalizer.ts";
+import { frameReader } from "./frame-reader.ts";
+import { v1 } from "./v1.ts";
+
+const entryType = messageType("proto.LogEntry");
+const frame = (event: object | undefined) =>
+  fromGatewayJson(entryType, { timestamp: "2026-11-20T15:51:04.000000007Z", ...(event && { event }) } as never);
+
+const start = "Starting Skaffold: &{Version:v2.14.2 ConfigVersion:skaffold/v4beta12 GitVersion:}";
+const configured = { metaEvent: { entry: start, metadata: { build: { numberOfArtifacts: 1 } } } };
+const loop = (iteration: number, status: string, err?: object) => ({
+  devLoopEvent: { iteration, status, ...(err && { err }) },
+});
+
+/** The fact of the last of these events. */
+function last(...events: (object | undefined)[]): Fact {
+  const { read } = frameReader(v1);
+  return events.map((event) => read(frame(event))[0]).at(-1) ?? expect.fail();
+}
+
+function told(fact: Fact): string {
+  const { operation } = fact;
+  const place = operation && `${operation.kind}:${operation.subject} ${operation.runner}/${operation.loop}`;
+  return [fact.kind, fact.subject ?? "", place, fact.summary].join(" | ");
+}
+
+const suggestion = { suggestionCode: "OPEN_ISSUE", action: "Please open an issue" };
+const actionableErr = { errCode: "BUILD_USER_ERROR", message: "exit status 1\nat line 3", suggestions: [suggestion] };
+
+const cases: { title: string; event: object | undefined; gives: string }[] = [
+  {
+    title: "meta",
+    event: configured,
+    gives: "session.configured |  | : 2/0 | Skaffold v2.14.2 read its configuration: 1 artifact",
+  },
+  {
+    title: "meta of 0.40",
+    event: { metaEvent: { entry: "Starting Skaffold: &{Version:v0.40.0 }" } },
+    gives: "session.configured |  | : 2/0 | Skaffold v0.40.0 read its configuration",
+  },
+  {
+    title: "meta by Handle",
+    event: { metaEvent: { entry: "hello" } },
+    gives: "mirror.received |  | loop: 1/1 | metaEvent",
+  },
+  { title: "next loop", event: loop(1, "In Progress"), gives: "loop.started |  | loop: 1/2 | loop 2 started" },
+  { title: "loop succeeded", event: loop(0, "Succeeded"), gives: "loop.succeeded |  | loop: 1/1 | loop 1 succeeded" },
+  {
+    title: "loop failed",
+    event: loop(0, "Failed", actionableErr),
+    gives: "loop.failed |  | loop: 1/1 | loop 1 failed: exit status 1",
+  },
+  {
+    title: "end of another loop",
+    event: loop(99, "Succeeded"),
+    gives: "mirror.received |  | loop: 1/1 | devLoopEvent Succeeded",
+  },
+  { title: "unknown loop status", event: loop(0, "Odd"), gives: "mirror.received |  | loop: 1/1 | devLoopEvent Odd" },
+  {
+    title: "build started",
+    event: { buildEvent: { artifact: "web", status: "In Progress" } },
+    gives: "build.started | web | build:web 1/1 | build of web started",
+  },
+  {
+    title: "build done",
+    event: { buildEvent: { artifact: "web", status: "Complete" } },
+    gives: "build.succeeded | web | build:web 1/1 | web built",
+  },
+  {
+    title: "build failed",
+    event: { buildEvent: { artifact: "web", status: "Failed", actionableErr } },
+    gives: "build.failed | web | build:web 1/1 | build of web failed: exit status 1",
+  },
+  {
+    title: "build failed without a word",
+    event: { buildEvent: { artifact: "web", status: "Failed" } },
+    gives: "build.failed | web | build:web 1/1 | build of web failed",
+  },
+  {
+    title: "build canceled",
+    event: { buildEvent: { artifact: "web", status: "Canceled" } },
+    gives: "build.canceled | web | build:web 1/1 | build of web canceled",
+  },
+  {
+    title: "unknown build status",
+    event: { buildEvent: { artifact: "web", status: "Whatever" } },
+    gives: "mirror.received |  | loop: 1/1 | buildEvent Whatever",
+  },
+  {
+    title: "test started",
+    event: { TestEvent: { status: "In Progress" } },
+    gives: "test.started |  | test: 1/1 | tests started",
+  },
+  {
+    title: "test done",
+    event: { TestEvent: { status: "Complete" } },
+    gives: "test.succeeded |  | test: 1/1 | tests passed",
+  },
+  {
+    title: "test failed",
+    event: { TestEvent: { status: "Failed", actionableErr } },
+    gives: "test.failed |  | test: 1/1 | tests failed: exit status 1",
+  },
+  {
+    title: "deploy started",
+    event: { deployEvent: { status: "In Progress" } },
+    gives: "deploy.started |  | deploy: 1/1 | deploy started",
+  },
+  {
+    title: "deploy done",
+    event: { deployEvent: { status: "Complete" } },
+    gives: "deploy.succeeded |  | deploy: 1/1 | deployed",
+  },
+  {
+    title: "deploy failed",
+    event: { deployEvent: { status: "Failed", err: "boom" } },
+    gives: "deploy.failed |  | deploy: 1/1 | deploy failed: boom",
+  },
+  {
+    title: "deploy says something",
+    event: { deployEvent: { status: "Information" } },
+    gives: "mirror.received |  | loop: 1/1 | deployEvent Information",
+  },
+  {
+    title: "check started",
+    event: { statusCheckEvent: { status: "Started" } },
+    gives: "check.started |  | check: 1/1 | status check started",
+  },
+  {
+    title: "check goes on",
+    event: { statusCheckEvent: { status: "In Progress" } },
+    gives: "mirror.received |  | loop: 1/1 | statusCheckEvent In Progress",
+  },
+  {
+    title: "check done",
+    event: { statusCheckEvent: { status: "Succeeded" } },
+    gives: "check.succeeded |  | check: 1/1 | status check succeeded",
+  },
+  {
+    title: "check failed",
+    event: { statusCheckEvent: { status: "Failed", err: "1/3 failed" } },
+    gives: "check.failed |  | check: 1/1 | status check failed: 1/3 failed",
+  },
+  {
+    title: "resource pending",
+    event: { resourceStatusCheckEvent: { resource: "pod/a", status: "In Progress", message: "waiting\n" } },
+    gives: "resource.pending | pod/a | check: 1/1 | pod/a is pending: waiting",
+  },
+  {
+    title: "resource ready",
+    event: { resourceStatusCheckEvent: { resource: "pod/a", status: "Succeeded" } },
+    gives: "resource.ready | pod/a | check: 1/1 | pod/a is ready",
+  },
+  {
+    title: "resource failed",
+    event: { resourceStatusCheckEvent: { resource: "pod/a", status: "Failed", err: "\n\u001b[31mgone\u001b[0m\n" } },
+    gives: "resource.failed | pod/a | check: 1/1 | pod/a failed: gone",
+  },
+  {
+    title: "sync started",
+    event: { fileSyncEvent: { image: "r.io:5000/p/web:1@sha256:ab", fileCount: 2, status: "In Progress" } },
+    gives: "sync.started | r.io:5000/p/web | sync:r.io:5000/p/web 1/1 | sync of 2 files to r.io:5000/p/web started",
+  },
+  {
+    title: "sync done",
+    event: { fileSyncEvent: { image: "web:1", fileCount: 1, status: "Succeeded" } },
+    gives: "sync.succeeded | web | sync:web 1/1 | 1 file synced to web",
+  },
+  {
+    title: "sync failed",
+    event: { fileSyncEvent: { image: "web:1", fileCount: 1, status: "Failed", err: "x" } },
+    gives: "sync.failed | web | sync:web 1/1 | sync of 1 file to web failed: x",
+  },
+  {
+    title: "port",
+    event: { portEvent: { localPort: 9080, resourceType: "service", resourceName: "web", address: "127.0.0.1" } },
+    gives: "port.forwarded | service/web | loop: 1/1 | service/web forwarded to 127.0.0.1:9080",
+  },
+  {
+    title: "port of a pod",
+    event: { portEvent: { localPort: 9080, podName: "web-1" } },
+    gives: "port.forwarded | web-1 | loop: 1/1 | web-1 forwarded to 127.0.0.1:9080",
+  },
+  {
+    title: "debugger",
+    event: {
+      debuggingContainerEvent: { status: "Started", podName: "p", containerName: "c", debugPorts: { jdwp: 5005 } },
+    },
+    gives: "debugger.attached | c | loop: 1/1 | debugger can attach to p/c",
+  },
+  {
+    title: "debugger gone",
+    event: { debuggingContainerEvent: { status: "Terminated", podName: "p", containerName: "c" } },
+    gives: "debugger.detached | c | loop: 1/1 | debugger lost p/c",
+  },
+  {
+    title: "termination",
+    event: { terminationEvent: { status: "Failed", err: { message: "unknown trigger" } } },
+    gives: "session.terminated |  | loop: 1/1 | Skaffold ends: unknown trigger",
+  },
+  { title: "empty event", event: {}, gives: "mirror.received |  | loop: 1/1 | empty event" },
+  { title: "no event", event: undefined, gives: "mirror.received |  | loop: 1/1 | empty event" },
+];
+
+describe("v1, in the first loop of the first runner", () => {
+  it.each(cases)("$title", ({ event, gives }) => {
+    expect(told(last(configured, loop(0, "In Progress"), event))).toBe(gives);
+  });
+});
+
+describe("v1", () => {
+  it("keeps time to the nanosecond", () => {
+    expect(last(configured).occurredAt).toEqual({ seconds: 1_795_189_864n, nanos: 7 });
+  });
+
+  it("takes Skaffold's version from its first words", () => {
+    expect(last(configured).detail).toMatchObject({ value: { upstream_version: "v2.14.2" } });
+  });
+
+  it("counts loops anew with each runner, whatever their iteration", () => {
+    const first = [configured, loop(0, "In Progress"), loop(0, "Succeeded"), loop(0, "In Progress")];
+    expect(told(last(...first))).toBe("loop.started |  | loop: 1/2 | loop 2 started");
+    expect(told(last(...first, configured, loop(0, "In Progress")))).toBe(
+      "loop.started |  | loop: 2/1 | loop 1 started",
+    );
+  });
+
+  it("has the last word on a loop whose sync was tried again", () => {
+    const tries = [configured, loop(0, "In Progress"), loop(0, "Failed"), loop(0, "Failed")];
+    expect(last(...tries).kind).toBe("loop.failed");
+    expect(told(last(...tries, loop(0, "Succeeded")))).toBe("loop.succeeded |  | loop: 1/1 | loop 1 succeeded");
+  });
+
+  it("is outside of loops in one-shot commands, and before any runner", () => {
+    const build = { buildEvent: { artifact: "web", status: "Complete" } };
+    expect(told(last(configured, build))).toBe("build.succeeded | web | build:web 1/0 | web built");
+    expect(told(last(loop(0, "Failed")))).toBe("mirror.received |  | : 0/0 | devLoopEvent Failed");
+  });
+
+  it.each([
+    [
+      "the most precise part",
+      { actionableErr, err: "short", errCode: "BUILD_UNKNOWN" },
+      { code: "BUILD_USER_ERROR", message: "exit status 1\nat line 3", suggestions: ["Please open an issue"] },
+    ],
+    ["what old servers have", { err: "short" }, { code: "", message: "short", suggestions: [] }],
+    ["a code without a name", { errCode: 12345 }, { code: "12345", message: "", suggestions: [] }],
+    [
+      "a suggestion without words",
+      { actionableErr: { errCode: "UNKNOWN_ERROR", suggestions: [{ suggestionCode: "OPEN_ISSUE" }] } },
+      { code: "UNKNOWN_ERROR", message: "", suggestions: ["OPEN_ISSUE"] },
+    ],
+    ["nothing", {}, { code: "", message: "", suggestions: [] }],
+  ])("takes an error from %s", (_, error, gives) => {
+    expect(last({ buildEvent: { artifact: "web", status: "Failed", ...error } }).error).toEqual(gives);
+  });
+
+  it("names the field of an event type that came later", () => {
+    const { read } = frameReader(v1);
+    expect(read(Uint8Array.of(0x12, 4, 0xa2, 0x06, 1, 0x78))[0].detail).toMatchObject({ value: { what: "field 100" } });
+  });
+
+  it("keeps its fields small, however large the frame", () => {
+    const big = "é😀".repeat(1_000_000);
+    const fact = last({ buildEvent: { artifact: big, status: "Failed", err: big } });
+    expect(Buffer.byteLength(JSON.stringify(fact, (_, value) => (typeof value === "bigint" ? 0 : value)))).toBeLessThan(
+      600_000,
+    );
+    expect(fact.error?.message.isWellFormed()).toBe(true);
+  });
+
+  it("says why it can't read bytes", () => {
+    const { read } = frameReader(v1);
+    expect(read(Uint8Array.of(0x0a, 200))[0]).toMatchObject({
+      kind: "upstream.unreadable",
+      summary: expect.stringMatching(/^2 bytes/),
+    });
+  });
+});

@@ -1,0 +1,158 @@
+import {
+  type DevLoopEvent,
+  LogEntry,
+  type MetaEvent,
+  type TerminationEvent,
+} from "@tapedeck/proto/skaffold/v1/skaffold";
+import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
+import { assertNever } from "@tapedeck/shared/assert-never";
+import { failed, failure, firstLine, momentFrom, name, succeeded, summary, unreadable } from "../facts.ts";
+import type { Fact } from "../normalizer.ts";
+import { errorOf, laterType, mirror, within } from "./facts.ts";
+import type { Narrator } from "./frame-reader.ts";
+import { build, debug, imageName, phase, port, resource, sync } from "./v1-facts.ts";
+
+/** What v1 has said so far that the meaning of its next event depends on. */
+export type V1Memory = {
+  /** Runners that were made: 1 after the first metaEvent. */
+  readonly runner: number;
+  /** Dev loops that this runner has started. */
+  readonly loop: number;
+  /** Skaffold's own number of the loop. */
+  readonly iteration: number;
+};
+
+type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
+type Step = { readonly memory: V1Memory; readonly fact: Fact };
+
+/** v1 is the primary voice for loops, builds, tests, deploys, checks, resources, syncs, ports and debugging. */
+export const v1: Narrator<V1Memory> = {
+  start: { runner: 0, loop: 0, iteration: 0 },
+  read(memory, bytes) {
+    try {
+      const entry = LogEntry.decode(bytes);
+      const step = readEntry(memory, entry);
+      const occurredAt = momentFrom(entry.timestamp);
+      const operation = step.fact.operation ?? within(step.memory.runner, step.memory.loop);
+      return { memory: step.memory, fact: { ...step.fact, operation, ...(occurredAt && { occurredAt }) } };
+    } catch (cause) {
+      return { memory, fact: { ...unreadable(bytes, cause), operation: within(memory.runner, memory.loop) } };
+    }
+  },
+  resume,
+};
+
+function readEntry(memory: V1Memory, entry: LogEntry): Step {
+  const event = entry.event?.event_type;
+  if (event === undefined) return { memory, fact: mirror(laterType(entry.event)) };
+  if (event.$case === "metaEvent") return meta(memory, event.value);
+  if (event.$case === "devLoopEvent") return devLoop(memory, event.value);
+  return { memory, fact: factOf(event, memory) ?? mirror(event.$case, { status: statusOf(event) }) };
+}
+
+/** The fact of an event that leaves the memory as it is; undefined when its status is none that we know. */
+function factOf(event: V1Event, memory: V1Memory): Fact | undefined {
+  switch (event.$case) {
+    case "metaEvent":
+    case "devLoopEvent":
+      return undefined;
+    case "buildEvent":
+      return build(event.value, operation(memory, "build", event.value.artifact));
+    case "TestEvent":
+      return phase("test", event.value.status, errorOf(event.value.actionableErr), operation(memory, "test"));
+    case "deployEvent": {
+      const { status, actionableErr, err, errCode } = event.value;
+      return phase("deploy", status, errorOf(actionableErr, err, errCode), operation(memory, "deploy"));
+    }
+    case "statusCheckEvent": {
+      const { status, actionableErr, err, errCode } = event.value;
+      return phase("check", status, errorOf(actionableErr, err, errCode), operation(memory, "check"));
+    }
+    case "resourceStatusCheckEvent":
+      return resource(event.value, operation(memory, "check"));
+    case "fileSyncEvent":
+      return sync(event.value, operation(memory, "sync", imageName(event.value.image)));
+    case "portEvent":
+      return port(event.value);
+    case "debuggingContainerEvent":
+      return debug(event.value);
+    case "terminationEvent":
+      return terminated(event.value);
+    default:
+      return assertNever(event);
+  }
+}
+
+/**
+ * A runner has been made. Its text and not only its metadata tells: before 1.9 there was no metadata. A metaEvent that
+ * came through Handle has neither.
+ */
+function meta(memory: V1Memory, { entry, metadata }: MetaEvent): Step {
+  const started = /^Starting Skaffold: &\{Version:(\S*)/.exec(entry);
+  if (metadata === undefined && started === null) return { memory, fact: mirror("metaEvent") };
+  const version = name(started?.[1] ?? "");
+  const artifacts = metadata?.build?.numberOfArtifacts;
+  const told = [`Skaffold${version && ` ${version}`} read its configuration`];
+  if (artifacts !== undefined) told.push(artifacts === 1 ? "1 artifact" : `${artifacts} artifacts`);
+  return {
+    memory: { runner: memory.runner + 1, loop: 0, iteration: 0 },
+    fact: {
+      kind: "session.configured",
+      summary: told.join(": "),
+      detail: {
+        $case: "session_detail",
+        value: {
+          labels: {},
+          redact: "",
+          upstream_version: version,
+          reason: "",
+          fingerprint_channel: "",
+          fingerprint_sha256: Buffer.alloc(0),
+          states: {},
+        },
+      },
+    },
+  };
+}
+
+/**
+ * A loop can end more than once, and the last word counts: while a sync is tried again each try says Failed for the
+ * same iteration, and if one works, or Skaffold (since 2.15) goes on in spite of it, Succeeded follows. An end of another
+ * iteration is not this loop's: it came through Handle.
+ */
+function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): Step {
+  const next = status === "In Progress" ? { ...memory, loop: memory.loop + 1, iteration } : memory;
+  const rest = { operation: operation(next, "loop"), detail: { $case: "loop", value: { iteration } } } as const;
+  const what = `loop ${next.loop}`;
+  if (next !== memory) return { memory: next, fact: { kind: "loop.started", summary: `${what} started`, ...rest } };
+  const isItsEnd = memory.loop > 0 && iteration === memory.iteration;
+  if (isItsEnd && status === "Succeeded") {
+    return { memory, fact: { kind: "loop.succeeded", ...succeeded, summary: `${what} succeeded`, ...rest } };
+  }
+  if (isItsEnd && status === "Failed") {
+    const error = errorOf(err);
+    return { memory, fact: { kind: "loop.failed", ...failed(error), summary: failure(what, error), ...rest } };
+  }
+  return { memory, fact: mirror("devLoopEvent", { status }) };
+}
+
+function terminated({ err }: TerminationEvent): Fact {
+  const error = errorOf(err);
+  const told = ["Skaffold ends", firstLine(error?.message ?? "")].filter(Boolean).join(": ");
+  return { kind: "session.terminated", ...(error && { error }), summary: summary(told) };
+}
+
+function operation(memory: V1Memory, kind: string, subject = ""): OperationRef {
+  return { kind, subject: name(subject), runner: memory.runner, loop: memory.loop };
+}
+
+function statusOf(event: V1Event): string {
+  return "status" in event.value ? event.value.status : "";
+}
+
+function resume(memory: V1Memory, event: Event): V1Memory {
+  const { runner, loop } = event.operation ?? memory;
+  if (event.kind === "session.configured") return { runner, loop, iteration: 0 };
+  const started = event.kind === "loop.started" ? event.detail : undefined;
+  return { runner, loop, iteration: started?.$case === "loop" ? started.value.iteration : memory.iteration };
+}

@@ -1,0 +1,246 @@
+import type {
+  BuildSubtaskEvent,
+  CloudRunReadyEvent,
+  MetaEvent,
+  SkaffoldLogEvent,
+  TaskEvent,
+} from "@tapedeck/proto/skaffold/v2/skaffold";
+import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
+import {
+  canceled,
+  failed,
+  failure,
+  firstLine,
+  message,
+  momentFrom,
+  name,
+  succeeded,
+  summary,
+  text,
+  unreadable,
+} from "../facts.ts";
+import type { Fact } from "../normalizer.ts";
+import { type ActionableErr, errorOf, laterType, levelName, mirror, within } from "./facts.ts";
+import type { Narrator } from "./frame-reader.ts";
+
+/** What v2 has said so far that the meaning of its next event depends on. Counts as v1's memory does. */
+export type V2Memory = {
+  readonly runner: number;
+  readonly loop: number;
+  /** The runner's own id; "" when we don't know it. */
+  readonly runId: string;
+  /** The last event started a dev loop. */
+  readonly loopJustStarted: boolean;
+};
+
+type Told = NonNullable<V2Event["event_type"]>;
+
+/**
+ * v2 is the voice for what v1 leaves out: rendering, cache hits, verify, exec, Cloud Run and what is printed. All else
+ * is a mirror of v1.
+ */
+export const v2: Narrator<V2Memory> = {
+  start: { runner: 0, loop: 0, runId: "", loopJustStarted: false },
+  read(memory, bytes) {
+    try {
+      const event = V2Event.decode(bytes);
+      const told = event.event_type;
+      const next = remember(memory, told);
+      const fact = told === undefined ? mirror(laterType(event)) : (factOf(told, next) ?? mirrorOf(told));
+      const occurredAt = momentFrom(event.timestamp);
+      const operation = fact.operation ?? within(next.runner, next.loop);
+      return { memory: next, fact: { ...fact, operation, ...(occurredAt && { occurredAt }) } };
+    } catch (cause) {
+      const next = { ...memory, loopJustStarted: false };
+      return { memory: next, fact: { ...unreadable(bytes, cause), operation: within(memory.runner, memory.loop) } };
+    }
+  },
+  resume,
+};
+
+function remember(memory: V2Memory, told: Told | undefined): V2Memory {
+  if (told?.$case === "metaEvent") return { ...rememberRunner(memory, told.value), loopJustStarted: false };
+  const loopJustStarted = told?.$case === "taskEvent" && startsLoop(told.value);
+  return { ...memory, loopJustStarted, loop: memory.loop + (loopJustStarted ? 1 : 0) };
+}
+
+/**
+ * A metaEvent tells of a new runner, unless it is the one that repeats the metadata at the start of each loop. That one
+ * has the runner's id; a server without ids (before 1.26) sends none.
+ */
+function rememberRunner(memory: V2Memory, { metadata }: MetaEvent): V2Memory {
+  if (metadata === undefined) return memory;
+  const { runID } = metadata;
+  const isRepeat = runID !== "" && memory.runId !== "" ? runID === memory.runId : memory.loopJustStarted;
+  return isRepeat
+    ? { ...memory, runId: runID || memory.runId }
+    : { ...memory, runner: memory.runner + 1, loop: 0, runId: runID };
+}
+
+export function startsLoop({ task, status }: TaskEvent): boolean {
+  return task === "DevLoop" && status === "InProgress";
+}
+
+/** Undefined: a mirror. */
+function factOf(told: Told, memory: V2Memory): Fact | undefined {
+  switch (told.$case) {
+    case "skaffoldLogEvent":
+      return log(told.value);
+    case "taskEvent":
+      return render(told.value, { kind: "render", subject: "", runner: memory.runner, loop: memory.loop });
+    case "buildSubtaskEvent":
+      return cached(told.value, memory);
+    case "verifyEvent":
+      return task("verify", told.value, memory);
+    case "execEvent":
+      return task("exec", told.value, memory);
+    case "cloudRunReadyEvent":
+      return cloudRun(told.value);
+    default:
+      return undefined;
+  }
+}
+
+function log({ message: printed, level, task_id, subtask_id }: SkaffoldLogEvent): Fact {
+  const subtask = subtask_id === "-1" ? "" : name(subtask_id);
+  return {
+    kind: "log.written",
+    // Artifacts and resources have names; testers and deployers only numbers.
+    ...(/^\d*$/.test(subtask) ? {} : { subject: subtask }),
+    summary: summary(firstLine(printed)),
+    detail: {
+      $case: "text",
+      value: {
+        text: text(printed),
+        level: levelName(level),
+        task: name(task_id),
+        subtask,
+        pod: "",
+        container: "",
+        noise: printed === "",
+      },
+    },
+  };
+}
+
+/**
+ * The phase as a whole, not its renderEvents, of which there is one per renderer: so one operation per render, also
+ * when nothing or many things are rendered.
+ */
+function render({ id, task, status, actionableErr }: TaskEvent, own: OperationRef): Fact | undefined {
+  if (task !== "Render") return undefined;
+  const texts = { what: "render", done: "manifests rendered" };
+  return outcome("render", { id: "", task_id: id, status, actionableErr }, own, texts);
+}
+
+/** One test of `skaffold verify` or one action of `skaffold exec`. */
+function task(noun: "verify" | "exec", event: Subtask, { runner, loop }: V2Memory): Fact | undefined {
+  const subject = name(event.id);
+  const what = `${noun} of ${subject || "all"}`;
+  return outcome(noun, event, { kind: noun, subject, runner, loop }, { what, done: `${what} succeeded` });
+}
+
+type Subtask = {
+  readonly id: string;
+  readonly task_id: string;
+  readonly status: string;
+  readonly actionableErr?: ActionableErr | undefined;
+};
+
+function outcome(
+  noun: "render" | "verify" | "exec",
+  { task_id, status, actionableErr }: Subtask,
+  own: OperationRef,
+  { what, done }: { readonly what: string; readonly done: string },
+): Fact | undefined {
+  const error = errorOf(actionableErr);
+  const rest = {
+    ...(own.subject && { subject: own.subject }),
+    operation: own,
+    detail: { $case: "phase", value: { name: own.subject || noun, task_id: name(task_id), status: name(status) } },
+  } as const;
+  switch (status) {
+    case "InProgress":
+      return { kind: `${noun}.started`, summary: summary(`${what} started`), ...rest };
+    case "Succeeded":
+      return { kind: `${noun}.succeeded`, ...succeeded, summary: summary(done), ...rest };
+    case "Failed":
+      return { kind: `${noun}.failed`, ...failed(error), summary: failure(what, error), ...rest };
+    case "Canceled":
+      return { kind: `${noun}.canceled`, ...canceled, summary: summary(`${what} canceled`), ...rest };
+    default:
+      return undefined;
+  }
+}
+
+/** An artifact found in the cache: v1 never mentions that build. Not found ("Failed") is no failure. */
+function cached(event: BuildSubtaskEvent, { runner, loop }: V2Memory): Fact | undefined {
+  if (event.step !== "Cache" || event.status !== "Succeeded") return undefined;
+  const subject = name(event.artifact);
+  return {
+    kind: "build.cached",
+    subject,
+    ...succeeded,
+    summary: summary(`${subject} found in the cache`),
+    operation: { kind: "build", subject, runner, loop },
+    detail: {
+      $case: "build",
+      value: {
+        artifact: subject,
+        host_platform: name(event.hostPlatform),
+        target_platforms: name(event.targetPlatforms),
+        cache_hit: true,
+      },
+    },
+  };
+}
+
+function cloudRun({ resource, url, ready_revision }: CloudRunReadyEvent): Fact {
+  const subject = name(resource);
+  return {
+    kind: "resource.ready",
+    subject,
+    ...succeeded,
+    summary: summary(`${subject} is ready${url && ` at ${url}`}`),
+    detail: {
+      $case: "resource",
+      value: { resource: subject, status: "", message: message(ready_revision), url: name(url) },
+    },
+  };
+}
+
+function mirrorOf(told: Told): Fact {
+  const string = (field: string) => {
+    const value: unknown = Reflect.get(told.value, field);
+    return typeof value === "string" ? value : "";
+  };
+  const isTask = told.$case === "taskEvent";
+  return mirror(told.$case, {
+    status: string("status"),
+    task_id: string(isTask ? "id" : "task_id"),
+    subtask_id: isTask ? "" : string("id"),
+  });
+}
+
+function resume(memory: V2Memory, event: Event): V2Memory {
+  const { runner, loop } = event.operation ?? memory;
+  const mirrored = event.detail?.$case === "mirror" ? event.detail.value : undefined;
+  return {
+    runner,
+    loop,
+    runId: mirrored?.what === "metaEvent" ? runIdOf(event, runner === memory.runner ? memory.runId : "") : memory.runId,
+    // Nothing else moves the loop forward.
+    loopJustStarted: mirrored?.what === "taskEvent" && runner === memory.runner && loop > memory.loop,
+  };
+}
+
+/** Without it (no original) the place right after a loop's start has to tell which metaEvents are repeats. */
+function runIdOf(event: Event, before: string): string {
+  try {
+    const told = V2Event.decode(event.original?.bytes ?? new Uint8Array()).event_type;
+    return (told?.$case === "metaEvent" && told.value.metadata?.runID) || before;
+  } catch {
+    return before;
+  }
+}

@@ -1,0 +1,65 @@
+import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
+import { firstLine, momentFrom, name, summary, text as verbatim } from "../../facts.ts";
+import type { Fact } from "../../normalizer.ts";
+import type { Placed } from "./output-alignment.ts";
+
+/** One terminal event, at its place. Total: of what can't be read the place alone is told. */
+export function writtenFact(job: string, event: Uint8Array, { index, stream, offset }: Omit<Placed, "piece">): Fact {
+  const { text, level, occurredAt } = read(event);
+  const output = { job, index: BigInt(index), stream, offset: BigInt(offset) };
+  const printed = verbatim(text);
+  return {
+    kind: "terminal.written",
+    subject: job,
+    summary: summary(firstLine(text)),
+    ...(occurredAt && { occurredAt }),
+    detail: {
+      $case: "text",
+      value: {
+        ...{ text: printed, level: name(level), task: "", subtask: "", pod: "", container: "" },
+        ...{ noise: printed === "", output },
+      },
+    },
+  };
+}
+
+type Read = Pick<Fact, "occurredAt"> & { readonly text: string; readonly level: string };
+
+function read(bytes: Uint8Array): Read {
+  try {
+    const event = TerminalEvent.decode(bytes);
+    const occurredAt = momentFrom(event.timestamp);
+    return { ...said(event), ...(occurredAt && { occurredAt }) };
+  } catch {
+    return { text: "", level: "" };
+  }
+}
+
+/** What it prints, with line ends. Bytes that are not UTF-8 are shown as U+FFFD; the event has them as they are. */
+function said({ event }: TerminalEvent): Pick<Read, "text" | "level"> {
+  switch (event?.$case) {
+    case "line": {
+      const { msg, style, disable_new_line } = event.value;
+      return { text: disable_new_line ? msg : `${msg}\n`, level: style };
+    }
+    case "status":
+      return { text: line(event.value.msg), level: event.value.status };
+    case "named_values":
+      return { text: event.value.values.map(({ name, value }) => `${name}: ${value}\n`).join(""), level: "" };
+    case "raw":
+      return { text: event.value.data.toString("utf8"), level: event.value.stderr ? "stderr" : "" };
+    case "table": {
+      const { headers, rows } = event.value;
+      const cells = [headers, ...rows.map(({ entries }) => entries.map(({ value }) => value))];
+      return { text: cells.map((row) => line(row.join("\t"))).join(""), level: "" };
+    }
+    case "step":
+      return { text: line(event.value.msg) + event.value.output.toString("utf8"), level: event.value.status };
+    default:
+      return { text: "", level: "" };
+  }
+}
+
+function line(msg: string): string {
+  return msg === "" ? "" : `${msg}\n`;
+}

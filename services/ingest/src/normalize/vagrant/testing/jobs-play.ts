@@ -1,0 +1,230 @@
+import { Event, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import {
+  type DeepPartial,
+  GetJobStreamResponse,
+  Job,
+  Job_State,
+  ListJobsResponse,
+  GetJobStreamResponse_Terminal_Event as TerminalEvent,
+} from "@tapedeck/proto/vagrant/vagrant";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { ulid } from "ulid";
+import type { Seen } from "../../inventory/observing.ts";
+import type { Fact } from "../../normalizer.ts";
+import type { OutputMasks } from "../jobs/output-pieces.ts";
+import { type JobsOptions, type JobsWatcher, watchJobs } from "../jobs/watch-jobs.ts";
+
+// Jobs and looks for tests, and what a watcher says of them in short.
+
+export type JobLook = {
+  readonly state: Exclude<keyof typeof Job_State, "UNRECOGNIZED">;
+  /** A command's name; absent: an init job. */
+  readonly command?: string | undefined;
+  readonly project?: string;
+  /** Ms since 1970. */
+  readonly queued?: number | undefined;
+  readonly assigned?: number;
+  readonly acked?: number;
+  readonly canceled?: number;
+  readonly completed?: number;
+  readonly expires?: number;
+  readonly result?: DeepPartial<Job>["result"];
+  readonly error?: DeepPartial<Job>["error"];
+  readonly more?: DeepPartial<Job>;
+};
+
+/** A job in this state, with those times alone that are given and that of queueing. */
+export function job(id: string, look: JobLook): Job {
+  const { state, command, project = "p1", result, error, more } = look;
+  const time = (ms: number | undefined) => (ms === undefined ? undefined : momentOfMs(ms));
+  const operation =
+    command === undefined
+      ? ({ $case: "init", value: {} } as const)
+      : ({ $case: "command", value: { command, component: { name: command } } } as const);
+  return Job.fromPartial({
+    ...{ id, state: Job_State[state], operation, result, error },
+    scope: { $case: "project", value: { resource_id: project, name: "shop", path: "/shop" } },
+    target_runner: { target: { $case: "id", value: { id: "r1" } } },
+    queue_time: time("queued" in look ? look.queued : 1_000),
+    ...{ assign_time: time(look.assigned), ack_time: time(look.acked), complete_time: time(look.completed) },
+    ...{ cancel_time: time(look.canceled), expire_time: time(look.expires) },
+    ...more,
+  });
+}
+
+export type Play = {
+  readonly watcher: JobsWatcher;
+  /** Everything that was seen, in order. */
+  readonly record: Seen[];
+  readonly look: (at: number, seen: Look["seen"]) => string;
+  readonly list: (at: number, ...jobs: readonly Job[]) => string;
+  /** Asked for by its id; a number: refused with that code. */
+  readonly one: (at: number, id: string, answer: Job | number, message?: string) => string;
+  /** `before`: terminal events that it gave before it is shown. */
+  readonly stream: (id: string, name?: string, before?: number) => StreamPlay;
+};
+
+/** One opening of a job's stream. */
+export type StreamPlay = {
+  readonly id: string;
+  readonly says: (at: number, event: GetJobStreamResponse["event"]) => string;
+  readonly bytes: (at: number, bytes: Uint8Array) => string;
+  readonly state: (at: number, job: Job) => string;
+  readonly prints: (at: number, events: readonly TerminalEvent[], buffered?: boolean) => string;
+  readonly complete: (at: number) => string;
+  readonly ends: (at: number, code?: number) => string;
+};
+
+export const unmasked = (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
+
+/** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
+export function play(
+  { textTtl, ...options }: JobsOptions & { readonly textTtl?: number } = {},
+  masks: OutputMasks = { mask: unmasked },
+): Play {
+  const watcher = watchJobs({ ...masks, settings: {}, textTtl }, options);
+  const record: Seen[] = [];
+  const look: Play["look"] = (at, what) => {
+    // As it came over the wire.
+    const seen = [...watcher.look("jobs", Look.decode(Look.encode({ seen: what }).finish()), momentOfMs(at))];
+    record.push(...seen);
+    return shortly(seen);
+  };
+  return {
+    watcher,
+    record,
+    look,
+    list: (at, ...jobs) =>
+      look(at, { $case: "all", value: Buffer.from(ListJobsResponse.encode({ jobs: [...jobs] }).finish()) }),
+    one(at, id, answer, message = "job not found") {
+      const none = { id, bytes: Buffer.alloc(0), code: 0, message: "" };
+      const value =
+        typeof answer === "number"
+          ? { ...none, code: answer, message }
+          : { ...none, bytes: Buffer.from(Job.encode(answer).finish()) };
+      return look(at, { $case: "one", value });
+    },
+    stream(id, name = ulid(), given = 0) {
+      let before = given;
+      const bytes: StreamPlay["bytes"] = (at, message) => {
+        const value = { job: id, bytes: Buffer.from(message), stream: name, before: BigInt(before) };
+        return look(at, { $case: "streamed", value });
+      };
+      const says: StreamPlay["says"] = (at, event) => bytes(at, GetJobStreamResponse.encode({ event }).finish());
+      return {
+        id: name,
+        says,
+        bytes,
+        state: (at, now) =>
+          says(at, { $case: "state", value: { previous: 0, current: now.state, job: now, canceling: false } }),
+        prints(at, events, buffered = false) {
+          const told = says(at, { $case: "terminal", value: { events: [...events], buffered } });
+          before += events.length;
+          return told;
+        },
+        complete: (at) => says(at, { $case: "complete", value: {} }),
+        ends: (at, code = 0) =>
+          look(at, { $case: "stream_ended", value: { job: id, stream: name, code, message: "" } }),
+      };
+    },
+  };
+}
+
+/** The same, known from the log alone; a recorder begins with a connection. */
+export function resumed(before: Play, options: JobsOptions = {}, masks?: OutputMasks): Play {
+  const after = play(options, masks);
+  for (const event of eventsOf(before.record)) after.watcher.resume(event);
+  after.watcher.connected();
+  return after;
+}
+
+export function line(msg: string): TerminalEvent {
+  return TerminalEvent.fromPartial({ event: { $case: "line", value: { msg } } });
+}
+
+/** "a0", "a1" … */
+export function lines(from: number, next: number, prefix = "a"): readonly TerminalEvent[] {
+  return Array.from({ length: next - from }, (_, index) => line(`${prefix}${from + index}`));
+}
+
+/**
+ * Job facts by their verbs, with attempt or reason (`assigned1`, `canceled:expired`) and outcome where it is not that of
+ * the verb; `up>` a command that started, `up=FAILED`; `0-63` output by its places; `gap 5-10`, `gap 5-?`; in brackets
+ * where inferred; `|` between frames.
+ */
+export function shortly(seen: readonly Seen[]): string {
+  const parts: string[] = [];
+  let from: bigint | undefined;
+  let last: bigint | undefined;
+  const flush = () => {
+    if (from !== undefined) parts.push(from === last ? `${from}` : `${from}-${last}`);
+    from = undefined;
+  };
+  for (const one of seen) {
+    const index = indexOf(one);
+    if (index !== undefined && from !== undefined && last !== undefined && index === last + 1n) {
+      last = index;
+      continue;
+    }
+    flush();
+    if (index === undefined) parts.push(shortOf(one));
+    else {
+      from = index;
+      last = index;
+    }
+  }
+  flush();
+  return parts.join(" | ");
+}
+
+export function indexOf(seen: Seen): bigint | undefined {
+  const detail = seen.what === "frame" ? seen.facts[0].detail : undefined;
+  return detail?.$case === "text" ? detail.value.output?.index : undefined;
+}
+
+function shortOf(seen: Seen): string {
+  if (seen.what === "frame") return seen.facts.map(short).join(" ");
+  if (seen.what === "another session") return seen.what;
+  return `gap ${seen.output?.index}-${seen.output?.next_index ?? "?"}`;
+}
+
+function short({ kind, detail, outcome = 0, inferred }: Fact): string {
+  const [noun, verb = ""] = kind.split(".");
+  const outcomeName = Object.entries(Outcome)
+    .find(([, number]) => number === outcome)?.[0]
+    .replace("OUTCOME_", "");
+  let text = verb;
+  if (detail?.$case === "job") {
+    const { attempt, reason } = detail.value;
+    text = `${verb}${attempt || ""}${reason && `:${reason}`}`;
+    if (outcome !== 0 && outcomeName !== verb.toUpperCase() && verb !== "lost") text += `=${outcomeName}`;
+  }
+  if (detail?.$case === "command") text = detail.value.command + (verb === "started" ? ">" : `=${outcomeName}`);
+  if (noun === "mirror") text = detail?.$case === "mirror" && detail.value.what === "complete" ? "whole" : "unknown";
+  return inferred ? `(${text})` : text;
+}
+
+export function factsOf(record: readonly Seen[]): readonly Fact[] {
+  return record.flatMap((seen) => (seen.what === "frame" ? seen.facts : []));
+}
+
+/** As the log would give it back. */
+export function eventsOf(record: readonly Seen[]): Event[] {
+  let ordinal = 0n;
+  return record.flatMap((seen) => {
+    if (seen.what !== "frame") return [];
+    return seen.facts.map(({ kind, subject = "", detail, occurredAt }, part) => {
+      const original = part === 0 ? seen.original : undefined;
+      ordinal += 1n;
+      const bytes = original && Buffer.from(original.bytes);
+      const event = Event.fromPartial({
+        ...{ channel: "jobs", ordinal, kind, subject, part, observed_at: seen.observedAt },
+        ...{ occurred_at: occurredAt ?? seen.observedAt },
+        ...(original && bytes && { original: { type: original.type, bytes, size: BigInt(bytes.length) } }),
+        ...(detail && { detail: detail as NonNullable<Event["detail"]> }),
+      });
+      return Event.decode(Event.encode(event).finish());
+    });
+  });
+}

@@ -1,0 +1,181 @@
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Look, Things } from "@tapedeck/proto/tapedeck/v1/look";
+import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
+import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
+import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
+import type { Fact } from "../../normalizer.ts";
+import type { ThingKind } from "../resources/resource-kinds.ts";
+import { watchThings } from "../resources/watch-resources.ts";
+
+// Things and looks at them for tests, and what a watcher says of them in short.
+
+/** Its id, and its message encoded. */
+export type Entry = readonly [id: string, bytes: Uint8Array];
+/** "same" as in the last look; `missing`: runners that were asked for in vain. */
+export type Looked = Partial<Record<ThingKind, readonly Entry[] | "same">> & { readonly missing?: readonly string[] };
+
+type State = Exclude<keyof typeof Operation_PhysicalState, "UNRECOGNIZED">;
+type TargetLook = {
+  readonly state?: State;
+  readonly name?: string;
+  readonly uuid?: string;
+  readonly project?: { readonly resource_id: string; readonly name?: string };
+  readonly parent?: { readonly resource_id: string } | undefined;
+  readonly record?: { readonly type_url: string; readonly value: Buffer };
+  readonly metadata?: { readonly metadata: Record<string, string> };
+};
+
+/** A target as a server answers it: as its own parent. */
+export function target(id: string, look: TargetLook = {}): Entry {
+  const { name = id, state = "CREATED", parent = { resource_id: id }, project, ...more } = look;
+  const message = Target.fromPartial({
+    ...{ resource_id: id, name, provider: "virtualbox", state: Operation_PhysicalState[state], ...more },
+    ...("parent" in look && look.parent === undefined ? {} : { parent }),
+    project: { name: "shop", path: "/home/dev/shop", ...(project ?? { resource_id: "p1" }) },
+  });
+  return [id, Target.encode(message).finish()];
+}
+
+export function project(id: string, more: Partial<Project> = {}): Entry {
+  const message = Project.fromPartial({
+    ...{ resource_id: id, name: "shop", path: "/home/dev/shop", basis: { resource_id: "b1", name: "default" } },
+    ...more,
+  });
+  return [id, Project.encode(message).finish()];
+}
+
+export function basis(id: string, more: Partial<Basis> = {}): Entry {
+  const message = Basis.fromPartial({ resource_id: id, name: "default", path: "/home/dev/.vagrant.d", ...more });
+  return [id, Basis.encode(message).finish()];
+}
+
+export function box(id: string, more: Partial<Box> = {}): Entry {
+  const message = Box.fromPartial({
+    ...{ resource_id: id, name: "hashicorp/bionic64", version: "1.0.282", provider: "virtualbox" },
+    ...{ directory: "/boxes/bionic64", metadata: { provider: "virtualbox" }, last_update: { seconds: 0n, nanos: 0 } },
+    ...more,
+  });
+  return [id, Box.encode(message).finish()];
+}
+
+export function runner(id: string, more: Partial<Runner> = {}): Entry {
+  return [id, Runner.encode(Runner.fromPartial({ id, by_id_only: true, ...more })).finish()];
+}
+
+export type ThingPlay = {
+  readonly watcher: Watcher;
+  /** Everything that was seen, in order. */
+  readonly record: Seen[];
+  readonly look: (at: number, looked: Looked) => string;
+  readonly failed: (at: number, message: string, code?: number) => string;
+};
+
+export type PlayOptions = {
+  readonly describeAfter?: number;
+  readonly runningCommand?: (project: string) => string | undefined;
+  readonly mask?: WatchOptions["mask"];
+  readonly frameBytes?: number;
+};
+
+/** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
+export function playThings({
+  describeAfter = 1_000,
+  runningCommand = () => undefined,
+  mask = (_, bytes) => ({ bytes, redacted: 0 }),
+  frameBytes,
+}: PlayOptions = {}): ThingPlay {
+  const options = { mask, settings: {}, ...(frameBytes !== undefined && { frameBytes }) };
+  const watcher = watchThings(options, runningCommand, { describeAfter });
+  const record: Seen[] = [];
+  const look = (at: number, seen: Look["seen"]) => {
+    const news = watcher.look("things", { seen }, momentOfMs(at));
+    record.push(...news);
+    return shortly(news);
+  };
+  return {
+    watcher,
+    record,
+    look: (at, looked) => look(at, { $case: "things", value: lookAt(looked) }),
+    failed: (at, message, code = 4) => look(at, { $case: "failed", value: { code, message } }),
+  };
+}
+
+export const everyKind: Readonly<Record<ThingKind, readonly Entry[]>> = {
+  target: [],
+  project: [],
+  basis: [],
+  box: [],
+  runner: [],
+};
+
+function lookAt({ missing = [], ...looked }: Looked): Things {
+  return Things.fromPartial({
+    kinds: Object.entries(looked).map(([kind, entries]) => ({
+      ...(entries === "same"
+        ? { kind, same: true }
+        : { kind, entries: entries.map(([id, bytes]) => ({ id, bytes: Buffer.from(bytes) })) }),
+      ...(kind === "runner" && { missing: [...missing] }),
+    })),
+  });
+}
+
+/** "target.added w1", with `|` between what one look tells. */
+export function shortly(seen: readonly Seen[]): string {
+  return seen.map((one) => (one.what === "frame" ? one.facts.map(short).join(" ") : one.what)).join(" | ");
+}
+
+function short({ kind, detail, subject }: Fact): string {
+  if (kind === "host.described") return "described";
+  if (kind === "upstream.unreadable") return "unreadable";
+  const changed = detail?.$case === "thing" ? detail.value.changed : [];
+  return [kind, subject, ...(changed.length > 0 ? [`(${changed.join(", ")})`] : [])].join(" ");
+}
+
+/** The frames of a record. */
+export function framesOf(record: readonly Seen[]): Extract<Seen, { what: "frame" }>[] {
+  return record.flatMap((seen) => (seen.what === "frame" ? [seen] : []));
+}
+
+/** The details of facts about things, without what is empty. */
+export function detailsOf(record: readonly Seen[]): object[] {
+  return framesOf(record).flatMap(({ facts: [{ detail }] }) => (detail?.$case === "thing" ? [said(detail.value)] : []));
+}
+
+function said(message: object): object {
+  const isSaid = ([name, value]: [string, unknown]) =>
+    name !== "_unknownFields" && value !== "" && value !== false && !(Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(message).filter(isSaid));
+}
+
+/** Between which moments (ms) each fact happened. */
+export function intervalsOf(record: readonly Seen[]): (readonly [after: number | undefined, until: number])[] {
+  return framesOf(record).map(({ facts: [{ notBefore }], observedAt }) => [
+    notBefore && msOfMoment(notBefore),
+    msOfMoment(observedAt),
+  ]);
+}
+
+/** As the log would give it back, all of it. */
+export function eventsOf(record: readonly Seen[]): Event[] {
+  return framesOf(record).map(({ facts: [fact], original, observedAt }, index) =>
+    Event.decode(
+      Event.encode(
+        Event.fromPartial({
+          ...{ channel: "things", ordinal: BigInt(index + 1), kind: fact.kind, subject: fact.subject ?? "" },
+          ...{ observed_at: observedAt, redacted: original?.redacted ?? 0 },
+          ...(fact.notBefore && { not_before: fact.notBefore }),
+          ...(original && { original: { type: original.type, bytes: Buffer.from(original.bytes) } }),
+          ...(fact.detail && { detail: fact.detail }),
+        }),
+      ).finish(),
+    ),
+  );
+}
+
+/** What a recorder reads back: the last description, and what came after it. */
+export function readBack(record: readonly Seen[]): readonly Event[] {
+  const events = eventsOf(record);
+  const isBeginning = ({ kind, detail }: Event) =>
+    kind === "host.described" && detail?.$case === "host" && detail.value.part === 0;
+  return events.slice(events.findLastIndex(isBeginning));
+}

@@ -1,0 +1,141 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { channelFilter } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { ChannelReading, Fact, FrameReader } from "../../normalize/normalizer.ts";
+import { type Piece, Tails } from "../../secrets/pieces.ts";
+import type { LogPast } from "../journal/source-history.ts";
+import { type KnownFrames, knownFrames } from "./known-frames.ts";
+import { isText, type LastNumbers, raised } from "./numbering.ts";
+import { recordedSha } from "./original.ts";
+
+/** What one connection needs to record one channel of a session. */
+export type ChannelStore = {
+  readonly reader: FrameReader;
+  readonly known: KnownFrames;
+  readonly tails: Tails;
+  /** SHA-256 of the last frame recorded from an earlier connection; undefined when there is none. */
+  readonly lastEarlier: string | undefined;
+  /** Something is recorded from this very connection. */
+  readonly begun: boolean;
+  /** The last frame, when only a part of what it tells got into the log. */
+  readonly unfinished: { readonly event: Event; readonly part: number; readonly facts: readonly Fact[] } | undefined;
+};
+
+export function emptyStore(channel: ChannelReading): ChannelStore {
+  return {
+    reader: channel.reader(),
+    known: knownFrames(),
+    tails: new Tails(),
+    lastEarlier: undefined,
+    begun: false,
+    unfinished: undefined,
+  };
+}
+
+type ReadBack = {
+  readonly reader: LogPast;
+  readonly source: SourceName;
+  readonly channel: ChannelReading;
+  readonly session: { readonly id: string; readonly afterSeq: number };
+  /**
+   * What comes next is from a file, whose bytes may differ from those that the stream gave: text that is not UTF-8 stands as
+   * U+FFFD in it, and maps may be in another order. So frames are known by their own time too.
+   */
+  readonly isFromFile: boolean;
+  /** Events after this sequence come from the connection that now goes on. */
+  readonly connectedSeq: number;
+  readonly signal: AbortSignal;
+  /** Told of each recorded frame. */
+  readonly onFrame: (event: Event, seq: number) => void;
+  /** What a recorded frame printed. */
+  readonly pieceOf: (bytes: Uint8Array) => Piece | undefined;
+};
+
+/** Events of one frame that are larger together than a batch may have been divided by a crash. */
+const dividedBytes = 3 * 1024 * 1024;
+
+/** Reads a session's channel back from the log: what it holds, and its reader brought up to its end. */
+export async function readBack(options: ReadBack): Promise<ChannelStore> {
+  const { source, channel, session, connectedSeq, isFromFile, signal, onFrame } = options;
+  const frameReader = channel.reader();
+  const known = knownFrames();
+  const tails = new Tails();
+  const subjects = [channelFilter(source, channel.name)];
+  const until = await options.reader.lastMatch(subjects);
+  let lastEarlier: string | undefined;
+  let begun = false;
+  let frame: Event[] = [];
+  for await (const { event, seq } of options.reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+    if (event.session !== session.id) continue;
+    if (event.part === 0) {
+      for (const part of frame) frameReader.resume(part);
+      frame = [];
+      if (event.original !== undefined) {
+        const piece = isText([event]) ? options.pieceOf(event.original.bytes) : undefined;
+        if (seq > connectedSeq && !begun) tails.reset();
+        if (piece !== undefined) tails.took(piece);
+        const sha = recordedSha(event.original);
+        if (seq > connectedSeq) {
+          known.addOfThis(sha, event.observed_at);
+          begun = true;
+        } else {
+          known.addEarlier(sha, isFromFile ? channel.momentOf(event.original.bytes) : undefined);
+          lastEarlier = sha;
+        }
+      }
+      onFrame(event, seq);
+    }
+    frame.push(event);
+  }
+  signal.throwIfAborted();
+  const unfinished = finish(frameReader, frame);
+  if (!begun) tails.reset();
+  return { reader: frameReader, known, tails, lastEarlier, begun, unfinished };
+}
+
+function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unfinished"] {
+  const [first] = frame;
+  const bytes = first?.original?.bytes;
+  if (first === undefined || bytes === undefined || bytes.byteLength < dividedBytes) {
+    for (const part of frame) reader.resume(part);
+    return undefined;
+  }
+  const facts = reader.read(bytes);
+  return facts.length > frame.length
+    ? { event: first, part: frame.length, facts: facts.slice(frame.length) }
+    : undefined;
+}
+
+type LastNumbersOptions = Pick<ReadBack, "reader" | "source" | "session" | "signal"> & {
+  /** Of a source whose text expires: all of the session comes before or at this sequence. */
+  readonly expiresUntil?: number | undefined;
+};
+
+/** The last numbers of an earlier session's channels, read from the log; or higher ones where the last may have expired. */
+export async function lastNumbers(
+  { reader, source, session, signal, expiresUntil }: LastNumbersOptions,
+  channels: readonly string[],
+): Promise<LastNumbers> {
+  let ordinals: Record<string, number> = {};
+  let frames: Record<string, number> = {};
+  let unused: LastNumbers["unused"] = {};
+  for (const name of channels) {
+    const subjects = [channelFilter(source, name)];
+    const until = await reader.lastMatch(subjects);
+    let lastSeq = session.afterSeq;
+    for await (const { event, seq } of reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+      if (event.session !== session.id) continue;
+      ordinals[name] = Number(event.ordinal);
+      frames[name] = Number(event.frame_ordinal);
+      lastSeq = seq;
+    }
+    if (expiresUntil === undefined) continue;
+    const last = { ordinals: { [name]: ordinals[name] ?? 0 }, frames: { [name]: frames[name] ?? 0 } };
+    const safe = raised(last, expiresUntil - lastSeq);
+    ordinals = { ...ordinals, ...safe.ordinals };
+    frames = { ...frames, ...safe.frames };
+    unused = { ...unused, ...safe.unused };
+  }
+  signal.throwIfAborted();
+  return { ordinals, frames, unused };
+}

@@ -1,0 +1,90 @@
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { holdBack } from "./replay-sorter.ts";
+
+type Message = {
+  readonly name: string;
+  readonly moment: ReturnType<typeof momentOfMs> | undefined;
+  readonly size: number;
+};
+const message = (name: string, ms?: number, size = 1): Message => ({
+  name,
+  moment: ms === undefined ? undefined : momentOfMs(ms),
+  size,
+});
+const names = (messages: readonly Message[]) => messages.map(({ name }) => name).join("");
+const at = momentOfMs;
+
+test("what comes after connecting is held until it is silent, then sorted", () => {
+  const channel = holdBack<Message>();
+  expect(channel.state).toBe("silent");
+  expect(names(channel.take(message("c", 3), at(1_000)))).toBe("");
+  expect(names(channel.take(message("a", 1), at(1_150)))).toBe("");
+  expect(names(channel.advance(at(1_349)))).toBe("");
+  expect(names(channel.take(message("b", 2), at(1_349)))).toBe("");
+  expect(names(channel.advance(at(1_549)))).toBe("abc");
+  expect(channel.state).toBe("live");
+  expect(names(channel.take(message("z", 0), at(1_550)))).toBe("z");
+});
+
+test("a message that comes after the silence is live itself", () => {
+  const channel = holdBack<Message>();
+  channel.take(message("b", 2), at(0));
+  expect(names(channel.take(message("a", 1), at(200)))).toBe("ba");
+});
+
+test("a channel that is never silent is given in sorted pieces", () => {
+  const channel = holdBack<Message>({ pieceMs: 300 });
+  expect(names(channel.take(message("b", 2), at(0)))).toBe("");
+  expect(names(channel.take(message("c", 3), at(150)))).toBe("");
+  expect(names(channel.take(message("a", 1), at(300)))).toBe("abc");
+  expect(channel.state).toBe("holding");
+  expect(names(channel.take(message("e", 5), at(400)))).toBe("");
+  expect(names(channel.take(message("d", 4), at(500)))).toBe("");
+  expect(names(channel.advance(at(700)))).toBe("de");
+});
+
+test("bytes bound a piece as well", () => {
+  const channel = holdBack<Message>({ pieceBytes: 10 });
+  expect(names(channel.take(message("b", 2, 6), at(0)))).toBe("");
+  expect(names(channel.take(message("a", 1, 6), at(1)))).toBe("ab");
+});
+
+test("frames bound a piece of empty messages, also where no time passes", () => {
+  const channel = holdBack<Message>({ pieceFrames: 3 });
+  expect(names(channel.take(message("c", 3, 0), at(0)))).toBe("");
+  expect(names(channel.take(message("a", 1, 0), at(0)))).toBe("");
+  expect(names(channel.take(message("b", 2, 0), at(0)))).toBe("abc");
+  expect(names(channel.take(message("d", 4, 0), at(0)))).toBe("");
+});
+
+test("messages without a time keep their place behind the one before", () => {
+  const channel = holdBack<Message>();
+  for (const one of [message("?"), message("c", 3), message("!"), message("a", 1), message("."), message("b", 2)]) {
+    channel.take(one, at(0));
+  }
+  expect(names(channel.release())).toBe("?a.bc!");
+});
+
+test("nothing is lost and nothing is doubled, whenever time passes", () => {
+  const step = fc.record({
+    ms: fc.integer({ min: 0, max: 260 }),
+    moment: fc.integer({ min: 0, max: 9 }),
+    tick: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(step), (steps) => {
+      const channel = holdBack<Message>({ pieceMs: 600, pieceBytes: 7 });
+      let now = 0;
+      const out: Message[] = [];
+      steps.forEach(({ ms, moment, tick }, i) => {
+        now += ms;
+        if (tick) out.push(...channel.advance(at(now)));
+        out.push(...channel.take(message(String(i), moment), at(now)));
+      });
+      out.push(...channel.release());
+      expect(out.map(({ name }) => Number(name)).sort((a, b) => a - b)).toEqual(steps.map((_, i) => i));
+    }),
+  );
+});

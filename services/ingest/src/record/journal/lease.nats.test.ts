@@ -1,0 +1,101 @@
+import { sourceName } from "@tapedeck/shared/source";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, test } from "vitest";
+import { lossyProxy } from "../testing/lossy-proxy.ts";
+import { openLeases } from "./lease.ts";
+
+const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const elsewhere = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
+const short = { ttlMs: 1_000, renewMs: 300, lookMs: 200, timeoutMs: 300 };
+const never = new AbortController().signal;
+const client = (port: number) =>
+  connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });
+
+test("one tap has a source, the others wait until it is free", async () => {
+  await using nats = await startTestNats();
+  await using nc = disposable(await client(nats.port));
+  await using here = await openLeases(nc.nc, "I1", short);
+  await using there = await openLeases(nc.nc, "I2", short);
+  const [one, other] = await Promise.all([here.take(source, "T1"), there.take(source, "T2")]);
+  expect([one, other].filter((lease) => lease !== undefined)).toHaveLength(1);
+  const [winner, waiting] = one === undefined ? [other, here] : [one, there];
+
+  let free = false;
+  const freed = waiting.freed(source, never).then(() => {
+    free = true;
+  });
+  expect(free).toBe(false);
+  await winner?.[Symbol.asyncDispose]();
+  await freed;
+  expect(await waiting.take(source, "T3")).toBeDefined();
+});
+
+test("the same tap takes its source over at once, and the one that had it is told", async () => {
+  await using nats = await startTestNats();
+  await using nc = disposable(await client(nats.port));
+  await using here = await openLeases(nc.nc, "I1", short);
+  await using there = await openLeases(nc.nc, "I2", short);
+  const before = await here.take(source, "T1");
+  const after = await there.take(source, "T1");
+  expect(after).toBeDefined();
+  await until(() => before?.lost.aborted, { message: "the first one to notice" });
+  expect(after?.lost.aborted).toBe(false);
+  expect(await here.take(source, "T2")).toBeUndefined();
+});
+
+test("in one process a tap shares its lease, and it is free when the last has left", async () => {
+  await using nats = await startTestNats();
+  await using nc = disposable(await client(nats.port));
+  await using leases = await openLeases(nc.nc, "I1", short);
+  const [one, two] = await Promise.all([leases.take(source, "T1"), leases.take(source, "T1")]);
+  await one?.[Symbol.asyncDispose]();
+  await one?.[Symbol.asyncDispose]();
+  expect(await leases.take(source, "T2")).toBeUndefined();
+  await two?.[Symbol.asyncDispose]();
+  expect(await leases.take(source, "T2")).toBeDefined();
+});
+
+test("a holder that is cut off loses it after its time, and learns so when it is back", async () => {
+  await using nats = await startTestNats();
+  await using proxy = await lossyProxy(nats.port);
+  await using cut = disposable(await client(proxy.port));
+  await using nc = disposable(await client(nats.port));
+  await using here = await openLeases(cut.nc, "I1", short);
+  await using there = await openLeases(nc.nc, "I2", short);
+  const lease = await here.take(source, "T1");
+  await proxy[Symbol.asyncDispose]();
+
+  await there.freed(source, never);
+  expect(await there.take(source, "T2")).toBeDefined();
+  expect(lease?.lost.aborted).toBe(false);
+});
+
+test("a restart of NATS changes nothing for the holder", async () => {
+  await using nats = await startTestNats();
+  await using proxy = await lossyProxy(nats.port);
+  await using cut = disposable(await client(proxy.port));
+  await using nc = disposable(await client(nats.port));
+  await using here = await openLeases(nc.nc, "I1", short);
+  await using there = await openLeases(nc.nc, "I2", short);
+  await using gone = await openLeases(cut.nc, "I3", short);
+  const lease = await here.take(source, "T1");
+  const stop = new AbortController();
+  let freed = false;
+  const watching = there.freed(source, stop.signal).then(() => {
+    freed = !stop.signal.aborted;
+  });
+  await nats.kill();
+  await nats.restart();
+  await until(async () => (await there.take(source, "T2")) === undefined, { message: "NATS to answer" });
+  // A lease that was taken after all that, and is not renewed, runs out.
+  await until(() => gone.take(elsewhere, "T3"), { message: "the other client to be back" });
+  await proxy[Symbol.asyncDispose]();
+  await there.freed(elsewhere, never);
+  expect({ freed, lost: lease?.lost.aborted }).toEqual({ freed: false, lost: false });
+  stop.abort();
+  await watching;
+});
+
+const disposable = (nc: Awaited<ReturnType<typeof client>>) => ({ nc, [Symbol.asyncDispose]: () => nc.close() });

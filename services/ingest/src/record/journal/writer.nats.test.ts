@@ -1,0 +1,116 @@
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { sourceFilter } from "@tapedeck/shared/log/subjects";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { testMessage } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect, type NatsConnection } from "nats";
+import { expect, test } from "vitest";
+import { lossyProxy } from "../testing/lossy-proxy.ts";
+import { LostRaceError, openWriter } from "./writer.ts";
+
+const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const retry = { first: 5, most: 100 };
+
+const client = (port: number) =>
+  connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });
+
+async function recorded(log: Log, source: SourceName): Promise<Recorded[]> {
+  const subjects = [sourceFilter(source)];
+  const last = await log.reader.lastMatch(subjects);
+  const all: Recorded[] = [];
+  for await (const one of log.reader.history({ afterSeq: 0, subjects }, last, AbortSignal.timeout(30_000)))
+    all.push(one);
+  return all;
+}
+
+const ordinals = (all: readonly Recorded[]) => all.map(({ event }) => Number(event.ordinal));
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+
+const open = async (nc: NatsConnection) => openLog(nc, { syncKnown: true, timeoutMs: 300 });
+
+test("an answer that is lost is found in the log", async () => {
+  await using nats = await startTestNats();
+  await using proxy = await lossyProxy(nats.port);
+  const direct = await client(nats.port);
+  const nc = await client(proxy.port);
+  await using log = await open(nc);
+  await using truth = await open(direct);
+  const troubles: string[] = [];
+  await using writer = openWriter({
+    log: log.writer,
+    source,
+    writer: "W",
+    afterSeq: 0,
+    retry,
+    onTrouble: ({ outcome }) => troubles.push(outcome),
+  });
+  await writer.reached(writer.append([testMessage(source, 1)]));
+
+  proxy.deaf = true;
+  const last = writer.append([2, 3, 4, 5].map((ordinal) => testMessage(source, ordinal)));
+  await until(async () => (await recorded(truth, source)).length === 5, { message: "the batch to land" });
+  await until(() => troubles.length > 0, { message: "the writer to give up waiting" });
+  proxy.deaf = false;
+  proxy.cut(); // a connection that lost bytes is of no use
+
+  await writer.reached(last);
+  await writer.reached(writer.append([testMessage(source, 6)]));
+  expect(ordinals(await recorded(truth, source))).toEqual(upTo(6));
+  await Promise.all([nc.close(), direct.close()]);
+});
+
+test("kills of the server and lost answers at random moments lose nothing and repeat nothing", async () => {
+  await using nats = await startTestNats();
+  await using proxy = await lossyProxy(nats.port);
+  const nc = await client(proxy.port);
+  await using log = await open(nc);
+  let troubles = 0;
+  const onTrouble = () => void troubles++;
+  await using writer = openWriter({ log: log.writer, source, writer: "W", afterSeq: 0, retry, onTrouble });
+
+  let next = 1;
+  const append = (count: number) => {
+    for (const end = next + count; next < end; next++) writer.append([testMessage(source, next)]);
+  };
+  for (let round = 0; round < 12; round++) {
+    const before = writer.acknowledged;
+    const troubled = troubles;
+    append(1 + ((round * 37) % 90));
+    if (round % 3 === 0) {
+      await nats.kill();
+      append(5);
+      await nats.restart();
+    } else if (round % 3 === 1) {
+      proxy.deaf = true;
+      append(5);
+      await until(() => troubles > troubled, { message: "an answer to be missed" });
+      proxy.deaf = false;
+      proxy.cut();
+    } else {
+      proxy.cut();
+    }
+    await until(() => writer.acknowledged > before, { message: "something to be acknowledged again" });
+  }
+  await writer.reached(next - 1);
+  expect(ordinals(await recorded(log, source))).toEqual(upTo(next - 1));
+  await nc.close();
+});
+
+test("a second writer wins once, and the first stops", async () => {
+  await using nats = await startTestNats();
+  const nc = await client(nats.port);
+  await using log = await open(nc);
+  await using first = openWriter({ log: log.writer, source, writer: "A", afterSeq: 0, retry });
+  await first.reached(first.append([testMessage(source, 1), testMessage(source, 2)]));
+
+  const last = await log.writer.lastOf(source);
+  await using second = openWriter({ log: log.writer, source, writer: "B", afterSeq: last?.seq ?? 0, retry });
+  await second.reached(second.append([testMessage(source, 3)]));
+  first.append([testMessage(source, 3)]);
+
+  expect(await first.ended).toBeInstanceOf(LostRaceError);
+  expect(ordinals(await recorded(log, source))).toEqual(upTo(3));
+  await nc.close();
+});

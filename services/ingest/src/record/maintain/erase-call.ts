@@ -1,0 +1,49 @@
+import type { EraseRequest, EraseResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { parseSourceName } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/sync/delay";
+import type { Store } from "../recorder.ts";
+import { eraseSession, findIn } from "./erase-session.ts";
+
+/** How often it is told how many are gone. */
+const tellMs = 200;
+
+/** tapedeck.v1.Maintain/Erase: what is to go, and then how much of it is gone, until all is. */
+export async function* eraseCall(
+  { source: name, session, after_sequence }: EraseRequest,
+  store: Store | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<EraseResponse, void> {
+  const source = parseSourceName(name);
+  if (source === undefined) throw new TapedeckError("invalid_argument", "no source", { field: "source" });
+  if (store === undefined) throw new TapedeckError("not_ready", "the log is away: try again in a moment");
+  const { log, nats } = store;
+  const over = new AbortController();
+  const deps = { nats, log, signal: AbortSignal.any([signal, over.signal]) };
+  const found = await findIn({ source, session, afterSeq: Number(after_sequence) }, deps);
+  const count = found.sequences.length;
+  if (count === 0) {
+    if (found.marked) throw refused(`session ${session} was erased already`);
+    throw new TapedeckError("unknown_session", `there is no session ${session}`, { field: "session" });
+  }
+  if (found.goesOn) throw refused(`session ${session} goes on: end it first, or it would be recorded again`);
+  const events = BigInt(count);
+  let removed = 0n;
+  yield { events, removed };
+  try {
+    const erasing = eraseSession(found, deps, (gone) => {
+      removed = BigInt(gone);
+    });
+    for (let isOver = false; !isOver; ) {
+      isOver = await Promise.race([erasing.then(() => true), pause(tellMs, deps.signal).then(() => false)]);
+      if (signal.aborted) return;
+      yield { events, removed };
+    }
+  } finally {
+    over.abort();
+  }
+}
+
+function refused(message: string): TapedeckError {
+  return new TapedeckError("invalid_argument", message, { field: "session" });
+}

@@ -1,0 +1,133 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Log } from "@tapedeck/shared/log/jetstream";
+import { everySubject, sourceFilter, streamName } from "@tapedeck/shared/log/subjects";
+import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
+import type { NatsConnection } from "nats";
+import { openEnds } from "../../damage/ends.ts";
+import { rangesOf } from "../../damage/ranges.ts";
+import { ownChannel } from "../frames/numbering.ts";
+import { sayAlone } from "../journal/say-alone.ts";
+import type { BookOptions } from "../journal/source-journal.ts";
+import { LostRaceError } from "../journal/writer.ts";
+import { sessionErased } from "../own-facts.ts";
+
+export type SessionToErase = {
+  readonly source: SourceName;
+  readonly session: string;
+  /** Sequences of what the log holds of it, without the mark. */
+  readonly sequences: readonly number[];
+  /** Those of them that stand on Tapedeck's own channel, by ordinal. */
+  readonly ownOrdinals: readonly number[];
+  /** The mark is behind all of it: an earlier erasure was cut short, or this one has nothing left to do. */
+  readonly marked: boolean;
+  /** It has neither ended nor lost its upstream, and its tap is there or waited for. */
+  readonly goesOn: boolean;
+};
+
+export type EraseDeps = {
+  readonly nats: NatsConnection;
+  /** `ends`: where they are open already. */
+  readonly log: BookOptions["log"] & Pick<Log, "epoch">;
+  readonly signal: AbortSignal;
+};
+
+/** Everything that the log holds of a session; undefined when it holds nothing. Reads all of the log's own channel. */
+export async function findSession(session: string, deps: EraseDeps): Promise<SessionToErase | undefined> {
+  const { log, signal } = deps;
+  const { lastSeq } = await log.reader.bounds();
+  const own = { afterSeq: 0, subjects: [everySubject.replace(/>$/, "*.*.*.*.tapedeck.session")] };
+  let source: SourceName | undefined;
+  for await (const { event } of log.reader.history(own, lastSeq, signal)) {
+    if (event.session === session) source = parseSourceName(event.source);
+  }
+  return source === undefined ? undefined : findIn({ source, session, afterSeq: 0 }, deps);
+}
+
+export type SessionPlace = { readonly source: SourceName; readonly session: string; readonly afterSeq: number };
+
+/** The same for a session of which it is known where it is; reads what its source has told since. */
+export async function findIn(
+  { source, session, afterSeq }: SessionPlace,
+  { log, signal }: EraseDeps,
+): Promise<SessionToErase> {
+  const { lastSeq } = await log.reader.bounds();
+  const sequences: number[] = [];
+  const ownOrdinals: number[] = [];
+  let marked = false;
+  let goesOn = false;
+  for await (const { event, seq } of log.reader.history(
+    { afterSeq, subjects: [sourceFilter(source)] },
+    lastSeq,
+    signal,
+  )) {
+    if (event.session !== session) continue;
+    if (event.kind === "session.erased") {
+      marked = true;
+      continue;
+    }
+    sequences.push(seq);
+    if (event.channel === ownChannel) ownOrdinals.push(Number(event.ordinal));
+    // What comes after a mark was imported anew.
+    marked = false;
+    goesOn = goesOnAfter(event) ?? goesOn;
+  }
+  return { source, session, sequences, ownOrdinals, marked, goesOn };
+}
+
+/** Undefined for an event that tells nothing of it. */
+function goesOnAfter({ kind, detail }: Event): boolean | undefined {
+  if (kind === "session.started" || kind === "upstream.restored") return true;
+  if (kind === "session.ended" || kind === "session.lost") return false;
+  if (kind !== "upstream.lost" || detail?.$case !== "upstream" || detail.value.channel !== "") return undefined;
+  // A tap that is not heard is waited for, and goes on with the session when it is back.
+  return detail.value.unheard ? undefined : false;
+}
+
+/** How many messages are being removed at a time. */
+const atOnce = 16;
+
+/**
+ * Removes a session from the log. The mark comes first: it tells query, and carries the cursor on where the session was
+ * the source's last. Cut short, it is gone on with by calling it again.
+ */
+export async function eraseSession(
+  found: SessionToErase,
+  deps: EraseDeps,
+  removed: (count: number) => void,
+): Promise<void> {
+  const { signal, nats } = deps;
+  if (!found.marked) await mark(found, deps);
+  const jsm = await jetstreamManager(nats);
+  const left = [...found.sequences];
+  let count = 0;
+  const remove = async () => {
+    for (let seq = left.pop(); seq !== undefined && !signal.aborted; seq = left.pop()) {
+      // The bytes are overwritten on the disk.
+      await jsm.streams.deleteMessage(streamName, seq, true);
+      count++;
+      removed(count);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, remove));
+}
+
+/** A recorder that is writing this source just now notices, reads the log again and goes on; or it was faster, and we do. */
+async function mark({ source, session, ownOrdinals }: SessionToErase, { nats, log, signal }: EraseDeps): Promise<void> {
+  await using opened = log.ends === undefined ? await openEnds(nats, { epoch: log.epoch }) : undefined;
+  const ends = log.ends ?? opened;
+  const ordinals = rangesOf(ownOrdinals).map(({ first, last }) => ({
+    channel: ownChannel,
+    first: BigInt(first),
+    last: BigInt(last),
+  }));
+  const fact = sessionErased(session, ordinals);
+  for (;;) {
+    try {
+      const { writer, reader } = log;
+      return await sayAlone({ log: { writer, reader, ends }, source, session, fact, signal });
+    } catch (cause) {
+      if (!(cause instanceof LostRaceError)) throw cause;
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { SourceName } from "@tapedeck/shared/source";
+import { expect, test } from "vitest";
+import type { Looking } from "../../normalize/inventory/observing.ts";
+import { plainReading } from "../frames/plain-reading.ts";
+import { fakeLog } from "../testing/fake-log.ts";
+import { lookingTap } from "../testing/polling-tap.ts";
+
+const source = "default/h1/host/rkt" as SourceName;
+
+/** A look is "<life>:<word>": each new word is told, and another life is another session. */
+const lives: Looking = {
+  channels: ["pods"],
+  mask: (_, bytes) => ({ bytes, redacted: 0 }),
+  watch() {
+    let life: string | undefined;
+    const words = new Set<string>();
+    const take = (text: string) => {
+      const [of = "", word = ""] = text.split(":");
+      life = of;
+      const isNew = !words.has(word);
+      words.add(word);
+      return isNew;
+    };
+    return {
+      resume: ({ summary }) => void take(summary),
+      connected() {},
+      look(_, { seen }, at) {
+        const text = seen?.$case === "all" ? Buffer.from(seen.value).toString() : "";
+        if (life !== undefined && !text.startsWith(life)) return [{ what: "another session" }];
+        return take(text) ? [{ what: "frame", facts: [{ kind: "pod.changed", summary: text }], observedAt: at }] : [];
+      },
+    };
+  },
+};
+
+const reading = { ...plainReading(), channels: [], looking: lives };
+
+test("a look at another lifetime under the same name ends one session and begins another, which it belongs to", async () => {
+  const log = fakeLog(() => ({ lands: "now", answers: true }));
+  await using tap = lookingTap(log, { source, reading });
+  await tap.dial(1_000, "C1", "h1");
+  await tap.push(1_001, "C1", { $case: "described", value: { channel: "version", state: Buffer.from("v1") } });
+  await tap.look(1_010, "C1", "pods", "1:a");
+  await tap.lost(1_020, "C1");
+  await tap.dial(1_030, "C2", "h1");
+  await tap.look(1_040, "C2", "pods", "2:a");
+  await tap.look(1_050, "C2", "pods", "2:b");
+  await tap.settled();
+
+  const told = log.recorded().map(({ event }) => event);
+  const [first, second] = told.filter(({ kind }) => kind === "session.started");
+  expect(first?.session).not.toBe(second?.session);
+  expect(wordsOf(told, first)).toEqual(["1:a"]);
+  expect(wordsOf(told, second)).toEqual(["2:a", "2:b"]);
+  const [end] = told.filter(({ kind }) => kind === "session.ended");
+  expect(end).toMatchObject({ session: first?.session, not_before: expect.anything() });
+  // Both are known by the same name, and what the connection said of the upstream holds for the new one.
+  const ofSecond = told.filter(({ session }) => session === second?.session).map(({ kind }) => kind);
+  expect(ofSecond.slice(0, 3)).toEqual(["session.started", "session.identified", "session.described"]);
+});
+
+test("the newer one of two of the same name is gone on with, also after a crash", async () => {
+  const log = fakeLog(() => ({ lands: "now", answers: true }));
+  await using tap = lookingTap(log, { source, reading });
+  await tap.dial(1_000, "C1", "h1");
+  await tap.look(1_010, "C1", "pods", "1:a");
+  await tap.lost(1_020, "C1");
+  await tap.dial(1_030, "C2", "h1");
+  await tap.look(1_040, "C2", "pods", "2:a");
+  await tap.settled();
+  // The tap pushes again the look that showed it.
+  await tap.crash(7);
+  await tap.lost(1_060, "C2");
+  await tap.dial(1_070, "C3", "h1");
+  await tap.look(1_080, "C3", "pods", "2:c");
+  await tap.settled();
+
+  const told = log.recorded().map(({ event }) => event);
+  const sessions = told.filter(({ kind }) => kind === "session.started");
+  expect(sessions).toHaveLength(2);
+  expect(wordsOf(told, sessions[1])).toEqual(["2:a", "2:c"]);
+});
+
+function wordsOf(told: readonly Event[], of: Event | undefined): string[] {
+  return told.flatMap(({ session, channel, summary }) =>
+    session === of?.session && channel === "pods" ? [summary] : [],
+  );
+}
+
+test("a watcher is told whether its recorder was replaced, while the tap looked on, or nobody looked", async () => {
+  const told: string[] = [];
+  const listening: Looking = {
+    ...lives,
+    watch(options) {
+      const watcher = lives.watch(options);
+      const restarted = () => void told.push("restarted");
+      return { ...watcher, connected: () => void told.push("connected"), restarted };
+    },
+  };
+  const log = fakeLog(() => ({ lands: "now", answers: true }));
+  await using tap = lookingTap(log, { source, reading: { ...reading, looking: listening } });
+  await tap.dial(1_000, "C1", "h1");
+  await tap.look(1_010, "C1", "pods", "1:a");
+  await tap.settled();
+  await tap.crash();
+  await tap.look(1_020, "C1", "pods", "1:b");
+  await tap.lost(1_030, "C1");
+  await tap.dial(1_040, "C2", "h1");
+  await tap.look(1_050, "C2", "pods", "1:c");
+  await tap.settled();
+  expect(told).toEqual(["connected", "restarted", "connected"]);
+});

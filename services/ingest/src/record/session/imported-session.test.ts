@@ -1,0 +1,544 @@
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { Hello, Imported, type Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { ulid } from "ulid";
+import { describe, expect, test } from "vitest";
+import { ended, type ForeignSession, foreignSession, frameOf, lost } from "../../testing/foreign-session.ts";
+import { plainReading } from "../frames/plain-reading.ts";
+import { openBook } from "../journal/source-journal.ts";
+import * as own from "../own-facts.ts";
+import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
+import { idIn } from "./imported-id.ts";
+import { openImport } from "./imported-session.ts";
+import { openRecording } from "./session-recorder.ts";
+
+const target = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
+const reading = plainReading(...["v1", "v2", "logs"].map((name) => ({ name, replays: true })));
+const well = (): Fate => ({ lands: "now", answers: true });
+
+type Options = {
+  readonly source?: SourceName;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly textTtl?: number;
+  readonly missing?: Readonly<Record<string, bigint>>;
+  /** Only so many of its events, and no end: whoever pushes is killed. */
+  readonly cutAfter?: number;
+  /** Each event in pieces of so many bytes. */
+  readonly pieceBytes?: number;
+};
+
+type Foreign = Pick<ForeignSession, "session" | "source" | "events"> & { readonly origin?: string };
+
+/** Pushes a session as the command does; gives how many messages were added. */
+async function importInto(log: FakeLog, { session, source, origin, events }: Foreign, options: Options = {}) {
+  const { source: to = target, labels = {}, textTtl, missing = {}, cutAfter, pieceBytes } = options;
+  const over = new AbortController();
+  const imported = Imported.fromPartial({
+    session,
+    source,
+    missing,
+    exported_at: { seconds: 1_900_000_000n, nanos: 0 },
+    ...(origin !== undefined && { origin_session: origin }),
+  });
+  const hello = Hello.fromPartial({
+    developer: "Bob",
+    project: "Shop",
+    upstream: "skaffold",
+    tap: ulid(),
+    labels,
+    first_index: 1n,
+  });
+  await using importing = await openImport({
+    ...{ log: { writer: log, reader: log.reader }, source: to, reading, hello, imported, signal: over.signal, textTtl },
+  });
+  let index = 0n;
+  const push = (what: Item["what"], isRest = false) => {
+    if (!isRest) index++;
+    return importing.take({ index, connection: "C", what });
+  };
+  const encoded = events.slice(0, cutAfter).map((event) => Buffer.from(Event.encode(event).finish()));
+  if (pieceBytes === undefined) {
+    // As many at once as it happens.
+    for (let start = 0; start < encoded.length; start += 3) {
+      await push({ $case: "recorded", value: { events: encoded.slice(start, start + 3), more: false } });
+    }
+  } else {
+    for (const bytes of encoded) {
+      for (let start = 0; start < bytes.byteLength; start += pieceBytes) {
+        const more = start + pieceBytes < bytes.byteLength;
+        const events = [bytes.subarray(start, start + pieceBytes)];
+        await push({ $case: "recorded", value: { events, more } }, start > 0);
+      }
+    }
+  }
+  if (cutAfter !== undefined) return 0;
+  await push({ $case: "recorded_end", value: { events: BigInt(events.length) } });
+  await importing.drained();
+  expect(importing.committed()).toBe(index);
+  return importing.added;
+}
+
+function whole(options: Parameters<typeof foreignSession>[0] = {}): ForeignSession {
+  const foreign = foreignSession(options);
+  foreign.tell(...frameOf("v1", "1 one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
+  foreign.tell({ kind: "session.gap" }, ...frameOf("v1", "2 two", "deploy.started"));
+  foreign.tell(...frameOf("logs", "there", "log.written"), ...frameOf("v2", "3 mixed", "log.written", "build.started"));
+  // As of a later version.
+  foreign.tell({ ...lost, _unknownFields: { 15994: [Buffer.from([1, 120])] } }, ended);
+  return foreign;
+}
+
+const eventsIn = (log: FakeLog, source = target): Event[] =>
+  log.recorded().flatMap(({ event }) => (event.source === source ? [event] : []));
+const told = ({ kind, channel, ordinal }: Event) => `${channel} ${ordinal} ${kind}`;
+/** As in any Tapedeck: kind and bytes. */
+const anywhere = (events: readonly Event[]) =>
+  events.map((event) => {
+    const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
+    const { detail } = event;
+    const started = detail?.$case === "session_detail" ? { ...detail.value, origin_session: undefined } : undefined;
+    const told = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
+    const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...told }).finish();
+    return `${event.kind} ${Buffer.from(bytes).toString("base64")}`;
+  });
+const idOf = (session: string) => idIn("acme", session);
+const ofSession = (log: FakeLog, session: string, source = target) =>
+  eventsIn(log, source).filter((event) => event.session === session);
+/** As an export of what was imported gives it. */
+const exported = (log: FakeLog, { session: origin }: Foreign, source = target): Foreign => {
+  const session = idIn(source.split("/")[0] ?? "", origin);
+  return { session, origin, source, events: ofSession(log, session, source) };
+};
+
+test("a session comes as it was recorded, with what Tapedeck says about its coming", async () => {
+  const log = fakeLog(well);
+  const foreign = whole();
+  expect(await importInto(log, foreign, { pieceBytes: 50 })).toBe(foreign.events.length + 3);
+  expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));
+  expect(eventsIn(log).map(told)).toEqual([
+    "tapedeck 1 source.added",
+    "tapedeck 2 upstream.connected",
+    "tapedeck 3 session.started",
+    "tapedeck 4 session.identified",
+    "v1 1 build.started",
+    "v1 2 build.succeeded",
+    "logs 1 log.written",
+    "tapedeck 5 session.gap",
+    "v1 3 deploy.started",
+    "logs 2 log.written",
+    "v2 1 log.written",
+    "v2 2 build.started",
+    "tapedeck 6 upstream.lost",
+    "tapedeck 7 session.ended",
+    "tapedeck 8 upstream.lost",
+  ]);
+  const last = log.stored.at(-1)?.message.cursor;
+  expect(last).toMatchObject({
+    session: idOf(foreign.session),
+    ordinals: { v1: 3, v2: 2, logs: 2, tapedeck: 8 },
+    frames: { v1: 2, v2: 1 },
+  });
+  for (const { id, channel, ordinal, session } of eventsIn(log)) {
+    expect(id).toBe(channel === "tapedeck" ? `${target}.tapedeck.${ordinal}` : `${session}.${channel}.${ordinal}`);
+  }
+  expect(eventsIn(log)[1]).toMatchObject({
+    session: "",
+    detail: { value: { address: `session of ${foreign.source}` } },
+  });
+});
+
+test("a session without an end gets one, at its last event", async () => {
+  const log = fakeLog(well);
+  const foreign = foreignSession();
+  foreign.tell(...frameOf("v1", "1 one", "build.started"));
+  await importInto(log, foreign);
+  const at = foreign.events[0]?.observed_at;
+  expect(ofSession(log, idOf(foreign.session)).at(-1)).toMatchObject({
+    ...{ kind: "session.ended", inferred: true, occurred_at: at, observed_at: at },
+    detail: { value: { reason: "it went on when it was exported (2030-03-17T17:46:40Z)" } },
+  });
+  expect(await importInto(log, foreign)).toBe(0);
+});
+
+test("what another log has lost is told as a gap, and not as something that this one has lost", async () => {
+  const log = fakeLog(well);
+  const foreign = foreignSession();
+  const ordinals = [{ channel: "tapedeck", first: 1n, last: 900n }];
+  const gap = own.lostFromLog({ after: "elsewhere-1", before: "elsewhere-2", ordinals, events: 900n });
+  foreign.tell({ kind: gap.kind, summary: gap.summary, detail: gap.detail }, ended);
+  await importInto(log, foreign);
+  const gaps = eventsIn(log).filter(({ kind }) => kind === "session.gap");
+  expect(gaps.map(({ summary, detail }) => [summary, detail?.$case === "gap" && detail.value.lost])).toEqual([
+    [gap.summary, undefined],
+  ]);
+  expect(await importInto(log, foreign)).toBe(0);
+});
+
+test("a session that this log has lost something of is the same when its export comes back", async () => {
+  const log = fakeLog(well);
+  const at = { seconds: 1_800_000_000n, nanos: 0 };
+  const session = ulid(1_700_000_000_000);
+  const over = new AbortController();
+  const options = { log: { writer: log, reader: log.reader }, source: target, signal: over.signal };
+  await using book = await openBook({
+    ...{ ...options, hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} },
+  });
+  book.numbers.begin(session);
+  const start = own.sessionStarted({ labels: {}, redact: "on" });
+  const lost = { after: "e-1", before: "e-2", ordinals: [{ channel: "v1", first: 1n, last: 1n }], events: 1n };
+  const facts = [start, own.lostFromLog(lost), own.sessionEnded("process ended")];
+  await book.writer.reached(book.publish(facts.map((fact) => book.own(session, fact, at))));
+  const events = ofSession(log, session);
+  expect(await importInto(log, { session, source: target, events })).toBe(0);
+});
+
+test("labels can be added", async () => {
+  const log = fakeLog(well);
+  const foreign = whole();
+  await importInto(log, foreign, { labels: { branch: "other", from: "carol" } });
+  expect(ofSession(log, idOf(foreign.session))[0]?.detail).toMatchObject({
+    value: { labels: { branch: "other", from: "carol" }, upstream_version: "v2" },
+  });
+  expect(await importInto(log, foreign)).toBe(0);
+});
+
+describe("exactly once", () => {
+  const foreign = whole();
+  const expected = anywhere(foreign.events);
+
+  test("the same session again is nothing new", async () => {
+    const log = fakeLog(well);
+    await importInto(log, foreign);
+    const before = log.stored.length;
+    expect(await importInto(log, foreign)).toBe(0);
+    expect(log.stored).toHaveLength(before);
+  });
+
+  test("wherever whoever pushes it is killed, twice", async () => {
+    for (let first = 0; first <= foreign.events.length; first++) {
+      for (const second of [0, first, foreign.events.length]) {
+        const log = fakeLog(well);
+        await importInto(log, foreign, { cutAfter: first });
+        await importInto(log, foreign, { cutAfter: second });
+        await importInto(log, foreign);
+        expect(anywhere(ofSession(log, idOf(foreign.session))), `${first}, ${second}`).toEqual(expected);
+        const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
+        expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
+        // Of each connection the end is told.
+        const links = own.filter(({ session }) => session === "").map(({ kind }) => kind);
+        expect(links.filter((kind) => kind === "upstream.connected")).toHaveLength((links.length - 1) / 2);
+        expect(await importInto(log, foreign)).toBe(0);
+      }
+    }
+  });
+
+  test("though publishes are lost, or only their answers", async () => {
+    for (let seed = 1; seed <= 10; seed++) {
+      let state = seed;
+      const random = (below: number) => {
+        state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+        return Math.floor((state / 2 ** 31) * below);
+      };
+      const fates: readonly Fate[] = [
+        well(),
+        { lands: "now", answers: false },
+        { lands: "never", answers: false },
+        well(),
+      ];
+      const log = fakeLog(() => fates[random(fates.length)] as Fate);
+      for (let cut = random(10); cut > 3; cut = random(10)) {
+        await importInto(log, foreign, { cutAfter: random(foreign.events.length) });
+      }
+      await importInto(log, foreign);
+      expect(anywhere(ofSession(log, idOf(foreign.session))), `seed ${seed}`).toEqual(expected);
+    }
+  });
+
+  test("what was exported later, and has more, is told to be another where it is not the same", async () => {
+    const log = fakeLog(well);
+    await importInto(log, foreign);
+    const other = foreignSession({ session: foreign.session });
+    other.tell(...frameOf("v1", "1 another", "build.started"));
+    await expect(importInto(log, other)).rejects.toThrow(
+      "event 3 is another one there, build.started: `tapedeck erase",
+    );
+  });
+
+  describe("a session that went on when it was exported", () => {
+    const upTo = (count: number): Foreign => ({ ...foreign, events: foreign.events.slice(0, count) });
+    const kinds = (log: FakeLog) => ofSession(log, idOf(foreign.session)).map(({ kind }) => kind);
+
+    test("goes on with a later export, and once more, and with the earlier one nothing happens", async () => {
+      const log = fakeLog(well);
+      await importInto(log, upTo(5));
+      await importInto(log, upTo(8));
+      expect(await importInto(log, upTo(8))).toBe(0);
+      await importInto(log, foreign);
+      const [a, b, c] = [foreign.events.slice(0, 5), foreign.events.slice(5, 8), foreign.events.slice(8)];
+      const again = ["session.ended", "upstream.restored"];
+      const wanted = [a, b, c].map((events) => events.map(({ kind }) => kind));
+      expect(kinds(log)).toEqual([
+        ...(wanted[0] ?? []),
+        ...again,
+        ...(wanted[1] ?? []),
+        ...again,
+        ...(wanted[2] ?? []),
+      ]);
+      const told = anywhere(ofSession(log, idOf(foreign.session)));
+      expect(expected.filter((event) => !told.includes(event))).toEqual([]);
+      for (const count of [5, 8, foreign.events.length]) expect(await importInto(log, upTo(count))).toBe(0);
+      const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
+      expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
+    });
+
+    test("wherever whoever pushes the later one is killed", async () => {
+      for (let cutAfter = 0; cutAfter <= foreign.events.length; cutAfter++) {
+        const log = fakeLog(well);
+        await importInto(log, upTo(5));
+        await importInto(log, foreign, { cutAfter });
+        await importInto(log, foreign);
+        const told = anywhere(ofSession(log, idOf(foreign.session)));
+        expect(
+          told.filter((event) => expected.includes(event)),
+          `${cutAfter}`,
+        ).toEqual(expected);
+        expect(told).toHaveLength(expected.length + 2);
+      }
+    });
+
+    test("also where both exports are of an import", async () => {
+      const log = fakeLog(well);
+      await importInto(log, upTo(5));
+      await importInto(log, foreign);
+      const twice = exported(log, foreign);
+      expect(twice.events).toHaveLength(foreign.events.length + 2);
+      expect(await importInto(log, twice)).toBe(0);
+      const other = sourceName({ workspace: "other", developer: "eve", project: "x", upstream: "skaffold" });
+      await importInto(log, twice, { source: other });
+      expect(anywhere(ofSession(log, idIn("other", foreign.session), other))).toEqual(anywhere(twice.events));
+      for (const again of [upTo(5), foreign, twice]) expect(await importInto(log, again, { source: other })).toBe(0);
+    });
+
+    test("text that has expired is not taken for what came later", async () => {
+      const log = fakeLog(well);
+      await importInto(log, upTo(5), { textTtl: 86_400 });
+      const kept = log.stored.filter(({ message }) => message.ttlSeconds === undefined);
+      (log.stored as unknown[]).splice(0, log.stored.length, ...kept);
+      expect(await importInto(log, upTo(5), { textTtl: 86_400 })).toBe(0);
+      await importInto(log, foreign, { textTtl: 86_400 });
+      const texts = ofSession(log, idOf(foreign.session)).filter(({ channel }) => channel === "logs");
+      expect(texts.map(({ ordinal }) => Number(ordinal))).toEqual([2]);
+    });
+  });
+});
+
+describe("is refused, and nothing is written", () => {
+  const refused = async (log: FakeLog, foreign: ForeignSession, message: string, options: Options = {}) => {
+    const before = log.stored.length;
+    await expect(importInto(log, foreign, options)).rejects.toThrow(message);
+    expect(log.stored).toHaveLength(before);
+  };
+
+  test("where the source has a later session", async () => {
+    const log = fakeLog(well);
+    await importInto(log, whole({ session: ulid(1_700_000_000_001) }));
+    await refused(log, whole(), "import this one as another project, such as --project shop-import");
+    await importInto(log, whole({ session: ulid(1_700_000_000_002) }));
+  });
+
+  test("where another source of the workspace has it", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    await importInto(log, foreign);
+    const other = (workspace: string) =>
+      sourceName({ workspace, developer: "eve", project: "x", upstream: "skaffold" });
+    await refused(log, foreign, "in this Tapedeck already, as acme/bob/shop/skaffold", { source: other("acme") });
+  });
+
+  test("by an origin that its first event does not tell", async () => {
+    await expect(importInto(fakeLog(well), { ...whole(), origin: ulid(1_600_000_000_000) })).rejects.toThrow(
+      "it was recorded first as session",
+    );
+  });
+
+  test.each([
+    ["an event that can't be next", (events: Event[]) => events.splice(2, 1), "event 3: v1 1 is missing before it"],
+    ["another's", (events: Event[]) => events.splice(0, 1), "event 1: the session's beginning"],
+  ])("with %s", async (_, change, message) => {
+    const foreign = whole();
+    change(foreign.events);
+    await expect(importInto(fakeLog(well), foreign)).rejects.toThrow(message);
+  });
+
+  test("by an id of the future", async () => {
+    await refused(fakeLog(well), whole({ session: ulid(Date.now() + 10 * 86_400_000) }), "begins in the future");
+  });
+});
+
+describe("across workspaces", () => {
+  const other = sourceName({ workspace: "globex", developer: "eve", project: "x", upstream: "skaffold" });
+
+  test("the same session can be in each, and none of them is told of the others", async () => {
+    const foreign = whole();
+    const log = fakeLog(well);
+    const alone = fakeLog(well);
+    await importInto(log, foreign);
+    const added = await importInto(alone, foreign, { source: other });
+    expect(await importInto(log, foreign, { source: other })).toBe(added);
+    const told = (from: FakeLog) =>
+      eventsIn(from, other).map(({ channel, session, kind }) => `${session} ${channel} ${kind}`);
+    expect(told(log)).toEqual(told(alone));
+    const ids = [target, other].map((source) => new Set(eventsIn(log, source).map(({ session }) => session)));
+    expect([...(ids[0] ?? [])].filter((id) => id !== "" && ids[1]?.has(id))).toEqual([]);
+  });
+
+  test("nor by a file that says it is of one's own workspace", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    await importInto(log, foreign);
+    const crafted = { session: idOf(foreign.session), source: other };
+    const copy = foreignSession(crafted);
+    copy.tell(...frameOf("v1", "1 one", "build.started"), ended);
+    await importInto(log, copy, { source: other });
+    expect(ofSession(log, crafted.session, other)).toEqual([]);
+    expect(ofSession(log, idIn("globex", crafted.session), other)).toHaveLength(4);
+  });
+
+  test("it keeps the id that it has in its workspace, wherever it was in between", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    await importInto(log, foreign, { source: other });
+    const there = exported(log, foreign, other);
+    await importInto(log, there);
+    expect(ofSession(log, idOf(foreign.session))).toHaveLength(foreign.events.length);
+    const back = exported(log, foreign);
+    expect(back.events[0]?.detail).toMatchObject({ value: { origin_session: foreign.session } });
+    expect(await importInto(log, back, { source: other })).toBe(0);
+    expect(await importInto(log, foreign)).toBe(0);
+  });
+});
+
+test("what is erased can be imported again", async () => {
+  const log = fakeLog(well);
+  const foreign = whole();
+  await importInto(log, foreign);
+  const signal = new AbortController().signal;
+  const logs = { writer: log, reader: log.reader };
+  {
+    const deps = { log: logs, source: target, signal, hello: Hello.create({}), onAcknowledged() {}, onTrouble() {} };
+    await using book = await openBook(deps);
+    const erased = { kind: "session.erased" as const, subject: idOf(foreign.session), summary: "" };
+    await book.writer.reached(book.publish([book.own(idOf(foreign.session), erased, momentOfMs(0))]));
+  }
+  const mark = log.stored.length;
+  expect(await importInto(log, foreign)).toBe(foreign.events.length + 2);
+  expect(anywhere(ofSession(log, idOf(foreign.session)).slice(-foreign.events.length))).toEqual(
+    anywhere(foreign.events),
+  );
+  expect(log.stored.length).toBe(mark + foreign.events.length + 2);
+});
+
+describe("text that goes in time", () => {
+  const day = 86_400;
+
+  test("goes here too, but not with what else its frame tells", async () => {
+    const log = fakeLog(well);
+    await importInto(log, whole(), { textTtl: day });
+    const going = log.stored.flatMap(({ message }) =>
+      message.ttlSeconds === undefined ? [] : [`${told(Event.decode(message.event))} ${message.ttlSeconds}`],
+    );
+    expect(going).toEqual([`logs 1 log.written ${day}`, `logs 2 log.written ${day}`]);
+  });
+
+  test("is not missed when it is gone", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    await importInto(log, foreign, { textTtl: day });
+    const kept = log.stored.filter(({ message }) => message.ttlSeconds === undefined);
+    (log.stored as unknown[]).splice(0, log.stored.length, ...kept);
+    const before = kept.length;
+    // The recorder looks whether the source's last message may go.
+    expect(await importInto(log, foreign, { textTtl: day })).toBe(0);
+    expect(log.stored).toHaveLength(before);
+  });
+
+  test("may be missing", async () => {
+    const log = fakeLog(well);
+    const foreign = whole();
+    const isText = ({ channel, ordinal }: Event) => channel === "logs" && ordinal === 1n;
+    const some = { ...foreign, events: foreign.events.filter((event) => !isText(event)) };
+    await expect(importInto(fakeLog(well), some)).rejects.toThrow("logs 1 is missing before it");
+    await importInto(log, some, { missing: { logs: 1n } });
+    expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(some.events));
+  });
+});
+
+describe("the source goes on", () => {
+  const open = (log: FakeLog, first_index: bigint) =>
+    openRecording({
+      ...{ log: { writer: log, reader: log.reader }, source: target, reading, signal: new AbortController().signal },
+      hello: Hello.fromPartial({ developer: "Bob", project: "Shop", upstream: "skaffold", tap: "T", first_index }),
+    });
+  const item = (index: bigint, connection: string, ms: number, what: Item["what"]): Item => ({
+    ...{ index, connection, at: momentOfMs(ms), what },
+  });
+  const dialled: Item["what"] = { $case: "dialled", value: { address: "here:1", channels: ["v1"] } };
+  const frame = (text: string): Item["what"] => ({
+    $case: "frame",
+    value: { channel: "v1", bytes: Buffer.from(text), more: false },
+  });
+
+  /** A tap whose recorder is killed; then so much of the session is imported, and the tap comes back to its own. */
+  async function between(foreign: ForeignSession, options: Options) {
+    const log = fakeLog(well);
+    const tap = async (first: bigint, ...items: readonly Item[]) => {
+      await using recording = await open(log, first);
+      for (const one of items) await recording.take(one);
+      await recording.advance(momentOfMs(100_000));
+      await recording.drained();
+    };
+    await tap(1n, item(1n, "C1", 0, dialled), item(2n, "C1", 1, frame("5 first")));
+    const [mine = ""] = new Set(eventsIn(log).flatMap(({ session }) => (session === "" ? [] : [session])));
+    await importInto(log, foreign, options);
+    await tap(3n, item(3n, "C1", 61_000, frame("6 second")));
+    const frames = ofSession(log, mine).filter(({ channel }) => channel === "v1");
+    expect(frames.map(({ ordinal, original }) => `${ordinal} ${original?.bytes}`)).toEqual(["1 5 first", "2 6 second"]);
+    return log;
+  }
+
+  /** Later than what was recorded before. */
+  const later = () => whole({ session: ulid(Date.now() + 1_000) });
+
+  test("with the tap that was there before", async () => {
+    const foreign = later();
+    const log = await between(foreign, {});
+    expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));
+    expect(await importInto(log, foreign)).toBe(0);
+  });
+
+  test("and then with the import that was cut short at an end of its session", async () => {
+    const foreign = later();
+    // Of the last frame it is not known yet whether it is whole.
+    const cutAfter = foreign.events.length + 1;
+    foreign.tell({ kind: "upstream.restored" }, ...frameOf("v1", "7 again", "build.started"), ended);
+    const log = await between(foreign, { cutAfter });
+    await importInto(log, foreign);
+    expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));
+    for (const { id, channel, session } of eventsIn(log)) {
+      if (channel !== "tapedeck") expect(id.startsWith(`${session}.${channel}.`)).toBe(true);
+    }
+    const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
+    expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
+    expect(log.stored.at(-1)?.message.cursor).toMatchObject({
+      session: idOf(foreign.session),
+      ordinals: { v1: 4, logs: 2 },
+    });
+  });
+
+  test("not with an import that was cut short in the middle, as its session was ended here", async () => {
+    const foreign = later();
+    const log = await between(foreign, { cutAfter: 6 });
+    await expect(importInto(log, foreign)).rejects.toThrow("event 6 is another one there, session.ended");
+  });
+});

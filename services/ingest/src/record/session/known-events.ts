@@ -1,0 +1,74 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { encodeEvent } from "@tapedeck/shared/events/codec";
+import { sourceFilter } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import { type LastNumbers, ownChannel } from "../frames/numbering.ts";
+import type { LogPast } from "../journal/source-history.ts";
+import { withoutDamage } from "./imported-events.ts";
+
+/** What the log has of a session, read event by event beside what comes. */
+export type KnownEvents = {
+  /** The next one; undefined: that was all. */
+  peek(): Promise<Event | undefined>;
+  skip(): void;
+  /** Of the events that were looked at. */
+  readonly last: LastNumbers;
+};
+
+export type KnownEventsOptions = {
+  readonly reader: LogPast;
+  readonly source: SourceName;
+  /** `afterSeq`: all of its events come after this sequence. */
+  readonly session: { readonly id: string; readonly afterSeq: number };
+  readonly signal: AbortSignal;
+};
+
+export function knownEvents({ reader, source, session, signal }: KnownEventsOptions): KnownEvents {
+  const last = { ordinals: {} as Record<string, number>, frames: {} as Record<string, number> };
+  const events = read();
+  let next: Promise<Event | undefined> | undefined;
+
+  async function* read(): AsyncGenerator<Event, void> {
+    const subjects = [sourceFilter(source)];
+    const until = await reader.lastMatch(subjects);
+    for await (const { event } of reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+      if (event.session === session.id) yield event;
+    }
+    signal.throwIfAborted();
+  }
+
+  return {
+    async peek() {
+      next ??= events.next().then(({ done, value }) => (done === true ? undefined : value));
+      const event = await next;
+      if (event !== undefined) {
+        last.ordinals[event.channel] = Number(event.ordinal);
+        last.frames[event.channel] = Number(event.frame_ordinal);
+      }
+      return event;
+    },
+    skip() {
+      next = undefined;
+    },
+    last,
+  };
+}
+
+export const nothingKnown: KnownEvents = {
+  peek: async () => undefined,
+  skip: () => {},
+  last: { ordinals: {}, frames: {} },
+};
+
+/** Whether two events of a session are the same but for what an import changes: the source, what it adds to the start, and what was lost elsewhere. */
+export function isSameEvent(one: Event, other: Event): boolean {
+  return Buffer.compare(encodeEvent(anywhere(one)), encodeEvent(anywhere(other))) === 0;
+}
+
+function anywhere(event: Event): Event {
+  const { channel, kind, detail } = event;
+  const places = { id: "", source: "", ...(channel === ownChannel && { ordinal: 0n, frame_ordinal: 0n }) };
+  if (kind !== "session.started" || detail?.$case !== "session_detail") return { ...withoutDamage(event), ...places };
+  const { origin_session: _, ...value } = detail.value;
+  return { ...event, ...places, detail: { ...detail, value: { ...value, labels: {} } } };
+}

@@ -1,0 +1,66 @@
+import type { SourceName } from "@tapedeck/shared/source";
+import { expect, test } from "vitest";
+import type { Looking, Seen } from "../../normalize/inventory/observing.ts";
+import { plainReading } from "../frames/plain-reading.ts";
+import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
+import { lookingTap } from "../testing/polling-tap.ts";
+
+// A gap is an event of Tapedeck's own, so that no watcher remembers it: recording must.
+
+const source = "default/h1/host/rkt" as SourceName;
+
+/** A look is words: "cut:7" tells that the output of a job may be cut there, "away" that nobody looked. */
+const words: Looking = {
+  channels: ["pods"],
+  mask: (_, bytes) => ({ bytes, redacted: 0 }),
+  watch() {
+    return {
+      resume() {},
+      connected() {},
+      look(_, { seen }, at) {
+        const told = seen?.$case === "all" ? Buffer.from(seen.value).toString().split(" ") : [];
+        return told.flatMap((word): Seen[] => {
+          if (word === "away") return [{ what: "gap", reason: word, after: undefined, until: at }];
+          const [, index] = word.split(":");
+          if (index === undefined) {
+            return [{ what: "frame", facts: [{ kind: "pod.changed", summary: word }], observedAt: at }];
+          }
+          const output = { job: "J1", index: BigInt(index) };
+          return [{ what: "gap", reason: "it may be cut", after: undefined, until: at, output }];
+        });
+      },
+    };
+  },
+};
+
+const options = { source, reading: { ...plainReading(), channels: [], looking: words } };
+const gaps = (log: FakeLog) =>
+  log.recorded().flatMap(({ event: { detail } }) => {
+    if (detail?.$case !== "gap") return [];
+    return [detail.value.output === undefined ? detail.value.reason : `cut at ${detail.value.output.index}`];
+  });
+
+test("a look that is shown again after a crash tells no gap again that got into the log", async () => {
+  const log = fakeLog(() => ({ lands: "now", answers: true }));
+  await using tap = lookingTap(log, options);
+  await tap.dial(1_000, "C1", "h1");
+  await tap.look(1_010, "C1", "pods", "a");
+  await tap.look(1_020, "C1", "pods", "away cut:7");
+  await tap.settled();
+  await tap.crash(4);
+  await tap.look(1_030, "C1", "pods", "away cut:9");
+  await tap.settled();
+  expect(gaps(log)).toEqual(["away", "cut at 7", "away", "cut at 9"]);
+});
+
+test("that output may be cut at a place is told once, by whatever recorder", async () => {
+  const log = fakeLog(() => ({ lands: "now", answers: true }));
+  await using tap = lookingTap(log, options);
+  await tap.dial(1_000, "C1", "h1");
+  await tap.look(1_010, "C1", "pods", "a cut:7");
+  await tap.settled();
+  await tap.crash();
+  await tap.look(1_020, "C1", "pods", "cut:7");
+  await tap.settled();
+  expect(gaps(log)).toEqual(["cut at 7"]);
+});

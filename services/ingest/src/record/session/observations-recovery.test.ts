@@ -1,0 +1,170 @@
+import { GetLogsResponse, type Image, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
+import type { SourceName } from "@tapedeck/shared/source";
+import { ulid } from "ulid";
+import { expect, test } from "vitest";
+import { rkt } from "../../normalize/rkt/normalizer.ts";
+import { image, listOfImages, listOfPods, pod } from "../../normalize/rkt/testing/watch-play.ts";
+import { vagrant } from "../../normalize/vagrant/normalizer.ts";
+import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
+import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
+import { lookingTap } from "../testing/polling-tap.ts";
+
+// Where recorder, tap or clock fail between two looks at a rkt host.
+
+const options = { source: "default/h1/host/rkt" as SourceName, reading: rkt.reading };
+const well = () => ({ lands: "now", answers: true }) as const;
+
+const one = pod("p1", { state: "RUNNING" });
+const two = pod("p2", { state: "RUNNING" });
+const pods = (...listed: readonly Pod[]) => listOfPods(listed);
+const images = (...listed: readonly Image[]) => listOfImages(listed);
+
+const kinds = (log: FakeLog, channel: string) =>
+  log.recorded().flatMap(({ event }) => (event.channel === channel ? [event.kind] : []));
+
+test("all that is gone after a reconnect is held back by a recorder too that starts in between", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, options);
+  await tap.dial(0, "C1", "/one");
+  await tap.look(10, "C1", "pods", pods(one));
+  await tap.look(11, "C1", "images", images(image("sha512-1")));
+  await tap.lost(20, "C1");
+  await tap.dial(30, "C2", "/one");
+  await tap.look(40, "C2", "pods", pods());
+  await tap.look(41, "C2", "images", images());
+  await tap.settled();
+  await tap.crash();
+  for (const ms of [50, 60, 70]) {
+    await tap.look(ms, "C2", "pods", pods());
+    await tap.look(ms + 1, "C2", "images", images());
+  }
+  await tap.settled();
+  expect([...kinds(log, "pods"), ...kinds(log, "images")]).toEqual(["host.described", "host.described"]);
+  await tap.look(80, "C2", "pods", pods(one, two));
+  await tap.settled();
+  expect(kinds(log, "pods")).toEqual(["host.described", "pod.prepared", "pod.started", "app.started"]);
+});
+
+test("what is the same as in a look that the tap had to drop says nothing", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, options);
+  await tap.dial(0, "C1", "/one");
+  await tap.look(10, "C1", "pods", pods(one, two));
+  await tap.look(20, "C1", "pods", pods(two));
+  // At 30 both were there.
+  const dropped = { channel: "pods", count: 1n, bytes: 500n, reason: "spill_full" };
+  await tap.push(30, "C1", { $case: "dropped", value: dropped });
+  await tap.see(40, "C1", "pods", { $case: "same", value: true });
+  await tap.see(50, "C1", "pods", { $case: "same", value: true });
+  await tap.look(60, "C1", "pods", pods(one, two));
+  await tap.settled();
+  expect(kinds(log, "pods")).toEqual(["host.described"]);
+});
+
+test("a look is recorded though the clock was set back after a recorder's start", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, options);
+  await tap.dial(0, "C1", "/one");
+  await tap.look(10_000, "C1", "pods", pods());
+  await tap.look(20_000, "C1", "pods", pods(pod("p1", { state: "PREPARED" })));
+  await tap.settled();
+  await tap.crash(4);
+  await tap.look(5_000, "C1", "pods", pods(one));
+  await tap.settled();
+  expect(kinds(log, "pods")).toEqual(["host.described", "pod.prepared", "pod.started", "app.started"]);
+});
+
+test("a look that can't be read is masked", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, options);
+  await tap.dial(0, "C1", "/one");
+  const bytes = Buffer.concat([Buffer.from([0xff, 0xff]), Buffer.from("DB_PASSWORD=hunter2hunter2\n")]);
+  await tap.push(10, "C1", { $case: "frame", value: { channel: "pods", bytes, more: false } });
+  await tap.settled();
+  const event = log.recorded().at(-1)?.event;
+  expect(event).toMatchObject({ kind: "upstream.unreadable", redacted: 1 });
+  expect(event?.original?.bytes.toString("latin1")).toMatch(/DB_PASSWORD=\*{14}\n$/);
+});
+
+test("text that has expired does not come back with the next connection", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, { ...options, textTtl: 3_600 });
+  const say = (ms: number, connection: string, app: string, text: string) => {
+    const bytes = Buffer.from(GetLogsResponse.encode({ lines: [text] }).finish());
+    return tap.see(ms, connection, "logs", { $case: "text", value: { pod: "p1", app, bytes, reopened: false } });
+  };
+  const now = new Date().toISOString().replace("T", " ").replace("Z", " +0000 UTC");
+  await tap.dial(0, "C1", "/one");
+  await tap.lost(10, "C1");
+  await tap.dial(20, "C2", "/one");
+  await say(30, "C2", "web", "2026-01-20 15:28:29.36926 +0000 UTC MESSAGE=old");
+  await say(31, "C2", "api", `${now} MESSAGE=new`);
+  await tap.settled();
+  const lines = log
+    .recorded()
+    .flatMap(({ event: { detail } }) => (detail?.$case === "text" ? [detail.value.text] : []));
+  expect(lines).toEqual([`${now} MESSAGE=new`]);
+});
+
+test("output of a job that runs on is not recorded anew when the log has dropped what was recorded of it", async () => {
+  const made = fakeLog(well);
+  let hasExpired = false;
+  async function* history(...args: Parameters<FakeLog["reader"]["history"]>) {
+    for await (const recorded of made.reader.history(...args)) {
+      if (!hasExpired || recorded.event.kind !== "terminal.written") yield recorded;
+    }
+  }
+  const log: FakeLog = { ...made, reader: { ...made.reader, history } };
+  const source = "default/dana/shop/vagrant" as SourceName;
+  await using tap = lookingTap(log, { source, reading: vagrant.reading, textTtl: 100 });
+  const running = job("j", { state: "RUNNING", command: "up", assigned: 900, acked: 1_000 });
+  const list = ListJobsResponse.encode({ jobs: [running] }).finish();
+  const prints = (ms: number, stream: string, events: ReturnType<typeof lines>) => {
+    const event = { $case: "terminal" as const, value: { events: [...events], buffered: true } };
+    const bytes = Buffer.from(GetJobStreamResponse.encode({ event }).finish());
+    return tap.see(ms, "C1", "jobs", { $case: "streamed", value: { job: "j", bytes, stream, before: 0n } });
+  };
+  await tap.dial(0, "C1", "127.0.0.1:1");
+  await tap.look(1_000, "C1", "jobs", list);
+  await prints(1_100, ulid(1_050), lines(0, 10));
+  await tap.see(60_000, "C1", "jobs", { $case: "same", value: true });
+  await tap.settled();
+  hasExpired = true;
+  await tap.crash();
+  await tap.look(200_000, "C1", "jobs", list);
+  await prints(200_100, ulid(200_050), lines(0, 12));
+  await tap.settled();
+  const written = log
+    .recorded()
+    .flatMap(({ event: { detail } }) => (detail?.$case === "text" ? [Number(detail.value.output?.index)] : []));
+  expect(written).toEqual(Array.from({ length: 12 }, (_, index) => index));
+});
+
+test("a version of megabytes is cut to what the log takes", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, options);
+  await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
+  await tap.push(1, "C1", { $case: "identified", value: { identity: "/one", version: "1".repeat(9 << 20) } });
+  await tap.settled();
+  for (const { message } of log.stored) expect(message.event.byteLength).toBeLessThan(20_000);
+});
+
+test("a data directory that comes back is the same session, however long ago that began", async () => {
+  const made = fakeLog(well);
+  // As if only the newest session were recent.
+  const firstSince = async () => made.recorded().findLast(({ event }) => event.kind === "session.started")?.seq;
+  const log: FakeLog = { ...made, reader: { ...made.reader, firstSince } };
+  await using tap = lookingTap(log, options);
+  await tap.dial(0, "C1", "/one");
+  await tap.look(10, "C1", "pods", pods(one));
+  await tap.dial(20, "C2", "/two");
+  await tap.look(30, "C2", "pods", pods());
+  await tap.settled();
+  await tap.crash();
+  await tap.dial(40, "C3", "/one");
+  await tap.look(50, "C3", "pods", pods(one, two));
+  await tap.settled();
+  expect(kinds(log, "tapedeck").filter((kind) => kind === "session.started")).toHaveLength(2);
+  expect(kinds(log, "pods").slice(2)).toEqual(["pod.prepared", "pod.started", "app.started"]);
+});

@@ -1,0 +1,238 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { SourceName } from "@tapedeck/shared/source";
+import { expect, test } from "vitest";
+import type { Looking, Seen } from "../../normalize/inventory/observing.ts";
+import type { UpstreamReading } from "../../normalize/normalizer.ts";
+import { plainReading } from "../frames/plain-reading.ts";
+import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
+import { type LookingTap, lookingTap } from "../testing/polling-tap.ts";
+
+const source = "default/h1/host/rkt" as SourceName;
+const well = () => ({ lands: "now", answers: true }) as const;
+
+/** A host of words: tells each word that comes or goes, and describes itself in parts of one word, again after three facts. */
+const words: Looking = {
+  channels: ["pods", "images"],
+  mask: (_, bytes) => ({ bytes: Buffer.from(Buffer.from(bytes).toString().replace("SECRET", "******")), redacted: 1 }),
+  watch({ mask }) {
+    const known = new Map<string, Set<string>>();
+    const since = new Map<string, number>();
+    let isNew = false;
+    return {
+      resume({ channel, kind, subject, original }) {
+        const all = known.get(channel) ?? new Set();
+        known.set(channel, all);
+        since.set(channel, kind === "host.described" ? 0 : (since.get(channel) ?? 0) + 1);
+        if (kind === "pod.collected") all.delete(subject);
+        else if (original !== undefined) all.add(original.bytes.toString());
+      },
+      connected() {
+        isNew = true;
+      },
+      look(channel, { seen }, at) {
+        if (seen?.$case !== "all") return [];
+        const now = new Set(Buffer.from(mask("words", seen.value).bytes).toString().split(" "));
+        const before = known.get(channel);
+        known.set(channel, now);
+        const of = (text: string) => ({ type: "word", bytes: Buffer.from(text), redacted: 0 });
+        const describe = (): Seen[] => {
+          since.set(channel, 0);
+          return [...now].map((word, part) => ({
+            what: "frame",
+            original: of(word),
+            observedAt: at,
+            facts: [
+              {
+                kind: "host.described",
+                summary: word,
+                detail: {
+                  $case: "host",
+                  value: { part, parts: now.size, entries: now.size, texts: [], gone: [], returned: [] },
+                },
+              },
+            ],
+          }));
+        };
+        if (before === undefined) isNew = false;
+        if (before === undefined) return describe();
+        const found: Seen[] = [
+          ...[...now.difference(before)].map(
+            (word): Seen => ({
+              what: "frame",
+              original: of(word),
+              observedAt: at,
+              facts: [
+                { kind: "pod.prepared", subject: word, summary: word },
+                { kind: "pod.started", subject: word, summary: word },
+              ],
+            }),
+          ),
+          ...[...before.difference(now)].map(
+            (word): Seen => ({
+              what: "frame",
+              observedAt: at,
+              facts: [{ kind: "pod.collected", subject: word, summary: word }],
+            }),
+          ),
+        ];
+        const gap: Seen[] = isNew ? [{ what: "gap", reason: "away", after: undefined, until: at }] : [];
+        isNew = false;
+        since.set(
+          channel,
+          (since.get(channel) ?? 0) + found.flatMap((one) => (one.what === "frame" ? one.facts : [])).length,
+        );
+        return [...gap, ...found, ...((since.get(channel) ?? 0) >= 3 ? describe() : [])];
+      },
+    };
+  },
+};
+
+const reading: UpstreamReading = { ...plainReading(), looking: words };
+
+const events = (log: FakeLog): Event[] => log.recorded().map(({ event }) => event);
+const told = (log: FakeLog) =>
+  events(log)
+    .filter(({ channel }) => channel !== "tapedeck")
+    .map(({ channel, ordinal, kind, subject }) => `${channel} ${ordinal} ${kind} ${subject}`.trim());
+const sessions = (log: FakeLog) => new Set(events(log).flatMap(({ session }) => (session === "" ? [] : [session])));
+
+test("a session is what the upstream calls itself, and its first looks describe it", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, { source, reading });
+  await tap.dial(0, "C1", "/var/lib/rkt");
+  await tap.look(10, "C1", "pods", "a SECRET");
+  await tap.look(11, "C1", "images", "i");
+  await tap.look(20, "C1", "pods", "a SECRET b");
+  await tap.settled();
+  expect(events(log).flatMap(({ channel, kind }) => (channel === "tapedeck" ? [kind] : []))).toEqual([
+    "source.added",
+    "upstream.connected",
+    "session.started",
+    "session.identified",
+  ]);
+  expect(told(log)).toEqual([
+    "pods 1 host.described",
+    "pods 2 host.described",
+    "images 1 host.described",
+    "pods 3 pod.prepared b",
+    "pods 4 pod.started b",
+  ]);
+  const prepared = events(log).find(({ kind }) => kind === "pod.prepared");
+  expect(prepared).toMatchObject({ frame_ordinal: 3n, part: 0, observed_at: { seconds: 0n, nanos: 20_000_000 } });
+  expect(prepared?.original?.bytes.toString()).toBe("b");
+  expect(events(log)[5]?.original?.bytes.toString()).toBe("******");
+});
+
+test("another connection to the same goes on with it; to another it is another session, and back again the first", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, { source, reading });
+  await tap.dial(0, "C1", "/one");
+  await tap.look(1, "C1", "pods", "a b");
+  await tap.lost(2, "C1");
+  await tap.dial(3, "C2", "/one");
+  await tap.look(4, "C2", "pods", "a");
+  await tap.lost(5, "C2");
+  await tap.dial(5, "C3", "/two");
+  await tap.look(6, "C3", "pods", "z");
+  await tap.lost(7, "C3");
+  await tap.dial(7, "C4", "/one");
+  await tap.look(8, "C4", "pods", "a c");
+  await tap.settled();
+  expect(sessions(log).size).toBe(2);
+  expect(told(log)).toEqual([
+    "pods 1 host.described",
+    "pods 2 host.described",
+    "pods 3 pod.collected b",
+    "pods 1 host.described",
+    "pods 4 pod.prepared c",
+    "pods 5 pod.started c",
+    "pods 6 host.described",
+    "pods 7 host.described",
+  ]);
+  const gaps = events(log).filter(({ kind }) => kind === "session.gap");
+  expect(gaps.map(({ subject }) => subject)).toEqual(["pods", "pods"]);
+});
+
+test("a recorder that starts again remembers from the log, whatever the tap pushes again", async () => {
+  const looks = ["a", "a b", "b", "b c", "b c d", "d"];
+  const play = async (crashes: (tap: LookingTap, index: number) => Promise<void>) => {
+    const log = fakeLog(well);
+    await using tap = lookingTap(log, { source, reading });
+    await tap.dial(0, "C1", "/one");
+    for (const [i, all] of looks.entries()) {
+      await tap.look(10 * (i + 1), "C1", "pods", all);
+      await crashes(tap, i);
+    }
+    await tap.settled();
+    return told(log);
+  };
+  const without = await play(async () => {});
+  expect(without.filter((line) => line.includes("described")).length).toBeGreaterThan(2);
+  for (let crash = 0; crash < looks.length; crash++) {
+    for (let from = 1; from <= crash + 3; from++) {
+      const log = await play(async (tap, i) => {
+        if (i === crash) await tap.crash(from);
+      });
+      expect(log, `crash after look ${crash}, pushed again from ${from}`).toEqual(without);
+    }
+  }
+});
+
+test("a description that a crash cut off does not count", async () => {
+  const log = fakeLog(well);
+  {
+    await using tap = lookingTap(log, { source, reading });
+    await tap.dial(0, "C1", "/one");
+    await tap.look(1, "C1", "pods", "a b");
+    await tap.look(2, "C1", "pods", "a b c d");
+    await tap.settled();
+  }
+  // c and d make four facts, so all was described again: cut in the middle.
+  const described = log.stored.map(({ message }) => message.subject.endsWith(".host"));
+  expect(described.slice(-4)).toEqual([true, true, true, true]);
+  const cut = fakeLog(well);
+  for (const { writer, message } of log.stored.slice(0, -2)) {
+    await cut.publish(source, writer, [message], (await cut.lastOf(source))?.seq ?? 0);
+  }
+  await using again = lookingTap(cut, { source, reading });
+  await again.dial(5, "C2", "/one");
+  await again.look(6, "C2", "pods", "a b c");
+  await again.settled();
+  expect(told(cut).filter((line) => line.includes("collected"))).toEqual(["pods 9 pod.collected d"]);
+});
+
+test("a look that comes before its connection said whose it is, is refused", async () => {
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, { source, reading });
+  await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
+  await expect(tap.look(1, "C1", "pods", "a")).rejects.toThrow("a look at pods came before identified");
+});
+
+test("a look that is long to read leaves others their turn", async () => {
+  const long: Looking = {
+    channels: ["pods"],
+    mask: (_, bytes) => ({ bytes, redacted: 0 }),
+    watch: () => ({
+      resume() {},
+      connected() {},
+      *look(_, __, at) {
+        for (let n = 0; n < 3; n++) {
+          const start = performance.now();
+          while (performance.now() - start < 10);
+          yield { what: "frame", facts: [{ kind: "pod.changed", summary: String(n) }], observedAt: at };
+        }
+      },
+    }),
+  };
+  await using tap = lookingTap(fakeLog(well), { source, reading: { ...plainReading(), channels: [], looking: long } });
+  await tap.dial(0, "C1", "h1");
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    turning = setImmediate(count);
+  };
+  let turning = setImmediate(count);
+  await tap.look(10, "C1", "pods", "");
+  clearImmediate(turning);
+  expect(turns).toBeGreaterThanOrEqual(3);
+});

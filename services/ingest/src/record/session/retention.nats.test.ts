@@ -1,0 +1,328 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { sourceFilter } from "@tapedeck/shared/log/subjects";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { connect, type NatsConnection } from "nats";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openEnds } from "../../damage/ends.ts";
+import { checkLog } from "../../damage/log-check.ts";
+import type { Fact, UpstreamReading } from "../../normalize/normalizer.ts";
+import { plainReading } from "../frames/plain-reading.ts";
+import { openRecording, type Recording } from "./session-recorder.ts";
+
+let nats: TestNats;
+let nc: NatsConnection;
+let log: Log;
+
+beforeAll(async () => {
+  nats = await startTestNats();
+  nc = await connect({ servers: nats.url });
+  log = await openLog(nc, { syncKnown: true });
+});
+
+afterAll(async () => {
+  await log[Symbol.asyncDispose]();
+  await nc.close();
+  await nats[Symbol.asyncDispose]();
+});
+
+/** What begins with "fact" after its time stays; all else is text. */
+const reading = withFacts(plainReading({ name: "a", replays: true }, { name: "lines", replays: false }));
+
+function withFacts(plain: UpstreamReading): UpstreamReading {
+  const channels = plain.channels.map((channel) => ({
+    ...channel,
+    reader() {
+      const { read, resume } = channel.reader();
+      return {
+        resume,
+        read(bytes: Uint8Array) {
+          const isFact = / fact/.test(Buffer.from(bytes).toString());
+          const facts = read(bytes);
+          return isFact ? (facts.map((one) => ({ ...one, kind: "build.started" })) as [Fact, ...Fact[]]) : facts;
+        },
+      };
+    },
+  }));
+  return { ...plain, channels };
+}
+
+/** A tap and its recorder, on a clock of their own that begins now; and all that a reader has ever seen of the source. */
+async function desk(developer: string, textTtl: number | undefined) {
+  const source = sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
+  const over = new AbortController();
+  const start = Date.now();
+  const subjects = [sourceFilter(source)];
+  const seen: Event[] = [];
+  const follow = async () => {
+    for await (const { event } of log.reader.follow({ afterSeq: 0, subjects }, { signal: over.signal }))
+      seen.push(event);
+  };
+  const following = follow();
+  let index = 0n;
+  let ms = start;
+  let recording: Recording | undefined;
+  const hello = { developer, project: "shop", upstream: "skaffold", tap: "T", labels: {}, redact: "on", settings: {} };
+
+  const self = {
+    source,
+    seen,
+    at: (offset: number) => start + offset,
+    async open(ttl = textTtl) {
+      const options = { log, source, reading, signal: over.signal, textTtl: ttl };
+      recording = await openRecording({ ...options, hello: { ...hello, first_index: index + 1n } });
+      return recording;
+    },
+    async push(connection: string, what: Item["what"]) {
+      if (recording === undefined) throw new Error("not open");
+      await recording.take({ index: ++index, connection, at: momentOfMs(ms++), what });
+    },
+    dial: (connection: string) =>
+      self.push(connection, { $case: "dialled", value: { address: "here:1", channels: ["a", "lines"] } }),
+    say: (connection: string, channel: string, text: string) =>
+      self.push(connection, { $case: "frame", value: { channel, bytes: Buffer.from(text), more: false } }),
+    /** Nothing more comes for now: all that was said is in the log. */
+    async silence() {
+      ms += 5_000;
+      await recording?.advance(momentOfMs(ms));
+      await recording?.drained();
+    },
+    /** As if it had been killed: it says nothing any more. */
+    async kill() {
+      await recording?.[Symbol.asyncDispose]();
+      recording = undefined;
+    },
+    /** What the log holds now. */
+    async events(): Promise<Event[]> {
+      const { lastSeq } = await log.reader.bounds();
+      const all: Event[] = [];
+      const signal = AbortSignal.timeout(30_000);
+      for await (const { event } of log.reader.history({ afterSeq: 0, subjects }, lastSeq, signal)) all.push(event);
+      return all;
+    },
+    async texts(channel = "a") {
+      return (await self.events()).filter((event) => event.channel === channel).map(textOf);
+    },
+    textGone: (channel = "a") =>
+      until(async () => (await self.texts(channel)).every((text) => / fact/.test(text)), { message: "the text to go" }),
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await self.kill();
+      await following;
+    },
+  };
+  return self;
+}
+
+const textOf = ({ original }: Event) => original?.bytes.toString() ?? "";
+const kindsOf = (events: readonly Event[]) =>
+  events.filter(({ channel }) => channel === "tapedeck").map(({ kind }) => kind);
+const cursorOf = async (source: SourceName) => (await log.writer.lastOf(source))?.mark.cursor;
+
+test("text goes, all else stays, and the source's cursor does not go with the text", async () => {
+  await using one = await desk("running", 1);
+  const recording = await one.open();
+  await one.dial("C1");
+  await one.say("C1", "a", `${one.at(0)} fact`);
+  await one.say("C1", "a", `${one.at(1)} hello`);
+  await one.say("C1", "lines", `${one.at(2)} world`);
+  await one.silence();
+  await one.textGone("a");
+  await one.textGone("lines");
+
+  expect(kindsOf(await one.events()).at(-1)).toBe("source.checkpoint");
+  expect(await one.texts()).toEqual([`${one.at(0)} fact`]);
+  expect(await cursorOf(one.source)).toMatchObject({ ordinals: { a: 2, lines: 1 }, frames: { a: 2, lines: 1 } });
+  await one.say("C1", "lines", `${one.at(9_000)} again`);
+  await recording.drained();
+  await until(() => one.seen.some((event) => textOf(event).endsWith("again")), { message: "it to be followed" });
+  expect(one.seen.find((event) => textOf(event).endsWith("again"))?.ordinal).toBe(2n);
+  expect(await cursorOf(one.source)).toMatchObject({ ordinals: { a: 2, lines: 2 } });
+});
+
+test("text that is last again and again needs one checkpoint for each silence", async () => {
+  await using one = await desk("often", 2);
+  const recording = await one.open();
+  await one.dial("C1");
+  await one.say("C1", "a", `${one.at(0)} fact`);
+  for (let i = 1; i <= 20; i++) await one.say("C1", "a", `${one.at(i)} text`);
+  await one.silence();
+  await until(() => kindsOf(one.seen).includes("source.checkpoint"), { message: "the checkpoint" });
+  await one.say("C1", "a", `${one.at(6_000)} fact`);
+  await recording.drained();
+  await one.textGone();
+  expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(1);
+});
+
+test("no ordinal is used twice, however often recorders died and all their last text expired", async () => {
+  await using one = await desk("dead", 1);
+  await using other = await desk("other", undefined);
+  await other.open();
+  await other.dial("C1");
+  await one.open();
+  await one.dial("C1");
+  await one.say("C1", "a", `${one.at(0)} fact`);
+  await one.silence();
+  for (let round = 1; round <= 3; round++) {
+    for (let i = 0; i < 5; i++) {
+      await one.say("C1", "a", `${one.at(round * 10_000 + i)} text`);
+      await one.say("C1", "lines", `${one.at(round * 10_000 + i)} line`);
+      await other.say("C1", "a", `${other.at(round * 10_000 + i)} fact`);
+    }
+    await one.silence();
+    await other.silence();
+    await one.kill();
+    await one.textGone("a");
+    await one.textGone("lines");
+    expect((await cursorOf(one.source))?.ordinals.lines ?? 0).toBe(0);
+    await one.open();
+  }
+  await one.say("C1", "lines", `${one.at(60_000)} line`);
+  await one.say("C1", "a", `${one.at(60_000)} fact`);
+  await one.silence();
+  await until(() => one.seen.filter((event) => event.channel === "a").length === 17, { message: "all to be seen" });
+  const ids = one.seen.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const channel of ["a", "lines", "tapedeck"]) {
+    const ordinals = one.seen.filter((event) => event.channel === channel).map(({ ordinal }) => Number(ordinal));
+    expect(ordinals).toEqual([...ordinals].sort((a, b) => a - b));
+  }
+  expect((await other.texts()).length).toBe(15);
+});
+
+test("a reconnect that repeats expired text does not bring it back", async () => {
+  await using one = await desk("repeat", 1);
+  await one.open();
+  const said = [`${one.at(0)} fact`, `${one.at(1)} text`, `${one.at(2)} fact two`];
+  await one.dial("C1");
+  for (const text of said) await one.say("C1", "a", text);
+  await one.silence();
+  await one.push("C1", { $case: "closed", value: { reason: "cut", process_ended: false } });
+  await one.kill();
+  await one.textGone();
+  await one.open();
+  await one.dial("C2");
+  const news = [`${Date.now()} new text`, `${Date.now()} fact three`];
+  for (const text of [...said, ...news]) await one.say("C2", "a", text);
+  await one.silence();
+
+  expect(kindsOf(await one.events())).toContain("upstream.restored");
+  await until(() => one.seen.some((event) => textOf(event).endsWith("three")), { message: "the news" });
+  const seen = one.seen.filter((event) => event.channel === "a");
+  expect(seen.map(textOf)).toEqual([...said, ...news]);
+  expect(seen.map(({ ordinal, frame_ordinal }) => [Number(ordinal), Number(frame_ordinal)])).toEqual(
+    [1, 2, 3, 4, 5].map((n) => [n, n]),
+  );
+  await one.textGone();
+  expect(await one.texts()).toEqual([said[0], said[2], news[1]]);
+});
+
+test("an earlier session that goes on numbers on behind its expired text", async () => {
+  await using one = await desk("earlier", 1);
+  await one.open();
+  const first = `${one.at(0)} fact`;
+  await one.dial("C1");
+  await one.say("C1", "a", first);
+  for (let i = 1; i <= 4; i++) await one.say("C1", "a", `${one.at(i)} text`);
+  await one.silence();
+  await one.dial("C2");
+  await one.say("C2", "a", `${one.at(20_000)} fact of another process`);
+  await one.silence();
+  await one.textGone();
+  await one.dial("C3");
+  await one.say("C3", "a", first);
+  await one.say("C3", "a", `${one.at(30_000)} fact two`);
+  await one.silence();
+  await until(() => one.seen.some((event) => textOf(event).endsWith("two")), { message: "the last fact" });
+  const session = one.seen.find((event) => textOf(event) === first)?.session;
+  const ordinals = one.seen
+    .filter((event) => event.channel === "a" && event.session === session)
+    .map(({ ordinal }) => Number(ordinal));
+  expect(ordinals).toHaveLength(6);
+  expect(ordinals.at(-1)).toBeGreaterThan(5);
+});
+
+test("a limit that comes or goes later is said before it counts", async () => {
+  await using one = await desk("later", undefined);
+  await one.open();
+  await one.dial("C1");
+  await one.say("C1", "a", `${one.at(0)} text that stays`);
+  await one.silence();
+  expect(await cursorOf(one.source)).not.toHaveProperty("textTtl");
+  await one.kill();
+
+  await (await one.open(1)).drained();
+  expect(await cursorOf(one.source)).toMatchObject({ textTtl: 1, ordinals: { a: 1, lines: 0 } });
+  await one.say("C1", "a", `${one.at(6_000)} text that goes`);
+  await one.silence();
+  await one.kill();
+
+  await (await one.open(undefined)).drained();
+  expect(await cursorOf(one.source)).not.toHaveProperty("textTtl");
+  await one.say("C1", "a", `${one.at(7_000)} text that stays too`);
+  await one.silence();
+  await until(async () => (await one.texts()).length === 2, { message: "the text between to go" });
+  expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(2);
+});
+
+test("nothing of all this looks lost, nor an earlier session that goes on when text stays again", async () => {
+  await using one = await desk("stays-again", undefined);
+  await one.open();
+  const first = `${one.at(0)} fact`;
+  await one.dial("C1");
+  await one.say("C1", "a", first);
+  await one.silence();
+  await one.dial("C2");
+  await one.say("C2", "a", `${one.at(10_000)} fact of another process`);
+  await one.silence();
+  await one.kill();
+  await one.open(1);
+  await one.say("C2", "a", `${one.at(16_000)} text`);
+  await one.silence();
+  await one.kill();
+  await one.open(undefined);
+  await one.dial("C3");
+  await one.say("C3", "a", first);
+  await one.say("C3", "a", `${one.at(30_000)} fact two`);
+  await one.silence();
+  await one.kill();
+  await one.textGone();
+  const ofFirst = (await one.events()).filter(
+    (event) => event.session === one.seen.find(({ session }) => session)?.session,
+  );
+  const { ordinal = 0n } = ofFirst.findLast(({ channel }) => channel === "a") ?? {};
+  expect(ordinal).toBeGreaterThan(2n);
+
+  await using ends = await openEnds(nc, { epoch: log.epoch });
+  const options = { log, ends, dropped: async () => "nothing" as const, rate: 1_000_000 };
+  const checked = await checkLog({ ...options, signal: AbortSignal.timeout(30_000) });
+  expect(checked?.messages).toBeGreaterThan(50);
+  expect(checked?.holes).toEqual([]);
+});
+
+test("the log never uses a sequence twice, also when it is killed while its last messages expire", async () => {
+  await using own = await startTestNats({ syncAlways: true });
+  const client = await connect({ servers: own.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
+  await using ownLog = await openLog(client, { syncKnown: true });
+  const source = sourceName({ workspace: "acme", developer: "killed", project: "shop", upstream: "skaffold" });
+  const stays = testMessage(source, 1);
+  const goes = { ...testMessage(source, 2, { kind: "log.written" }), ttlSeconds: 1 };
+  const later = { ...testMessage(source, 3, { kind: "log.written" }), ttlSeconds: 30 * 86_400 };
+  acknowledged(await ownLog.writer.publish(source, "W", [stays, goes, goes], 0));
+  const lastSeq = () => ownLog.reader.bounds().then((bounds) => bounds.lastSeq);
+  const isGone = async () => (await ownLog.reader.lastMatch([])) === 1;
+  // Once before they go, once after.
+  for (let kill = 0; kill < 2; kill++) {
+    await own.kill();
+    await own.restart();
+    await until(isGone, { message: "the text to go" });
+    expect(await lastSeq()).toBe(3);
+  }
+  expect(acknowledged(await ownLog.writer.publish(source, "W", [later], 1))).toBe(4);
+  await client.close();
+});

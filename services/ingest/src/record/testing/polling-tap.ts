@@ -1,0 +1,70 @@
+import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { SourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import type { UpstreamReading } from "../../normalize/normalizer.ts";
+import { openRecording, type Recording } from "../session/session-recorder.ts";
+import type { FakeLog } from "./fake-log.ts";
+
+export type LookingTapOptions = {
+  readonly source: SourceName;
+  readonly reading: UpstreamReading;
+  /** In seconds. */
+  readonly textTtl?: number;
+};
+
+export type LookingTap = ReturnType<typeof lookingTap>;
+
+/** A tap that remembers what it pushed, so that it can push it again. */
+export function lookingTap(log: FakeLog, { source, reading, textTtl }: LookingTapOptions) {
+  const items: Item[] = [];
+  const controller = new AbortController();
+  const open = (from: number) =>
+    openRecording({
+      ...{ log: { writer: log, reader: log.reader }, source, reading, signal: controller.signal, textTtl },
+      hello: {
+        ...{ developer: "h1", project: "host", upstream: "rkt", tap: "T", labels: {}, redact: "on" },
+        ...{ first_index: BigInt(from), settings: {} },
+      },
+    });
+  let recording: Promise<Recording> = open(1);
+  const push = async (ms: number, connection: string, what: NonNullable<Item["what"]>) => {
+    const item: Item = { index: BigInt(items.length + 1), connection, at: momentOfMs(ms), what };
+    items.push(item);
+    await (await recording).take(item);
+  };
+  const see = (ms: number, connection: string, channel: string, seen: Look["seen"]) => {
+    const bytes = Buffer.from(Look.encode({ seen }).finish());
+    return push(ms, connection, { $case: "frame", value: { channel, bytes, more: false } });
+  };
+  return {
+    async dial(ms: number, connection: string, identity: string) {
+      await push(ms, connection, { $case: "dialled", value: { address: "h1:15441", channels: ["pods", "images"] } });
+      await push(ms, connection, { $case: "identified", value: { identity, version: "1.30.0" } });
+    },
+    look: (ms: number, connection: string, channel: string, all: Uint8Array | string) =>
+      see(ms, connection, channel, { $case: "all", value: Buffer.from(all) }),
+    see,
+    lost: (ms: number, connection: string) =>
+      push(ms, connection, { $case: "closed", value: { reason: "cut", process_ended: false, unseen: false } }),
+    push,
+    async settled() {
+      const { committed } = await recording;
+      await until(() => committed() === BigInt(items.length), { message: "all to be committed" });
+    },
+    /** What is pushed meanwhile comes after what is pushed again. */
+    async crash(from = items.length + 1) {
+      const again = items.slice(from - 1);
+      const startAgain = async (before: Promise<Recording>) => {
+        await (await before)[Symbol.asyncDispose]();
+        const after = await open(from);
+        for (const item of again) await after.take(item);
+        return after;
+      };
+      recording = startAgain(recording);
+      await recording;
+    },
+    [Symbol.asyncDispose]: async () => (await recording)[Symbol.asyncDispose](),
+  };
+}

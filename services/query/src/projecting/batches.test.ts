@@ -1,0 +1,61 @@
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { expect, it } from "vitest";
+import { story } from "../testing/story.ts";
+import { batches } from "./batches.ts";
+
+const event = story().tell({ kind: "source.added" });
+const recorded = (seq: number): Recorded => ({ event, seq, recordedAt: new Date(0), subject: "" });
+const open = new AbortController().signal;
+
+it("reads ahead by one batch at most, and loses nothing", async () => {
+  let given = 0;
+  async function* stream() {
+    while (given < 100) {
+      given += 1;
+      yield recorded(given);
+    }
+  }
+  const seqs: number[] = [];
+  for await (const { events } of batches(stream, { events: 10, bytes: 1_000 }, open)) {
+    expect(events.length).toBeLessThanOrEqual(10);
+    seqs.push(...events.map(({ seq }) => seq));
+    expect(given).toBeLessThanOrEqual(seqs.length + 11);
+  }
+  expect(seqs).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
+});
+
+it("tells that the stream has caught up, also without an event", async () => {
+  async function* stream(caughtUp: (position: number) => void) {
+    caughtUp(7);
+    await new Promise<void>(() => {});
+    yield recorded(8);
+  }
+  for await (const batch of batches(stream, { events: 10, bytes: 1_000 }, open)) {
+    expect(batch).toEqual({ events: [], caughtUp: 7 });
+    break;
+  }
+});
+
+it("gives what came before the stream broke, then its error", async () => {
+  async function* stream() {
+    yield recorded(1);
+    throw new Error("broken");
+  }
+  const seqs: number[] = [];
+  const read = async () => {
+    for await (const { events } of batches(stream, { events: 10, bytes: 1_000 }, open)) {
+      seqs.push(...events.map(({ seq }) => seq));
+    }
+  };
+  await expect(read()).rejects.toThrow("broken");
+  expect(seqs).toEqual([1]);
+});
+
+it("ends when the signal does, whatever it waits for", async () => {
+  const over = new AbortController();
+  async function* stream() {
+    yield recorded(1);
+    await new Promise<void>(() => {});
+  }
+  for await (const _ of batches(stream, { events: 10, bytes: 1_000 }, over.signal)) setImmediate(() => over.abort());
+});

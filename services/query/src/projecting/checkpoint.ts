@@ -1,0 +1,95 @@
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { isOfLog } from "@tapedeck/shared/log/position";
+import type { Kysely } from "kysely";
+import type { Tx } from "../db/database.ts";
+import type { CheckpointRow, Schema } from "../db/schema.ts";
+
+const name = "log";
+
+/** The tables do not belong to this log; the message is one sentence for people. */
+export class ForeignCheckpointError extends Error {
+  override readonly name = "ForeignCheckpointError";
+}
+
+export async function readCheckpoint(db: Kysely<Schema>): Promise<CheckpointRow | undefined> {
+  return db.selectFrom("checkpoint").selectAll().where("name", "=", name).executeTakeFirst();
+}
+
+const whatToDo =
+  "bring a backup back with `tapedeck restore`, or go on with what is left, under new positions, with `tapedeck new-epoch`.";
+
+/** The place of a fresh set of tables: before the first event. */
+export async function beginCheckpoint(db: Kysely<Schema>, projection: string, epoch: string): Promise<CheckpointRow> {
+  const row = { name, projection, epoch, position: 0, applied_position: null, recorded_until_ms: null };
+  await db
+    .insertInto("checkpoint")
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  return (await readCheckpoint(db)) ?? row;
+}
+
+/** Read under a lock that lasts to the end of the transaction: whoever else projects waits there. */
+export async function lockCheckpoint(tx: Tx): Promise<CheckpointRow | undefined> {
+  return tx.selectFrom("checkpoint").selectAll().where("name", "=", name).forUpdate().executeTakeFirst();
+}
+
+export async function moveCheckpoint(
+  tx: Tx,
+  { position, applied_position, recorded_until_ms }: CheckpointRow,
+): Promise<void> {
+  const moved = { position, applied_position, recorded_until_ms };
+  await tx.updateTable("checkpoint").set(moved).where("name", "=", name).execute();
+}
+
+/**
+ * The checkpoint, if the tables belong to this log. Those of a log that was restored since do, as far as the backup went:
+ * they follow the restored one from now on.
+ * @throws ForeignCheckpointError
+ */
+export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, log: LogReader): Promise<CheckpointRow> {
+  const { epoch, position } = checkpoint;
+  if (!isOfLog(log, { epoch, seq: position })) {
+    const beyond = log.former.find((one) => one.epoch === epoch);
+    const reason =
+      beyond === undefined
+        ? `the database follows another log (${epoch}; this one is ${log.epoch})`
+        : `the database is at position ${epoch}-${position}, beyond the end ${epoch}-${beyond.lastSeq} of the backup that the log was restored from`;
+    throw new ForeignCheckpointError(
+      `${reason}: run \`tapedeck rebuild\` to make its tables from this log, or \`tapedeck restore\` to bring the old log back.`,
+    );
+  }
+  const { lastSeq } = await log.bounds();
+  if (position > lastSeq) {
+    throw new ForeignCheckpointError(
+      `the database is at position ${epoch}-${position}, beyond the log's end ${epoch}-${lastSeq}, so the log has lost events: ${whatToDo}`,
+    );
+  }
+  const other = await givenTwice(checkpoint, log);
+  if (other !== undefined) {
+    throw new ForeignCheckpointError(
+      `the database is at position ${epoch}-${position}, but position ${epoch}-${other} was given to another event since, so the log has lost events: ${whatToDo}`,
+    );
+  }
+  if (epoch === log.epoch) return checkpoint;
+  await db
+    .updateTable("checkpoint")
+    .set({ epoch: log.epoch })
+    .where("name", "=", name)
+    .where("epoch", "=", epoch)
+    .execute();
+  return { ...checkpoint, epoch: log.epoch };
+}
+
+/**
+ * The first position up to the last applied event that holds what was recorded after all that was applied: the log had
+ * ended before it meanwhile. Erased and expired events don't matter: nothing takes their place.
+ */
+async function givenTwice(
+  { applied_position, recorded_until_ms }: CheckpointRow,
+  log: LogReader,
+): Promise<number | undefined> {
+  if (applied_position === null || recorded_until_ms === null) return undefined;
+  const later = await log.firstSince(new Date(recorded_until_ms + 1));
+  return later !== undefined && later <= applied_position ? later : undefined;
+}

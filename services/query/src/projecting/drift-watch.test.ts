@@ -1,0 +1,132 @@
+import { State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
+import { adoptSubject, observedSubject } from "@tapedeck/shared/log/subjects";
+import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, it } from "vitest";
+import { type Query, startQuery } from "../query.ts";
+import { stage } from "../testing/stage.ts";
+import { shop, startedAt, story, timestamp } from "../testing/story.ts";
+
+/** Milliseconds of the story: the last event of the loop, and an answer in silence. */
+const loopEnd = 1_000;
+const later = 2_000;
+
+async function theatre() {
+  await using stack = new AsyncDisposableStack();
+  const on = stack.use(await stage());
+  const nats = stack.adopt(await connect({ servers: on.nats.url }), (nc) => nc.close());
+  const warnings: Record<string, unknown>[] = [];
+  const logger: Logger = Object.assign(Object.create(silentLogger) as Logger, {
+    warn: (fields: Record<string, unknown>) => warnings.push(fields),
+  });
+  const quiet = { ...on.config, nats: { ...on.config.nats, syncAlways: true } };
+  const query = stack.use(await startQuery(quiet, logger));
+  const tale = story();
+  const session = tale.session("S");
+  session.started();
+  session.configured();
+  session.loopStarted();
+  session.build("web", "started");
+  session.build("web", "succeeded");
+  session.loopEnded("succeeded", loopEnd);
+  await on.write(tale.events);
+  const owned = stack.move();
+  return {
+    on,
+    session,
+    query,
+    warnings,
+    written: () => on.write(tale.events.splice(0)),
+    /** Skaffold's answer that web is `status`, at that moment of the story, after what is written of v1 by then. */
+    answer(status: string, at: number, ordinals: Record<string, bigint> = { v1: 5n, tapedeck: 1n }) {
+      const state = State.fromPartial({
+        buildState: { artifacts: { web: status } },
+        testState: { status: "Not Started" },
+        deployState: { status: "Not Started" },
+        statusCheckState: { status: "Not Started" },
+        fileSyncState: { status: "Not Started" },
+      });
+      const bytes = Buffer.from(State.encode(state).finish());
+      const of = { source: shop, session: "S", channel: "v1", state: bytes };
+      const observed = { ...of, ordinals, observed_at: timestamp(startedAt + at) };
+      nats.publish(observedSubject(shop), Observed.encode(Observed.fromPartial(observed)).finish());
+    },
+    forget: () => tale.events.splice(0),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function counted(query: Query, name: string): Promise<number> {
+  const metrics = await (await fetch(`http://${query.addresses.health}/metrics`)).text();
+  const [, value] =
+    new RegExp(`^tapedeck_query_fold_${name}_total\\{.*source="${shop}".*\\} (\\d+)$`, "m").exec(metrics) ?? [];
+  return Number(value ?? 0);
+}
+
+async function checked(query: Query, checks: number): Promise<void> {
+  await until(async () => (await counted(query, "checks")) === checks, { message: `${checks} checks` });
+}
+
+it("counts what an upstream at rest says otherwise of itself, and tells the same once", async () => {
+  await using on = await theatre();
+  on.answer("Complete", later);
+  await checked(on.query, 1);
+  expect(await counted(on.query, "drift")).toBe(0);
+  on.answer("Failed", later);
+  on.answer("Failed", later);
+  await checked(on.query, 3);
+  expect(await counted(on.query, "drift")).toBe(2);
+  const web = "v1 artifact web: Skaffold says Failed, its events Complete";
+  expect(on.warnings).toEqual([{ source: shop, session: "S", differences: [web] }]);
+  on.answer("Canceled", later);
+  await checked(on.query, 4);
+  expect(on.warnings).toHaveLength(2);
+});
+
+it("asks for the answer to be adopted, at the place of what is folded and of control calls", async () => {
+  await using on = await theatre();
+  const nats = await connect({ servers: on.on.nats.url });
+  const asked: Observed[] = [];
+  nats.subscribe(adoptSubject(shop), { callback: (_, { data }) => void asked.push(Observed.decode(data)) });
+  await nats.flush();
+  on.answer("Complete", later);
+  on.answer("Failed", later, { v1: 5n, v2: 0n, logs: 99n, tapedeck: 1n });
+  await until(() => asked.length > 0, { message: "the answer to be asked for" });
+  await nats.close();
+  expect(asked).toMatchObject([
+    { source: shop, session: "S", channel: "v1", ordinals: { v1: 5n, v2: 0n, tapedeck: 1n } },
+  ]);
+  expect(Object.keys(asked[0]?.ordinals ?? {}).sort()).toEqual(["tapedeck", "v1", "v2"]);
+  expect(State.decode(asked[0]?.state ?? Buffer.alloc(0)).buildState?.artifacts).toEqual({ web: "Failed" });
+});
+
+it("compares no answer that may belong to another place", async () => {
+  await using on = await theatre();
+  on.answer("Failed", loopEnd + 100); // what came just before may not be in it
+  on.answer("Failed", later, { v1: 4n }); // something came after it
+  on.answer("In Progress", later); // it works
+  on.answer("Complete", later);
+  await checked(on.query, 1);
+
+  on.forget();
+  on.session.own("control.requested", { $case: "control", value: { method: "/proto.SkaffoldService/Execute" } }, later);
+  await on.written();
+  on.answer("Failed", later); // before the call
+  on.answer("Failed", later + 100, { v1: 5n, tapedeck: 2n }); // just after it
+  on.answer("Complete", 2 * later, { v1: 5n, tapedeck: 2n });
+  await checked(on.query, 2);
+  expect(await counted(on.query, "drift")).toBe(0);
+  expect(on.warnings).toEqual([]);
+});
+
+it("outlives what can't be read", async () => {
+  await using on = await theatre();
+  const nats = await connect({ servers: on.on.nats.url });
+  nats.publish(observedSubject(shop), Buffer.from("no message"));
+  nats.publish(observedSubject(shop), Observed.encode(Observed.fromPartial({ source: "?" })).finish());
+  await nats.close();
+  on.answer("Complete", later);
+  await checked(on.query, 1);
+});

@@ -1,0 +1,27 @@
+import { openDatabase } from "../db/database.ts";
+import { views } from "../views/views.ts";
+import { erase } from "./apply-batch.ts";
+import { lockCheckpoint } from "./checkpoint.ts";
+
+/**
+ * Removes the rows of sessions that have ended before a sequence, for a log that keeps only its end (the demo's). Gives
+ * how many went. No batch is applied meanwhile: the checkpoint is locked, as for a batch.
+ */
+export async function forgetSessions(databaseUrl: string, beforeSeq: number): Promise<number> {
+  await using database = openDatabase({ url: databaseUrl, connections: 1 });
+  return await database.db.transaction().execute(async (tx) => {
+    await lockCheckpoint(tx);
+    const old = await tx
+      .selectFrom("sessions")
+      .select("session")
+      .where("end_position", "<", beforeSeq)
+      .where("last_position", "<", beforeSeq)
+      .execute();
+    await erase(
+      tx,
+      views({ textRows: false }),
+      old.map(({ session }) => session),
+    );
+    return old.length;
+  });
+}

@@ -1,0 +1,133 @@
+import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import { tellTablesEnd } from "@tapedeck/shared/log/tables-end";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { letReadersIn, limitReaders, type ReaderLogins } from "../db/access/grants.ts";
+import type { Database } from "../db/database.ts";
+import { AlreadyProjectedError, withTables } from "../db/lock.ts";
+import { migrate, NewerSchemaError } from "../db/migrate.ts";
+import type { View } from "../views/view.ts";
+import { projectionVersion } from "../views/views.ts";
+import type { BatchLimits } from "./batches.ts";
+import { ForeignCheckpointError, readCheckpoint } from "./checkpoint.ts";
+import type { ConnectedLog } from "./connect-log.ts";
+import type { Progress } from "./progress.ts";
+import { type Projected, project } from "./project.ts";
+import { rebuild } from "./rebuild.ts";
+
+export type KeepProjecting = {
+  readonly database: Database;
+  readonly databaseUrl: string;
+  readonly readers: ReaderLogins;
+  readonly openLog: () => Promise<ConnectedLog>;
+  readonly views: readonly View[];
+  readonly limits: BatchLimits;
+  readonly progress: Progress;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  readonly on: {
+    /** The database has its tables: they can be asked. */
+    readonly tables: () => void;
+    /** The log that is read from now on; undefined: none. */
+    readonly log: (log: ConnectedLog | undefined) => void;
+    readonly applied: (applied: Projected) => void;
+    /** Why nothing is projected now; undefined: it is. */
+    readonly waiting: (reason: string | undefined) => void;
+  };
+};
+
+/** How often a query that stands by looks at whether it is needed. */
+const standbyMs = 500;
+
+/**
+ * Projects until the signal, whatever goes away and comes back. Rejects only for what will not mend by itself: a schema
+ * of a newer Tapedeck, tables of another log, a nats-server that won't do.
+ */
+export async function keepProjecting(options: KeepProjecting): Promise<void> {
+  const { progress, logger, signal, on } = options;
+  const retry = backoff(100, 2_000);
+  let told = "";
+  let areLimited = false;
+  const admitReaders = async () => {
+    const leftOut = [...(await letReadersIn(options.database))];
+    if (areLimited) return;
+    leftOut.push(...(await limitReaders(options.database, options.readers)));
+    areLimited = true;
+    if (leftOut.length > 0) logger.warn({ leftOut }, "readers of the database are not held to all that they should be");
+  };
+  while (!signal.aborted) {
+    try {
+      await projectOnce(options, admitReaders, () => {
+        retry.reset();
+        told = "";
+      });
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isFinal(error)) throw error;
+      if (error instanceof AlreadyProjectedError) {
+        await standBy(options);
+        continue;
+      }
+      areLimited = false; // the database may be another one when it is back
+      const reason = error instanceof Error ? error.message || error.name : String(error);
+      on.waiting(reason);
+      if (reason !== told) logger.warn({ err: error, position: progress.position }, "projecting broke off, will go on");
+      told = reason;
+      await pause(retry.next(), signal);
+    }
+  }
+}
+
+async function projectOnce(
+  options: KeepProjecting,
+  admitReaders: () => Promise<void>,
+  onWorking: () => void,
+): Promise<void> {
+  const { database, databaseUrl, views, limits, progress, logger, signal, on } = options;
+  await migrate(database);
+  await admitReaders();
+  on.tables();
+
+  await using log = await options.openLog();
+  on.log(log);
+  const { reader } = log;
+  try {
+    const checkpoint = await readCheckpoint(database.db);
+    progress.advance(checkpoint?.position ?? 0);
+    if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
+      logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
+      on.waiting("the tables are rebuilt from the log, because this version makes them otherwise");
+      await rebuild({ databaseUrl, log: reader, views, limits, signal });
+      return;
+    }
+    let epoch = checkpoint?.epoch ?? reader.epoch;
+    const work = withTables(database, async function* (connection, held) {
+      // Before the log is looked at: where it has lost its end, ingest is not to give these positions again.
+      using _telling = tellTablesEnd(log.nats, () => ({ epoch, seq: progress.position }));
+      yield* project({ connection, log: reader, views, limits, signal: AbortSignal.any([signal, held]) });
+    });
+    for await (const applied of work) {
+      epoch = reader.epoch;
+      onWorking();
+      on.waiting(undefined);
+      progress.advance(applied.position);
+      on.applied(applied);
+    }
+  } finally {
+    on.log(undefined);
+  }
+}
+
+/** Another query projects: this one answers, and takes over when that one is gone. */
+async function standBy({ database, progress, signal, on }: KeepProjecting): Promise<void> {
+  on.waiting(undefined);
+  const checkpoint = await readCheckpoint(database.db).catch(() => undefined);
+  if (checkpoint !== undefined) progress.advance(checkpoint.position);
+  await pause(standbyMs, signal);
+}
+
+function isFinal(error: unknown): boolean {
+  return (
+    error instanceof NewerSchemaError || error instanceof ForeignCheckpointError || error instanceof LogUnusableError
+  );
+}

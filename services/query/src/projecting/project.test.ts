@@ -1,0 +1,97 @@
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { openDatabase } from "../db/database.ts";
+import { spawnQuery } from "../testing/child.ts";
+import { randomEvents, seeded } from "../testing/random-story.ts";
+import { projectUntil } from "../testing/run-projection.ts";
+import { type Stage, stage } from "../testing/stage.ts";
+import { contents, rows } from "../testing/tables.ts";
+import { views } from "../views/views.ts";
+import { applyBatch } from "./apply-batch.ts";
+import { readCheckpoint } from "./checkpoint.ts";
+
+const seed = Number(process.env.SEED ?? Date.now() % 100_000);
+const random = seeded(seed);
+
+let on: Stage;
+let end: number;
+/** The tables after one straight run. */
+let expected: Awaited<ReturnType<typeof contents>>;
+
+beforeAll(async () => {
+  on = await stage();
+  end = (await on.write(randomEvents(random, 3_000))).at(-1) ?? 0;
+  await using straight = await freshDatabase();
+  await projectUntil(straight.url, on.log.reader, end);
+  expected = await contents(straight.url);
+});
+
+afterAll(() => on[Symbol.asyncDispose]());
+
+it(`fills every table (seed ${seed})`, () => {
+  const empty = Object.entries(expected).filter(([, found]) => found.length === 0);
+  expect(empty.map(([table]) => table)).toEqual([]);
+});
+
+it(`gives the same tables however the log is cut into batches (seed ${seed})`, async () => {
+  await using database = await freshDatabase();
+  for (let next = 0; next < end; ) {
+    next = Math.min(end, next + 1 + random(600));
+    await projectUntil(database.url, on.log.reader, next, { limits: { events: 1 + random(90), bytes: 1_000_000 } });
+  }
+  expect(await contents(database.url)).toEqual(expected);
+});
+
+it("changes nothing when events are delivered again", async () => {
+  await using database = await freshDatabase();
+  await projectUntil(database.url, on.log.reader, end);
+  await using tables = openDatabase({ url: database.url });
+  const events = await Array.fromAsync(
+    on.log.reader.history({ afterSeq: 0, subjects: [] }, end, new AbortController().signal),
+  );
+  const { epoch = "", projection = "" } = (await readCheckpoint(tables.db)) ?? {};
+  const again = { events: events.slice(-1_000) };
+  const applied = await tables.db
+    .transaction()
+    .execute((tx) => applyBatch(tx, views({ textRows: false }), again, { after: 0, epoch, projection }));
+  expect(applied).toMatchObject({ events: 0, position: end });
+  expect(await contents(database.url)).toEqual(expected);
+});
+
+it("keeps the latest time of the log also where its clock was set back", async () => {
+  await using database = await freshDatabase();
+  await projectUntil(database.url, on.log.reader, end);
+  await using tables = openDatabase({ url: database.url });
+  const [last] = await Array.fromAsync(
+    on.log.reader.history({ afterSeq: end - 1, subjects: [] }, end, new AbortController().signal),
+  );
+  const before = await readCheckpoint(tables.db);
+  if (last === undefined || before === undefined) throw new Error("nothing was projected");
+  expect(before).toMatchObject({ applied_position: end, recorded_until_ms: last.recordedAt.getTime() });
+  const next = { ...last, seq: end + 1, recordedAt: new Date(last.recordedAt.getTime() - 60_000) };
+  await tables.db.transaction().execute((tx) => applyBatch(tx, [], { events: [next] }, { after: end, ...before }));
+  expect(await readCheckpoint(tables.db)).toEqual({ ...before, position: end + 1, applied_position: end + 1 });
+});
+
+it(`gives the same tables when query is killed again and again (seed ${seed})`, async () => {
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const position = async () => {
+    const [row] = await rows(tables, "checkpoint").catch(() => []);
+    return Number(row?.position ?? 0);
+  };
+  const inSmallBatches = { ...on, config: { ...on.config, batchEvents: 40 } };
+  let kills = 0;
+  for (let from = 0; from < end; from = await position()) {
+    const goal = Math.min(end, from + 1 + random(600));
+    const query = spawnQuery(inSmallBatches);
+    try {
+      await until(async () => (await position()) >= goal, { message: `position ${goal} to be reached from ${from}` });
+    } finally {
+      await query.kill();
+    }
+    kills += 1;
+  }
+  expect(kills).toBeGreaterThan(3);
+  expect(await contents(on.databaseUrl)).toEqual(expected);
+});

@@ -1,0 +1,120 @@
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { expect, it } from "vitest";
+import { rebuildCall } from "../api/rebuild-call.ts";
+import { openDatabase } from "../db/database.ts";
+import { privateSchema } from "../db/private.ts";
+import { queryClient } from "../testing/client.ts";
+import { randomEvents, seeded } from "../testing/random-story.ts";
+import { projectUntil } from "../testing/run-projection.ts";
+import { reaches, stage } from "../testing/stage.ts";
+import { contents } from "../testing/tables.ts";
+import { views } from "../views/views.ts";
+import { rebuild } from "./rebuild.ts";
+
+const all = views({ textRows: false });
+
+it("makes the same tables from the log, beside a query that goes on following", async () => {
+  await using on = await stage();
+  const events = randomEvents(seeded(3), 3_000);
+  await on.write(events.slice(0, 2_000));
+  await using query = await on.startQuery();
+
+  const later = events.slice(2_000);
+  const rebuilt = rebuild({
+    databaseUrl: on.databaseUrl,
+    log: on.log.reader,
+    views: all,
+    limits: { events: 100, bytes: 1_000_000 },
+    signal: AbortSignal.timeout(60_000),
+  });
+  using ask = queryClient(query.address);
+  const told: number[] = [];
+  let end = 0;
+  while (later.length > 0) {
+    end = (await on.write(later.splice(0, 50), 50)).at(-1) ?? 0;
+    told.push(Number((await ask.position()).position.split("-")[1]));
+  }
+  await rebuilt;
+  expect(told).toEqual(told.toSorted((a, b) => a - b));
+  await reaches(query, end);
+
+  await using straight = await freshDatabase();
+  await projectUntil(straight.url, on.log.reader, end);
+  await projectUntil(on.databaseUrl, on.log.reader, end).catch(() => {}); // query holds the tables: it is there already
+  expect(await contents(on.databaseUrl)).toEqual(await contents(straight.url));
+  expect(await schemas(on.databaseUrl)).toEqual(["tapedeck"]);
+});
+
+it("goes on where an earlier one was ended", async () => {
+  await using on = await stage();
+  const end = (await on.write(randomEvents(seeded(4), 1_500))).at(-1) ?? 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end);
+  const expected = await contents(on.databaseUrl);
+  await spoil(on.databaseUrl);
+
+  const options = {
+    databaseUrl: on.databaseUrl,
+    log: on.log.reader,
+    views: all,
+    limits: { events: 100, bytes: 1_000_000 },
+  };
+  const first = new AbortController();
+  const stopped = (one: AbortController) =>
+    rebuild({ ...options, signal: one.signal, onProgress: ({ position }) => position > 500 && one.abort() });
+  expect(await stopped(first)).toBe(false);
+  expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_rebuild"]);
+
+  // Whoever asked for it, and has not stopped it, must not take that for its end.
+  const call = rebuildCall(
+    { log: () => on.log.reader },
+    () => stopped(new AbortController()),
+    new AbortController().signal,
+  );
+  await expect(Array.fromAsync(call)).rejects.toMatchObject({ code: "not_ready" });
+
+  const positions: number[] = [];
+  const signal = AbortSignal.timeout(60_000);
+  const swapped = await rebuild({ ...options, signal, onProgress: ({ position }) => positions.push(position) });
+  expect(swapped).toBe(true);
+  expect(positions[0]).toBeGreaterThan(500);
+  expect(await contents(on.databaseUrl)).toEqual(expected);
+});
+
+it("happens by itself when the tables are of another version, which answer meanwhile", async () => {
+  await using on = await stage();
+  const end = (await on.write(randomEvents(seeded(5), 1_500))).at(-1) ?? 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end);
+  const expected = await contents(on.databaseUrl);
+  await spoil(on.databaseUrl);
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await database.db.updateTable("checkpoint").set({ projection: "operations.0" }).execute();
+
+  await using query = await on.startQuery();
+  using ask = queryClient(query.address);
+  expect((await ask.listSources()).items).not.toEqual([]);
+  await expect.poll(() => contents(on.databaseUrl), { timeout: 30_000 }).toEqual(expected);
+});
+
+it("mends tables of another log", async () => {
+  await using on = await stage();
+  const end = (await on.write(randomEvents(seeded(6), 500))).at(-1) ?? 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end);
+  const expected = await contents(on.databaseUrl);
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await database.db.updateTable("checkpoint").set({ epoch: "gone", position: 1_000_000 }).execute();
+  await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal: AbortSignal.timeout(60_000) });
+  expect(await contents(on.databaseUrl)).toEqual(expected);
+});
+
+/** Something that no projection would write. */
+async function spoil(url: string): Promise<void> {
+  await using database = openDatabase({ url, connections: 1 });
+  await database.db.updateTable("operations").set({ outcome: "unknown" }).execute();
+  await database.db.deleteFrom("events").execute();
+}
+
+async function schemas(url: string): Promise<string[]> {
+  await using database = openDatabase({ url, connections: 1 });
+  const found = await database.db.introspection.getSchemas();
+  return found.map(({ name }) => name).filter((name) => name.startsWith("tapedeck") && name !== privateSchema);
+}

@@ -1,0 +1,91 @@
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { sql } from "kysely";
+import { letReadersIn } from "../db/access/grants.ts";
+import { type Database, liveSchema, openDatabase } from "../db/database.ts";
+import { withTables } from "../db/lock.ts";
+import { migrate } from "../db/migrate.ts";
+import { swapLock } from "../db/read.ts";
+import type { View } from "../views/view.ts";
+import { projectionVersion } from "../views/views.ts";
+import type { BatchLimits } from "./batches.ts";
+import { readCheckpoint } from "./checkpoint.ts";
+import { type Projected, project } from "./project.ts";
+
+const shadowSchema = "tapedeck_rebuild";
+const retiredSchema = "tapedeck_retired";
+
+export type Rebuild = {
+  readonly databaseUrl: string;
+  readonly log: LogReader;
+  readonly views: readonly View[];
+  readonly limits?: BatchLimits;
+  readonly signal: AbortSignal;
+  readonly onProgress?: (applied: Projected) => void;
+};
+
+/**
+ * Makes all tables anew from the log, beside the live ones, which go on answering (and following, where they still can),
+ * and puts them in their place when they have caught up. Goes on where an earlier one was killed. A query that runs
+ * needs no word about it. Resolves at the swap, or with false when the signal ended it before; throws as project does.
+ * @throws AlreadyProjectedError when another rebuild runs
+ */
+export async function rebuild(options: Rebuild): Promise<boolean> {
+  const { log, views, signal, onProgress = () => {} } = options;
+  await using shadow = openDatabase({ url: options.databaseUrl, schema: shadowSchema, connections: 3 });
+  const { lastSeq: goal } = await log.bounds();
+  const work = withTables(shadow, async function* (connection, held) {
+    await prepare(shadow, log, views);
+    await letReadersIn(shadow);
+    yield* project({
+      ...{ connection, log, views, signal: AbortSignal.any([signal, held]) },
+      ...(options.limits && { limits: options.limits }),
+    });
+  });
+  for await (const applied of work) {
+    onProgress(applied);
+    if (applied.position >= goal && (await swap(shadow, applied.position))) return true;
+  }
+  return false;
+}
+
+/** What an earlier rebuild left is of use if it was made of the same log in the same way. */
+async function prepare(shadow: Database, log: LogReader, views: readonly View[]): Promise<void> {
+  await dropSchema(shadow, retiredSchema);
+  const { rows } = await sql<{ there: boolean }>`
+    select to_regclass(${`${shadowSchema}.checkpoint`}) is not null as there`.execute(shadow.db);
+  const checkpoint = rows[0]?.there === true ? await readCheckpoint(shadow.db) : undefined;
+  const { lastSeq } = await log.bounds();
+  const isOfUse =
+    checkpoint?.epoch === log.epoch &&
+    checkpoint.projection === projectionVersion(views) &&
+    checkpoint.position <= lastSeq;
+  if (!isOfUse) await dropSchema(shadow, shadowSchema);
+  await migrate(shadow);
+}
+
+/** False when the live tables are ahead: they follow the same log. */
+async function swap({ db }: Database, position: number): Promise<boolean> {
+  const swapped = await db.transaction().execute(async (tx) => {
+    const { rows: there } = await sql<{ there: boolean }>`
+      select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(tx);
+    if (there[0]?.there === true) {
+      const { rows } = await sql<{ ahead: boolean }>`
+        select live.position > ${position} as ahead
+        from ${sql.table(`${liveSchema}.checkpoint`)} live join ${sql.table(`${shadowSchema}.checkpoint`)} shadow
+          using (name, projection, epoch)
+        for update of live`.execute(tx);
+      if (rows[0]?.ahead === true) return false;
+      await swapLock(tx);
+      await sql`alter schema ${sql.id(liveSchema)} rename to ${sql.id(retiredSchema)}`.execute(tx);
+    }
+    await sql`alter schema ${sql.id(shadowSchema)} rename to ${sql.id(liveSchema)}`.execute(tx);
+    return true;
+  });
+  // Separately: it has to wait for those who still read the old tables.
+  if (swapped) await dropSchema({ db }, retiredSchema);
+  return swapped;
+}
+
+async function dropSchema({ db }: Pick<Database, "db">, schema: string): Promise<void> {
+  await sql`drop schema if exists ${sql.id(schema)} cascade`.execute(db);
+}

@@ -1,0 +1,146 @@
+import type { FakeCall } from "@tapedeck/fakes/rkt/calls";
+import { readPolls } from "@tapedeck/fakes/rkt/polls";
+import type { Kind, Recording } from "@tapedeck/fakes/rkt/recording";
+import { type FakeRkt, type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import { AppState, type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { openTestLog, spillFolder } from "../faults/processes.ts";
+import { sourceEvents } from "../faults/recorded-events.ts";
+import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
+import { metric } from "./ingest-bench.ts";
+
+export const kinds = ["pods", "images"] as const;
+
+/** Between two looks. */
+const intervalMs = 20;
+/** The clocks of two processes differ by less, and polls are further apart. */
+const clockMs = 5;
+
+/** A fake rkt host that knows which of its recording's rows was the newest when. */
+export type Host = AsyncDisposable & {
+  readonly name: string;
+  readonly source: SourceName;
+  readonly fake: FakeRkt;
+  /** Rows of the recording. */
+  readonly rows: { readonly [K in Kind]: number };
+  /** Which row (from 1) a look had been told at that moment; 0: none yet. A row that is told again stays the same. */
+  readonly rowAt: (kind: Kind, at: Timestamp) => number;
+  /** Plays on until the row before this one was told, and no further (nor back). Past the last row: to the end. */
+  readonly playTo: (kind: Kind, row: number) => void;
+  /** It has come as far as it may, and the next look hangs (or the last row is told again and again). */
+  readonly stands: () => boolean;
+  /** Called when something is asked about one pod or image; then not again. */
+  onInspect: (() => void) | undefined;
+};
+
+export async function startHost(name: string, recording: Recording, options: Partial<FakeRktOptions> = {}) {
+  const { pods, images } = readPolls(recording);
+  const rows = { pods: pods.length, images: images.length };
+  const told: { readonly [K in Kind]: { readonly at: number; readonly before: number }[] } = { pods: [], images: [] };
+  const held: { [K in Kind]?: { readonly row: number; readonly open: () => void } } = {};
+  const fake = await startFakeRkt({ recording, repeatOnReconnect: true, ...options, lie: noted });
+
+  function noted(call: FakeCall) {
+    if (call.rpc === "ListPods") told.pods.push({ at: Date.now(), before: fake.played.pods });
+    if (call.rpc === "ListImages") told.images.push({ at: Date.now(), before: fake.played.images });
+    if (call.rpc === "InspectPod" || call.rpc === "InspectImage") {
+      host.onInspect?.();
+      host.onInspect = undefined;
+    }
+    return options.lie?.(call);
+  }
+
+  const host: Host = {
+    name,
+    source: sourceName({ workspace: "default", developer: name, project: "host", upstream: "rkt" }),
+    fake,
+    rows,
+    rowAt(kind, { seconds, nanos }) {
+      const ms = Number(seconds) * 1_000 + nanos / 1_000_000;
+      const next = told[kind].find(({ at }) => at - clockMs > ms);
+      return next === undefined ? fake.played[kind] : next.before;
+    },
+    playTo(kind, row) {
+      const before = held[kind];
+      const next = Math.max(row, before?.row ?? fake.played[kind] + 1);
+      if (next > rows[kind]) delete held[kind];
+      else held[kind] = { row: next, open: fake.hold(kind, next) };
+      before?.open();
+    },
+    stands() {
+      return kinds.every((kind) => {
+        const gate = held[kind];
+        if (gate === undefined) return fake.played[kind] === rows[kind];
+        const rpc = kind === "pods" ? "ListPods" : "ListImages";
+        return fake.played[kind] === gate.row - 1 && fake.calls[rpc].inFlight > 0;
+      });
+    },
+    onInspect: undefined,
+    [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose](),
+  };
+  return host;
+}
+
+/** A log of its own; hosts and ingest processes come and go. */
+export type RktBench = AsyncDisposable & {
+  readonly nats: TestNats;
+  readonly log: LogReader;
+  /** An ingest on these hosts. `settings` of the hosts as in tapedeck.yaml. */
+  ingest(hosts: readonly Host[], settings?: HostSettings): Promise<ServiceProcess>;
+  events(host: Host): Promise<readonly Recorded[]>;
+};
+
+export type HostSettings = (host: Host) => Readonly<Record<string, string>>;
+
+export async function rktBench(): Promise<RktBench> {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startTestNats({ syncAlways: true }));
+  const log = stack.use(await openTestLog(nats.url));
+  const readers = new Map<Host, ReturnType<typeof sourceEvents>>();
+  const owned = stack.move();
+  return {
+    nats,
+    log: log.reader,
+    async ingest(hosts, settings = () => ({})) {
+      const sources = hosts.map((host) => ({
+        ...{ upstream: "rkt", developer: host.name, address: host.fake.address, redact: "off" },
+        ...{ interval: `${intervalMs}ms`, load: 100, ...settings(host) },
+      }));
+      return owned.use(
+        await startServiceProcess("ingest", {
+          TAPEDECK_NATS_URL: nats.url,
+          TAPEDECK_SOURCES: JSON.stringify(sources),
+          TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
+        }),
+      );
+    },
+    events(host) {
+      const events = readers.get(host) ?? sourceEvents(log.reader, host.source);
+      readers.set(host, events);
+      return events();
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** All that was seen is in the log. */
+export async function recorded(ingest: ServiceProcess): Promise<void> {
+  const isEmpty = async () => (await metric(ingest, "tapedeck_ingest_spill_items")) === 0;
+  await until(isEmpty, { message: "all that was seen to be in the log" });
+}
+
+/** So many looks later, whatever they were told. */
+export async function looksLater({ fake }: Host, looks = 3): Promise<void> {
+  const goal = { pods: fake.polls.pods + looks, images: fake.polls.images + looks };
+  await until(() => kinds.every((kind) => fake.polls[kind] >= goal[kind]), { message: `${looks} looks more` });
+}
+
+/** It has ended with exit code 7, which rkt is believed at once. */
+export function failed(pod: Pod): Pod {
+  const apps = pod.apps.map((app) => ({ ...app, state: AppState.APP_STATE_EXITED, exit_code: 7 }));
+  return { ...pod, apps, state: PodState.POD_STATE_EXITED, cgroup: "" };
+}

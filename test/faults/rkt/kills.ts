@@ -1,0 +1,206 @@
+import { join } from "node:path";
+import { type Kind, loadRecording } from "@tapedeck/fakes/rkt/recording";
+import { readConfig } from "@tapedeck/query/config";
+import { startQuery } from "@tapedeck/query/query";
+import { projectUntil } from "@tapedeck/query/testing/run-projection";
+import { contents, rktOrder } from "@tapedeck/query/testing/tables";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect } from "vitest";
+import { type Host, kinds, looksLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
+import { type Seeded, seeded } from "../seeded.ts";
+import type { ServiceProcess } from "../service-process.ts";
+import { gapsIn, type History, sameHistory } from "./history.ts";
+
+const fixtures = join(import.meta.dirname, "../..", "fixtures", "rkt");
+
+/**
+ * What is done to ingest, each time on all hosts at once:
+ *
+ * - hanging: killed while its looks hang, with all that it has seen in the log;
+ * - told: killed when the first hosts have told one more row, with the events of it perhaps in the log, perhaps not;
+ * - asked: killed when it asks about one pod or image, as it does after some rows;
+ * - stopped: ended by SIGTERM when the first hosts have told one more row;
+ * - log: NATS is killed, and comes back; ingest lives on;
+ * - both: NATS is killed, one more row is told, and ingest is killed before NATS is back.
+ */
+export const faults = ["hanging", "told", "asked", "stopped", "log", "both"] as const;
+export type Fault = (typeof faults)[number];
+
+/** All are played at once, each by a host of its own. */
+const recordings = [
+  "01-full-lifecycle",
+  "02-fast-and-skipped-states",
+  "03-prepare-aborted",
+  "05-app-exit-codes",
+  "10-blocking-start",
+  "11-image-cache",
+  "14-false-aborted-prepare",
+];
+
+/** A call of ListPods that rkt never answers is among the recorded ones: this long it is waited for. */
+const patience: Readonly<Record<string, string>> = { "10-blocking-start": "1s" };
+
+/**
+ * Plays recordings twice: undisturbed, and with faults at random rows of them. Holds what is left of the second to the
+ * first, and the tables that were made meanwhile to those made anew.
+ *
+ * A host does not change while nobody looks (`repeatOnReconnect`): what came and went meanwhile nobody can know. For the
+ * same reason no more than one row may be told that is not in the log when ingest is killed.
+ */
+export async function rktKillsLeaveNoTrace({ faults }: { readonly faults: readonly Fault[] }): Promise<void> {
+  const random = seeded("rkt kills");
+  await using stack = new AsyncDisposableStack();
+  const bench = stack.use(await rktBench());
+  const database = stack.use(await freshDatabase());
+  const query = stack.use(await startQuery(queryConfig(bench, database.url), silentLogger));
+  const hosts = (run: string) =>
+    Promise.all(
+      recordings.map(async (folder) =>
+        stack.use(await startHost(`${run}-${folder}`, loadRecording(join(fixtures, folder)))),
+      ),
+    );
+  const settings = ({ name }: Host) => {
+    const timeout = patience[name.replace(/^\w+-/, "")];
+    return timeout === undefined ? {} : { timeout };
+  };
+
+  const calm = await hosts("calm");
+  const undisturbed = await bench.ingest(calm, settings);
+  await playedToTheEnd(undisturbed, calm);
+  await undisturbed.kill("SIGTERM");
+
+  const wild = await hosts("wild");
+  const before = await Promise.all(calm.map(async (host) => ({ host, events: await bench.events(host) })));
+  const rows = before.map((history) => rowsOf(history, faults.length, random));
+  const hold = (round: number) => {
+    for (const [index, host] of wild.entries())
+      for (const kind of kinds) host.playTo(kind, rows[index]?.[kind][round] ?? Number.POSITIVE_INFINITY);
+  };
+  hold(0);
+  const ingest = await bench.ingest(wild, settings);
+  for (const [round, fault] of faults.entries()) {
+    await until(() => wild.every((host) => host.stands()), {
+      message: `all hosts to stand before ${fault} (${round})`,
+    });
+    await recorded(ingest);
+    await strike(fault, { bench, ingest, hosts: wild, random });
+    hold(round + 1);
+  }
+  await playedToTheEnd(ingest, wild);
+
+  for (const [index, history] of before.entries()) {
+    const host = wild[index];
+    if (host === undefined) continue;
+    expect(gapsIn(history.events).length).toBeLessThanOrEqual(patience[recordings[index] ?? ""] ? 1 : 0);
+    sameHistory(history, { host, events: await bench.events(host) });
+  }
+  const { lastSeq } = await bench.log.bounds();
+  await until(() => query.position >= lastSeq, { message: "query to have folded all" });
+  await sameTables(bench, database.url, lastSeq);
+  console.log(`rkt kills: ${faults.join(" ")}; ${wild.length} hosts, ${lastSeq} events in the log`);
+}
+
+type Struck = {
+  readonly bench: RktBench;
+  readonly ingest: ServiceProcess;
+  readonly hosts: readonly Host[];
+  readonly random: Seeded;
+};
+
+async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): Promise<void> {
+  switch (fault) {
+    case "hanging":
+      await ingest.kill();
+      return await ingest.start();
+    case "told":
+    case "stopped":
+      await tellOneMore(hosts, 1 + random.below(hosts.length));
+      await ingest.kill(fault === "told" ? "SIGKILL" : "SIGTERM");
+      return await ingest.start();
+    case "asked": {
+      const asked = Promise.withResolvers<void>();
+      for (const host of hosts) {
+        host.onInspect = () => {
+          // At once: by the next turn it is answered.
+          process.kill(ingest.pid, "SIGKILL");
+          for (const other of hosts) other.onInspect = undefined;
+          asked.resolve();
+        };
+      }
+      await Promise.race([asked.promise, tellOneMore(hosts, hosts.length)]);
+      for (const host of hosts) host.onInspect = undefined;
+      await ingest.kill();
+      return await ingest.start();
+    }
+    case "log":
+      await bench.nats.kill();
+      await tellOneMore(hosts, hosts.length);
+      await bench.nats.restart();
+      return await recorded(ingest);
+    case "both":
+      await bench.nats.kill();
+      await tellOneMore(hosts, 1 + random.below(hosts.length));
+      await ingest.kill();
+      await bench.nats.restart();
+      return await ingest.start();
+  }
+}
+
+/** All hosts go on by a row, of pods or of images; resolves when so many have told it. */
+async function tellOneMore(hosts: readonly Host[], count: number): Promise<void> {
+  const before = hosts.map(({ fake }) => fake.played.pods + fake.played.images);
+  const movable = hosts.filter((host) => kinds.some((kind) => host.fake.played[kind] < host.rows[kind])).length;
+  for (const host of hosts) for (const kind of kinds) host.playTo(kind, host.fake.played[kind] + 2);
+  const moved = () =>
+    hosts.filter(({ fake }, index) => fake.played.pods + fake.played.images > (before[index] ?? 0)).length;
+  await until(() => moved() >= Math.min(count, movable), { message: `${count} hosts to tell one row more` });
+}
+
+/** Of each round and kind, before which row it happens: half of them where something was seen undisturbed. */
+function rowsOf({ host, events }: History, rounds: number, random: Seeded) {
+  const some = (kind: Kind) => {
+    const eventful = events.flatMap(({ event: { channel, observed_at } }) => {
+      const row = channel === kind && observed_at ? host.rowAt(kind, observed_at) : 0;
+      // The row itself is told next, or was the last one to be told.
+      return row === 0 ? [] : [row, row + 1];
+    });
+    return Array.from({ length: rounds }, () => {
+      const row = random.below(2) === 0 ? eventful[random.below(eventful.length)] : undefined;
+      return row ?? 1 + random.below(host.rows[kind] + 1);
+    }).sort((a, b) => a - b);
+  };
+  return { pods: some("pods"), images: some("images") };
+}
+
+async function playedToTheEnd(ingest: ServiceProcess, hosts: readonly Host[]): Promise<void> {
+  for (const host of hosts) for (const kind of kinds) host.playTo(kind, Number.POSITIVE_INFINITY);
+  await Promise.all(
+    hosts.map(async (host) => {
+      const isOver = () => kinds.every((kind) => host.fake.played[kind] === host.rows[kind]);
+      await until(isOver, { message: `${host.name} to be played`, deadlineMs: 60_000 });
+      // What the last row alone does not prove the next looks do.
+      await looksLater(host, 4);
+    }),
+  );
+  await recorded(ingest);
+}
+
+function queryConfig({ nats }: RktBench, database: string) {
+  return readConfig({
+    env: {
+      ...{ TAPEDECK_NATS_URL: nats.url, TAPEDECK_POSTGRES_URL: database, TAPEDECK_SERVICES_KEY: "test-key" },
+      ...{ TAPEDECK_QUERY_GRPC_PORT: "0", TAPEDECK_QUERY_HEALTH_PORT: "0" },
+    },
+  });
+}
+
+/** Made event by event while all that happened, and made anew in one go. */
+async function sameTables({ log }: RktBench, url: string, lastSeq: number): Promise<void> {
+  await using anew = await freshDatabase();
+  await projectUntil(anew.url, log, lastSeq);
+  const tables = await contents(url, rktOrder);
+  expect(tables.rkt_pods?.length).toBeGreaterThan(0);
+  expect(await contents(anew.url, rktOrder)).toEqual(tables);
+}

@@ -1,0 +1,166 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
+import type { Kind } from "@tapedeck/fakes/rkt/recording";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { channelFilter, eventSubject, streamName } from "@tapedeck/shared/log/subjects";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, test } from "vitest";
+import { logs } from "../../bench/ingest-bench.ts";
+import { failed, type Host, looksLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
+import { holes, sessionsOf } from "../recorded-events.ts";
+
+const all = Array.from({ length: 3_000 }, (_, index) => runningPod(index));
+/** From each row to the next; each tells its app's end and its own. */
+const ending = 400;
+const rows = [0, 1, 2, 3, 4].map((row) => all.map((pod, index) => (index < row * ending ? failed(pod) : pod)));
+
+test("a large host is described in parts and again after a thousand events, and nothing older is needed", async () => {
+  await using bench = await rktBench();
+  await using host = await startHost("large", madeUpRecording({ pods: rows }));
+  host.playTo("pods", 1);
+  const goOnWithImages = host.fake.hold("images");
+  const ingest = await bench.ingest([host]);
+  host.playTo("pods", 2);
+  await until(async () => (await described(bench, host)).length === 1, { message: "the pods to be described" });
+
+  // Killed when pods are described and images are not.
+  await recorded(ingest);
+  await ingest.kill();
+  await ingest.start();
+  goOnWithImages();
+  await until(async () => (await told(bench, host, "images")).length === 1, { message: "the images to be described" });
+  expect(await described(bench, host)).toHaveLength(1);
+
+  // Eight hundred events are not enough, twice as many are.
+  await exits(2);
+  await exits(3);
+  await until(async () => (await described(bench, host)).length === 2, { message: "a second description" });
+  await recorded(ingest);
+  await ingest.kill();
+  const seq = (await described(bench, host)).at(-1)?.[0]?.seq ?? 0;
+  await using nats = await connect({ servers: bench.nats.url });
+  const manager = await jetstreamManager(nats);
+  const { purged } = await manager.streams.purge(streamName, { filter: channelFilter(host.source, "pods"), seq });
+  expect(purged).toBeGreaterThan(4 * ending);
+
+  await ingest.start();
+  await exits(4);
+  await exits(5);
+  await looksLater(host);
+  await recorded(ingest);
+  const events = await bench.events(host);
+  expect(holes(events)).toEqual([]);
+  expect(sessionsOf(events)).toHaveLength(1);
+  const subjects = (kind: string) =>
+    events.flatMap(({ event }) => (event.kind === kind ? [event.subject] : [])).toSorted();
+  const ended = all.slice(0, 4 * ending).map(({ id }) => id);
+  expect(subjects("pod.exited")).toEqual(ended);
+  expect(subjects("app.exited")).toEqual(ended.map((id) => `${id}/worker`));
+  const parts = (await described(bench, host)).map((one) => one.length);
+  expect(parts.every((count) => count > 2)).toBe(true);
+  expect(await told(bench, host, "pods")).toHaveLength(parts.reduce((sum, count) => sum + count) + 8 * ending);
+
+  /** Tells so many rows, and waits for the ends that they tell. */
+  async function exits(count: number): Promise<void> {
+    host.playTo("pods", count + 1);
+    const isThere = async () => {
+      const found = (await told(bench, host, "pods")).filter(({ event }) => event.kind === "pod.exited").length;
+      return found === (count - 1) * ending;
+    };
+    await until(isThere, { message: `the ends of row ${count}` });
+  }
+});
+
+test("a first description that was cut off by a kill comes to nothing, and all of it is given again", async () => {
+  await using bench = await rktBench();
+  // More than one batch takes.
+  const pods = all.slice(0, 50).map((pod) => ({ ...pod, manifest: Buffer.alloc(250_000, pod.id) }));
+  await using host = await startHost("heavy", madeUpRecording({ pods: [pods, pods.map(failed)] }));
+  host.playTo("pods", 1);
+  const ingest = await bench.ingest([host]);
+  await using nats = await connect({ servers: bench.nats.url });
+  const killed = Promise.withResolvers<void>();
+  nats.subscribe(eventSubject(host.source, "pods", "host.described"), {
+    max: 1,
+    callback: () => killed.resolve(ingest.kill()),
+  });
+  await nats.flush();
+  host.playTo("pods", 2);
+  await killed.promise;
+  const cut = (await told(bench, host, "pods")).length;
+  await ingest.start();
+  await until(async () => (await described(bench, host)).length === 1, { message: "the pods to be described" });
+  await recorded(ingest);
+  const parts = (await described(bench, host))[0]?.length ?? 0;
+  expect(parts).toBeGreaterThan(20);
+  // How far it came is not for us to say.
+  expect(await told(bench, host, "pods")).toHaveLength(cut === parts ? parts : cut + parts);
+
+  host.playTo("pods", 3);
+  const ends = async () => (await kinds(bench, host)).filter((kind) => kind === "pod.exited").length;
+  await until(async () => (await ends()) === pods.length, { message: "all pods to have ended" });
+  expect(holes(await bench.events(host))).toEqual([]);
+  expect(sessionsOf(await bench.events(host))).toHaveLength(1);
+  console.log(`first description cut off after ${cut} of ${parts} parts`);
+});
+
+test("a second ingest never looks at a host while the first lives, and goes on where that one was killed", async () => {
+  await using bench = await rktBench();
+  const [one, other] = [runningPod(0), runningPod(1)];
+  const pods = [
+    [one, other],
+    [failed(one), other],
+    [failed(one), failed(other)],
+  ];
+  await using host = await startHost("shared", madeUpRecording({ pods }));
+  host.playTo("pods", 2);
+  const first = await bench.ingest([host]);
+  await until(() => host.stands(), { message: "the first to look" });
+  const second = await bench.ingest([host]);
+  await logs(second, "standing by");
+  host.playTo("pods", 3);
+  await until(async () => (await kinds(bench, host)).includes("pod.exited"), { message: "the first pod's end" });
+  expect(host.fake.peers.size).toBe(1);
+
+  await first.kill();
+  await until(() => host.fake.peers.size === 2, { message: "the second to look" });
+  await first.start();
+  await logs(first, "standing by");
+  host.playTo("pods", 4);
+  const ends = async () => (await kinds(bench, host)).filter((kind) => kind === "pod.exited").length;
+  await until(async () => (await ends()) === 2, { message: "the second pod's end" });
+  await looksLater(host);
+  expect(host.fake.peers.size).toBe(2);
+  expect(await kinds(bench, host)).toEqual([
+    "host.described",
+    ...["app.exited", "pod.exited"],
+    "app.exited",
+    "pod.exited",
+  ]);
+  const events = await bench.events(host);
+  expect(holes(events)).toEqual([]);
+  expect(sessionsOf(events)).toHaveLength(1);
+});
+
+async function told(bench: RktBench, host: Host, kind: Kind): Promise<readonly Recorded[]> {
+  return (await bench.events(host)).filter(({ event }) => event.channel === kind);
+}
+
+async function kinds(bench: RktBench, host: Host): Promise<readonly string[]> {
+  return (await told(bench, host, "pods")).map(({ event }) => event.kind);
+}
+
+/** Descriptions of the pods that are complete, by their parts. */
+async function described(bench: RktBench, host: Host): Promise<readonly (readonly Recorded[])[]> {
+  const whole: (readonly Recorded[])[] = [];
+  let parts: Recorded[] = [];
+  for (const one of await told(bench, host, "pods")) {
+    const { detail } = one.event;
+    if (detail?.$case !== "host") continue;
+    if (detail.value.part === 0) parts = [];
+    parts.push(one);
+    if (parts.length === detail.value.parts) whole.push(parts);
+  }
+  return whole;
+}

@@ -1,0 +1,181 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { expect } from "vitest";
+import { kindsOf } from "../../vagrant/stack.ts";
+import { holes, sessionsOf } from "../recorded-events.ts";
+
+/** What was done with a job, whoever has heard of it. */
+export type Deed = {
+  /** Of the server's processes the one that ran it: 0 or, after the kill, 1. */
+  readonly process: number;
+  /** Its output: encoded GetJobStreamResponse.Terminal.Events. */
+  readonly written: readonly Buffer[];
+  /** It was over before its process was. */
+  readonly isOver: boolean;
+};
+
+export type Deeds = {
+  readonly jobs: ReadonlyMap<string, Deed>;
+  /** As the database has them in the end. */
+  readonly rows: ReadonlyMap<string, Job>;
+  /** The process that lives in the end: 1 where the first was killed, else 0. */
+  readonly last: number;
+  /** How often the recorder was killed: it may say of the same output more than once that it may be cut. */
+  readonly recorderKills: number;
+};
+
+export type Figures = {
+  readonly sessions: number;
+  readonly written: number;
+  readonly recorded: number;
+  readonly gaps: number;
+};
+
+/**
+ * Holds what is recorded of a host to what was done there, when all that its server knows in the end is in the log.
+ *
+ * A process that lives knows all of its jobs, and all that they have written. So all of that is recorded, each piece of
+ * output at its place, once, and that the output is whole.
+ *
+ * With a process goes what its jobs have written, and which of them were over. What was told of that before stands in
+ * the record like all else: each step once, and the beginning of the output. That the rest of it is unknown is recorded
+ * of each job that was recorded to have begun, unless its output was read to its end in time. That a job is lost is
+ * recorded where it was not recorded to be over. A job that nobody was told of has never been.
+ *
+ * The next process knows the jobs that were not over, as running and without their output: their ends are recorded, and
+ * that output may be missing. It is another session if it is seen not to know a job that was recorded to be over; nothing
+ * else tells it from the process before it.
+ */
+export function expectRecord(events: readonly Recorded[], deeds: Deeds): Figures {
+  const { jobs, last } = deeds;
+  expect(holes(events)).toEqual([]);
+  const sessions = sessionsOf(events);
+  const isKnownByEnd = [...jobs].some(
+    ([id, { process, isOver }]) => process < last && isOver && hasEnd(events, sessions[0], id),
+  );
+  expect(sessions, "sessions").toHaveLength(isKnownByEnd ? 2 : 1);
+  expectOneAfterTheOther(events, sessions);
+  const figures = { sessions: sessions.length, written: 0, recorded: 0, gaps: 0 };
+  for (const [index, session] of sessions.entries()) {
+    const told = events.flatMap(({ event }) => (event.session === session ? [event] : []));
+    const isLast = index === sessions.length - 1;
+    expectOnlyThese(told, jobs);
+    for (const [id, deed] of jobs) {
+      const { process, isOver } = deed;
+      const isLiving = isLast && (process === last || !isOver);
+      const isOfIt = sessions.length === 1 || process === index;
+      const job: JobInSession = {
+        ...{ id, deed, steps: stepsOf(deeds.rows.get(id)), recorderKills: deeds.recorderKills },
+        fate: isLiving ? (process === last ? "living" : "inherited") : isOfIt ? "dying" : "foreign",
+      };
+      expectSteps(told, job);
+      const { recorded, gaps } = expectOutput(told, job);
+      figures.recorded += recorded;
+      figures.gaps += gaps;
+    }
+  }
+  for (const { written } of jobs.values()) figures.written += written.length;
+  return figures;
+}
+
+type JobInSession = {
+  readonly id: string;
+  readonly deed: Deed;
+  /** What happened to it, whoever has heard of it. */
+  readonly steps: readonly string[];
+  /**
+   * Whether the process that ran it lives when the session ends, was killed, or left it to the next one in this session;
+   * `foreign`: no process of the session has known it.
+   */
+  readonly fate: "living" | "inherited" | "dying" | "foreign";
+  readonly recorderKills: number;
+};
+
+/** Nothing of one session is recorded after another has begun. */
+function expectOneAfterTheOther(events: readonly Recorded[], sessions: readonly string[]): void {
+  const order = events.flatMap(({ event: { session } }) => (session === "" ? [] : [session]));
+  expect(order.filter((session, index) => session !== order[index - 1])).toEqual(sessions);
+}
+
+function expectOnlyThese(told: readonly Event[], jobs: Deeds["jobs"]): void {
+  const subjects = told.flatMap(({ channel, subject }) => (channel === "jobs" && subject !== "" ? [subject] : []));
+  expect(
+    subjects.filter((id) => !jobs.has(id)),
+    "jobs that nobody has made",
+  ).toEqual([]);
+}
+
+function isEnd(kind: string): boolean {
+  return ["job.succeeded", "job.failed", "job.canceled"].includes(kind);
+}
+
+function hasEnd(events: readonly Recorded[], session: string | undefined, job: string): boolean {
+  return events.some(({ event }) => event.session === session && event.subject === job && isEnd(event.kind));
+}
+
+/** All that happened to a job, as it is told; that it went back into the queue only if somebody sees it there. */
+function stepsOf(row: Job | undefined): readonly string[] {
+  if (row === undefined) throw new Error("a job without a row");
+  const { assign_time, ack_time, state, operation } = row;
+  const hasStarted = ack_time !== undefined;
+  const isCommand = hasStarted && operation?.$case === "command";
+  const end = state === Job_State.SUCCESS ? ["job.succeeded"] : ["job.canceled"];
+  return [
+    "job.queued",
+    ...(assign_time === undefined ? [] : ["job.assigned"]),
+    ...(hasStarted ? ["job.started"] : []),
+    ...(isCommand ? ["command.started"] : []),
+    ...(hasStarted ? [] : ["job.cancel_requested"]),
+    ...end,
+    ...(isCommand ? ["command.finished"] : []),
+  ];
+}
+
+/** Each step once, in order. */
+function expectSteps(told: readonly Event[], { id, deed, steps, fate }: JobInSession): void {
+  const kinds = kindsOf(told, id).filter((kind) => kind !== "job.requeued");
+  if (fate === "foreign") expect(kinds, `${id} of another server`).toEqual([]);
+  else if (fate === "dying") expect(kinds, `${id}, as far as it was told`).toEqual(stepsUntilDeath(kinds, steps, deed));
+  else expect(kinds, `${id}, ${fate}`).toEqual(steps);
+}
+
+/** What was told before its process was killed, and what follows from that it is gone. */
+function stepsUntilDeath(kinds: readonly string[], steps: readonly string[], { isOver }: Deed): readonly string[] {
+  const end = steps.findIndex(isEnd);
+  const differs = kinds.findIndex((kind, index) => kind !== steps[index]);
+  const count = differs < 0 ? kinds.length : differs;
+  const seen = steps.slice(0, isOver ? count : Math.min(count, end));
+  // What was not over goes on with the next process, and what nobody has heard of is not missed.
+  if (!isOver || seen.length === 0 || count > end) return seen;
+  return [...seen, "job.lost", ...(seen.includes("command.started") ? ["command.finished"] : [])];
+}
+
+/** Each piece at its place, once; what is missing is said. */
+function expectOutput(told: readonly Event[], { id, deed: { written }, fate, recorderKills }: JobInSession) {
+  let recorded = 0;
+  let gaps = 0;
+  let isWhole = false;
+  for (const { kind, subject, detail, original } of told) {
+    const gap = detail?.$case === "gap" && detail.value.output?.job === id ? detail.value.output : undefined;
+    const isAbout = subject === id && (kind === "terminal.written" || kind === "mirror.received");
+    if (gap === undefined && !isAbout) continue;
+    expect(isWhole, `${kind} of ${id} after its end`).toBe(false);
+    if (gap !== undefined) {
+      expect(gap.index, `where the output of ${id} may end`).toBe(BigInt(recorded));
+      expect(gap.next_index, `the server keeps all output of ${id}`).toBeUndefined();
+      gaps++;
+    } else if (detail?.$case === "text") {
+      expect(detail.value.output?.index, `the place of output of ${id}`).toBe(BigInt(recorded));
+      expect(original?.bytes, `output ${recorded} of ${id}`).toEqual(written[recorded++]);
+    } else isWhole = true;
+  }
+  const isKnown = fate === "living" || (isWhole && gaps === 0);
+  if (isKnown) expect(recorded, `all output of ${id}`).toBe(written.length);
+  if (fate === "living" || fate === "inherited") expect(isWhole, `the end of ${id}`).toBe(true);
+  if (fate === "foreign") expect({ recorded, gaps, isWhole }, id).toEqual({ recorded: 0, gaps: 0, isWhole: false });
+  const hasBegun = recorded > 0 || kindsOf(told, id).includes("job.started");
+  if (hasBegun && !isWhole) expect(gaps, `gaps of ${id}, of which nobody knows the rest`).toBeGreaterThan(0);
+  expect(gaps, `gaps of ${id}`).toBeLessThanOrEqual(1 + recorderKills);
+  return { recorded, gaps };
+}

@@ -1,0 +1,24 @@
+import { test } from "vitest";
+import { seeded } from "../seeded.ts";
+import { fates, type KillsOptions, killAt, placesOf, sampleNames, serverKillsLoseNothing } from "./server-kills.ts";
+
+/** So many servers are recorded by one ingest. */
+const atOnce = 15;
+
+/** In turns: ingest lives, is killed with its taps, or beside them. */
+const recorders: readonly KillsOptions[] = [{}, { recorder: "killed" }, { recorder: "killed beside its taps" }];
+
+test.each(fates)(
+  "Vagrant servers, each %s at another place: what is known still is recorded once, what is not is a gap",
+  async (fate) => {
+    const random = seeded(`vagrant servers ${fate}`);
+    const places = sampleNames.flatMap((name) => placesOf(name).all.map((place) => killAt(random, name, fate, place)));
+    const kills = random.shuffled(places);
+    for (let from = 0; from < kills.length; from += atOnce) {
+      const some = kills.slice(from, from + atOnce);
+      const options = recorders[(from / atOnce) % recorders.length];
+      const figures = await serverKillsLoseNothing(some, random, options);
+      console.log(`${some.length} servers ${fate}, ingest ${options?.recorder ?? "alive"}: ${JSON.stringify(figures)}`);
+    }
+  },
+);

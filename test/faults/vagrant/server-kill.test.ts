@@ -1,0 +1,26 @@
+import { test } from "vitest";
+import { seeded } from "../seeded.ts";
+import { fates, type Kill, killAt, type Muted, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
+
+const sample = "up";
+/** What is not heard of a job's last output and of its end. */
+const unheard: readonly (readonly Muted[])[] = [["states", "list"], ["output"], ["output", "states", "list"]];
+
+test("a Vagrant server may be killed anywhere: what it knew still is recorded once, what it took along is a gap", async () => {
+  const random = seeded("vagrant server kills");
+  const { all, ends } = placesOf(sample);
+  const anywhere = random.shuffled(fates).map((fate, index) => {
+    const place = Math.floor(((index + random.below(1_000) / 1_000) * all.length) / fates.length);
+    return killAt(random, sample, fate, place);
+  });
+  const atEnds = fates.map((fate, index): Kill => {
+    const place = ends[random.below(ends.length)] ?? 0;
+    const heard = place - 2;
+    return { sample, fate, place, heard, mute: heard, muted: unheard[index % unheard.length] ?? [] };
+  });
+  const last = all.at(-1) ?? 0;
+  const whileWriting: Kill = { ...killAt(random, sample, "killed", last - 10), muted: [] };
+  const kills = random.shuffled([...anywhere, ...atEnds, whileWriting]);
+  const figures = await serverKillsLoseNothing(kills, random, { recorder: "killed beside its taps" });
+  console.log(`vagrant server kills: ${kills.length}, ${JSON.stringify(figures)}`);
+});

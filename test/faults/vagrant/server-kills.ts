@@ -1,0 +1,182 @@
+import { join } from "node:path";
+import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
+import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
+import { runSteps } from "@tapedeck/fakes/vagrant/timed";
+import { sourceName } from "@tapedeck/shared/source";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { metric } from "../../bench/ingest-bench.ts";
+import { isPushed, tapBeside } from "../../bench/vagrant-bench.ts";
+import { openTestLog, spillFolder } from "../processes.ts";
+import { sourceEvents } from "../recorded-events.ts";
+import type { Seeded } from "../seeded.ts";
+import { type ServiceProcess, startServiceProcess } from "../service-process.ts";
+import type { Figures } from "./server-kill-checks.ts";
+import { type Course, startCourse } from "./server-kill-course.ts";
+
+const samples = join(import.meta.dirname, "../..", "fixtures", "vagrant", "samples");
+export const sampleNames = ["up", "up-shipped-cli"] as const;
+export type SampleName = (typeof sampleNames)[number];
+
+function sample(name: SampleName): Recording {
+  return loadRecording(join(samples, `${name}.jsonl`));
+}
+
+/** Places in a sample, by how many of its steps are done: all, and those right after the end of a job. */
+export function placesOf(name: SampleName): { readonly all: readonly number[]; readonly ends: readonly number[] } {
+  const steps = runSteps(sample(name), "failing");
+  const ends = steps.flatMap(({ kind }, index) => (kind === "complete" ? [index + 1] : []));
+  return { all: [0, ...steps.map((_, index) => index + 1)], ends };
+}
+
+/**
+ * What happens to a server in the middle of a sample:
+ *
+ * - killed: its process is gone at once, and a new one is there;
+ * - crashed: the same by a request that ends it;
+ * - left: the same by its own will, as a vagrant command ends;
+ * - cut off: the network is away for some steps, and then the process is killed;
+ * - cut: the network is away for some steps, and the process lives on;
+ * - late: the process lives on, and so does the network; what the server keeps back it tells some steps later.
+ */
+export const fates = ["killed", "crashed", "left", "cut off", "cut", "late"] as const;
+export type Fate = (typeof fates)[number];
+
+export type Kill = {
+  readonly sample: SampleName;
+  readonly fate: Fate;
+  /** So many steps are done by then. */
+  readonly place: number;
+  /** After so many steps it is waited until all is recorded that is known by then; no more than `place`. */
+  readonly heard: number;
+  /** After so many steps the server keeps this back: not before `heard`. */
+  readonly mute: number;
+  readonly muted: readonly Muted[];
+};
+
+/** `list`: the answers of _ListJobs. */
+export const muted = ["output", "states", "list"] as const;
+export type Muted = (typeof muted)[number];
+
+/** Such a kill at this place, where all else is left to chance. */
+export function killAt(random: Seeded, sample: SampleName, fate: Fate, place: number): Kill {
+  const heard = Math.max(0, place - random.below(8));
+  const some = random.below(2) === 0 ? [] : muted.filter(() => random.below(2) === 0);
+  return { sample, fate, place, heard, mute: heard + random.below(place - heard + 1), muted: some };
+}
+
+export type KillsOptions = {
+  /**
+   * Ingest is killed as well, while jobs write and write: before some of the servers, after others. `beside`: the taps
+   * live on, and push again what it may have recorded.
+   */
+  readonly recorder?: "killed" | "killed beside its taps";
+};
+
+/** Each kill on a server of its own, all of them recorded by one ingest; then the sample is done to its end, or again. */
+export async function serverKillsLoseNothing(
+  kills: readonly Kill[],
+  random: Seeded,
+  { recorder }: KillsOptions = {},
+): Promise<Figures> {
+  await using bench = await startBench(kills.length, recorder === "killed beside its taps");
+  const courses = kills.map((kill, index) => {
+    const host = bench.hosts[index];
+    if (host === undefined) throw new Error("too few hosts");
+    return startCourse(host, sample(kill.sample), kill, random);
+  });
+  if (recorder === undefined) {
+    for (const course of courses) {
+      await course.begin();
+      await course.strike();
+    }
+  } else {
+    for (const course of courses) await course.begin();
+    await killWhileWriting(bench.ingest, courses);
+    for (const [index, course] of courses.entries()) if (index % 2 === 0) await course.strike();
+    await bench.ingest.start();
+    for (const [index, course] of courses.entries()) if (index % 2 === 1) await course.strike();
+  }
+  await Promise.all(courses.map((course) => course.end()));
+  await bench.recorded();
+  const figures: Figures[] = [];
+  for (const course of courses) figures.push(await course.expectRecord(recorder === undefined ? 0 : 1));
+  const sum = (of: (one: Figures) => number) => figures.reduce((total, one) => total + of(one), 0);
+  return {
+    sessions: sum(({ sessions }) => sessions),
+    written: sum(({ written }) => written),
+    recorded: sum(({ recorded }) => recorded),
+    gaps: sum(({ gaps }) => gaps),
+  };
+}
+
+/** Lines of one message of a stream, as long as there are more. */
+const mostEvents = 64;
+const linesAtOnce = 500;
+/** With those of the sample fewer than the server keeps. */
+const mostLines = 4_500;
+
+/** Ingest is killed when of a message of a stream some lines are recorded, and the rest is not: it will come again. */
+async function killWhileWriting({ pid, kill }: ServiceProcess, courses: readonly Course[]): Promise<void> {
+  const writing = courses.filter((course) => course.isHeard());
+  let written = 0;
+  const isInTheMiddle = async () => {
+    process.kill(pid, "SIGSTOP");
+    const recorded = await Promise.all(writing.map((course) => course.recordedLines()));
+    const isPartly = (lines: number) => lines < written && (lines % linesAtOnce) % mostEvents > 0;
+    if (recorded.some(isPartly) || written === mostLines) return true;
+    if (recorded.every((lines) => lines === written)) {
+      for (const course of writing) course.write(linesAtOnce);
+      written += linesAtOnce;
+    }
+    process.kill(pid, "SIGCONT");
+    return false;
+  };
+  if (writing.length > 0) await until(isInTheMiddle, { message: "a message to be recorded in part" });
+  await kill();
+}
+
+/** Fake servers, and an ingest in a process of its own that records them. */
+async function startBench(count: number, tapsBeside: boolean) {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startTestNats({ syncAlways: true }));
+  const log = stack.use(await openTestLog(nats.url));
+  const hosts = await Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      const fake = stack.use(await startFakeVagrant());
+      const name = `d${index}`;
+      const source = sourceName({ workspace: "default", developer: name, project: "shop", upstream: "vagrant" });
+      return { name, fake, events: sourceEvents(log.reader, source) };
+    }),
+  );
+  const sources = hosts.map(({ name, fake }) => ({
+    ...{ upstream: "vagrant", developer: name, project: "shop" },
+    ...{ address: fake.address, redact: "off" },
+  }));
+  const ingest = stack.use(
+    await startServiceProcess("ingest", {
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_SOURCES: JSON.stringify(tapsBeside ? [] : sources),
+      TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
+    }),
+  );
+  const { grpc = "" } = ingest.addresses;
+  const taps = tapsBeside ? await Promise.all(hosts.map((host) => tapBeside(host, grpc))) : [];
+  for (const tap of taps) stack.use(tap);
+  for (const { fake, events } of hosts) {
+    const isDescribed = async () => (await events()).some(({ event: { kind } }) => kind === "host.described");
+    await until(isDescribed, { message: "what is there to be described" });
+    await until(() => fake.calls("_ListJobs").made > 0, { message: "a first look at the jobs" });
+  }
+  const owned = stack.move();
+  return {
+    ingest,
+    hosts,
+    async recorded() {
+      const isEmpty = async () =>
+        tapsBeside ? taps.every(isPushed) : (await metric(ingest, "tapedeck_ingest_spill_items")) === 0;
+      await until(isEmpty, { message: "all that was seen to be in the log" });
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

@@ -1,0 +1,62 @@
+import type { VagrantBench } from "../../bench/vagrant-bench.ts";
+
+/**
+ * What is done while something happens on fake servers, each on all of them at once; `steps` lets more happen:
+ *
+ * - told: ingest is killed right after some steps, with what they told perhaps in the log, perhaps not;
+ * - hanging: ingest is killed when all that happened is in the log;
+ * - away: ingest is killed, and comes back some steps later;
+ * - stopped: ingest is ended by SIGTERM right after some steps;
+ * - cut: the network is away for some steps;
+ * - gateway: the gateway is killed, and comes back some steps later;
+ * - log: NATS is killed, and comes back some steps later;
+ * - both: NATS is killed, some steps are done, and ingest is killed before NATS is back.
+ */
+export const faults = ["told", "hanging", "away", "stopped", "cut", "gateway", "log", "both"] as const;
+export type Fault = (typeof faults)[number];
+
+export async function strike(fault: Fault, bench: VagrantBench, steps: () => void): Promise<void> {
+  const { ingest, gateway, nats, hosts } = bench;
+  switch (fault) {
+    case "told":
+    case "stopped":
+      steps();
+      await turn();
+      await ingest.kill(fault === "told" ? "SIGKILL" : "SIGTERM");
+      return await ingest.start();
+    case "hanging":
+      await bench.recorded();
+      await ingest.kill();
+      return await ingest.start();
+    case "away":
+      await ingest.kill();
+      steps();
+      return await ingest.start();
+    case "cut":
+      await Promise.all(hosts.map(({ fake }) => fake.cut()));
+      steps();
+      await Promise.all(hosts.map(({ fake }) => fake.mend()));
+      return;
+    case "gateway":
+      await gateway.kill();
+      steps();
+      return await gateway.start();
+    case "log":
+      await nats.kill();
+      steps();
+      await nats.restart();
+      return await bench.recorded();
+    case "both":
+      await nats.kill();
+      steps();
+      await turn();
+      await ingest.kill();
+      await nats.restart();
+      return await ingest.start();
+  }
+}
+
+/** Whoever waits for something gets to it. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

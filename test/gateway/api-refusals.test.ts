@@ -1,0 +1,137 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "nats";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ApiDesk, pick, startApiDesk } from "../stack/api-harness.ts";
+
+const stack = new AsyncDisposableStack();
+let desk: ApiDesk;
+
+beforeAll(async () => {
+  desk = stack.use(await startApiDesk());
+});
+afterAll(() => stack.disposeAsync());
+
+const get = (path: string) => desk.get(path);
+const items = (path: string) => desk.items(path);
+const positionOf: ApiDesk["positionOf"] = (event) => desk.positionOf(event);
+
+describe("nothing of another workspace is seen", () => {
+  it.each(["sources", "sessions", "operations", "events", "stats/builds?group=developer"])("in %s", async (path) => {
+    expect((await items(path)).length).toBeGreaterThan(0);
+    expect(JSON.stringify(await items(path))).not.toMatch(/globex|carol|secret|01C1/);
+  });
+
+  it.each([
+    "sources?source=globex/carol/site/skaffold",
+    "sessions?session=01C1",
+    "sessions?developer=carol",
+    "operations?subject=secret",
+    "events?session=01C1",
+    "events?source=globex/carol/site/skaffold",
+    "stats/builds?group=artifact&developer=carol",
+  ])("by %s", async (path) => {
+    expect(await items(path)).toEqual([]);
+  });
+
+  it("nor state", async () => {
+    expect(await get("state?source=globex/carol/site/skaffold")).toMatchObject({
+      status: 404,
+      body: { error: { code: "unknown_source" } },
+    });
+    expect(await get("state?source=alice/shop&session=01C1")).toMatchObject({
+      status: 404,
+      body: { error: { code: "unknown_session" } },
+    });
+  });
+});
+
+describe("what is asked wrongly", () => {
+  it.each([
+    ["sources?kind=build", "kind"],
+    ["sources?colour=red", "colour"],
+    ["sources?source=alice", "filter.sources"],
+    ["sources?limit=0", "limit"],
+    ["sources?limit=1e2", "limit"],
+    ["sources?limit=1001", "limit"],
+    ["sources?page=next", "page"],
+    ["sources?at=yesterday", "at"],
+    ["sessions?label=branch", "label"],
+    ["sessions?from=monday", "from"],
+    ["operations?kind=build.failed", "kind"],
+    ["operations?outcome=fine", "filter.outcomes"],
+    ["events?kind=bild.*", "filter.kinds"],
+    ["events?after=tomorrow", "after"],
+    ["events?until=start", "until"],
+    ["events?last=0", "last"],
+    ["events?original=yes", "original"],
+    ["events?at=now", "at"],
+    ["stream?limit=3", "limit"],
+    ["stream?state=true&developer=alice", "filter.sources"],
+    ["stats/builds?group=colour", "group"],
+    ["stats/builds?to=later", "to"],
+    ["state?source=alice", "source"],
+    ["state?source=alice/shop&min_position=here", "min_position"],
+  ])("%s: 400, and which field", async (path, field) => {
+    const { status, body } = await get(path);
+    expect([status, body]).toEqual([
+      400,
+      { error: { code: "invalid_argument", message: expect.stringMatching(/\w+ \w+/), field } },
+    ]);
+  });
+
+  it.each([
+    ["state", 409, { code: "ambiguous_source", choices: ["acme/bob/shop/skaffold", "acme/alice/shop/skaffold"] }],
+    ["state?source=zoe/shop", 404, { code: "unknown_source" }],
+    ["state?source=alice/shop&session=01Z", 404, { code: "unknown_session" }],
+    ["state?source=alice/shop&at=2020-01-01T00:00:00Z", 404, { code: "before_first", earliest: "FIRST" }],
+    ["state?source=alice/shop&at=FUTURE", 416, { code: "position_future", latest: "LAST" }],
+    ["state?source=alice/shop&at=zzzzzz-1", 409, { code: "position_foreign" }],
+    ["events?after=FUTURE", 416, { code: "position_future", latest: "LAST" }],
+    ["events?until=FUTURE", 416, { code: "position_future", latest: "LAST" }],
+    ["events?after=zzzzzz-1", 409, { code: "position_foreign" }],
+    ["stream?after=FUTURE", 416, { code: "position_future" }],
+    ["nothing", 404, { code: "not_found" }],
+  ])("%s has its place in the table: %i", async (path, status, error) => {
+    const places = { FIRST: positionOf(0), LAST: desk.on.at(desk.lastSeq), FUTURE: desk.on.at(9_999) };
+    const filledIn = (text: string) => text.replace(/FIRST|LAST|FUTURE/, (name) => places[name as keyof typeof places]);
+    const answer = await get(filledIn(path));
+    const expected = JSON.parse(filledIn(JSON.stringify(error)));
+    expect({ status: answer.status, error: answer.body.error }).toMatchObject({ status, error: expected });
+  });
+
+  it("other methods than GET and HEAD are not for these paths", async () => {
+    for (const [path, methods] of Object.entries({ sources: "GET, HEAD", stream: "GET, HEAD", ws: "GET" })) {
+      for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
+        const { status, headers, body } = await desk.on.deck.httpCall(method, `/api/v1/${path}`);
+        expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: methods });
+        expect(JSON.parse(body)).toEqual({
+          error: { code: "invalid_argument", message: expect.stringContaining(method) },
+        });
+      }
+      const { status, body } = await desk.on.deck.httpCall("POST", `/api/v1/${path}/more`, {}, "{}");
+      expect([status, JSON.parse(body).error.code]).toEqual([404, "not_found"]);
+    }
+  });
+});
+
+describe("what is no longer there", () => {
+  it("is out_of_range, with the earliest that is", async () => {
+    const connection = await connect({ servers: desk.on.deck.parts.nats.url });
+    await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 4 });
+    await connection.close();
+    expect(await get(`events?after=${desk.on.at(1)}`)).toMatchObject({
+      status: 410,
+      body: { error: { code: "out_of_range", earliest: desk.on.at(3) } },
+    });
+    expect(pick("position", await items("events?limit=1"))).toEqual([desk.on.at(4)]);
+  });
+
+  it("query away is not_ready, and says when to ask again", async () => {
+    await desk.on.deck.parts.query[Symbol.asyncDispose]();
+    for (const path of ["sources", "state", "stats/builds", "stream?state=true"]) {
+      const { status, headers, body } = await get(path);
+      expect([status, headers["retry-after"], body.error?.code]).toEqual([503, "1", "not_ready"]);
+    }
+    expect(await get("events?limit=1")).toMatchObject({ status: 200 });
+  });
+});

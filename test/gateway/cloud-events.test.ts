@@ -1,0 +1,94 @@
+import { CloudEvent, type CloudEventV1, HTTP } from "cloudevents";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { expectIs } from "../stack/answer-schemas.ts";
+import { type ApiDesk, alice, bob, startApiDesk, time } from "../stack/api-harness.ts";
+import type { HttpAnswer } from "../stack/http-call.ts";
+
+const batch = "application/cloudevents-batch+json";
+
+const stack = new AsyncDisposableStack();
+let desk: ApiDesk;
+
+beforeAll(async () => {
+  desk = stack.use(await startApiDesk());
+});
+afterAll(() => stack.disposeAsync());
+
+const get = (path: string) => desk.on.deck.httpCall("GET", path, { accept: batch });
+/** As a consumer reads it that refuses what is not CloudEvents 1.0. */
+const read = ({ headers, body }: HttpAnswer) => {
+  const events = HTTP.toEvent({ headers: headers as Record<string, string>, body }) as CloudEventV1<unknown>[];
+  return events.map((event) => new CloudEvent(event, true));
+};
+/** All pages, by the links that they give. */
+const readAll = async (first: string) => {
+  const pages: CloudEvent<unknown>[][] = [];
+  for (let path: string | undefined = first; path !== undefined; ) {
+    const answer = await get(path);
+    expect([answer.status, answer.headers["content-type"]]).toEqual([200, `${batch}; charset=utf-8`]);
+    pages.push(read(answer));
+    path = /^<([^>]*)>; rel="next"$/.exec(String(answer.headers.link ?? ""))?.[1];
+  }
+  return pages;
+};
+
+describe("events as batches of CloudEvents", () => {
+  it("have what the specification asks for, and the event as it is", async () => {
+    const answer = await get("/api/v1/events?kind=build.failed");
+    const [event] = JSON.parse(answer.body);
+    const { items } = (await desk.get("events?kind=build.failed")).body;
+    expect(event).toEqual({
+      specversion: "1.0",
+      id: "01A1.v1.6",
+      source: "/sources/acme/alice/shop/skaffold",
+      type: "dev.tapedeck.build.failed",
+      subject: "api",
+      time: time(9_000),
+      datacontenttype: "application/json",
+      sequence: expect.stringMatching(/^\d{16}$/),
+      tapedeckposition: items[0]?.position,
+      recordedtime: items[0]?.recordedAt,
+      data: items[0],
+    });
+    expect(answer.headers["tapedeck-position"]).toBe(desk.on.at(desk.lastSeq));
+    expect(answer.headers).not.toHaveProperty("link");
+  });
+
+  it("are read by a strict consumer, page by page, each once and in the order of their sequences", async () => {
+    const pages = await readAll("/api/v1/events?limit=4");
+    expect(pages.length).toBeGreaterThan(3);
+    const events = pages.flat();
+    const ids = [...alice.events, ...bob.events].map(({ id }) => id);
+    expect(events.map(({ id }) => id)).toEqual(ids);
+    const sequences = events.map(({ sequence }) => String(sequence));
+    expect(sequences.toSorted()).toEqual(sequences);
+    expect(new Set(events.map(({ source, id }) => `${source} ${id}`)).size).toBe(events.length);
+  });
+
+  it("have only names and values that every binding can carry", async () => {
+    const all = JSON.parse((await get("/api/v1/events")).body);
+    expectIs("CloudEvents", all);
+    for (const { data, ...attributes } of all) {
+      for (const [name, value] of Object.entries(attributes)) {
+        expect(name).toMatch(/^[a-z0-9]{1,20}$/);
+        expect(value).toEqual(expect.stringMatching(/./));
+      }
+      expect(JSON.stringify(data)).not.toContain("null");
+    }
+  });
+
+  it("are filtered and limited as pages are, and the links keep to it", async () => {
+    const events = (await readAll("/api/v1/events?kind=build.*&developer=alice&limit=2&original=true")).flat();
+    const { items } = (await desk.get("events?kind=build.*&developer=alice&original=true")).body;
+    expect(events.map(({ data }) => data)).toEqual(items);
+    const newest = read(await get("/api/v1/events?last=2"));
+    expect(newest.map(({ data }) => data)).toEqual((await desk.get("events?last=2")).body.items);
+    expect(read(await get("/api/v1/events?after=now"))).toEqual([]);
+  });
+
+  it("are refused in JSON, as pages are", async () => {
+    const { status, headers, body } = await get("/api/v1/events?after=soon");
+    expect([status, headers["content-type"]]).toEqual([400, "application/json; charset=utf-8"]);
+    expect(JSON.parse(body)).toMatchObject({ error: { code: "invalid_argument", field: "after" } });
+  });
+});

@@ -1,0 +1,58 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { story } from "@tapedeck/query/testing/story";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, it } from "vitest";
+import { skaffoldClient } from "../skaffold/client.ts";
+import { infoOf } from "../stack/error-info.ts";
+import { startToldStack } from "../stack/reported-conditions-stack.ts";
+
+it("when another log takes the place of its own, every reader is told and the gateway is not ready", async () => {
+  await using on = await startToldStack();
+  const alice = story();
+  const session = alice.session("01A1");
+  session.started();
+  session.configured();
+  await on.tell(alice.events);
+  const { deck } = on;
+  const metric = async () => {
+    const { body } = await deck.httpCall("GET", "/metrics");
+    return Number(/^tapedeck_gateway_subscriptions\S* (\d+)/m.exec(body)?.[1]);
+  };
+
+  using client = skaffoldClient(deck.grpc);
+  const overGrpc = client.all("/proto.SkaffoldService/Events").catch((error) => error);
+  const paths = {
+    "/v1/events": "application/json",
+    "/api/v1/stream": "text/event-stream",
+    "/api/v1/stream?after=start": "application/x-ndjson",
+  };
+  const overHttp = Object.entries(paths).map(([path, accept]) => deck.httpCall("GET", path, { accept }));
+  await until(async () => (await metric()) === 4, { message: "all to follow" });
+
+  const connection = await connect({ servers: deck.parts.nats.url });
+  await (await jetstreamManager(connection)).streams.delete("TAPEDECK");
+  await (await openLog(connection, { syncKnown: true }))[Symbol.asyncDispose]();
+  await connection.close();
+
+  const refusal = await overGrpc;
+  expect(refusal).toMatchObject({ code: 14, details: "the log was replaced by another one: connect again" });
+  expect(infoOf({ code: 14, message: "", bytes: Buffer.alloc(0), metadata: refusal.metadata })).toMatchObject({
+    reason: "not_ready",
+  });
+  const [skaffolds, sse, ndjson] = (await Promise.all(overHttp)).map(({ body }) => body.trim().split("\n"));
+  expect(JSON.parse(skaffolds?.at(-1) ?? "")).toMatchObject({
+    error: { code: 14, details: [{ reason: "not_ready" }] },
+  });
+  expect(sse?.at(-2)).toBe("event: error");
+  const error = { type: "error", error: { code: "not_ready", message: expect.any(String) } };
+  expect(JSON.parse(sse?.at(-1)?.replace("data: ", "") ?? "")).toEqual(error);
+  expect(JSON.parse(ndjson?.at(-1) ?? "")).toEqual(error);
+
+  await expect(deck.parts.gateway.failed).rejects.toThrow(/was replaced by another one/);
+  const ready = await deck.httpCall("GET", "/readyz");
+  expect([ready.status, JSON.parse(ready.body).checks.log]).toEqual([503, expect.stringContaining("was replaced")]);
+  const metrics = await deck.httpCall("GET", "/metrics");
+  expect(metrics.body).toMatch(/tapedeck_gateway_errors_total\{api="api",code="not_ready"[^}]*\} 2/);
+});

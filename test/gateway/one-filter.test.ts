@@ -1,0 +1,222 @@
+import { credentials } from "@grpc/grpc-js";
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type {
+  ListOperationsResponse,
+  ListSessionsResponse,
+  ListSourcesResponse,
+} from "@tapedeck/proto/tapedeck/v1/lists";
+import {
+  EventsRequest,
+  ListOperationsRequest,
+  ListSessionsRequest,
+  ListSourcesRequest,
+  TapedeckClient,
+} from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { randomHost } from "@tapedeck/query/testing/random-host";
+import { randomServer } from "@tapedeck/query/testing/random-server";
+import { randomEvents, seeded } from "@tapedeck/query/testing/random-story";
+import { rktHost, rktSession, uuid } from "@tapedeck/query/testing/rkt-story";
+import { story } from "@tapedeck/query/testing/story";
+import { ulid, vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-story";
+import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
+import { outcomeNames } from "@tapedeck/shared/events/names";
+import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+
+// One filter means the same in a stream, in a page of history and in the lists, which Postgres answers: random filters,
+// written as people write them, on the random lives of sources of every upstream.
+
+const stack = new AsyncDisposableStack();
+let on: ToldStack;
+let client: TapedeckClient;
+let told: readonly Event[];
+let end: string;
+
+function tales(): readonly Event[][] {
+  const random = seeded(7);
+  const host = story(rktHost);
+  const pods = rktSession("01R1", host);
+  pods.began();
+  randomHost(random, host, pods, 150);
+  const server = story(vagrantShop);
+  const jobs = vagrantSession("01V1", server);
+  jobs.began();
+  randomServer(random, server, jobs, { size: 200, firstJob: 1 });
+  return [randomEvents(random, 700), host.events, server.events];
+}
+
+beforeAll(async () => {
+  on = stack.use(await startToldStack());
+  client = stack.adopt(new TapedeckClient(on.deck.grpc, credentials.createInsecure()), (one) => one.close());
+  const all = tales();
+  told = all.flat();
+  for (const events of all) await on.write(events);
+  await on.deck.caughtUp();
+  end = on.at((await on.log.reader.bounds()).lastSeq);
+});
+afterAll(() => stack.disposeAsync());
+
+const asked = <Response>(ask: (done: (error: Error | null, response: Response) => void) => unknown) =>
+  new Promise<Response>((resolve, reject) => {
+    ask((error, response) => (error === null ? resolve(response) : reject(error)));
+  });
+
+type Asked = { readonly [Field in keyof Filter]?: string[] };
+
+const lists = {
+  sources: (filter: Asked) =>
+    asked<ListSourcesResponse>((done) =>
+      client.listSources(ListSourcesRequest.fromPartial({ filter, limit: 1_000 }), done),
+    ),
+  sessions: (filter: Asked) =>
+    asked<ListSessionsResponse>((done) =>
+      client.listSessions(ListSessionsRequest.fromPartial({ filter, limit: 1_000 }), done),
+    ),
+  operations: (filter: Asked) =>
+    asked<ListOperationsResponse>((done) =>
+      client.listOperations(ListOperationsRequest.fromPartial({ filter, limit: 1_000 }), done),
+    ),
+};
+
+async function streamed(filter: Asked): Promise<string[]> {
+  const request = EventsRequest.fromPartial({ after: "start", until: end, filter });
+  const ids: string[] = [];
+  for await (const { body } of client.events(request)) {
+    if (body?.$case === "event") ids.push(body.value.event?.id ?? "");
+  }
+  return ids;
+}
+
+async function paged(filter: Asked): Promise<string[]> {
+  const query = new URLSearchParams();
+  for (const [field, values] of Object.entries(filter)) {
+    for (const value of values) query.append(field.slice(0, -1), value);
+  }
+  const { body } = await on.deck.httpCall("GET", `/api/v1/events?until=${end}&limit=1000&${query}`);
+  const { items, nextPage } = JSON.parse(body) as { items: { id: string }[]; nextPage?: string };
+  if (nextPage === undefined) return items.map(({ id }) => id);
+  const rest = await on.deck.httpCall("GET", `/api/v1/events?after=${nextPage}&until=${end}&limit=1000&${query}`);
+  return [...items, ...(JSON.parse(rest.body) as { items: { id: string }[] }).items].map(({ id }) => id);
+}
+
+const verbs = [...new Set(kinds.map((kind) => kind.split(".")[1] ?? ""))];
+const patterns = [...kinds, ...kinds.map((kind) => `${kindNoun(kind)}.*`), ...verbs.map((verb) => `*.${verb}`), "*"];
+
+type Words = { readonly [Field in keyof Filter]?: readonly string[] };
+
+const ofSource: Words = {
+  developers: ["alice", "Alice", "BOB", "carol", "node1", "nobody"],
+  projects: ["shop", "Shop", "host", "site", "x y"],
+  upstreams: ["skaffold", "Skaffold", "rkt", "vagrant", "bazel"],
+  sources: [
+    ...["alice/shop", "Bob/Shop", "node1/host", "carol/site", "al/shop", "alice/sho", "shop/skaffold"],
+    ...["alice/shop/vagrant", "ALICE/shop/skaffold", "bob/shop/rkt", "acme/alice/shop"],
+    ...["acme/bob/shop/skaffold", "Acme/Alice/Shop/Vagrant", "globex/carol/site/skaffold"],
+  ],
+};
+const ofSession: Words = {
+  ...ofSource,
+  sessions: [
+    ...["01R1", "01V1", "01r1", "none", "globex-carol-site-skaffold-1"],
+    ...[1, 2, 3].map((number) => `acme-alice-shop-skaffold-${number}`),
+  ],
+};
+const ofThings: Words = {
+  ...ofSession,
+  subjects: [
+    ...["web", "api", "Web", "odd\0name", "n".repeat(3_000), "up", "box add", "basis-0", "deployment/web", uuid(1)],
+    ...[1, 2, 3, 4].map(ulid),
+  ],
+  outcomes: ["succeeded", "failed", "canceled", "unknown"],
+};
+const ofEvents: Words = { ...ofThings, kinds: patterns };
+const ofOperations: Words = {
+  ...ofThings,
+  kinds: ["loop", "build", "deploy", "check", "pod", "app", "job", "command"],
+};
+
+/** Filters of one field or a few: those that nothing passes say little. */
+function anyFilter(words: Words): fc.Arbitrary<Asked> {
+  const fields = Object.entries(words);
+  return fc
+    .subarray(fields, { minLength: 1, maxLength: 3 })
+    .chain((chosen) =>
+      fc.record(
+        Object.fromEntries(
+          chosen.map(([field, values]) => [
+            field,
+            fc.uniqueArray(fc.constantFrom(...values), { minLength: 1, maxLength: 4 }),
+          ]),
+        ),
+      ),
+    );
+}
+
+/** Every word alone, then so many more at random. */
+function runs(words: Words, more: number): fc.Parameters<[Asked]> {
+  const alone = Object.entries(words).flatMap(([field, values]) =>
+    (field === "kinds" ? values.slice(-20) : values).map((value): [Asked] => [{ [field]: [value] }]),
+  );
+  return { examples: alone, numRuns: alone.length + more };
+}
+
+it("in a stream and in a page of history: what matches, all of it, and nothing else", async () => {
+  let found = 0;
+  await fc.assert(
+    fc.asyncProperty(anyFilter(ofEvents), async (input) => {
+      const filter = parseFilter(input);
+      const expected = told.filter((event) => isOurs(event) && matches(filter, event)).map(({ id }) => id);
+      expect(await Promise.all([streamed(input), paged(input)])).toEqual([expected, expected]);
+      found += expected.length;
+    }),
+    runs(ofEvents, 30),
+  );
+  expect(found).toBeGreaterThan(100);
+});
+
+it("in the lists of sources and sessions: those whose events match", async () => {
+  const all = { sources: (await lists.sources({})).items, sessions: (await lists.sessions({})).items };
+  expect(all.sources).toHaveLength(4);
+  await fc.assert(
+    fc.asyncProperty(anyFilter(ofSession), async (input) => {
+      const { sessions: _, ...places } = input;
+      const [ofPlaces, filter] = [parseFilter(places), parseFilter(input)];
+      expect((await lists.sources(places)).items).toEqual(
+        all.sources.filter(({ source }) => matches(ofPlaces, Event.fromPartial({ source }))),
+      );
+      expect((await lists.sessions(input)).items).toEqual(
+        all.sessions.filter(({ source, session }) => matches(filter, Event.fromPartial({ source, session }))),
+      );
+    }),
+    runs(ofSession, 30),
+  );
+});
+
+it("in the list of operations: those whose events match, by how they ended", async () => {
+  const all = (await lists.operations({})).items;
+  const byId = new Map(told.map((event) => [event.id, event]));
+  const outcomeOf = (name: string) =>
+    Number(Object.entries(outcomeNames).find(([, known]) => known === name)?.[0]) as Event["outcome"];
+  let found = 0;
+  await fc.assert(
+    fc.asyncProperty(anyFilter(ofOperations), async (input) => {
+      const { kinds, ...rest } = input;
+      const filter = parseFilter(rest);
+      const expected = all.filter(({ id, kind, outcome }) => {
+        const first = byId.get(id) ?? Event.fromPartial({});
+        const isOfKind = kinds === undefined || kinds.includes(kind);
+        return isOfKind && matches(filter, { ...first, outcome: outcome === "" ? 0 : outcomeOf(outcome) });
+      });
+      expect((await lists.operations(input)).items).toEqual(expected);
+      found += expected.length;
+    }),
+    runs(ofOperations, 60),
+  );
+  expect(found).toBeGreaterThan(100);
+});
+
+function isOurs({ source }: Event): boolean {
+  return source.startsWith("acme/");
+}

@@ -1,0 +1,104 @@
+import { type Client, credentials, type ServiceError } from "@grpc/grpc-js";
+import { story } from "@tapedeck/query/testing/story";
+import { GrpcReflection } from "grpc-js-reflection-client";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+
+// What a client makes of Tapedeck that knows nothing of it but where it is.
+
+const services = {
+  "tapedeck.v1.Tapedeck": "GetState",
+  "tapedeck.v1.Recorder": "Push",
+  "proto.SkaffoldService": "GetState",
+  "proto.v2.SkaffoldV2Service": "GetState",
+  "v1alpha.PublicAPI": "ListPods",
+  "hashicorp.vagrant.Vagrant": "GetJobStream",
+} as const;
+
+/** Messages of states, wherever they come from, and a field of each as this client calls it. */
+const stateTypes = [
+  ["proto.State", "buildState"],
+  ["proto.v2.State", "buildState"],
+  ["v1alpha.Pod", "manifest"],
+  ["v1alpha.Image", "baseFormat"],
+  ["v1alpha.GetInfoResponse", "info"],
+  ["hashicorp.vagrant.Job", "queueTime"],
+  ["hashicorp.vagrant.Job.CommandResult", "exitCode"],
+  ["hashicorp.vagrant.Target", "resourceId"],
+  ["hashicorp.vagrant.Target.Machine", "box"],
+  ["hashicorp.vagrant.Project", "basis"],
+  ["hashicorp.vagrant.Box", "provider"],
+  ["hashicorp.vagrant.sdk.Command.Arguments", "flags"],
+] as const;
+
+/** What this client leaves out of what it has read. */
+const empty = Buffer.alloc(0);
+
+const stack = new AsyncDisposableStack();
+let on: ToldStack;
+
+beforeAll(async () => {
+  on = stack.use(await startToldStack());
+  const alice = story();
+  const session = alice.session("01A1");
+  session.started();
+  session.configured();
+  session.build("web", "started");
+  await on.tell(alice.events);
+});
+afterAll(() => stack.disposeAsync());
+
+describe.each(["v1", "v1alpha"] as const)("reflection %s", (version) => {
+  // Its types are those of a grpc-js of its own.
+  const reflect = () => new GrpcReflection(on.deck.grpc, credentials.createInsecure() as never, {}, version);
+
+  it("lists the services", async () => {
+    expect((await reflect().listServices()).sort()).toEqual(Object.keys(services).sort());
+  });
+
+  it.each(Object.entries(services))("tells all methods of %s", async (service, method) => {
+    const methods = (await reflect().listMethods(service)).map(({ name }) => name);
+    expect(methods).toContain(method);
+  });
+
+  it.each(stateTypes)("resolves %s", async (type, field) => {
+    const root = (await reflect().getDescriptorBySymbol(type)).getProtobufJsRoot();
+    const found = root.lookupType(type);
+    root.resolveAll();
+    expect(Object.keys(found.fields)).toContain(field);
+  });
+
+  it("is all that a client needs to read a state", async () => {
+    const reflection = reflect();
+    const descriptor = await reflection.getDescriptorBySymbol("tapedeck.v1.Tapedeck");
+    const { tapedeck } = descriptor.getPackageObject({ keepCase: true, longs: String }) as unknown as Api;
+    const client = new tapedeck.v1.Tapedeck(on.deck.grpc, credentials.createInsecure());
+    try {
+      const state = await new Promise<StateAnswer>((resolve, reject) =>
+        client.GetState({ source: "alice/shop" }, (error, answer) => (error ? reject(error) : resolve(answer))),
+      );
+      expect(state).toMatchObject({ source: "acme/alice/shop/skaffold", session: "01A1" });
+      const read = await Promise.all(
+        state.rows.map(async ({ message: { type_url, value = empty } }) => {
+          const type = type_url.replace("type.googleapis.com/", "");
+          const root = (await reflection.getDescriptorBySymbol(type)).getProtobufJsRoot();
+          return [type, root.lookupType(type).decode(value).toJSON()] as const;
+        }),
+      );
+      expect(read.map(([type]) => type)).toEqual(["proto.State", "proto.v2.State"]);
+      expect(read[0]?.[1]).toMatchObject({ buildState: { artifacts: { web: expect.any(String) } } });
+    } finally {
+      client.close();
+    }
+  });
+});
+
+type StateAnswer = { readonly rows: readonly { readonly message: { type_url: string; value?: Buffer } }[] };
+type GetState = (request: object, answered: (error: ServiceError | null, answer: StateAnswer) => void) => unknown;
+type Api = {
+  readonly tapedeck: {
+    readonly v1: {
+      readonly Tapedeck: new (address: string, channel: unknown) => Client & { readonly GetState: GetState };
+    };
+  };
+};

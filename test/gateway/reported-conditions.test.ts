@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { sourceName } from "@tapedeck/shared/source";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { startCli } from "tapedeck/testing/cli";
+import { recordingFolder } from "tapedeck/testing/skaffold-program";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Stack, startStack } from "../stack/stack.ts";
+
+// What ingest knows of the log, where people look: the gateway's /readyz and `tapedeck status`, on another machine.
+
+const folder = mkdtempSync(join(tmpdir(), "told-conditions-"));
+const stack = new AsyncDisposableStack();
+let deck: Stack;
+let fake: Awaited<ReturnType<typeof startFakeSkaffold>>;
+
+const full = "nothing is recorded: the log's disk is full";
+const lost =
+  "the log has lost 3 recorded events, because its files were damaged (default/bob/web/skaffold 3): session.gap events tell where; `tapedeck restore` brings a backup back";
+
+beforeAll(async () => {
+  const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
+  fake = stack.use(await startFakeSkaffold({ recording }));
+  const nats = stack.use(await startTestNats({ maxFileStore: "100KB" }));
+  const database = stack.use(await freshDatabase()).url;
+  await damagedLog(nats.url);
+  deck = stack.use(await startStack({ skaffold: [{ address: fake.address }], servers: { nats, database } }));
+});
+afterAll(async () => {
+  await stack.disposeAsync();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The messages with the ordinals 3 to 5 are missing between two of one session. */
+async function damagedLog(url: string): Promise<void> {
+  const nc = await connect({ servers: url });
+  const source = sourceName({ workspace: "default", developer: "bob", project: "web", upstream: "skaffold" });
+  {
+    await using log = await openLog(nc);
+    const session = { session: "01KE3M9Z6Q4W8T2V5X7Y9A1B3C" };
+    const messages = [1, 2, 6].map((ordinal) => testMessage(source, ordinal, session));
+    acknowledged(await log.writer.publish(source, "w1", messages, 0));
+  }
+  await nc.close();
+}
+
+async function ready() {
+  const { status, body } = await deck.httpCall("GET", "/readyz");
+  return { status, body: JSON.parse(body) as unknown };
+}
+
+async function tapedeckStatus() {
+  const env = { TAPEDECK_URL: `http://${deck.http}`, TAPEDECK_DATA: join(folder, "data"), XDG_STATE_HOME: folder };
+  await using cli = startCli(["status"], { cwd: folder, env });
+  return { code: await cli.ended, lines: cli.stdout().split("\n"), err: cli.stderr() };
+}
+
+it("a log that has lost events is told of, and all is ready", async () => {
+  const checks = { log: "ok", query: "ok", recording: "ok" };
+  const answer = { status: 200, body: { ready: true, checks, details: { warnings: [lost] } } };
+  await until(async () => isDeepStrictEqual(await ready(), answer), { message: "the damage to be told" });
+  const { code, lines } = await tapedeckStatus();
+  expect(code).toBe(0);
+  expect(lines).toContain(lost);
+  expect(lines.join()).not.toContain(full);
+});
+
+it("a full disk is told of: the gateway is not ready, and says why, also while query is away", async () => {
+  await fake.play();
+  const checks = { log: "ok", query: "ok", recording: full };
+  const answer = { status: 503, body: { ready: false, checks, details: { warnings: [lost] } } };
+  await until(async () => isDeepStrictEqual(await ready(), answer), { message: "the full disk to be told" });
+  const withQuery = await tapedeckStatus();
+  expect(withQuery).toMatchObject({ code: 0, lines: expect.arrayContaining([`gateway: ${full}`, lost]) });
+  expect(withQuery.lines.join("\n")).toContain("bob/web");
+
+  await deck.parts.query[Symbol.asyncDispose]();
+  const without = await tapedeckStatus();
+  expect(without).toMatchObject({ code: 1, lines: expect.arrayContaining([`gateway: ${full}`, lost]) });
+  expect(without.err).not.toBe("");
+});

@@ -1,0 +1,232 @@
+import { credentials, status } from "@grpc/grpc-js";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import {
+  type DeepPartial,
+  EventsRequest,
+  type EventsResponse,
+  GetStateRequest,
+  type GetStateResponse,
+  TapedeckClient,
+} from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { randomHost } from "@tapedeck/query/testing/random-host";
+import { randomServer } from "@tapedeck/query/testing/random-server";
+import { type Random, randomEvents, seeded } from "@tapedeck/query/testing/random-story";
+import { rktHost, rktSession } from "@tapedeck/query/testing/rkt-story";
+import { shop, story } from "@tapedeck/query/testing/story";
+import { vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-story";
+import { folds } from "@tapedeck/query/views/folds";
+import { until } from "@tapedeck/shared/testing/until";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+
+// State at P and the events after P are all that happened, once: whoever folds the events on what the state stands for
+// comes to what is folded from the beginning, whenever one asks and whoever writes meanwhile.
+
+/** One source's life, and what of it is in the log. */
+type Life = {
+  readonly source: string;
+  readonly upstream: UpstreamName;
+  readonly events: readonly Event[];
+  readonly seqs: number[];
+};
+
+const stack = new AsyncDisposableStack();
+let on: ToldStack;
+let client: TapedeckClient;
+
+beforeAll(async () => {
+  on = stack.use(await startToldStack());
+  client = stack.adopt(new TapedeckClient(on.deck.grpc, credentials.createInsecure()), (one) => one.close());
+});
+afterAll(() => stack.disposeAsync());
+
+function lives(random: Random): readonly Life[] {
+  const host = story(rktHost);
+  const server = story(vagrantShop);
+  for (const session of ["01R1", "01R2"]) {
+    const pods = rktSession(session, host);
+    pods.began();
+    randomHost(random, host, pods, 100);
+    pods.ended();
+    const things = vagrantSession(session.replace("R", "V"), server);
+    things.began();
+    randomServer(random, server, things, { size: 100, firstJob: session === "01R1" ? 1 : 500 });
+    things.ended();
+  }
+  // An erased session is no more, also in the past.
+  const loops = randomEvents(random, 1_200).filter(({ source, kind }) => source === shop && kind !== "session.erased");
+  return [loops, host.events, server.events].map((events) => {
+    const source = events[0]?.source ?? "";
+    return { source, upstream: source.split("/")[3] as UpstreamName, events, seqs: [] };
+  });
+}
+
+/** The state of a session as its fold has it. */
+type Folded = ReadonlyMap<string, unknown>;
+
+function fold({ upstream }: Life, before: Folded, events: readonly Event[]): Folded {
+  const { initial, evolve } = folds[upstream];
+  const states = new Map(before);
+  for (const event of events) states.set(event.session, evolve(states.get(event.session) ?? initial, event));
+  return states;
+}
+
+/** What the API gives of such a state; Vagrant's jobs are kept apart from it. */
+function rendered(
+  { upstream }: Life,
+  states: Folded,
+  session: string,
+): Record<string, readonly (readonly [string, string])[]> {
+  const { initial, collections } = folds[upstream];
+  return Object.fromEntries(
+    Object.entries(collections).map(([name, itemsOf]) => [
+      `${upstream}.${name}`,
+      itemsOf(states.get(session) ?? initial).map(
+        ({ key, bytes }) => [key, Buffer.from(bytes).toString("base64")] as const,
+      ),
+    ]),
+  );
+}
+
+function given({ upstream }: Life, { rows }: GetStateResponse): ReturnType<typeof rendered> {
+  return Object.fromEntries(
+    Object.keys(folds[upstream].collections).map((name) => [
+      `${upstream}.${name}`,
+      rows
+        .filter(({ collection }) => collection === `${upstream}.${name}`)
+        .map(({ key, message }) => [key, message?.value.toString("base64") ?? ""] as const),
+    ]),
+  );
+}
+
+const seqOf = (position: string) => Number(position.split("-")[1]);
+
+function getState(request: DeepPartial<GetStateRequest>): Promise<GetStateResponse> {
+  return new Promise((resolve, reject) => {
+    client.getState(GetStateRequest.fromPartial(request), (error, response) =>
+      error === null ? resolve(response) : reject(error),
+    );
+  });
+}
+
+/** A reader that goes on until the test is over: the state it began with, and what came after it. */
+type Reader = {
+  readonly life: Life;
+  readonly how: string;
+  state?: GetStateResponse;
+  readonly events: Event[];
+  seen: number;
+};
+
+type Moment = { readonly position: string; readonly time: string };
+
+const ways = {
+  "GetState, then Events": (reader: Reader) => stateThenEvents(reader, {}),
+  "GetState at a position, then Events": (reader: Reader, { position }: Moment) =>
+    stateThenEvents(reader, { at: position }),
+  "GetState at a time, then Events": (reader: Reader, { time }: Moment) => stateThenEvents(reader, { at: time }),
+  "Events with the state": (reader: Reader) => events(reader, { state: true }),
+  "Events with the state at a position": (reader: Reader, { position }: Moment) =>
+    events(reader, { state: true, after: position }),
+  "Events with the state at a time": (reader: Reader, { time }: Moment) => events(reader, { state: true, after: time }),
+};
+
+async function stateThenEvents(reader: Reader, at: { readonly at?: string }): Promise<void> {
+  reader.state = await whenReady(() => getState({ source: reader.life.source, ...at }));
+  await events(reader, { after: reader.state.position });
+}
+
+async function events(reader: Reader, request: DeepPartial<EventsRequest>): Promise<void> {
+  const filter = { sources: [reader.life.source] };
+  const messages = await whenReady(() => opened({ ...request, filter, original: true }));
+  for await (const { position, body } of messages) {
+    if (body?.$case === "state") reader.state = body.value;
+    else reader.seen = seqOf(position);
+    if (body?.$case === "event" && body.value.event !== undefined) reader.events.push(body.value.event);
+  }
+}
+
+/** Messages of a stream that has begun. */
+async function opened(request: DeepPartial<EventsRequest>): Promise<AsyncIterable<EventsResponse>> {
+  const call = client.events(EventsRequest.fromPartial(request));
+  stack.defer(() => call.cancel());
+  await new Promise((resolve, reject) => call.once("metadata", resolve).once("error", reject));
+  call.on("error", () => {});
+  return call as AsyncIterable<EventsResponse>;
+}
+
+/** Query may be behind by more than it waits: `not_ready` means to try again. */
+async function whenReady<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code !== status.UNAVAILABLE) throw error;
+    }
+  }
+}
+
+it("is complete and without repeats, whenever one asks, while others write", async () => {
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  const random = seeded(seed);
+  const all = lives(random);
+  const readers: Reader[] = [];
+  const running: Promise<void>[] = [];
+  const writeSome = async (life: Life, most: number) => {
+    const fresh = life.events.slice(life.seqs.length, life.seqs.length + 1 + random(most));
+    life.seqs.push(...(await on.write(fresh)));
+  };
+  const begin = async (life: Life, how: keyof typeof ways) => {
+    const seq = life.seqs[random(life.seqs.length)] ?? 0;
+    const [recorded] = await Array.fromAsync(
+      on.log.reader.history({ afterSeq: seq - 1, subjects: [] }, seq, AbortSignal.timeout(60_000)),
+    );
+    const moment = { position: on.at(seq), time: recorded?.recordedAt.toISOString() ?? "" };
+    const reader: Reader = { life, how, events: [], seen: 0 };
+    readers.push(reader);
+    running.push(ways[how](reader, moment));
+  };
+
+  for (const life of all) await writeSome(life, 30);
+  await on.deck.caughtUp();
+  await Promise.all(
+    all.map(async (life) => {
+      for (let round = 0; life.seqs.length < life.events.length; round++) {
+        const writing = writeSome(life, 40);
+        const how = Object.keys(ways)[round % Object.keys(ways).length] as keyof typeof ways;
+        await begin(life, how);
+        await writing;
+      }
+    }),
+  );
+  const failure = Promise.race(running.map((one) => one.then(() => new Promise<void>(() => {}))));
+  const arrived = () => readers.every(({ life, seen }) => seen >= (life.seqs.at(-1) ?? 0));
+  await Promise.race([until(arrived, { message: "all readers to have all" }), failure]);
+  await on.deck.caughtUp();
+
+  for (const life of all) {
+    const { source } = life;
+    const now = await getState({ source });
+    const told = fold(life, new Map(), life.events);
+    expect({ seed, source, rows: given(life, now) }).toEqual({ seed, source, rows: rendered(life, told, now.session) });
+    for (const { how, state, events } of readers.filter((reader) => reader.life === life)) {
+      const what = { seed, source, how, position: state?.position };
+      const before = life.events.filter((_, index) => (life.seqs[index] ?? 0) <= seqOf(state?.position ?? ""));
+      const known = fold(life, new Map(), before);
+      expect({ ...what, rows: state && given(life, state) }).toEqual({
+        ...what,
+        rows: rendered(life, known, state?.session ?? ""),
+      });
+      expect({ ...what, rows: rendered(life, fold(life, known, events), now.session) }).toEqual({
+        ...what,
+        rows: given(life, now),
+      });
+      expect({ ...what, ids: events.map(({ id }) => id) }).toEqual({
+        ...what,
+        ids: life.events.slice(before.length).map(({ id }) => id),
+      });
+    }
+  }
+  expect(readers.length).toBeGreaterThan(25);
+});

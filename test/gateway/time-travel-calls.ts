@@ -1,0 +1,101 @@
+import type { SkaffoldClient } from "../skaffold/client.ts";
+import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
+import type { HttpAnswer } from "../stack/http-call.ts";
+import type { Stack } from "../stack/stack.ts";
+
+/** What an answer says of what changes, or how it was refused. */
+export type Answer =
+  | { readonly gist: unknown }
+  | { readonly refused: string; readonly earliest?: string; readonly latest?: string };
+
+/** Where it is asked: bytes over gRPC, or HTTP. */
+export type Door = { readonly client: SkaffoldClient; readonly deck: Pick<Stack, "httpCall"> };
+
+/** One way to ask for a state. */
+export type Call = {
+  readonly name: string;
+  /** Whose state; of lists, whose things. */
+  readonly source: string;
+  /** In the three chapters of the stories. */
+  readonly gists: readonly [unknown, unknown, unknown];
+  /** A list of what there was before there was anything has nothing. */
+  readonly isList?: true;
+  readonly ask: (door: Door, at: string | undefined) => Promise<Answer>;
+};
+
+export type Method<Request, Response> = {
+  readonly path: string;
+  readonly requestSerialize: (request: Request) => Buffer;
+  readonly responseDeserialize: (bytes: Buffer) => Response;
+};
+
+export const asIs = (bytes: Buffer) => bytes;
+/** Of an API without types here. */
+export const method = <Request, Response>(
+  path: string,
+  request: { encode(request: Request): { finish(): Uint8Array } },
+  response: { decode(bytes: Uint8Array): Response },
+): Method<Request, Response> => ({
+  path,
+  requestSerialize: (message) => Buffer.from(request.encode(message).finish()),
+  responseDeserialize: (bytes) => response.decode(bytes),
+});
+
+/** A call over gRPC that says by metadata what it means. */
+export function grpc<Request, Response>(
+  source: string,
+  { path, requestSerialize, responseDeserialize }: Method<Request, Response>,
+  request: Request,
+  gistOf: (response: Response) => unknown,
+  gists: Call["gists"],
+): Call {
+  return {
+    name: path,
+    source,
+    gists,
+    async ask({ client }, at) {
+      const head = {
+        "client-api-protocol": "1,1",
+        "tapedeck-source": source,
+        ...(at !== undefined && { "tapedeck-at": at }),
+      };
+      const answer = await client.unary(path, requestSerialize(request), head);
+      if (answer.code === 0) return { gist: gistOf(responseDeserialize(answer.bytes)) };
+      const info = infoOf(answer);
+      return info === undefined ? { gist: answer.message } : { refused: info.reason, ...placesOf(info.metadata) };
+    },
+  };
+}
+
+export function http<Body>(
+  source: string,
+  path: string,
+  gistOf: (body: Body) => unknown,
+  refusalOf: (answer: HttpAnswer) => Answer,
+  gists: Call["gists"],
+): Call {
+  return {
+    name: `GET ${path}`,
+    source,
+    gists,
+    async ask({ deck }, at) {
+      const query = new URLSearchParams({ source, ...(at !== undefined && { at }) });
+      const answer = await deck.httpCall("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
+      return answer.status === 200 ? { gist: gistOf(JSON.parse(answer.body) as Body) } : refusalOf(answer);
+    },
+  };
+}
+
+function placesOf({ earliest, latest }: Readonly<Record<string, string>>) {
+  return { ...(earliest !== undefined && { earliest }), ...(latest !== undefined && { latest }) };
+}
+
+export function ofSkaffold(answer: HttpAnswer): Answer {
+  const { info } = skaffoldRefusal(answer);
+  return { refused: info?.reason ?? "", ...placesOf(info?.metadata ?? {}) };
+}
+
+export function ofOurs({ body }: HttpAnswer): Answer {
+  const { error } = JSON.parse(body) as { error: { code: string } & Record<string, string> };
+  return { refused: error.code, ...placesOf(error) };
+}

@@ -1,0 +1,374 @@
+import {
+  GetInfoResponse,
+  InspectImageRequest,
+  InspectImageResponse,
+  InspectPodRequest,
+  InspectPodResponse,
+  ListImagesResponse,
+  ListPodsResponse,
+  Pod,
+  PodState,
+} from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { State as V1State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { State as V2State } from "@tapedeck/proto/skaffold/v2/skaffold";
+import {
+  GetStateRequest,
+  type GetStateResponse,
+  ListOperationsRequest,
+  ListSessionsRequest,
+  ListSourcesRequest,
+  TapedeckService,
+} from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import {
+  FindBasisRequest,
+  FindBoxRequest,
+  FindProjectRequest,
+  FindTargetRequest,
+  GetBasisRequest,
+  GetBoxRequest,
+  GetJobRequest,
+  GetProjectRequest,
+  GetRunnerRequest,
+  GetTargetRequest,
+  Job,
+  Job_State,
+  VagrantService,
+} from "@tapedeck/proto/vagrant/vagrant";
+import { rktHost } from "@tapedeck/query/testing/rkt-story";
+import { shop } from "@tapedeck/query/testing/story";
+import { vagrantShop } from "@tapedeck/query/testing/vagrant-story";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { skaffoldClient } from "../skaffold/client.ts";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import {
+  asIs,
+  type Call,
+  type Door,
+  grpc,
+  http,
+  type Method,
+  method,
+  ofOurs,
+  ofSkaffold,
+} from "./time-travel-calls.ts";
+import { chapters, job, pod } from "./time-travel-stories.ts";
+
+// Every call of every API that is about a state can be asked as of a moment, and means the same by it.
+
+const stack = new AsyncDisposableStack();
+let on: ToldStack;
+let door: Door;
+/** The last event of each chapter, the one before the stories included: its position, and when it was recorded. */
+const ends: { readonly position: string; readonly time: string }[] = [];
+/** The first position of each source. */
+const firsts = new Map<string, string>();
+let latest: string;
+
+beforeAll(async () => {
+  on = stack.use(await startToldStack());
+  door = { client: stack.use(skaffoldClient(on.deck.grpc)), deck: on.deck };
+  for (const chapter of chapters()) {
+    for (const events of chapter) {
+      const [first = 0] = await on.write(events);
+      const source = events[0]?.source ?? "";
+      if (!firsts.has(source)) firsts.set(source, on.at(first));
+    }
+    const { lastSeq } = await on.log.reader.bounds();
+    const from = { afterSeq: lastSeq - 1, subjects: [] };
+    const [last] = await Array.fromAsync(on.log.reader.history(from, lastSeq, AbortSignal.timeout(60_000)));
+    const recordedAt = last?.recordedAt ?? new Date(0);
+    ends.push({ position: on.at(lastSeq), time: recordedAt.toISOString() });
+    // The next chapter begins at another time.
+    await until(() => Date.now() > recordedAt.getTime() + 1, { message: "the next millisecond" });
+  }
+  await on.deck.caughtUp();
+  latest = ends.at(-1)?.position ?? "";
+});
+afterAll(() => stack.disposeAsync());
+
+type Artifacts = { readonly buildState?: { readonly artifacts: Readonly<Record<string, string>> } | null | undefined };
+const web = ({ buildState }: Artifacts) => buildState?.artifacts.web;
+const builds = ["In Progress", "Complete", "Canceled"] as const;
+const v2Builds = ["InProgress", "Succeeded", "Canceled"] as const;
+
+const skaffold: readonly Call[] = [
+  grpc(shop, getState("proto.SkaffoldService", V1State), Buffer.alloc(0), web, builds),
+  grpc(shop, getState("proto.v2.SkaffoldV2Service", V2State), Buffer.alloc(0), web, v2Builds),
+  http(shop, "/v1/state", web, ofSkaffold, builds),
+  http(shop, "/v2/state", web, ofSkaffold, v2Builds),
+];
+
+function getState(service: string, { decode }: { decode(bytes: Uint8Array): Artifacts }): Method<Buffer, Artifacts> {
+  return { path: `/${service}/GetState`, requestSerialize: asIs, responseDeserialize: decode };
+}
+
+const publicApi = "/v1alpha.PublicAPI";
+const nothing = { encode: () => ({ finish: () => new Uint8Array() }) };
+const podStates = [PodState.POD_STATE_PREPARED, PodState.POD_STATE_RUNNING, PodState.POD_STATE_EXITED] as const;
+const sizes = [1n, 2n, 3n] as const;
+
+const rkt: readonly Call[] = [
+  grpc(
+    rktHost,
+    method(`${publicApi}/ListPods`, nothing, ListPodsResponse),
+    {},
+    ({ pods }) => pods[0]?.state,
+    podStates,
+  ),
+  grpc(
+    rktHost,
+    method(`${publicApi}/InspectPod`, InspectPodRequest, InspectPodResponse),
+    { id: pod },
+    (response) => response.pod?.state,
+    podStates,
+  ),
+  grpc(
+    rktHost,
+    method(`${publicApi}/ListImages`, nothing, ListImagesResponse),
+    {},
+    ({ images }) => images[0]?.size,
+    sizes,
+  ),
+  grpc(
+    rktHost,
+    method(`${publicApi}/InspectImage`, InspectImageRequest, InspectImageResponse),
+    { id: "sha512-1" },
+    ({ image }) => image?.size,
+    sizes,
+  ),
+  grpc(rktHost, method(`${publicApi}/GetInfo`, nothing, GetInfoResponse), {}, ({ info }) => info?.global_flags?.dir, [
+    "/one",
+    "/two",
+    "/three",
+  ]),
+];
+
+const V = VagrantService;
+const of = <Request, Response>(
+  rpc: Method<Request, Response>,
+  request: Request,
+  gistOf: (response: Response) => unknown,
+  gists: Call["gists"],
+) => grpc(vagrantShop, rpc, request, gistOf, gists);
+const resource_id = (kind: string) => ({ resource_id: `${kind}-1` });
+/** A value of each chapter, by its number. */
+const each = <T>(make: (chapter: number) => T) => [make(1), make(2), make(3)] as const;
+const jobStates = [Job_State.QUEUED, Job_State.WAITING, Job_State.RUNNING] as const;
+
+const vagrant: readonly Call[] = [
+  of(
+    V.getVersionInfo,
+    {},
+    ({ info }) => info?.version,
+    each((n) => `2.3.${n}`),
+  ),
+  of(
+    V.getBasis,
+    GetBasisRequest.fromPartial({ basis: resource_id("basis") }),
+    ({ basis }) => basis?.path,
+    each((n) => `/b${n}`),
+  ),
+  of(
+    V.findBasis,
+    FindBasisRequest.fromPartial({ basis: { name: "default" } }),
+    ({ basis }) => basis?.path,
+    each((n) => `/b${n}`),
+  ),
+  of(
+    V.listBasis,
+    {},
+    ({ basis }) => basis.map(({ path }) => path),
+    each((n) => [`/b${n}`]),
+  ),
+  of(
+    V.getProject,
+    GetProjectRequest.fromPartial({ project: resource_id("project") }),
+    ({ project }) => project?.path,
+    each((n) => `/p${n}`),
+  ),
+  of(
+    V.findProject,
+    FindProjectRequest.fromPartial({ project: { name: "shop", basis: {} } }),
+    ({ project }) => project?.path,
+    each((n) => `/p${n}`),
+  ),
+  of(
+    V.listProjects,
+    {},
+    ({ projects }) => projects.map(({ path }) => path),
+    each((n) => [`/p${n}`]),
+  ),
+  of(
+    V.getTarget,
+    GetTargetRequest.fromPartial({ target: resource_id("target") }),
+    ({ target }) => target?.state,
+    [1, 2, 3],
+  ),
+  of(
+    V.findTarget,
+    FindTargetRequest.fromPartial({ target: { uuid: "4f5a" } }),
+    ({ target }) => target?.state,
+    [1, 2, 3],
+  ),
+  of(
+    V.listTargets,
+    {},
+    ({ targets }) => targets.map(({ name }) => name),
+    each((n) => [`web${n}`]),
+  ),
+  of(
+    V.getBox,
+    GetBoxRequest.fromPartial({ box: resource_id("box") }),
+    ({ box }) => box?.version,
+    each((n) => `1.${n}.0`),
+  ),
+  of(
+    V.findBox,
+    FindBoxRequest.fromPartial({ box: { name: "debian" } }),
+    ({ box }) => box?.version,
+    each((n) => `1.${n}.0`),
+  ),
+  of(
+    V.listBoxes,
+    {},
+    ({ boxes }) => boxes.map(({ version }) => version),
+    each((n) => [`1.${n}.0`]),
+  ),
+  of(
+    V.getRunner,
+    GetRunnerRequest.fromPartial({ runner_id: "runner-1" }),
+    (runner) => runner.components[0]?.name,
+    each((n) => `runner ${n}`),
+  ),
+  of(V.getJob, GetJobRequest.fromPartial({ job_id: job }), ({ state }) => state, jobStates),
+  of(V.listJobs, {}, ({ jobs }) => jobs[0]?.state, jobStates),
+];
+
+const T = TapedeckService;
+const first = ({ rows }: GetStateResponse, collection: string) =>
+  rows.find((row) => row.collection === collection)?.message?.value ?? Buffer.alloc(0);
+const now = GetStateRequest.create();
+
+type HttpState = {
+  readonly state: {
+    readonly v1: Artifacts;
+    readonly pods: readonly { readonly state: string }[];
+    readonly targets: readonly { readonly name: string }[];
+  };
+};
+
+const states: readonly Call[] = [
+  grpc(shop, T.getState, now, (state) => web(V1State.decode(first(state, "skaffold.v1"))), builds),
+  grpc(shop, T.getState, now, (state) => web(V2State.decode(first(state, "skaffold.v2"))), v2Builds),
+  grpc(rktHost, T.getState, now, (state) => Pod.decode(first(state, "rkt.pods")).state, podStates),
+  grpc(vagrantShop, T.getState, now, (state) => Job.decode(first(state, "vagrant.jobs")).state, jobStates),
+  http(shop, "/api/v1/state", ({ state }: HttpState) => web(state.v1), ofOurs, builds),
+  http(rktHost, "/api/v1/state", ({ state }: HttpState) => state.pods[0]?.state, ofOurs, [
+    "POD_STATE_PREPARED",
+    "POD_STATE_RUNNING",
+    "POD_STATE_EXITED",
+  ]),
+  http(
+    vagrantShop,
+    "/api/v1/state",
+    ({ state }: HttpState) => state.targets[0]?.name,
+    ofOurs,
+    each((n) => `web${n}`),
+  ),
+].map((call) => ({ ...call, name: `${call.name} of ${call.source}` }));
+
+type HttpList = { readonly items: readonly Readonly<Record<string, unknown>>[] };
+const currentSessions = [["01S1"], ["01S1"], ["01S2"]] as const;
+const sessionEnds = [
+  [["01S1", false]],
+  [["01S1", false]],
+  [
+    ["01S2", false],
+    ["01S1", true],
+  ],
+] as const;
+const outcomes = [[""], ["succeeded"], ["canceled", "succeeded"]] as const;
+const ofBuilds = ListOperationsRequest.fromPartial({ filter: { kinds: ["build"] } });
+
+const lists: readonly Call[] = [
+  grpc(
+    shop,
+    T.listSources,
+    ListSourcesRequest.create(),
+    ({ items }) => items.map((item) => item.current_session),
+    currentSessions,
+  ),
+  http(
+    shop,
+    "/api/v1/sources",
+    ({ items }: HttpList) => items.map((item) => item.currentSession),
+    ofOurs,
+    currentSessions,
+  ),
+  grpc(
+    shop,
+    T.listSessions,
+    ListSessionsRequest.create(),
+    ({ items }) => items.map((item) => [item.session, item.ended]),
+    sessionEnds,
+  ),
+  http(
+    shop,
+    "/api/v1/sessions",
+    ({ items }: HttpList) => items.map((item) => [item.session, item.endedAt !== null]),
+    ofOurs,
+    sessionEnds,
+  ),
+  grpc(shop, T.listOperations, ofBuilds, ({ items }) => items.map((item) => item.outcome), outcomes),
+  http(
+    shop,
+    "/api/v1/operations?kind=build",
+    ({ items }: HttpList) => items.map((item) => item.outcome ?? ""),
+    ofOurs,
+    outcomes,
+  ),
+].map((call) => ({ ...call, isList: true }));
+
+describe.each([...skaffold, ...rkt, ...vagrant, ...states, ...lists])("$name", ({ source, gists, isList, ask }) => {
+  it("answers as of a position, as of a time, and as of now", async () => {
+    const [, one, two] = ends;
+    const moments = [one?.position, one?.time, two?.position, two?.time, undefined];
+    const answers = await Promise.all(moments.map((at) => ask(door, at)));
+    expect(answers).toEqual([gists[0], gists[0], gists[1], gists[1], gists[2]].map((gist) => ({ gist })));
+  });
+
+  it("knows nothing of the time before", async () => {
+    const expected = isList ? { gist: [] } : { refused: "before_first", earliest: firsts.get(source) };
+    const answers = await Promise.all([ends[0]?.position, "2020-01-01T00:00:00Z"].map((at) => ask(door, at)));
+    expect(answers).toEqual([expected, expected]);
+  });
+
+  it("refuses what the log has not, or is no moment; a time to come is now", async () => {
+    const [epoch, seq] = latest.split("-");
+    const moments = [`${epoch}-${Number(seq) + 1}`, "zzzzzz-1", "yesterday", "2999-01-01T00:00:00Z"];
+    expect(await Promise.all(moments.map((at) => ask(door, at)))).toEqual([
+      { refused: "position_future", latest },
+      { refused: "position_foreign" },
+      { refused: "invalid_argument" },
+      { gist: gists[2] },
+    ]);
+  });
+});
+
+describe("a stream", () => {
+  it.each([
+    ["/tapedeck.v1.Tapedeck/Events", shop],
+    ["/proto.SkaffoldService/Events", shop],
+    ["/proto.SkaffoldService/EventLog", shop],
+    ["/proto.v2.SkaffoldV2Service/Events", shop],
+    ["/proto.v2.SkaffoldV2Service/ApplicationLogs", shop],
+    ["/v1alpha.PublicAPI/ListenEvents", rktHost],
+    ["/v1alpha.PublicAPI/GetLogs", rktHost],
+    ["/hashicorp.vagrant.Vagrant/GetJobStream", vagrantShop],
+  ])("%s is no state, and says what to use", async (path, source) => {
+    const head = { "client-api-protocol": "1,1", "tapedeck-source": source, "tapedeck-at": latest };
+    const refusal = await door.client.take(path, 1, head).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: 3, details: expect.stringContaining("`at`") });
+  });
+});

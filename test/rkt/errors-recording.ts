@@ -1,0 +1,47 @@
+import type { RecordedUnary, Recording } from "@tapedeck/fakes/rkt/recording";
+import {
+  InspectImageResponse,
+  InspectPodResponse,
+  ListImagesRequest,
+  ListImagesResponse,
+  ListPodsRequest,
+  ListPodsResponse,
+} from "@tapedeck/proto/rkt/v1alpha/rkt";
+
+/**
+ * Recording 07 with the looks at its host that nobody made: it asks for one pod or image at a time. What they would have
+ * told follows from its steps and answers. Without what a client could not ask: by TLS, or when its time was over.
+ */
+export function errorsWithLooks(recording: Recording): Recording {
+  const callOf = (n: number) => {
+    const call = recording.rows.find((row) => row.n === n);
+    if (call?.kind !== "unary" || call.response === undefined) throw new Error(`${n} has no answer`);
+    return call;
+  };
+  const bare = <T extends { manifest: Buffer }>(item: T) => ({ ...item, manifest: Buffer.alloc(0) });
+  const prepared = [InspectPodResponse.decode(callOf(14).response).pod].flatMap((pod) => pod ?? []).map(bare);
+  const fetched = [InspectImageResponse.decode(callOf(30).response).image].flatMap((image) => image ?? []).map(bare);
+  const second = prepared.map((pod) => ({ ...pod, id: "feed0000-0000-4000-8000-000000000002" }));
+  const pods = (n: number, response: Uint8Array) =>
+    look("ListPods", n, ListPodsRequest.encode(ListPodsRequest.create()).finish(), response);
+  const images = (n: number, response: Uint8Array) =>
+    look("ListImages", n, ListImagesRequest.encode(ListImagesRequest.create()).finish(), response);
+  const looks = [
+    pods(7.5, new Uint8Array()),
+    pods(13.5, ListPodsResponse.encode({ pods: [...prepared, ...second] }).finish()),
+    // One of them was renamed again: what is missing is gone when it is missed twice.
+    pods(23.4, callOf(52).response),
+    pods(23.5, callOf(52).response),
+    images(24.5, ListImagesResponse.encode({ images: fetched }).finish()),
+    images(32.5, new Uint8Array()),
+  ];
+  const asked = recording.rows.filter(
+    (row) => row.kind !== "unary" || row.rpc !== "GetInfo" || row.error === undefined,
+  );
+  return { ...recording, rows: [...asked, ...looks].sort((a, b) => a.n - b.n) };
+
+  function look(rpc: RecordedUnary["rpc"], n: number, request: Uint8Array, response: Uint8Array): RecordedUnary {
+    const bytes = { request: Buffer.from(request), response: Buffer.from(response) };
+    return { kind: "unary", n, at: callOf(14).at, tookMs: 0, tag: "look", rpc, ...bytes };
+  }
+}

@@ -1,0 +1,115 @@
+import type { Kind, Recording } from "@tapedeck/fakes/rkt/recording";
+import { eventTypeToJSON, type Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { expect } from "vitest";
+import type { RktHost } from "./host.ts";
+
+/** A line of expected-events.jsonl. */
+type Expected = {
+  readonly type: string;
+  readonly id: string;
+  readonly from: string;
+  /** Seconds since 1970. */
+  readonly time: string;
+  /** Which of rkt's own timestamps `time` is, or "observed": nobody saw it before then. */
+  readonly time_source: string;
+  /** When it was certain, and the last poll before that. */
+  readonly observed_at: string;
+  readonly previous_poll_at: string;
+  readonly exit_code?: number;
+  readonly phase?: string;
+  readonly version?: string;
+  readonly inferred?: boolean;
+};
+
+/** What an event says besides, as far as the expectations have it too. */
+const comparedKeys = ["exit_code", "phase", "version", "inferred"] as const;
+
+/** Kinds of facts that rkt has a type of event for. */
+export const rktKinds: ReadonlySet<string> = new Set([
+  ...["pod.prepared", "pod.prepare_aborted", "pod.started", "pod.exited", "pod.collected"],
+  ...["app.started", "app.exited", "image.imported", "image.removed"],
+]);
+
+export function kindOf({ type }: Pick<RktEvent, "type">): Kind {
+  return eventTypeToJSON(type).startsWith("EVENT_TYPE_IMAGE_") ? "images" : "pods";
+}
+
+export function dataOf({ data }: Pick<RktEvent, "data"> = { data: [] }): Readonly<Record<string, string>> {
+  return Object.fromEntries(data.map(({ Key, value }) => [Key, value]));
+}
+
+/**
+ * In one line: type, pod (the ends of its id), pod and app, or image, when, data. When: a timestamp of rkt's, or the look (from 1, of
+ * that kind) that showed it.
+ */
+export function lineOf(event: RktEvent, host: RktHost): string {
+  const { type, id, from, time } = event;
+  const data = dataOf(event);
+  const kind = kindOf(event);
+  const name = eventTypeToJSON(type).replace("EVENT_TYPE_", "");
+  const pod = `${id.slice(0, 4)}-${id.slice(-4)}`;
+  const subject = kind === "images" ? from : id === from ? pod : `${pod}/${from}`;
+  const when = data.time_source === "observed" ? `look ${lookOf(event, host)}` : `${data.time_source} ${time}`;
+  const more = [...comparedKeys, "started"].flatMap((key) => (data[key] === undefined ? [] : `${key}=${data[key]}`));
+  return [name, subject, when, ...more].join(" ");
+}
+
+/** The number (from 1) of the look at the pods, or images, that showed it first. */
+function lookOf(event: RktEvent, host: RktHost): number {
+  return host.pollAt(kindOf(event), Date.parse(dataOf(event).observed_at ?? ""));
+}
+
+/**
+ * The same events, in order: of the pods and of the images, which are looked at independently. What nobody saw has the
+ * time of the look that showed it first; which look that was must be the same.
+ */
+export function expectEvents(events: readonly RktEvent[], recording: Recording, host: RktHost): void {
+  const expected = recording.expectedEvents as unknown as readonly Expected[];
+  for (const kind of ["pods", "images"] as const) {
+    const told = events.filter((event) => kindOf(event) === kind);
+    const wanted = expected.filter(({ type }) => kind === (type.startsWith("EVENT_TYPE_IMAGE_") ? "images" : "pods"));
+    expect(told.map(comparable)).toEqual(wanted.map(comparableOf));
+    const looks = told.map((event) => lookOf(event, host));
+    for (const [index, want] of wanted.entries()) {
+      const event = told[index];
+      const look = looks[index] ?? 0;
+      const at = host.polls[kind][look - 1]?.at ?? 0;
+      const what = `${want.type} ${want.id} ${want.from} in look ${look}`;
+      expect(at, what).toBeGreaterThanOrEqual(earliest(want));
+      expect(at, what).toBeLessThanOrEqual(Date.parse(want.observed_at));
+      if (want.time_source === "observed") {
+        expect(String(Math.floor(at / 1_000)), what).toBe(want.time);
+        const observed = event && Date.parse(dataOf(event).observed_at ?? "");
+        expect(Number(event?.time), what).toBe(Math.floor((observed ?? 0) / 1_000));
+      }
+    }
+    // What was told by one poll came from one look.
+    const poll = ({ time_source, time, observed_at }: Expected) =>
+      `${observed_at} ${time_source === "observed" ? time : ""}`;
+    const first = wanted.map((one) => wanted.findIndex((other) => poll(other) === poll(one)));
+    expect(looks).toEqual(first.map((index) => looks[index]));
+  }
+}
+
+/** Where the pod was removed before its exit was certain, only `time` says when that was seen. */
+function earliest({ time_source, time, previous_poll_at }: Expected): number {
+  const second = Number(time) * 1_000;
+  const previous = Date.parse(previous_poll_at);
+  return time_source === "observed" && previous >= second + 1_000 ? second : previous;
+}
+
+function comparable(event: RktEvent): object {
+  const data = dataOf(event);
+  const kept = comparedKeys.flatMap((key) => (data[key] === undefined ? [] : [[key, data[key]]]));
+  return {
+    ...{ type: eventTypeToJSON(event.type), id: event.id, from: event.from, time_source: data.time_source },
+    ...(data.time_source !== "observed" && { time: String(event.time) }),
+    ...Object.fromEntries(kept),
+  };
+}
+
+function comparableOf(expected: Expected): object {
+  const { type, id, from, time, time_source } = expected;
+  const kept = comparedKeys.flatMap((key) => (expected[key] === undefined ? [] : [[key, String(expected[key])]]));
+  return { type, id, from, time_source, ...(time_source !== "observed" && { time }), ...Object.fromEntries(kept) };
+}

@@ -1,0 +1,258 @@
+import { join } from "node:path";
+import { status } from "@grpc/grpc-js";
+import { largeHost, madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
+import { loadRecording, type Recording } from "@tapedeck/fakes/rkt/recording";
+import type { FakeRkt } from "@tapedeck/fakes/rkt/server";
+import {
+  AppState,
+  EventFilter,
+  EventType,
+  GetLogsResponse,
+  InspectImageRequest,
+  InspectPodRequest,
+  ListenEventsRequest,
+  ListImagesRequest,
+  ListPodsRequest,
+  type Pod,
+  PodState,
+} from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { infoOf } from "../stack/error-info.ts";
+import { type StackHost, startStack } from "../stack/stack.ts";
+import { type RktClient, rktClient } from "./client.ts";
+import { kinds, settled, startRktHost } from "./host.ts";
+
+const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "rkt");
+
+/** A host with all of Tapedeck on it. */
+async function recordedHost(recording: Recording, settings: Readonly<Record<string, string>> = {}) {
+  await using stack = new AsyncDisposableStack();
+  const host = stack.use(await startRktHost(recording));
+  const source: StackHost = { address: host.fake.address, interval: "10ms", redact: "off", timeout: "1h", ...settings };
+  const deck = stack.use(await startStack({ rkt: [source] }));
+  const client = stack.use(rktClient(deck.grpc));
+  const owned = stack.move();
+  return {
+    host,
+    deck,
+    client,
+    /** Plays on, and waits until it is recorded. */
+    async play(polls: Partial<Record<(typeof kinds)[number], number>>) {
+      for (const kind of kinds) host.playTo(kind, polls[kind] ?? 0);
+      await Promise.all(kinds.map((kind) => settled(host, deck, kind)));
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+type RecordedHost = Awaited<ReturnType<typeof recordedHost>>;
+
+describe("what the apps of a pod said", () => {
+  const id = "91d2f685-a122-492d-8bbe-c843c3cdb304";
+  const recording = loadRecording(join(fixtures, "08-logs-journal"));
+  // Nobody listed the pods of this recording.
+  const pod: Pod = { ...runningPod(0), id, apps: ["web", "side"].map(appNamed) };
+  const listed = hostOf([pod], [pod]);
+  /** Every line that it ever told of the pod; each begins with its app's name. */
+  const lines = [
+    ...new Set(
+      recording.rows
+        .flatMap((row) => (row.kind === "stream" && row.rpc === "GetLogs" ? row.messages : []))
+        .flatMap(({ bytes }) => GetLogsResponse.decode(bytes).lines),
+    ),
+  ];
+  const linesOf = (app: string) => lines.filter((line) => line.includes(` MESSAGE=${app} `));
+  let on: RecordedHost;
+  beforeAll(async () => {
+    on = await recordedHost({ ...recording, rows: [...recording.rows, ...listed.rows] }, { logs: "on" });
+  });
+  afterAll(() => on[Symbol.asyncDispose]());
+
+  it("is told line by line, each once, however often it was heard", async () => {
+    const { host, deck, client } = on;
+    const heard = async (times: number) => {
+      host.playTo("pods", times);
+      // A connection's end gives what the pod said apart from its apps: until then it is held back.
+      await until(() => host.fake.calls.GetLogs.made === 3 * times, { message: "the logs to be followed" });
+      // What was said comes before the answers to later calls.
+      await moreLooks(host.fake);
+      await host.fake.goAway();
+      const lost = async () => (await deck.events()).filter(({ event }) => event.kind === "upstream.lost").length;
+      await until(async () => (await lost()) === times, { message: "the end of the connection" });
+      await deck.caughtUp();
+    };
+    await heard(1);
+    await host.fake.comeBack();
+    await heard(2);
+    expect(linesOf("web").length + linesOf("side").length).toBe(lines.length);
+    expect(linesOf("web").length).toBeGreaterThan(5);
+    expect(linesOf("side").length).toBeGreaterThan(2);
+    expect(await client.logs({ pod_id: id, app_name: "web" })).toEqual(byTime(linesOf("web")));
+    expect(await client.logs({ pod_id: id, app_name: "side" })).toEqual(byTime(linesOf("side")));
+    expect(await client.logs({ pod_id: id })).toEqual(byTime(lines));
+    expect(await client.logs({ pod_id: id.slice(0, 5), lines: 3 })).toEqual(byTime(lines).slice(-3));
+    expect(await client.logs({ pod_id: id, app_name: "nope" })).toEqual([]);
+  });
+});
+
+/** A host without images, which says so whenever it is asked. */
+function hostOf(...pods: readonly (readonly Pod[])[]): Recording {
+  const made = madeUpRecording({ pods });
+  return { ...made, rows: made.rows.filter((row) => row.kind !== "unary" || row.rpc !== "ListImages") };
+}
+
+/** Of a host without images, at which the tap looks without end. */
+async function moreLooks(fake: FakeRkt): Promise<void> {
+  const goal = fake.polls.images + 3;
+  await until(() => fake.polls.images >= goal, { message: "more looks at the images" });
+}
+
+/** They begin with their time, and a shorter fraction sorts before a longer one. */
+const byTime = (lines: readonly string[]) => [...lines].sort();
+
+function appNamed(name: string) {
+  const [app] = runningPod(0).apps;
+  if (app === undefined) throw new Error("a pod without apps");
+  return { ...app, name };
+}
+
+describe("requests that rkt would not like either", () => {
+  const unresolved = { code: status.UNKNOWN, message: "unable to resolve UUID" };
+  let on: RecordedHost;
+  let client: RktClient;
+  beforeAll(async () => {
+    on = await recordedHost(loadRecording(join(fixtures, "06-filters")));
+    await on.play({ pods: 2, images: 2 });
+    client = on.client;
+  });
+  afterAll(() => on[Symbol.asyncDispose]());
+
+  it.each([
+    ["unknown", "12345678-1234-4234-8234-123456789abc"],
+    ["malformed", "zzz not a uuid"],
+    ["empty", ""],
+    ["too long", "67e3348c-964e-4d89-a122-adfc8877cdb2f"],
+    ["a pattern", "%"],
+    ["with a zero byte", "67e3348c\0"],
+    ["of 100,000 letters", "f".repeat(100_000)],
+  ])("a pod's id that is %s", async (_, id) => {
+    expect(await client.ask("InspectPod", InspectPodRequest.encode({ id }).finish())).toEqual(unresolved);
+    await expect(client.logs({ pod_id: id })).rejects.toMatchObject({
+      code: status.UNKNOWN,
+      details: unresolved.message,
+    });
+  });
+
+  it.each([
+    ["unknown", `sha512-${"0".repeat(64)}`],
+    ["a prefix", "sha512-24d9a700efd7a"],
+    ["a name", "sim.example/worker"],
+    ["empty", ""],
+  ])("an image's id that is %s", async (_, id) => {
+    const message = `ACI info not found with blob key "${id}"`;
+    const answer = await client.ask("InspectImage", InspectImageRequest.encode({ id }).finish());
+    expect(answer).toEqual({ code: status.UNKNOWN, message });
+  });
+
+  it("filters that match nothing", async () => {
+    const none = { told: [] };
+    const pods = [{ ids: ["nobody"] }, { cgroups: ["\0"] }, { states: [99 as PodState] }];
+    for (const filter of pods) {
+      const request = ListPodsRequest.encode(ListPodsRequest.fromPartial({ filters: [filter] })).finish();
+      expect(await client.ask("ListPods", request)).toEqual(none);
+    }
+    const request = ListImagesRequest.fromPartial({ filters: [{ imported_after: 2n ** 63n - 1n }] });
+    expect(await client.ask("ListImages", ListImagesRequest.encode(request).finish())).toEqual(none);
+  });
+
+  it("events of a time that is over, of no type, of nobody", async () => {
+    const filters = [
+      { until_time: 1n },
+      { until_time: 1n, types: [99 as EventType] },
+      { until_time: -5n, ids: ["nobody"] },
+    ];
+    for (const filter of filters) expect(await listened(filter)).toEqual([]);
+  });
+
+  it("events of a time that ends before it begins", async () => {
+    await expect(listened({ since_time: 200n, until_time: 100n })).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: "filter.since_time 200 is after filter.until_time 100: nothing is between them",
+    });
+  });
+
+  it("bytes that are no message, methods that are none", async () => {
+    const broken = await client.unary("/v1alpha.PublicAPI/InspectPod", Buffer.from([0x0a, 0x05]));
+    expect(broken).toMatchObject({ code: status.FAILED_PRECONDITION, message: "unexpected EOF" });
+    const method = await client.unary("/v1alpha.PublicAPI/Nope");
+    expect(method.code).toBe(status.UNIMPLEMENTED);
+    const unknown = await client.unary("/v1alpha.PublicAPI/GetInfo", Buffer.from([0xf2, 0x3f, 1, 1]));
+    expect(unknown.code).toBe(status.OK);
+  });
+
+  it("a source that is not there", async () => {
+    const refused = await client.unary("/v1alpha.PublicAPI/ListPods", undefined, { "tapedeck-source": "nobody/host" });
+    expect(infoOf(refused)?.reason).toBe("unknown_source");
+  });
+
+  function listened(filter: Partial<EventFilter>): Promise<Buffer[]> {
+    return client.stream("ListenEvents", ListenEventsRequest.encode({ filter: EventFilter.create(filter) }).finish());
+  }
+});
+
+describe("a host that hangs", () => {
+  const recording = hostOf([runningPod(0)], [runningPod(0)]);
+
+  it("is missed for as long as it hangs, and its images are looked at meanwhile", async () => {
+    await using on = await recordedHost(recording, { timeout: "200ms" });
+    const { host, deck } = on;
+    const { fake } = host;
+    // Of pods: on a machine that is busy a look at images can take too long as well.
+    const gaps = async () =>
+      (await deck.events()).filter(({ event }) => event.kind === "session.gap" && event.subject === "pods");
+    host.playTo("pods", 1);
+    await until(() => host.stands("pods"), { message: "the second look to hang" });
+    await until(() => fake.calls.ListPods.inFlight === 0, { message: "it to be given up" });
+    await moreLooks(fake);
+    expect(fake.played.pods).toBe(1);
+    expect(await gaps()).toEqual([]);
+    host.playTo("pods", 2);
+    await until(async () => (await gaps()).length > 0, { message: "a gap" });
+    const [gap] = await gaps();
+    expect(gap?.event).toMatchObject({ subject: "pods", detail: { value: { channel: "pods" } } });
+    expect(gap?.event.not_before).toBeDefined();
+  });
+
+  it("does not keep ingest from stopping", async () => {
+    await using on = await recordedHost(recording);
+    const { host, deck } = on;
+    host.playTo("pods", 1);
+    await settled(host, deck, "pods");
+    expect(host.fake.calls.ListPods.inFlight).toBe(1);
+    // Else the call would be given up after an hour.
+    await deck.parts.ingest[Symbol.asyncDispose]();
+    await until(() => host.fake.calls.ListPods.inFlight === 0, { message: "the call to be given up" });
+  });
+});
+
+describe("a host with 5,000 pods", () => {
+  it("is recorded and answered whole, and one pod's end arrives", async () => {
+    await using on = await recordedHost(largeHost({ pods: 5_000, polls: 2, ending: 1 }));
+    const { client } = on;
+    await on.play({ pods: 1 });
+    const answer = (await client.ask("ListPods", new Uint8Array())) as { readonly told: readonly Pod[] };
+    expect(answer.told.map(({ id }) => id)).toEqual(Array.from({ length: 5_000 }, (_, index) => runningPod(index).id));
+    const listening = client.events(2);
+    await on.play({ pods: 2 });
+    const { id } = runningPod(0);
+    expect((await listening).map((event) => [event.type, event.id])).toEqual([
+      [EventType.EVENT_TYPE_APP_EXITED, id],
+      [EventType.EVENT_TYPE_POD_EXITED, id],
+    ]);
+    const inspected = await client.ask("InspectPod", InspectPodRequest.encode({ id }).finish());
+    expect(inspected).toMatchObject({
+      told: { state: PodState.POD_STATE_EXITED, apps: [{ state: AppState.APP_STATE_EXITED }] },
+    });
+  });
+});

@@ -1,0 +1,76 @@
+import type { Rpc } from "@tapedeck/fakes/rkt/calls";
+import { type Kind, pollRows, type RecordedUnary, type Recording, type Row } from "@tapedeck/fakes/rkt/recording";
+import { type FakeRkt, type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
+import { until } from "@tapedeck/shared/testing/until";
+import type { Stack } from "../stack/stack.ts";
+
+export const kinds = ["pods", "images"] as const;
+
+/** A fake rkt host whose recording is played as far as a test wants, and stands still there. */
+export type RktHost = AsyncDisposable & {
+  readonly fake: FakeRkt;
+  /** The regular looks that were recorded, in order. */
+  readonly polls: { readonly [K in Kind]: readonly RecordedUnary[] };
+  /** Lets polls be told until so many were; never less than before. */
+  readonly playTo: (kind: Kind, polls: number) => void;
+  /** All that is allowed was told, what it made doubtful was asked for, and the next poll hangs. */
+  readonly stands: (kind: Kind) => boolean;
+  /** The number (from 1) of the poll that a look was told at that moment, in ms since 1970. */
+  readonly pollAt: (kind: Kind, ms: number) => number;
+};
+
+/** The clock of the tap and that of the fake differ by less, and looks are further apart. */
+const clockMs = 5;
+
+const kindsOf: { readonly [R in Rpc]?: Kind } = { ListPods: "pods", ListImages: "images" };
+
+/**
+ * Stands before its first poll. After the last one nothing is told any more: not even that one again. Of what was never
+ * looked at it answers that there is none, as often as it is asked.
+ */
+export async function startRktHost(recording: Recording, options: Partial<FakeRktOptions> = {}): Promise<RktHost> {
+  const polls = { pods: pollRows(recording, "pods"), images: pollRows(recording, "images") };
+  const beyond = kinds.flatMap((kind): Row[] => {
+    const last = polls[kind].at(-1);
+    return last === undefined ? [] : [{ ...last, n: Number.MAX_SAFE_INTEGER }];
+  });
+  /** When a look was asked for, and how many polls had been told by then. */
+  const asked: { readonly [K in Kind]: { readonly at: number; readonly told: number }[] } = { pods: [], images: [] };
+  const fake = await startFakeRkt({
+    ...options,
+    recording: { ...recording, rows: [...recording.rows, ...beyond] },
+    lie(call) {
+      const kind = kindsOf[call.rpc];
+      if (kind !== undefined) asked[kind].push({ at: Date.now(), told: fake.played[kind] });
+      return options.lie?.(call);
+    },
+  });
+  const gates = { pods: gate("pods", 0), images: gate("images", 0) };
+
+  function gate(kind: Kind, told: number) {
+    return { told, open: polls[kind].length === 0 ? () => {} : fake.hold(kind, told + 1) };
+  }
+
+  return {
+    fake,
+    polls,
+    playTo(kind, told) {
+      const before = gates[kind];
+      if (told === before.told) return;
+      gates[kind] = gate(kind, told);
+      before.open();
+    },
+    stands: (kind) =>
+      polls[kind].length === 0 ? asked[kind].length > 1 : asked[kind].at(-1)?.told === gates[kind].told,
+    pollAt: (kind, ms) => (asked[kind].findLast(({ at }) => at - clockMs <= ms)?.told ?? -1) + 1,
+    [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose](),
+  };
+}
+
+/** What the host was allowed to tell is recorded, and query has folded it. */
+export async function settled(host: RktHost, deck: Stack, kind: Kind): Promise<void> {
+  await until(() => host.stands(kind), { message: `the host's ${kind} to stand` });
+  const isRecorded = () => deck.parts.ingest.status().every(({ waiting }) => waiting === 0);
+  await until(isRecorded, { message: "all that was seen to be in the log" });
+  await deck.caughtUp();
+}

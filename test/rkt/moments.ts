@@ -1,0 +1,45 @@
+import type { Kind, Recording, UnaryRpc } from "@tapedeck/fakes/rkt/recording";
+import {
+  InspectPodRequest,
+  ListImagesRequest,
+  ListPodsRequest,
+  ListPodsResponse,
+} from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { parsePosition } from "@tapedeck/shared/log/position";
+import type { RktAnswer, RktClient } from "./client.ts";
+
+/** What was answered at a place of a log. */
+export type Place = {
+  readonly channel: Kind;
+  readonly rpc: UnaryRpc;
+  readonly request: Uint8Array;
+  readonly answer: RktAnswer;
+  /** As the answer gave it, and its sequence. */
+  readonly position: string;
+  readonly seq: number;
+};
+
+/** Everything there is to ask about the pods, or about the images, of a host that only ever has one pod. */
+export async function placesNow(channel: Kind, client: RktClient, recording: Recording): Promise<Place[]> {
+  const calls: readonly (readonly [UnaryRpc, Uint8Array])[] =
+    channel === "images"
+      ? [["ListImages", ListImagesRequest.encode({ filters: [], detail: true }).finish()]]
+      : [
+          ["ListPods", ListPodsRequest.encode({ filters: [], detail: true }).finish()],
+          ["InspectPod", InspectPodRequest.encode({ id: podOf(recording) }).finish()],
+        ];
+  const places: Place[] = [];
+  // An error has no position: it is that of the list before it.
+  let position = "";
+  for (const [rpc, request] of calls) {
+    const { answer, position: own } = await client.askWhere(rpc, request);
+    if (own !== "") position = own;
+    places.push({ channel, rpc, request, answer, position, seq: parsePosition(position)?.seq ?? 0 });
+  }
+  return places;
+}
+
+function podOf({ rows }: Recording): string {
+  const lists = rows.flatMap((row) => (row.kind === "unary" && row.rpc === "ListPods" ? (row.response ?? []) : []));
+  return lists.flatMap((bytes) => ListPodsResponse.decode(bytes).pods)[0]?.id ?? "";
+}

@@ -1,0 +1,47 @@
+import { story } from "@tapedeck/query/testing/story";
+import { sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
+import { Client } from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { skaffoldClient } from "../skaffold/client.ts";
+import { infoOf } from "../stack/error-info.ts";
+import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+
+const stack = new AsyncDisposableStack();
+let on: ToldStack;
+
+beforeAll(async () => {
+  on = stack.use(await startToldStack({ TAPEDECK_LIMITS_QUERY: "1s" }));
+  const told = story(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" }));
+  const session = told.session("01A1");
+  session.started();
+  session.configured();
+  await on.tell(told.events);
+});
+afterAll(() => stack.disposeAsync());
+
+const get = async (path: string) => {
+  const { status, body, headers } = await on.deck.httpCall("GET", path);
+  return { status, headers, body: JSON.parse(body) as { error?: object; details?: object[] } };
+};
+
+it("what takes query too long is limit_exceeded on every transport, and no longer than it has to be", async () => {
+  const database = stack.adopt(new Client(on.deck.database), (client) => client.end());
+  await database.connect();
+  await database.query("begin; lock table tapedeck.sources in access exclusive mode");
+
+  const tooLong = "this takes too long: ask for less, or for a shorter time";
+  const error = { code: "limit_exceeded", message: tooLong };
+  for (const path of ["/api/v1/sources", "/api/v1/state"]) {
+    const { status, body, headers } = await get(path);
+    expect([path, status, body]).toEqual([path, 429, { error }]);
+    // Asking again would take as long.
+    expect(headers["retry-after"]).toBeUndefined();
+  }
+  expect(await get("/v1/state")).toMatchObject({ status: 429, body: { code: 8, details: [{ reason: error.code }] } });
+  const answer = await stack.use(skaffoldClient(on.deck.grpc)).unary("/proto.SkaffoldService/GetState");
+  expect([answer.code, infoOf(answer)?.reason]).toEqual([8, error.code]);
+
+  await database.query("rollback");
+  await until(async () => (await get("/api/v1/sources")).status === 200, { message: "answers in time" });
+});

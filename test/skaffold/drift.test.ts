@@ -1,0 +1,141 @@
+import { join } from "node:path";
+import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { LogEntry, State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
+import { sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
+import type { Api } from "@tapedeck/tap/skaffold/methods";
+import { expect, it } from "vitest";
+import { type Stack, startStack } from "../stack/stack.ts";
+
+const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "skaffold");
+const truthful = [
+  "01-dev-success-3-artifacts-5-iterations",
+  "04-deploy-failure-then-recovery",
+  "10-status-check-port-forward-sync-app-logs",
+];
+
+it("finds no drift in what real processes answered about themselves", async () => {
+  await using on = await theatre(truthful.map((name) => ({ name })));
+  await Promise.all(
+    on.shows.map(async (show) => {
+      for (const rest of rests(show.recording)) await on.compareAt(rest, show);
+    }),
+  );
+  for (const { source } of on.shows) expect(await on.count("drift", source)).toBe(0);
+  expect(on.drifts).toEqual([]);
+});
+
+it("finds a Skaffold whose GetState says otherwise, tells it once, and says the same from then on", async () => {
+  await using on = await theatre([{ name: "04-deploy-failure-then-recovery", lie: sayTestsFailed }]);
+  const [show] = on.shows;
+  if (show === undefined) throw new Error("no show");
+  const { recording, source } = show;
+  const testState = async (at?: string) => {
+    const query = at === undefined ? "" : `&at=${at}`;
+    const { body } = await on.deck.httpCall("GET", `/api/v1/state?source=${source}${query}`);
+    const { position, state } = JSON.parse(body) as {
+      readonly position: string;
+      readonly state: { readonly v1: { readonly testState: { readonly status: string } } };
+    };
+    return { position, status: state.v1.testState.status };
+  };
+  for (const rest of rests(recording).slice(0, 2)) {
+    const adoptions = async () => (await adopted(on.deck)).length;
+    const before = await adoptions();
+    await on.compareAt(rest, show);
+    await until(async () => (await adoptions()) > before, { message: "the answer to be adopted" });
+    await on.deck.caughtUp();
+    expect((await testState()).status).toBe("Failed");
+  }
+  expect(await on.count("drift", source)).toBeGreaterThanOrEqual(2);
+  const { position } = await testState();
+  for (const { seq } of await adopted(on.deck)) {
+    const [epoch] = position.split("-");
+    expect((await testState(`${epoch}-${seq - 1}`)).status).toBe("Not Started");
+    expect((await testState(`${epoch}-${seq}`)).status).toBe("Failed");
+  }
+  const session = (await on.deck.events()).find(({ event }) => event.kind === "session.started")?.event.session;
+  const differences = ["v1 testState: Skaffold says Failed, its events Not Started"];
+  expect(on.drifts).toEqual([{ source, session, differences }]);
+});
+
+async function adopted(deck: Stack): Promise<Recorded[]> {
+  return (await deck.events()).filter(
+    ({ event: { detail } }) => detail?.$case === "session_detail" && detail.value.adopted === true,
+  );
+}
+
+type Rest = { readonly v1: number; readonly v2: number };
+type Show = { readonly recording: Recording; readonly source: string; readonly fake: FakeSkaffold };
+type Cast = { readonly name: string; readonly lie?: (api: Api, state: Buffer) => Buffer };
+
+/** A fake Skaffold for each, all recorded by one Tapedeck. */
+async function theatre(cast: readonly Cast[]) {
+  await using stack = new AsyncDisposableStack();
+  const shows: Show[] = [];
+  for (const [index, { name, lie }] of cast.entries()) {
+    const recording = loadRecording(join(fixtures, name));
+    const fake = stack.use(await startFakeSkaffold({ recording, ...(lie && { lie }) }));
+    const names = { workspace: "default", developer: `dev-${index}`, project: "shop", upstream: "skaffold" } as const;
+    shows.push({ recording, source: sourceName(names), fake });
+  }
+  const drifts: unknown[] = [];
+  const logger: Logger = Object.assign(Object.create(silentLogger) as Logger, {
+    warn: (fields: unknown, message: string) => message.startsWith("fold_drift") && drifts.push(fields),
+  });
+  const skaffold = shows.map(({ fake }, index) => ({ address: fake.address, developer: `dev-${index}` }));
+  const deck: Stack = stack.use(await startStack({ skaffold, logger }));
+  const owned = stack.move();
+  const count = async (what: "checks" | "drift", source: string): Promise<number> => {
+    const metrics = await (await fetch(`http://${deck.queryHealth}/metrics`)).text();
+    const isIt = (line: string) =>
+      line.startsWith(`tapedeck_query_fold_${what}_total{`) && line.includes(`source="${source}"`);
+    return Number(metrics.split("\n").find(isIt)?.split(" ").at(-1) ?? 0);
+  };
+  return {
+    ...{ shows, drifts, deck, count },
+    /** Plays up to there, where the tap looks at GetState, and waits until both answers are compared. */
+    async compareAt(rest: Rest, { recording, source, fake }: Show): Promise<void> {
+      const before = await count("checks", source);
+      await fake.playUntil(rest);
+      await until(async () => (await count("checks", source)) >= before + 2, {
+        message: `both answers of ${recording.name} to be compared at ${JSON.stringify(rest)}`,
+      });
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Where a loop had ended and both of GetState's answers were recorded in a quiet moment: how much had been said. */
+function rests({ states, messages }: Recording): Rest[] {
+  const quiet = (api: Api) => states.filter((state) => state.api === api && state.seenBefore === state.seenAfter);
+  const v2 = new Map(quiet("v2").map(({ file, seenBefore }) => [momentName(file), seenBefore]));
+  let after = 0;
+  return quiet("v1").flatMap(({ file, seenBefore }) => {
+    const other = v2.get(momentName(file));
+    const loopEnded = messages.v1.slice(after, seenBefore).some(({ bytes }) => isLoopEnd(bytes));
+    if (other === undefined || !loopEnded) return [];
+    after = seenBefore;
+    return [{ v1: seenBefore, v2: other }];
+  });
+}
+
+/** "v1-state-02-after-sync.json" → "after-sync". */
+function momentName(file: string): string {
+  return file.replace(/^v[12]-state-\d+-/, "").replace(".json", "");
+}
+
+function isLoopEnd(bytes: Buffer): boolean {
+  const event = LogEntry.decode(bytes).event?.event_type;
+  return event?.$case === "devLoopEvent" && event.value.status !== "In Progress";
+}
+
+function sayTestsFailed(api: Api, state: Buffer): Buffer {
+  if (api !== "v1") return state;
+  const told = State.decode(state);
+  if (told.testState === undefined) return state;
+  return Buffer.from(State.encode({ ...told, testState: { ...told.testState, status: "Failed" } }).finish());
+}

@@ -1,0 +1,100 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { startedAt, story } from "@tapedeck/query/testing/story";
+import { sourceName } from "@tapedeck/shared/source";
+import { startToldStack, type ToldStack } from "./reported-conditions-stack.ts";
+
+const sourceOf = (name: string) => {
+  const [workspace = "", developer = "", project = ""] = name.split("/");
+  return sourceName({ workspace, developer, project, upstream: "skaffold" });
+};
+/** Milliseconds of the stories, as the API writes times. */
+export const time = (ms: number) => new Date(startedAt + ms).toISOString().replace(".000Z", "Z");
+
+/** Alice builds in two sessions, on two days; Bob's first build runs; Carol is in another workspace. */
+export const day = 86_400_000;
+export const alice = story(sourceOf("acme/alice/shop"));
+alice.tell({
+  kind: "source.added",
+  detail: { $case: "source_detail", value: { developer_name: "Alice", project_name: "Shop" } },
+});
+alice.tell({
+  kind: "upstream.connected",
+  session: "01A1",
+  detail: { $case: "upstream", value: { address: "127.0.0.1:50051" } },
+});
+const first = alice.session("01A1");
+first.started({ branch: "main", commit: "abc" }, 500);
+first.configured();
+first.loopStarted();
+first.build("web", "started", 1_000);
+first.build("web", "succeeded", 3_000);
+first.build("api", "started", 3_000);
+first.build("api", "failed", 9_000);
+first.loopEnded("failed", 9_001);
+alice.tell({ kind: "upstream.lost", session: "01A1" });
+first.ended("process ended", 10_000);
+alice.tell({ kind: "upstream.connected", session: "01A2" }, day);
+const second = alice.session("01A2");
+second.started({ branch: "fix" });
+second.configured();
+second.loopStarted();
+second.cached("web");
+second.build("web", "started", day + 20_000);
+second.build("web", "succeeded", day + 24_000);
+
+export const bob = story(sourceOf("acme/bob/shop"));
+const running = bob.session("01B1");
+running.started();
+running.configured();
+running.loopStarted();
+running.build("web", "started", 30_000);
+
+export const carol = story(sourceOf("globex/carol/site"));
+const hers = carol.session("01C1");
+hers.started({ branch: "main" });
+hers.configured();
+hers.loopStarted();
+hers.build("secret", "started");
+hers.build("secret", "succeeded");
+
+export type Item = Readonly<Record<string, unknown>>;
+/** Any answer; what it has depends on the question. */
+export type Body = {
+  readonly items: Item[];
+  readonly nextPage?: string;
+  readonly position: string;
+  readonly error: Item;
+} & Item;
+
+export type ApiDesk = AsyncDisposable & {
+  readonly on: ToldStack;
+  /** Sequence of the last event. */
+  readonly lastSeq: number;
+  get(path: string): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Body }>;
+  items(path: string): Promise<Item[]>;
+  /** Of one of Alice's or Bob's events, by its place among them; or of the first that is so. */
+  positionOf(event: number | ((event: Event) => boolean)): string;
+};
+
+/** A stack that holds these stories, and how its API is asked. */
+export async function startApiDesk(): Promise<ApiDesk> {
+  const on = await startToldStack();
+  const events = [...alice.events, ...bob.events];
+  const seqs = await on.tell([...events, ...carol.events]);
+  const get: ApiDesk["get"] = async (path) => {
+    const { status, headers, body } = await on.deck.httpCall("GET", `/api/v1/${path}`);
+    return { status, headers, body: JSON.parse(body) as Body };
+  };
+  return {
+    on,
+    lastSeq: seqs.at(-1) ?? 0,
+    get,
+    items: async (path) => (await get(path)).body.items,
+    positionOf: (which) => on.at(seqs[typeof which === "number" ? which : events.findIndex(which)] ?? 0),
+    [Symbol.asyncDispose]: () => on[Symbol.asyncDispose](),
+  };
+}
+
+/** One field of each. */
+export const pick = (name: string, all: readonly Item[]) => all.map((item) => item[name]);

@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { until } from "@tapedeck/shared/testing/until";
+import { startCli } from "tapedeck/testing/cli";
+import { recordingFolder } from "tapedeck/testing/skaffold-program";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Stack, startStack } from "./stack.ts";
+
+// Commands that ask, as people and scripts type them.
+
+const folder = mkdtempSync(join(tmpdir(), "commands-"));
+const stack = new AsyncDisposableStack();
+let deck: Stack;
+let fake: FakeSkaffold;
+
+beforeAll(async () => {
+  const recording = loadRecording(recordingFolder("10-status-check-port-forward-sync-app-logs"));
+  fake = stack.use(await startFakeSkaffold({ recording }));
+  deck = stack.use(await startStack({ skaffold: [{ developer: "alice", project: "shop", address: fake.address }] }));
+});
+afterAll(async () => {
+  await stack.disposeAsync();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const start = (args: readonly string[], url = `http://${deck.http}`) =>
+  startCli(args, {
+    cwd: folder,
+    env: {
+      ...{ TAPEDECK_URL: url, TAPEDECK_GRPC_PORT: deck.grpc.split(":").at(-1), TAPEDECK_DATA: join(folder, "data") },
+      XDG_STATE_HOME: folder,
+    },
+  });
+
+async function tapedeck(...args: string[]) {
+  await using cli = start(args);
+  return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
+}
+
+type Page = {
+  readonly items: readonly { readonly kind: string; readonly position: string }[];
+  readonly position: string;
+};
+const events = async (kind: string): Promise<Page> =>
+  JSON.parse((await deck.httpCall("GET", `/api/v1/events?kind=${kind}&limit=1000`)).body);
+
+/** A way to the gateway that lets no WebSocket through before it is opened. */
+async function gate() {
+  const opened = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const server = createServer((near) => {
+    const far = connect(Number(deck.http.split(":").at(-1)), "127.0.0.1");
+    for (const socket of [near, far]) socket.on("error", () => {});
+    near.on("data", (bytes) => {
+      if (!/^upgrade: websocket/im.test(String(bytes))) return void far.write(bytes);
+      asked.resolve();
+      void opened.promise.then(() => far.write(bytes));
+    });
+    far.pipe(near);
+    near.on("close", () => far.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked: asked.promise,
+    open: opened.resolve,
+    [Symbol.asyncDispose]: async () => void server.close(),
+  };
+}
+
+it("wait misses nothing that happens between its call and its subscription", async () => {
+  await fake.playUntil({ v1: 3 });
+  await until(async () => (await events("build.started")).items.length > 0, { message: "the beginning" });
+  await using way = await gate();
+  await using waiting = start(
+    ["wait", "--for", "loop.*", "--or-fail", "build.canceled", "--timeout", "50s", "--json"],
+    way.url,
+  );
+  await way.asked;
+  const before = (await events("loop.*")).items.length;
+  await fake.play();
+  await until(async () => (await events("loop.*")).items.length > before, { message: "a loop to end" });
+  way.open();
+  expect([await waiting.ended, waiting.stderr()]).toEqual([0, ""]);
+  // The first one after the call, of all that have come by now.
+  expect(JSON.parse(waiting.stdout())).toMatchObject({ position: (await events("loop.*")).items[before]?.position });
+});
+
+it("wait tells by its code what came, and is gone on with after a position", async () => {
+  const first = (await events("loop.succeeded")).items[0];
+  const came = await tapedeck("wait", "--for", "loop.succeeded", "--after", "start", "-s", "alice/shop");
+  expect(came).toMatchObject({ code: 0, err: "", out: expect.stringMatching(/alice\/shop +loop\.succeeded/) });
+  const failed = await tapedeck(
+    "wait",
+    "--for",
+    "loop.succeeded",
+    "--or-fail",
+    "build.*",
+    "--after",
+    "start",
+    "--json",
+  );
+  expect(failed.code).toBe(1);
+  expect(JSON.parse(failed.out)).toMatchObject({ kind: "build.started" });
+  const { position } = await events("loop.succeeded");
+  expect(first?.position).not.toBe(position);
+  expect(await tapedeck("wait", "--for", "loop.succeeded", "--after", position, "--timeout", "100ms")).toEqual({
+    code: 124,
+    out: "",
+    err: `tapedeck: nothing of that came in time; go on with --after ${position}\n`,
+  });
+  expect(await tapedeck("wait", "--for", "nothing.like_it")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("nothing.like_it"),
+  });
+});
+
+it("logs shows what was printed, of whom it was asked for, without control characters", async () => {
+  const all = await tapedeck("logs", "-s", "alice/shop");
+  expect(all).toMatchObject({ code: 0, err: "" });
+  const lines = all.out.trimEnd().split("\n");
+  expect(lines.length).toBeGreaterThan(30);
+  expect(all.out).not.toMatch(/[^\P{Cc}\n\t]/u);
+  const origins = new Set(lines.map((line) => /^(\S+) \| /.exec(line)?.[1] ?? ""));
+  const [app = "none"] = [...origins].filter((origin) => origin !== "");
+  const some = await tapedeck("logs", "-s", "alice/shop", "--artifact", app);
+  expect(some.out.trimEnd().split("\n")).toEqual(lines.filter((line) => line.startsWith(`${app} | `)));
+  expect((await tapedeck("logs", "-n", "2")).out.trimEnd().split("\n")).toEqual(lines.slice(-2));
+  expect((await tapedeck("logs", "--app", "nobody")).err).toBe("nothing of that was printed\n");
+  await using following = start(["logs", "-f", "-n", "1"]);
+  await until(() => following.stdout() === `${lines.at(-1)}\n`, { message: "the last line" });
+});
+
+it("times are said as people say them", async () => {
+  expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");
+  expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No such sessions.\n");
+  expect((await tapedeck("stats", "builds", "-s", "alice/shop", "--since", "2026-01-01")).out).toMatch(/^ARTIFACT/);
+  expect((await tapedeck("stats", "builds", "-s", "bob/shop")).out).toBe("No such builds.\n");
+  expect((await tapedeck("tail", "--since", "10m", "--no-follow", "-k", "loop.started")).out).toContain(
+    "loop 1 started",
+  );
+  expect((await tapedeck("tail", "--since", "10m", "--until", "9m", "-k", "loop.started")).out).toBe("");
+  expect((await tapedeck("tail", "--since", "soon")).err).toContain('It is not "10m", "2h" or "3d" (so long ago)');
+  expect((await tapedeck("export", "-s", "alice/shop", "--since", "1h")).out).toMatch(/^\{"format":"tapedeck-session"/);
+  expect((await tapedeck("export", "-s", "alice/shop", "--until", "yesterday")).err).toContain("there are no sessions");
+});
+
+it("completes commands, flags, and the names of sources", async () => {
+  const words = async (...line: string[]) =>
+    (await tapedeck("complete", "--", ...line)).out.split("\n").map((row) => row.split("\t")[0]);
+  expect(await words("sta")).toEqual(expect.arrayContaining(["status", "state", "stats"]));
+  expect(await words("tail", "--si")).toContain("--since");
+  expect(await words("logs", "-s", "")).toContain("alice/shop");
+  for (const shell of ["bash", "zsh", "fish"]) expect((await tapedeck("completion", shell)).out).toContain("tapedeck");
+});
+
+it("doctor finds the Tapedeck that commands go to, and fails where there is none", async () => {
+  const well = await tapedeck("doctor", "--json");
+  expect(well.code).toBe(0);
+  const { findings } = JSON.parse(well.out) as { findings: { check: string; state: string }[] };
+  const states = Object.fromEntries(findings.map(({ check, state }) => [check, state]));
+  expect(states).toMatchObject({
+    HTTP: "ok",
+    gRPC: "ok",
+    version: "ok",
+    token: "ok",
+    clock: "ok",
+    disk: expect.any(String),
+  });
+  const ill = await tapedeck("doctor", "--url", "http://127.0.0.1:59999");
+  expect(ill).toMatchObject({ code: 1, out: expect.stringMatching(/^fail +HTTP .*\n +→ start it/m) });
+});

@@ -1,0 +1,161 @@
+import { mkdtemp, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { sourceName } from "@tapedeck/shared/source";
+import { testEvent } from "@tapedeck/shared/testing/log-messages";
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken } from "@tapedeck/shared/tokens/token";
+import { connect } from "nats";
+import { backUp } from "tapedeck/commands/backup/run";
+import { rebuildTables } from "tapedeck/commands/rebuild/run";
+import { startCli } from "tapedeck/testing/cli";
+import { progressPipe } from "tapedeck/testing/progress";
+import { afterAll, beforeAll, expect, inject, it, onTestFinished, vi } from "vitest";
+import { httpCall } from "./http-call.ts";
+import { bearing, startTokenStack, type TokenStack } from "./token-stack.ts";
+import { workspaceStory } from "./two-workspaces.ts";
+
+const [acme, globex] = [workspaceStory("acme"), workspaceStory("globex")];
+const stack = new AsyncDisposableStack();
+let desk: TokenStack;
+let cwd: string;
+/** An admin of globex, one of all workspaces, and one who may only look. */
+let hers: string;
+let everywhere: string;
+let viewer: string;
+
+beforeAll(async () => {
+  desk = stack.use(await startTokenStack());
+  await desk.on.tell(globex.events);
+  await desk.on.tell(acme.events);
+  hers = (await desk.token("globex", ["admin"])).text;
+  viewer = (await desk.token("globex", ["viewer"])).text;
+  const made = makeToken({ name: "op", workspace: "acme", roles: ["admin"], everywhere: true, lifetimeMs: 3_600_000 });
+  const connection = stack.adopt(await connect({ servers: desk.on.deck.parts.nats.url }), (nc) => nc.close());
+  await (await openTokenStore(connection)).create(made);
+  everywhere = made.text;
+  cwd = await mkdtemp(join(inject("serversFolder"), "maintain-"));
+});
+afterAll(() => stack.disposeAsync());
+
+const call = (method: string, path: string, token: string) =>
+  httpCall(desk.on.deck.http, method, `/api/v1/${path}`, bearing(token));
+
+const codeOf = ({ status, body }: { status: number; body: string }) => [status, JSON.parse(body).error.code];
+
+const named = (token: string) => ({ TAPEDECK_URL: `http://${desk.on.deck.http}`, TAPEDECK_TOKEN: token });
+
+async function tapedeck(args: readonly string[], env: Record<string, string>) {
+  await using cli = startCli(args, { cwd, env });
+  return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
+}
+
+it.each([
+  ["DELETE", `sessions/${globex.session}`],
+  ["POST", "rebuild"],
+  ["GET", "backup"],
+])("%s %s is for admins", async (method, path) => {
+  expect(codeOf(await call(method, path, viewer))).toEqual([403, "forbidden"]);
+});
+
+it("an admin of one workspace neither sees nor erases what is in another, nor takes a backup of all", async () => {
+  expect(codeOf(await call("DELETE", `sessions/${acme.session}`, hers))).toEqual([404, "unknown_session"]);
+  for (const [method, path] of [
+    ["POST", "rebuild"],
+    ["GET", "backup"],
+  ] as const) {
+    const refusal = await call(method, path, hers);
+    expect(codeOf(refusal)).toEqual([403, "forbidden"]);
+    expect(refusal.body).toContain("--all-workspaces");
+  }
+  const { lastSeq } = await desk.on.log.reader.bounds();
+  expect(lastSeq).toBe(globex.events.length + acme.events.length);
+});
+
+/** What is said before anything is done. */
+const at = (command: string, context = "") => `tapedeck: ${command} at http://${desk.on.deck.http}${context}\n`;
+
+it("after a login they are made there, with its token, and what works on this machine only says so", async () => {
+  const env = { XDG_CONFIG_HOME: join(cwd, "logged-in") };
+  const login = ["login", `http://${desk.on.deck.http}`, "--name", "team"];
+  expect(await tapedeck(login, { ...env, TAPEDECK_TOKEN: everywhere })).toMatchObject({ code: 0 });
+  const there = " (context team)";
+  expect(await tapedeck(["rebuild"], env)).toMatchObject({
+    code: 0,
+    err: expect.stringContaining(at("rebuild", there)),
+  });
+  expect(await tapedeck(["backup", "kept-after-login"], env)).toMatchObject({
+    code: 0,
+    err: expect.stringContaining(at("backup", there)),
+  });
+  const erase = ["erase", "--session", acme.session];
+  const nobody = "tapedeck: nobody is there to ask whether to erase: say --yes.\n";
+  expect(await tapedeck(erase, env)).toMatchObject({ code: 1, err: `${at("erase", there)}${nobody}` });
+  expect(await tapedeck([...erase, "--yes"], env)).toMatchObject({
+    ...{ code: 1, err: expect.stringContaining("goes on: end it first") },
+  });
+
+  for (const [command = "", ...args] of [["restore", "nothing"], ["new-epoch"], ["sql-role", "list"]]) {
+    const { code, err } = await tapedeck([command, ...args], env);
+    const [first, second] = err.split("\n");
+    const where = `works on this machine only (.tapedeck), and not at http://${desk.on.deck.http} (context team)`;
+    expect([code, first]).toEqual([1, `tapedeck: ${command} ${where}, where other commands go`]);
+    expect(second).toMatch(/^tapedeck: /);
+  }
+  const forAll = ["token", "create", "--name", "ops", "--role", "admin", "--all-workspaces"];
+  expect((await tapedeck(forAll, env)).err).toContain("made on the server itself");
+  expect((await tapedeck(["erase", "--help"], env)).out.replace(/\s+/g, " ")).toContain(
+    "an admin's token, that of the login or TAPEDECK_TOKEN",
+  );
+});
+
+it("a backup and a rebuild tell how far they are, in a pipe too", async () => {
+  const said = vi.spyOn(console, "log").mockReturnValue();
+  const told = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+  });
+  vi.stubEnv("TAPEDECK_TOKEN", everywhere);
+  const options = { url: `http://${desk.on.deck.http}`, data: "nowhere" };
+  const progress = progressPipe(60_000);
+  await backUp(join(cwd, "told"), options, progress);
+  expect(progress.lines().at(-1)).toMatch(/^backup: [\d.]+ \S+$/);
+  expect(said.mock.lastCall?.[0]).toMatch(/\([1-9][\d.]* [KM]iB\)$/);
+  await rebuildTables(options, progress);
+  expect(progress.lines().at(-1)).toMatch(/^rebuild: \d+ of \d+ events \(\d+ %\)$/);
+  expect([said.mock.calls.length, told.mock.calls.length]).toEqual([2, 2]);
+});
+
+it("a backup, a rebuild and an erasure are made from afar", async () => {
+  const backup = await tapedeck(["backup", "kept"], named(everywhere));
+  const events = globex.events.length + acme.events.length;
+  expect(backup).toMatchObject({
+    code: 0,
+    err: expect.stringContaining(at("backup")),
+    out: expect.stringMatching(`^${events} events up to now`),
+  });
+  expect((await readdir(join(cwd, "kept"))).sort()).toEqual(["backup.json", "stream.tar.s2", "tokens.json"]);
+
+  const rebuilt = await tapedeck(["rebuild"], named(everywhere));
+  expect(rebuilt).toMatchObject({
+    code: 0,
+    err: expect.stringContaining(at("rebuild")),
+    out: expect.stringContaining(`anew from ${events} events`),
+  });
+
+  const goesOn = await tapedeck(["erase", "--session", globex.session, "--yes"], named(hers));
+  expect(goesOn).toMatchObject({ code: 1, err: expect.stringContaining("goes on: end it first") });
+  const source = sourceName({ workspace: "globex", developer: "alice", project: "shop", upstream: "skaffold" });
+  const ended = { channel: "tapedeck", kind: "session.ended", session: globex.session } as const;
+  await desk.on.tell([testEvent(source, 1_000, ended)]);
+  const erased = await tapedeck(["erase", "--session", globex.session, "--yes"], named(hers));
+  expect(erased.err).toBe(at("erase"));
+  expect(erased).toMatchObject({ code: 0, out: expect.stringContaining(`erased session ${globex.session}`) });
+  await desk.on.deck.caughtUp();
+  expect(codeOf(await call("DELETE", `sessions/${globex.session}`, hers))[1]).toMatch(
+    /unknown_session|invalid_argument/,
+  );
+  const sessions = async (token: string) => (await call("GET", "sessions", token)).body;
+  expect(await sessions(hers)).not.toContain(globex.session);
+  expect(await sessions(everywhere)).toContain(acme.session);
+});

@@ -1,0 +1,47 @@
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken, type Role, type TokenRecord } from "@tapedeck/shared/tokens/token";
+import { connect } from "nats";
+import { startToldStack, type ToldStack } from "./reported-conditions-stack.ts";
+
+export type TestToken = {
+  readonly text: string;
+  readonly record: TokenRecord;
+  readonly revoke: () => Promise<unknown>;
+};
+
+/** A stack without taps that wants tokens. */
+export type TokenStack = AsyncDisposable & {
+  readonly on: ToldStack;
+  readonly token: (workspace: string, roles: readonly Role[], lifetimeMs?: number) => Promise<TestToken>;
+};
+
+/** Limits have tests of their own. */
+const withTokens = {
+  TAPEDECK_AUTH: "tokens",
+  TAPEDECK_LIMITS_REFUSALS_PER_MINUTE: "100000",
+  TAPEDECK_LIMITS_REQUESTS_PER_SECOND: "100000",
+};
+
+export async function startTokenStack(env: Readonly<Record<string, string>> = {}): Promise<TokenStack> {
+  await using stack = new AsyncDisposableStack();
+  const on = stack.use(await startToldStack({ ...env, ...withTokens }));
+  const connection = stack.adopt(await connect({ servers: on.deck.parts.nats.url }), (nc) => nc.close());
+  const store = await openTokenStore(connection);
+  const owned = stack.move();
+  return {
+    on,
+    async token(workspace, roles, lifetimeMs = 3_600_000) {
+      const name = `${roles.join(" and ")} of ${workspace}`;
+      const made = makeToken({ name, workspace, roles: [...roles], developer: "alice", lifetimeMs });
+      await store.create(made);
+      const { text, record } = made;
+      return { text, record, revoke: () => store.revoke(record.id) };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** As a header or gRPC metadata. */
+export function bearing(text: string | undefined): Record<string, string> {
+  return text === undefined ? {} : { authorization: `Bearer ${text}` };
+}

@@ -1,0 +1,44 @@
+import { line } from "@tapedeck/fakes/vagrant/client";
+import { commandResult, setUpShop } from "@tapedeck/fakes/vagrant/shop";
+import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect } from "vitest";
+import { largestBatch, outputOf } from "./output.ts";
+import { startVagrantDeck } from "./stack.ts";
+
+/** The server keeps no more than 5,248 for a reader that is slower. */
+const step = 2_000;
+
+/** A job with so many pieces of output is recorded whole and served whole, in order: to who follows it, and afterwards. */
+export async function muchOutputIsWhole(count: number): Promise<void> {
+  await using on = await startVagrantDeck();
+  const { fake } = on;
+  const job = setUpShop(fake).run();
+  await on.reaches(job, Job_State.RUNNING);
+  await until(() => fake.streams() > 0, { message: "the tap to follow the job" });
+  const live = on.client.job(job);
+  const isRead = () => fake.fullStreams() === 0;
+  for (let from = 0; from < count; from += step) {
+    await until(isRead, { message: `what was written before ${from} to be read` });
+    fake.jobs.write(
+      job,
+      Array.from({ length: step }, (_, index) => line(String(from + index))),
+    );
+  }
+  await until(isRead, { message: "all to be read" });
+  fake.jobs.complete(job, commandResult({ run_result: true }));
+  await on.reaches(job, Job_State.SUCCESS);
+  const late = on.client.job(job);
+  for (const reader of [live, late]) {
+    expect(await reader.end).toMatchObject({ code: 0 });
+    expect(largestBatch(reader.messages)).toBeLessThanOrEqual(64);
+    const numbers = outputOf(reader.messages).map(({ event }) =>
+      event?.$case === "line" ? Number(event.value.msg) : -1,
+    );
+    expect(numbers).toHaveLength(count);
+    expect(numbers.findIndex((number, index) => number !== index)).toBe(-1);
+  }
+  const told = await on.told("jobs");
+  expect(told.filter(({ kind }) => kind === "terminal.written")).toHaveLength(count);
+  expect((await on.told("tapedeck")).filter(({ kind }) => kind === "session.gap")).toEqual([]);
+}

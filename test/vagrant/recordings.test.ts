@@ -1,0 +1,184 @@
+import { join } from "node:path";
+import { loadRecording, type RecordedUnary, type Recording, type Row } from "@tapedeck/fakes/vagrant/recording";
+import { GetJobStreamRequest } from "@tapedeck/proto/vagrant/vagrant";
+import { parsePosition } from "@tapedeck/shared/log/position";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Following, VagrantAnswer } from "./client.ts";
+import { exceptions, reordered } from "./exceptions.ts";
+import { expectFacts } from "./facts.ts";
+import { canonical, type Told, toldBy } from "./output.ts";
+import { startVagrantDeck, type VagrantDeck } from "./stack.ts";
+import { expectTables } from "./tables.ts";
+
+const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "vagrant", "samples");
+
+type Sample = {
+  /** So many answers were compared with recorded ones. */
+  readonly compared: Readonly<Record<string, number>>;
+  /** From this row on all that was asked is about the end. */
+  readonly end: number;
+};
+
+const both = { GetVersionInfo: 1, FindBasis: 1, _ListJobs: 3, ListTargets: 3, GetTarget: 6, GetJob: 1 };
+const atTheEnd = { ListProjects: 1, GetProject: 1, ListBoxes: 1, GetBox: 1, GetRunner: 1 };
+const samples: Readonly<Record<string, Sample>> = {
+  up: { compared: { ...both, ...atTheEnd }, end: 86 },
+  "up-shipped-cli": { compared: { ...both, ...atTheEnd }, end: 57 },
+};
+
+/** What was answered at a place of the log. */
+type Place = { readonly row: RecordedUnary; readonly answer: VagrantAnswer };
+
+describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sample) => {
+  const recording = loadRecording(join(fixtures, `${name}.jsonl`));
+  const places: Place[] = [];
+  let on: VagrantDeck;
+  beforeAll(async () => {
+    on = await startVagrantDeck();
+  });
+  afterAll(() => on[Symbol.asyncDispose]());
+
+  it("answers as the server did, and streams what it streamed", async () => {
+    const { fake, client } = on;
+    const playback = fake.playSample(recording);
+    const counts: Record<string, number> = {};
+    const excepted: number[] = [];
+    const streams = new Map<string, Following>();
+    for (const row of recording.rows) {
+      playback.to(row.n - 1);
+      if (row.kind === "stream-open" && row.rpc === "GetJobStream") {
+        const job = GetJobStreamRequest.decode(row.request).job_id;
+        // By then the tap must have found the job, and listens to it itself.
+        await until(async () => (await client.ask("GetJob", row.request)).code === 0, { message: `job ${job}` });
+        await until(() => fake.calls("GetJobStream").made > 0, { message: `the tap to follow ${job}` });
+        await on.deck.drained();
+        streams.set(row.stream, client.job(job));
+      }
+      playback.to(together(recording, row));
+      if (row.kind === "stream-message" && row.rpc === "GetJobStream") {
+        const expected = toldIn(recording, row.stream, row.n);
+        await until(() => expectSoFar(toldBy(streams.get(row.stream)?.messages ?? []), expected), {
+          message: `row ${row.n}`,
+        });
+      }
+      if (row.kind === "unary" && isRead(row)) {
+        const exception = exceptions[row.n];
+        const answer = await until(
+          async () => {
+            const given = await client.ask(row.rpc, row.request);
+            if (exception === undefined) expectAnswer(given, row);
+            else expect(given, exception.why).toMatchObject(exception.answer);
+            return given;
+          },
+          { message: `row ${row.n}` },
+        );
+        if (exception !== undefined) excepted.push(row.n);
+        else counts[row.rpc] = (counts[row.rpc] ?? 0) + 1;
+        if (answer.code === 0) places.push({ row, answer });
+        // The bytes that the server gave, whatever their order.
+        if (answer.code === 0 && reordered.has(row.rpc)) expect(answer.bytes).toEqual(fake.call(row.rpc, row.request));
+      }
+    }
+    expect(playback.done()).toBe(playback.steps.length);
+    expect(counts).toEqual(sample.compared);
+    expect(excepted).toEqual(Object.keys(exceptions).map(Number));
+    expect([...streams.keys()]).toEqual(["init-live", "up-live", "up-late", "up-reopen"]);
+    for (const [stream, { end, messages }] of streams) {
+      expect(await end, stream).toMatchObject({ code: 0 });
+      expect(toldBy(messages), stream).toEqual(toldIn(recording, stream));
+    }
+  });
+
+  it("tells what happened", async () => {
+    await on.deck.drained();
+    expectFacts(
+      (await on.deck.events()).map(({ event }) => event),
+      recording,
+    );
+  });
+
+  it("has the jobs, commands and targets in SQL", async () => {
+    await expectTables(on.deck.database, recording);
+  });
+
+  it("answers about a former place as it did then", async () => {
+    for (const { row, answer } of places) {
+      const then = await on.client.ask(row.rpc, row.request, { "tapedeck-at": answer.position });
+      expect(then, `row ${row.n}`).toEqual(answer);
+    }
+    const seqs = places.map(({ answer }) => parsePosition(answer.position)?.seq ?? 0);
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+    const different = (rpc: string) =>
+      new Set(places.flatMap(({ row, answer }) => (row.rpc === rpc ? [answer.bytes.toString("base64")] : []))).size;
+    expect(different("_ListJobs")).toBe(3);
+    // Registered, and running; web1 was already when web2 was not.
+    expect(different("GetTarget")).toBe(4);
+  });
+
+  it("answers the same when all of it was started anew and the server is gone", async () => {
+    await on.fake.goAway();
+    await on.restart();
+    for (const { row, answer } of places.filter(({ row }) => row.n >= sample.end)) {
+      expectAnswer(await on.client.ask(row.rpc, row.request), row);
+      const then = await on.client.ask(row.rpc, row.request, { "tapedeck-at": answer.position });
+      expect(then, `row ${row.n}`).toEqual(answer);
+    }
+    for (const stream of ["init-live", "up-live"]) {
+      const again = on.client.job(jobOf(recording, stream));
+      expect(await again.end).toMatchObject({ code: 0 });
+      expect(toldBy(again.messages)).toEqual(replayOf(toldIn(recording, stream)));
+    }
+    expect(replayOf(toldIn(recording, "up-live"))).toEqual(toldIn(recording, "up-reopen"));
+  });
+});
+
+/** Of a recorder's own looks, and what the command line asks before it changes anything. */
+function isRead({ actor, rpc }: RecordedUnary): boolean {
+  return actor === "recorder" || rpc === "GetVersionInfo" || rpc.startsWith("Find");
+}
+
+function expectAnswer(answer: VagrantAnswer, { n, rpc, response, error }: RecordedUnary): void {
+  const { code, message, bytes } = answer;
+  const text = (given: Buffer) => (reordered.has(rpc) ? canonical(rpc, given) : given.toString("base64"));
+  const expected = error ? { code: error.code, message: error.details } : { code: 0, bytes: text(response) };
+  expect(code === 0 ? { code, bytes: text(bytes) } : { code, message }, `row ${n}, ${rpc}`).toEqual(expected);
+}
+
+/** Which of a message's listeners was told first is not the same each time; the number of the last one. */
+function together({ rows }: Recording, row: Row): number {
+  const next = rows.find(({ n }) => n === row.n + 1);
+  const isMessage = row.kind === "stream-message" && next?.kind === "stream-message";
+  return isMessage && next.stream !== row.stream && next.message.equals(row.message) ? next.n : row.n;
+}
+
+/** What was told next came in the same moment, as far as there is any. */
+function expectSoFar(told: readonly Told[], expected: readonly Told[]): true {
+  expect(told.slice(0, expected.length)).toEqual(expected);
+  return true;
+}
+
+/** What a stream told up to a row. */
+function toldIn({ rows }: Recording, stream: string, last = Number.POSITIVE_INFINITY): Told[] {
+  return toldBy(
+    rows.flatMap((row) =>
+      row.kind === "stream-message" && row.stream === stream && row.n <= last ? [row.message] : [],
+    ),
+  );
+}
+
+function jobOf({ rows }: Recording, stream: string): string {
+  const row = rows.find((one) => one.kind === "stream-open" && one.stream === stream);
+  return row?.kind === "stream-open" ? GetJobStreamRequest.decode(row.request).job_id : "";
+}
+
+/** What is told of a job that is over, by what was told of it while it ran. */
+function replayOf(told: readonly Told[]): Told[] {
+  const last = told.findLast((one) => one.is === "state");
+  return [
+    { is: "open" },
+    ...(last === undefined ? [] : [{ ...last, step: `UNKNOWN>${last.step.split(">")[1]}` }]),
+    ...told.flatMap((one) => (one.is === "output" ? [{ ...one, isBuffered: true }] : [])),
+    ...told.filter((one) => one.is === "complete"),
+  ];
+}

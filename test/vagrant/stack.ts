@@ -1,0 +1,125 @@
+import { line } from "@tapedeck/fakes/vagrant/client";
+import { type FakeVagrant, type FakeVagrantOptions, startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import {
+  GetJobRequest,
+  Job,
+  type Job_State,
+  job_StateToJSON,
+  type GetJobStreamResponse_Terminal_Event as TerminalEvent,
+} from "@tapedeck/proto/vagrant/vagrant";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { type Stack, startStack } from "../stack/stack.ts";
+import { type VagrantClient, vagrantClient } from "./client.ts";
+
+/** A fake Vagrant server with all of Tapedeck on it. */
+export type VagrantDeck = AsyncDisposable & {
+  readonly fake: FakeVagrant;
+  /** Those of now. */
+  readonly deck: Stack;
+  readonly client: VagrantClient;
+  /** Ends all services, and starts them anew on what they left; `meanwhile` happens in between. */
+  readonly restart: (meanwhile?: () => Promise<void>) => Promise<void>;
+  /** Events of a channel, in order. */
+  readonly told: (channel: "jobs" | "things" | "tapedeck") => Promise<readonly Event[]>;
+  /** Waits for an event of this kind, about this. */
+  readonly tells: (kind: string, subject?: string) => Promise<Event>;
+  /** Waits until the API gives the job in this state; gives it. */
+  readonly reaches: (job: string, state: Job_State) => Promise<Job>;
+  /** The server has told so many terminal events of this job, and they are recorded. */
+  readonly wrote: (job: string, events: number) => Promise<void>;
+};
+
+export async function startVagrantDeck(
+  options: FakeVagrantOptions & { readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<VagrantDeck> {
+  const { env = {}, ...fakeOptions } = options;
+  await using stack = new AsyncDisposableStack();
+  const fake = stack.use(await startFakeVagrant(fakeOptions));
+  const servers = { nats: stack.use(await startTestNats()), database: stack.use(await freshDatabase()).url };
+  let services = await start();
+  stack.defer(() => services.over[Symbol.asyncDispose]());
+
+  async function start() {
+    await using over = new AsyncDisposableStack();
+    const deck = over.use(await startStack({ vagrant: [{ address: fake.address, redact: "off" }], servers, env }));
+    const client = over.use(vagrantClient(deck.grpc));
+    return { deck, client, over: over.move() };
+  }
+
+  const events = async () => (await services.deck.events()).map(({ event }) => event);
+  // What comes from now on is news.
+  await until(
+    async () => (await events()).some(({ kind, channel }) => kind === "host.described" && channel === "things"),
+    {
+      message: "what is there to be described",
+    },
+  );
+  await until(() => fake.calls("_ListJobs").made > 0, { message: "a first look at the jobs" });
+  await services.deck.drained();
+  const owned = stack.move();
+  return {
+    fake,
+    get deck() {
+      return services.deck;
+    },
+    get client() {
+      return services.client;
+    },
+    async restart(meanwhile) {
+      await services.over[Symbol.asyncDispose]();
+      await meanwhile?.();
+      services = await start();
+    },
+    told: async (channel) => (await events()).filter((event) => event.channel === channel),
+    tells: (kind, subject) =>
+      until(
+        async () =>
+          (await events()).find((event) => event.kind === kind && (subject === undefined || event.subject === subject)),
+        { message: `${kind} of ${subject ?? "anything"}` },
+      ),
+    reaches: (id, state) =>
+      until(
+        async () => {
+          const { code, message, bytes } = await services.client.ask("GetJob", jobRequest(id));
+          if (code !== 0) throw new Error(`${code} ${message}`);
+          const job = Job.decode(bytes);
+          if (job.state !== state) throw new Error(`it is ${job_StateToJSON(job.state)}`);
+          return job;
+        },
+        { message: `job ${id} to be ${job_StateToJSON(state)}` },
+      ),
+    async wrote(job, count) {
+      const written = async () =>
+        (await events()).filter((event) => event.kind === "terminal.written" && event.subject === job).length;
+      await until(
+        async () => {
+          const have = await written();
+          if (have < count) throw new Error(`${have} of ${count}`);
+          return true;
+        },
+        { message: `${count} pieces of output of ${job}`, deadlineMs: 60_000 },
+      );
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Of GetJob; CancelJob has the same. */
+export function jobRequest(job_id: string): Uint8Array {
+  return GetJobRequest.encode({ job_id }).finish();
+}
+
+/** Lines "<prefix>0", "<prefix>1" … */
+export function lines(prefix: string, count: number, from = 0): TerminalEvent[] {
+  return Array.from({ length: count }, (_, index) => line(`${prefix}${from + index}`));
+}
+
+/** The kinds of what is told of a job besides its output (and that this is over), in order. */
+export function kindsOf(events: readonly Event[], job: string): string[] {
+  return events.flatMap(({ kind, subject }) =>
+    subject === job && kind !== "terminal.written" && kind !== "mirror.received" ? [kind] : [],
+  );
+}
