@@ -13,10 +13,10 @@ const ours = readRegistry("gen/descriptors.binpb");
 
 /** Taken from the real upstreams, by service; see the READMEs beside them. */
 const theirs = {
-  "proto.SkaffoldService": readRegistry("../test/fixtures/skaffold/descriptor-v1.binpb"),
-  "proto.v2.SkaffoldV2Service": readRegistry("../test/fixtures/skaffold/descriptor-v2.binpb"),
-  "v1alpha.PublicAPI": readRegistry("../test/fixtures/rkt/descriptor.binpb"),
-  "hashicorp.vagrant.Vagrant": readRegistry("../test/fixtures/vagrant/descriptor.binpb"),
+  "proto.SkaffoldService": readRegistry("../packages/fakes/recordings/skaffold/descriptor-v1.binpb"),
+  "proto.v2.SkaffoldV2Service": readRegistry("../packages/fakes/recordings/skaffold/descriptor-v2.binpb"),
+  "v1alpha.PublicAPI": readRegistry("../packages/fakes/recordings/rkt/descriptor.binpb"),
+  "hashicorp.vagrant.Vagrant": readRegistry("../packages/fakes/recordings/vagrant/descriptor.binpb"),
 };
 
 /** Packages of which we describe only what fields of the others lead to, and what that is nested in, emptied. */

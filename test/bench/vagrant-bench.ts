@@ -1,6 +1,5 @@
 import { credentials } from "@grpc/grpc-js";
 import { type FakeVagrant, startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
-import { vagrant } from "@tapedeck/ingest/normalize/vagrant/normalizer";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
@@ -10,6 +9,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { grpcLink, linkOptions } from "@tapedeck/tap/push/link";
 import { pushItems } from "@tapedeck/tap/push/push";
 import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
+import { taps } from "@tapedeck/tap/taps";
 import { openTestLog, spillFolder } from "../faults/processes.ts";
 import { sourceEvents } from "../faults/recorded-events.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
@@ -101,7 +101,7 @@ export async function tapBeside({ name, fake }: Pick<VagrantHost, "name" | "fake
   const spill = stack.use(await openSpill({ dir: await spillFolder(), hello }));
   const link = stack.adopt(new RecorderClient(to, credentials.createInsecure(), linkOptions), (each) => each.close());
   const { address } = fake;
-  const tap = vagrant.tap.run({ address, settings: {}, emit: (item) => spill.append(item), signal: over.signal });
+  const tap = taps.vagrant.run({ address, settings: {}, emit: (item) => spill.append(item), signal: over.signal });
   const log = { info: () => {}, warn: () => {} };
   const push = pushItems({ link: grpcLink(link), spill, control: tap.control, signal: over.signal, log });
   stack.defer(async () => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import { lossyProxy } from "@tapedeck/ingest/record/testing/lossy-proxy";
+import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { ingestBench, saidBy } from "../bench/ingest-bench.ts";

@@ -1,3 +1,4 @@
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { UserIntentRequest, Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
@@ -6,21 +7,14 @@ import { ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder"
 import { controlPatience } from "@tapedeck/shared/control-patience";
 import { controlSubject } from "@tapedeck/shared/log/subjects";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { readConfig } from "./config.ts";
 import { type ControlOptions, controlling } from "./control.ts";
 import { startIngest } from "./ingest.ts";
 import { reading } from "./normalize/skaffold/normalizer.ts";
-import {
-  fixtures,
-  framesOf,
-  kindsOf,
-  openLogBook,
-  skaffoldSource,
-  temporaryFolder,
-  testLogger,
-} from "./testing/ingest-desk.ts";
+import { framesOf, kindsOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;
@@ -35,7 +29,7 @@ afterAll(async () => {
   await nats[Symbol.asyncDispose]();
 });
 
-const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
 
 async function startDesk(developer: string) {
   await using stack = new AsyncDisposableStack();

@@ -1,23 +1,17 @@
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import {
-  bytesOf,
-  fixtures,
-  framesOf,
-  holes,
-  openLogBook,
-  skaffoldSource,
-  temporaryFolder,
-} from "./testing/ingest-desk.ts";
+import { bytesOf, framesOf, holes, openLogBook, skaffoldSource } from "./testing/ingest-desk.ts";
 
 it("a log without room is said at once, and with room recording goes on by itself with all that waited", async () => {
-  const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+  const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   await using nats = await startTestNats({ maxFileStore: "100KB" });
   await using fake = await startFakeSkaffold({ recording });
   await using folder = await temporaryFolder();

@@ -1,21 +1,15 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import {
-  bytesOf,
-  fixtures,
-  framesOf,
-  holes,
-  openLogBook,
-  skaffoldSource,
-  temporaryFolder,
-} from "./testing/ingest-desk.ts";
+import { bytesOf, framesOf, holes, openLogBook, skaffoldSource } from "./testing/ingest-desk.ts";
 
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
 
@@ -47,7 +41,7 @@ function seen(events: readonly Event[], channel: string) {
 }
 
 test("kills of ingest at any moment leave the log as it would be without", { timeout: 120_000 }, async () => {
-  const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+  const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   await using nats = await startTestNats();
   await using book = await openLogBook(nats.url);
   await using tidy = await temporaryFolder();

@@ -1,12 +1,14 @@
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { fixtures, framesOf, openLogBook, skaffoldSource, temporaryFolder, testLogger } from "./testing/ingest-desk.ts";
+import { framesOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;
@@ -47,7 +49,7 @@ const factsOf = (events: readonly Event[], channel: string) =>
     .map(({ kind, subject, summary, operation, original }) => ({ kind, subject, summary, operation, original }));
 
 test("facts are the same with and without the text that came between them, also after a restart", async () => {
-  const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+  const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   const facts = (events: readonly Event[]) => [...factsOf(events, "v1"), ...factsOf(events, "v2")];
 
   /** Half of it, then the rest with another ingest. */

@@ -1,27 +1,19 @@
 import { basename } from "node:path";
 import { credentials } from "@grpc/grpc-js";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Hello, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { namePart } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { grpcLink } from "@tapedeck/tap/push/link";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import {
-  bytesOf,
-  fixtures,
-  framesOf,
-  holes,
-  kindsOf,
-  openLogBook,
-  skaffoldSource,
-  temporaryFolder,
-  testLogger,
-} from "./testing/ingest-desk.ts";
+import { bytesOf, framesOf, holes, kindsOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;
@@ -36,7 +28,7 @@ afterAll(async () => {
   await nats[Symbol.asyncDispose]();
 });
 
-const long = `${fixtures}/01-dev-success-3-artifacts-5-iterations`;
+const long = `${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`;
 
 async function startDesk(
   developer: string,
@@ -68,33 +60,36 @@ const connections = (events: readonly Event[]) =>
 const recorded = (developer: string) => book.events(skaffoldSource(developer));
 
 describe("every recording is in the log byte for byte, in order", () => {
-  test.each(recordingFolders(fixtures).map((folder) => [basename(folder), folder]))("%s", async (name, folder) => {
-    const developer = namePart(name);
-    const recording = loadRecording(folder);
-    await using fake = await startFakeSkaffold({ recording });
-    const half = (channel: "v1" | "v2") => Math.floor(recording.messages[channel].length / 2);
-    await fake.playUntil({ v1: half("v1"), v2: half("v2") });
-    await using _ = await startDesk(developer, fake.address);
-    if (half("v1") > 0) {
-      await until(async () => framesOf(await recorded(developer), "v1").length === half("v1"), {
-        message: "half of it",
-      });
-    }
-    await fake.play();
-    await until(
-      async () => {
-        const events = await recorded(developer);
-        expect(framesOf(events, "v1")).toEqual(bytesOf(recording, "v1"));
-        expect(framesOf(events, "v2")).toEqual(bytesOf(recording, "v2"));
-        return true;
-      },
-      { message: "all of it" },
-    );
-    const events = await recorded(developer);
-    expect(holes(events)).toEqual([]);
-    expect(events.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
-    expect(events.filter(({ kind }) => kind === "upstream.unreadable")).toEqual([]);
-  });
+  test.each(recordingFolders(recordings.skaffold).map((folder) => [basename(folder), folder]))(
+    "%s",
+    async (name, folder) => {
+      const developer = namePart(name);
+      const recording = loadRecording(folder);
+      await using fake = await startFakeSkaffold({ recording });
+      const half = (channel: "v1" | "v2") => Math.floor(recording.messages[channel].length / 2);
+      await fake.playUntil({ v1: half("v1"), v2: half("v2") });
+      await using _ = await startDesk(developer, fake.address);
+      if (half("v1") > 0) {
+        await until(async () => framesOf(await recorded(developer), "v1").length === half("v1"), {
+          message: "half of it",
+        });
+      }
+      await fake.play();
+      await until(
+        async () => {
+          const events = await recorded(developer);
+          expect(framesOf(events, "v1")).toEqual(bytesOf(recording, "v1"));
+          expect(framesOf(events, "v2")).toEqual(bytesOf(recording, "v2"));
+          return true;
+        },
+        { message: "all of it" },
+      );
+      const events = await recorded(developer);
+      expect(holes(events)).toEqual([]);
+      expect(events.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
+      expect(events.filter(({ kind }) => kind === "upstream.unreadable")).toEqual([]);
+    },
+  );
 });
 
 test("two processes on one port are two sessions, a reconnect is none", async () => {
@@ -106,7 +101,7 @@ test("two processes on one port are two sessions, a reconnect is none", async ()
   await first.end("graceful");
   await until(async () => kindsOf(await recorded("two")).includes("session.ended"), { message: "its end" });
 
-  const other = loadRecording(`${fixtures}/04-deploy-failure-then-recovery`);
+  const other = loadRecording(`${recordings.skaffold}/04-deploy-failure-then-recovery`);
   await using second = await startFakeSkaffold({ recording: other, port: first.port });
   await second.play();
   await until(
@@ -273,7 +268,7 @@ test("kills of NATS in the middle of it lose nothing and repeat nothing", async 
 });
 
 test("what the containers printed is not there twice after a restart, and what may be lost is said", async () => {
-  const recording = loadRecording(`${fixtures}/10-status-check-port-forward-sync-app-logs`);
+  const recording = loadRecording(`${recordings.skaffold}/10-status-check-port-forward-sync-app-logs`);
   await using fake = await startFakeSkaffold({ recording });
   const logs = bytesOf(recording, "logs");
   const logsSeen = async () => framesOf(await recorded("printed"), "logs");

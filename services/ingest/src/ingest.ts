@@ -12,7 +12,7 @@ import { type LocalSource, startLocalSource } from "./local/local-source.ts";
 import { LogTrouble } from "./local/log-trouble.ts";
 import { lostDetails } from "./local/lost-details.ts";
 import { ingestMetrics } from "./metrics.ts";
-import { upstreams } from "./normalize/normalizers.ts";
+import { normalizers } from "./normalize/normalizers.ts";
 import { startPushServer } from "./record/push-server.ts";
 import { recorder as openRecorder, type Store } from "./record/recorder.ts";
 import { openStore } from "./store.ts";
@@ -110,7 +110,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   const recorder = stack.use(
     openRecorder({
       store: () => store,
-      upstreams,
+      normalizers,
       logger,
       textTtl: config.retention.textTtl,
       lostAfterMs: config.lostAfterMs,
@@ -165,7 +165,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
     const name = sourceName({ workspace: config.workspace, ...parts });
     const local = await startLocalSource({
       ...{ source: name, config: source, workspace: config.workspace, spill, recorder, logger },
-      upstream: upstreams[upstream],
+      upstream,
       store: (signal) => untilAborted(opening, signal),
     });
     locals.set(name, local);

@@ -1,11 +1,12 @@
 import { startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, inject, test, vi } from "vitest";
 import { readConfig } from "./config.ts";
 import { openStore } from "./store.ts";
-import { temporaryFolder, testLogger } from "./testing/ingest-desk.ts";
+import { testLogger } from "./testing/ingest-desk.ts";
 
 test("a log that knows nobody for a while is away, not gone", async () => {
   await using folder = await temporaryFolder();

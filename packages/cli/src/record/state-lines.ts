@@ -1,5 +1,5 @@
-import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import type { TapItem } from "@tapedeck/tap/tap";
 import type { GrpcTarget } from "../gateway-address.ts";
 import type { Trouble } from "./trouble.ts";
 

@@ -1,6 +1,4 @@
 import { join } from "node:path";
-import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
-import { upstreams } from "@tapedeck/ingest/normalize/normalizers";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
@@ -8,6 +6,8 @@ import { Completing } from "@tapedeck/tap/skaffold/event-log/completing";
 import { endOf } from "@tapedeck/tap/skaffold/event-log/event-log-place";
 import { EventLogTail } from "@tapedeck/tap/skaffold/event-log/event-log-tail";
 import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
+import type { TapItem } from "@tapedeck/tap/tap";
+import { taps } from "@tapedeck/tap/taps";
 import { pushSource } from "../record/source-push.ts";
 import type { Exit } from "./command-process.ts";
 import type { Labels } from "./labels.ts";
@@ -68,7 +68,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const leaving = new AbortController();
   const completing = completingOf(options, spill);
   const connections = openConnections(completing?.take.bind(completing) ?? spill.append, options);
-  const running = upstreams[upstream].tap.run({ address, settings, emit: connections.emit, signal: leaving.signal });
+  const running = taps[upstream].run({ address, settings, emit: connections.emit, signal: leaving.signal });
 
   const told = new Set<string>();
   const push = pushSource({

@@ -1,4 +1,5 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+/** Seconds since 1970 and nanoseconds, as protobuf's Timestamp. */
+export type Moment = { readonly seconds: bigint; readonly nanos: number };
 
 export function momentOfMs(ms: number): Moment {
   const seconds = Math.floor(ms / 1_000);
@@ -24,4 +25,12 @@ export function compareMoments(a: Moment, b: Moment): number {
 
 export function momentKey(moment: Moment | undefined): string {
   return moment === undefined ? "" : `${moment.seconds}.${moment.nanos}`;
+}
+
+/** The upstream's time of an event; undefined when it has none that a clock could show. */
+export function momentFrom(timestamp: Moment | undefined): Moment | undefined {
+  if (timestamp === undefined) return undefined;
+  const { seconds, nanos } = timestamp;
+  const isTime = seconds >= -62_135_596_800n && seconds < 253_402_300_800n && nanos >= 0 && nanos < 1_000_000_000;
+  return isTime ? { seconds, nanos } : undefined;
 }

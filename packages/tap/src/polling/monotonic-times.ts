@@ -1,4 +1,4 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import type { Moment } from "@tapedeck/shared/time/moment";
 
 const second = 1_000_000_000n;
 

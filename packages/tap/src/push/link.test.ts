@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { credentials, type handleBidiStreamingCall, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
-import { lossyProxy } from "@tapedeck/ingest/record/testing/lossy-proxy";
 import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, onTestFinished, test } from "vitest";
 import { gatewayLink } from "./link.ts";

@@ -5,8 +5,6 @@ import { connectTo } from "@tapedeck/fakes/rkt/client";
 import { largeHost, madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import { loadRecording } from "@tapedeck/fakes/rkt/recording";
 import { type FakeRkt, type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
-import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
-import { watchTexts } from "@tapedeck/ingest/normalize/rkt/texts/watch-texts";
 import {
   AppState,
   GetInfoResponse,
@@ -21,6 +19,7 @@ import {
 import { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import type { TapItem } from "../tap.ts";
 import { isSameList, polledImages, polledPods } from "./polling.ts";
 import { tap } from "./tap.ts";
 
@@ -320,53 +319,6 @@ describe("what is doubtful is asked for at once", () => {
     );
     expect(tapped.all("identified").at(-1)?.identity).toBe("/another");
     expect(asked(fake, "InspectPod")).toEqual([]);
-  });
-});
-
-describe("logs", () => {
-  const recording = load("08-logs-journal");
-  const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
-  const [like] = a.apps;
-  const apps = ["web", "side"].flatMap((name) => (like ? [{ ...like, name }] : []));
-  const response = Buffer.from(ListPodsResponse.encode({ pods: [{ ...a, id: pod, apps }] }).finish());
-
-  it("are followed over lost connections, so that each line is told once", async () => {
-    const lie: FakeRktOptions["lie"] = ({ rpc }) => (rpc === "ListPods" ? { response } : undefined);
-    await using fake = await startFakeRkt({ recording, lie });
-    await using tapped = listen(fake.address, { skip: [] });
-    /** Given on the newest connection. */
-    const texts = () => {
-      const newest = tapped.items.findLastIndex(({ what }) => what?.$case === "dialled");
-      return tapped.items.slice(newest).flatMap(({ what }) => {
-        const seen = what?.$case === "frame" ? Look.decode(what.value.bytes).seen : undefined;
-        return seen?.$case === "text" ? [seen.value] : [];
-      });
-    };
-    for (const count of [1, 2, 3]) {
-      await when("lines", () => tapped.all("dialled").length === count && texts().length > 0);
-      await when("all streams", () => fake.calls.GetLogs.inFlight === 3);
-      await fake.goAway();
-      await when("the end", () => tapped.all("closed").length === count);
-      await fake.comeBack();
-    }
-    // What the pod itself repeats comes a while later.
-    await when("the pod's lines", () => tapped.all("dialled").length === 4 && texts().some(({ app }) => app === ""));
-    tapped.leave();
-    await tapped.done;
-    expect(tapped.all("dialled")[0]?.channels).toEqual(["pods", "images", "logs"]);
-
-    const watcher = watchTexts({ mask: (_, bytes) => ({ bytes, redacted: 0 }) });
-    const told = tapped.items.flatMap(({ what, at = { seconds: 0n, nanos: 0 } }) => {
-      if (what?.$case === "identified") watcher.connected();
-      if (what?.$case !== "frame") return [];
-      const seen = watcher.look(what.value.channel, Look.decode(what.value.bytes), at);
-      return seen.flatMap((one) => (one.what === "frame" ? one.facts.map(({ detail }) => detail) : []));
-    });
-    const lines = told.flatMap((detail) => (detail?.$case === "text" ? [detail.value] : []));
-    expect(new Set(lines.map(({ text }) => text)).size).toBe(lines.length);
-    expect(lines.length).toBeGreaterThan(16);
-    expect(lines.some(({ container }) => container === "side")).toBe(true);
-    for (const { container, text } of lines) expect(text).toContain(`MESSAGE=${container}`);
   });
 });
 

@@ -1,11 +1,11 @@
 import { status } from "@grpc/grpc-js";
-import type { RunningTap, TapOptions, UpstreamTap } from "@tapedeck/ingest/normalize/normalizer";
 import { PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { backoff, pause } from "@tapedeck/shared/sync/delay";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import { ulid } from "ulid";
+import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { type Connection, dial } from "./connection.ts";
 import { followTexts, newTextMemory } from "./follow-texts.ts";
 import { imageDoubts, podDoubts } from "./list-doubts.ts";
@@ -25,7 +25,7 @@ const steadyMs = 5_000;
  * look makes doubtful about the one before. Settings: `interval` between two looks at the pods (or images) and `timeout`
  * of one call, in ms, by default 1000 and 10000; `load`: percent of one of the host's processors that looks may take, by default 2.
  */
-export const tap: UpstreamTap = { run };
+export const tap: UpstreamTap = { livesInCommand: false, run };
 
 function run(options: TapOptions): RunningTap {
   const { address, emit, signal, skipChannels = [], settings = {} } = options;

@@ -1,6 +1,6 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
 import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { Moment } from "@tapedeck/shared/time/moment";
 
 /**
  * The lines of a v1alpha.GetLogsResponse, each as a response of that line alone with the bytes it came in; undefined for

@@ -8,10 +8,10 @@ import {
   type StatusObject,
   status,
 } from "@grpc/grpc-js";
-import type { BrokenChannels } from "@tapedeck/ingest/normalize/normalizer";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { BrokenChannels } from "../tap.ts";
 import { type Api, apis, type Channel, services, streamMethods, unaryMethods } from "./methods.ts";
 import { otherProcess } from "./other-process.ts";
 import { describing } from "./state-poll.ts";

@@ -1,14 +1,8 @@
 import { status } from "@grpc/grpc-js";
-import type {
-  BrokenChannels,
-  Remembered,
-  RunningTap,
-  TapOptions,
-  UpstreamTap,
-} from "@tapedeck/ingest/normalize/normalizer";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import { ulid } from "ulid";
+import type { BrokenChannels, Remembered, RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { type Connection, openConnection } from "./connection.ts";
 import { channels } from "./methods.ts";
 import { parseAddress, portOpens, probePort, sleep } from "./port-probe.ts";
@@ -23,7 +17,7 @@ type Heard = { readonly spoke: boolean; readonly processEnded: boolean };
  * one early connection per process, read at once and to the end, never reopened while the process lives. What broke is
  * remembered as long as the process may live, also by the next tap: to ask for it again may hang Skaffold.
  */
-export const tap: UpstreamTap = { run };
+export const tap: UpstreamTap = { livesInCommand: true, run };
 
 function run(options: TapOptions): RunningTap {
   const { emit, signal, skipChannels = [], memory } = options;

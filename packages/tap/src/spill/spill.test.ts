@@ -11,10 +11,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
+import type { TapItem } from "../tap.ts";
 import { openSpill, type Spill, type SpillOptions } from "./spill.ts";
 import { claimOrphan, orphanedSpills, readSpillFolder, segmentPath, writeTapFile } from "./spill-folder.ts";
 

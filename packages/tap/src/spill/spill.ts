@@ -1,6 +1,6 @@
-import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
 import type { Dropped, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { payloadOf } from "../push/pieces.ts";
+import type { TapItem } from "../tap.ts";
 import {
   type Place,
   readSegment,

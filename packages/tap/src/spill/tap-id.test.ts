@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryFolder } from "@tapedeck/ingest/testing/ingest-desk";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { expect, test } from "vitest";
+
 import { identityOf, thisProcess } from "./process-identity.ts";
 import { takeTapId } from "./tap-id.ts";
 

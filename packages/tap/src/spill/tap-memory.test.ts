@@ -1,8 +1,9 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Remembered } from "@tapedeck/ingest/normalize/normalizer";
-import { temporaryFolder } from "@tapedeck/ingest/testing/ingest-desk";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { expect, test } from "vitest";
+
+import type { Remembered } from "../tap.ts";
 import { fileMemory } from "./tap-memory.ts";
 
 const source = "default/alice/shop/skaffold";

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Remembered, TapMemory } from "@tapedeck/ingest/normalize/normalizer";
 import { z } from "zod";
+import type { Remembered, TapMemory } from "../tap.ts";
 
 const rememberedSchema = z.object({
   address: z.string(),

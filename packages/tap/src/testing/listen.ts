@@ -1,6 +1,6 @@
-import type { Remembered, TapItem, TapMemory } from "@tapedeck/ingest/normalize/normalizer";
 import type { Channel } from "../skaffold/methods.ts";
 import { tap } from "../skaffold/tap.ts";
+import type { Remembered, TapItem, TapMemory } from "../tap.ts";
 
 type What = NonNullable<TapItem["what"]>;
 type Told<C extends What["$case"]> = Extract<What, { $case: C }>["value"];

@@ -1,5 +1,4 @@
 import { status } from "@grpc/grpc-js";
-import type { RunningTap, TapOptions, UpstreamTap } from "@tapedeck/ingest/normalize/normalizer";
 import { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { QueueJobResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
@@ -8,6 +7,7 @@ import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import { ulid } from "ulid";
 import { rising } from "../polling/monotonic-times.ts";
 import { type Bell, bell } from "../polling/wakeable-timer.ts";
+import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { type Connection, dial } from "./connection.ts";
 import { followJobs } from "./job-streams.ts";
 import { pollJobs, type Seen } from "./poll-jobs.ts";
@@ -33,7 +33,7 @@ const controlMs = 30_000;
  * or what happens to things. It concludes nothing. Settings: `server`, which names the lifetime of the server where the
  * caller knows it (else the address does), and `timeout` of one call in ms, by default 10000.
  */
-export const tap: UpstreamTap = { run };
+export const tap: UpstreamTap = { livesInCommand: true, run };
 
 function run(options: TapOptions): RunningTap {
   const { address, emit, signal, settings = {} } = options;

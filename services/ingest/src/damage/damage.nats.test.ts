@@ -8,12 +8,13 @@ import { type TablesEnd, tellTablesEnd } from "@tapedeck/shared/log/tables-end";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testMessage, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
 import { expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { openLogBook, temporaryFolder, testLogger } from "../testing/ingest-desk.ts";
+import { openLogBook, testLogger } from "../testing/ingest-desk.ts";
 import { openEnds } from "./ends.ts";
 
 const named = (developer: string) =>

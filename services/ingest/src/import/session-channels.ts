@@ -1,8 +1,8 @@
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { channelNames } from "../normalize/normalizer.ts";
-import { upstreams } from "../normalize/normalizers.ts";
+import { normalizers } from "../normalize/normalizers.ts";
 
 /** All channels that a session of this upstream can have, but "tapedeck". */
 export function channelsOf(upstream: UpstreamName): readonly string[] {
-  return channelNames(upstreams[upstream].reading);
+  return channelNames(normalizers[upstream]);
 }

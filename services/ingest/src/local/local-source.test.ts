@@ -1,10 +1,11 @@
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import type { Store } from "../record/recorder.ts";
-import { fixtures, skaffoldSource, temporaryFolder, testLogger } from "../testing/ingest-desk.ts";
-import { skaffold } from "../upstreams/skaffold/skaffold.ts";
+import { skaffoldSource, testLogger } from "../testing/ingest-desk.ts";
 import { type LocalSourceOptions, startLocalSource } from "./local-source.ts";
 
 /** A log that was there a moment ago. */
@@ -18,7 +19,7 @@ async function startSource(address: string, folder: string, standby: boolean) {
     ...{ labels: {}, redact: "on", logs: "on" },
   };
   return startLocalSource({
-    ...{ source: skaffoldSource("alice"), config, workspace: "default", upstream: skaffold, logger: testLogger },
+    ...{ source: skaffoldSource("alice"), config, workspace: "default", upstream: "skaffold", logger: testLogger },
     spill: { dir: folder, memoryBytes: 1_000_000, diskBytes: 1_000_000 },
     store: async () => failing,
     recorder: { push: () => expect.fail("nobody has a lease") },
@@ -27,7 +28,7 @@ async function startSource(address: string, folder: string, standby: boolean) {
 
 test("a log that goes away before it has told whose the source is keeps nobody from dialling, but a standby", async () => {
   await using fake = await startFakeSkaffold({
-    recording: loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`),
+    recording: loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`),
   });
   await using first = await temporaryFolder();
   await using second = await temporaryFolder();

@@ -2,13 +2,14 @@ import { join } from "node:path";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Link } from "@tapedeck/tap/push/link";
 import { pushItems } from "@tapedeck/tap/push/push";
 import { openSpill, type SpillState } from "@tapedeck/tap/spill/spill";
 import { takeTapId } from "@tapedeck/tap/spill/tap-id";
 import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
+import { taps } from "@tapedeck/tap/taps";
 import { type SourceConfig, upstreamSettings } from "../config.ts";
-import type { Upstream } from "../normalize/normalizer.ts";
 import type { Lease } from "../record/journal/lease.ts";
 import type { Recorder, Store } from "../record/recorder.ts";
 import { toServiceError } from "../record/service-error.ts";
@@ -18,7 +19,7 @@ export type LocalSourceOptions = {
   readonly source: SourceName;
   readonly config: SourceConfig;
   readonly workspace: string;
-  readonly upstream: Upstream;
+  readonly upstream: UpstreamName;
   readonly spill: { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
   /** Resolves when the log is there, or with undefined when the signal aborts. */
   readonly store: (signal: AbortSignal) => Promise<Store | undefined>;
@@ -51,9 +52,9 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
   const { dir, ...bounds } = options.spill;
   const spill = await openSpill({
     ...{ ...bounds, dir: join(dir, id.tap) },
-    hello: { developer, project, upstream: upstream.name, tap: id.tap, labels, redact, settings },
+    hello: { developer, project, upstream, tap: id.tap, labels, redact, settings },
   });
-  spill.rename({ developer, project, upstream: upstream.name, tap: id.tap, labels, redact, settings });
+  spill.rename({ developer, project, upstream, tap: id.tap, labels, redact, settings });
   let state: ReturnType<LocalSource["state"]> = "waiting for the log";
 
   /** Waits until the source is ours; undefined when the signal aborts. */
@@ -103,7 +104,7 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
     return lease;
   }
 
-  const presence = upstream.livesInCommand ? new UpstreamPresence(config.address) : undefined;
+  const presence = taps[upstream].livesInCommand ? new UpstreamPresence(config.address) : undefined;
 
   /** The source is held while there is somebody to record: else a tap that has started the upstream has it. */
   async function run(): Promise<void> {
@@ -129,7 +130,7 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
     state = "tapping";
     const away = new AbortController();
     const leaving = AbortSignal.any([stop.signal, away.signal]);
-    const tap = upstream.tap.run({
+    const tap = taps[upstream].run({
       address: config.address,
       emit: (item) => {
         presence?.see(item);

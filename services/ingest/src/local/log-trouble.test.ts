@@ -1,20 +1,22 @@
 import { jetstreamManager } from "@nats-io/jetstream";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, test, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { fixtures, openLogBook, skaffoldSource, temporaryFolder } from "../testing/ingest-desk.ts";
+import { openLogBook, skaffoldSource } from "../testing/ingest-desk.ts";
 import { LogTrouble } from "./log-trouble.ts";
 
 const deleted = "the log was deleted: start Tapedeck again to begin a new one";
 
 test("a log that is deleted is an error in ingest's log, told once, and ingest is not ready", async () => {
-  const recording = loadRecording(`${fixtures}/01-dev-success-3-artifacts-5-iterations`);
+  const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   await using nats = await startTestNats();
   await using fake = await startFakeSkaffold({ recording });
   await using folder = await temporaryFolder();

@@ -1,5 +1,5 @@
 import { parseAddress, portOpens, probePort, sleep } from "@tapedeck/tap/skaffold/port-probe";
-import type { TapItem } from "../normalize/normalizer.ts";
+import type { TapItem } from "@tapedeck/tap/tap";
 
 /** Nobody has listened for so long: longer than a process takes to be started again. */
 const absentMs = 1_000;

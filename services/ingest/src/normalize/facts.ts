@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Fact, Moment } from "./normalizer.ts";
+import type { Fact } from "./normalizer.ts";
 
 // What facts of every upstream are made of. An event holds the frame (up to 7 MiB) and its fields, and must fit the log's
 // 8 MB: so no field may grow with its frame. The whole text is in the frame.
@@ -25,14 +25,6 @@ export function failure(what: string, error: Event["error"]): string {
 export function unreadable(bytes: Uint8Array, cause: unknown): Fact {
   const reason = cause instanceof Error ? cause.message : String(cause);
   return { kind: "upstream.unreadable", summary: summary(`${bytes.length} bytes that can't be read: ${reason}`) };
-}
-
-/** The upstream's time of an event; undefined when it has none that a clock could show. */
-export function momentFrom(timestamp: Moment | undefined): Moment | undefined {
-  if (timestamp === undefined) return undefined;
-  const { seconds, nanos } = timestamp;
-  const isTime = seconds >= -62_135_596_800n && seconds < 253_402_300_800n && nanos >= 0 && nanos < 1_000_000_000;
-  return isTime ? { seconds, nanos } : undefined;
 }
 
 /** Names of artifacts, resources, statuses …: short in reality, whatever a Handle call sends. */

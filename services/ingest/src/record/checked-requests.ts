@@ -1,7 +1,7 @@
 import { Hello, type Item, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { momentFrom } from "@tapedeck/shared/time/moment";
 import { mostBytes, payloadOf, withPayload } from "@tapedeck/tap/push/pieces";
-import { momentFrom } from "../normalize/facts.ts";
 
 /** Labels, and what a user says of themselves: no more than that is needed of anybody. */
 const helloBytes = 256 * 1024;

@@ -7,7 +7,7 @@ import { compareMoments, momentNow, momentOfMs } from "@tapedeck/shared/time/mom
 import { mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { upstreams } from "../normalize/normalizers.ts";
+import { normalizers } from "../normalize/normalizers.ts";
 import { type OpenStore, openStore } from "../store.ts";
 import { framesOf, holes, kindsOf, openLogBook, skaffoldSource, testLogger } from "../testing/ingest-desk.ts";
 import { eraseCall } from "./maintain/erase-call.ts";
@@ -44,7 +44,7 @@ function message(entry: string): Buffer {
 
 /** A recorder that says at once that a source is lost, and ends its session after so long. */
 function recorder(lostAfterMs: number, noticeMs = 10): Recorder {
-  return openRecorder({ store: () => store, upstreams, logger: testLogger, lostAfterMs, noticeMs });
+  return openRecorder({ store: () => store, normalizers, logger: testLogger, lostAfterMs, noticeMs });
 }
 
 /** A tap that pushes what it has made since `first`; leaving it without a word is what a kill is. */
@@ -287,7 +287,7 @@ test("what another ingest records is lost when that one's tap is gone, and not w
   };
   const here: Store = { ...elsewhere, leases: { ...elsewhere.leases, take } };
   const on = stack.use(
-    openRecorder({ store: () => here, upstreams, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),
+    openRecorder({ store: () => here, normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),
   );
   const oneMoreLook = async () => {
     const { length } = looks;

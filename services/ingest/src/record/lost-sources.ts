@@ -3,8 +3,8 @@ import { everyLifeSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { turns } from "@tapedeck/shared/sync/semaphore";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentNow } from "@tapedeck/shared/time/moment";
-import type { Moment } from "../normalize/normalizer.ts";
 import type { Examined, LastHeard } from "./unheard-source.ts";
 
 export type LostSourcesOptions = {

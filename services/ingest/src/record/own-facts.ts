@@ -1,7 +1,8 @@
 import { type GapDetail, type OrdinalRange, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlCall, Imported } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { timeToJson } from "@tapedeck/shared/events/json";
-import type { Fact, Moment } from "../normalize/normalizer.ts";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../normalize/normalizer.ts";
 import { bufferOf } from "./frames/original.ts";
 
 // What Tapedeck itself says on channel "tapedeck".

@@ -9,13 +9,14 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { namePart, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentNow, momentOfMs, msBetween, msOfMoment } from "@tapedeck/shared/time/moment";
 import { isUpstreamName } from "@tapedeck/shared/upstreams";
 import type { NatsConnection } from "nats";
 import { ulid } from "ulid";
 import { controlling } from "../control.ts";
 import { sessionProblem } from "../import/session-check.ts";
-import { channelNames, type Fact, type Moment, type Upstream, type UpstreamReading } from "../normalize/normalizer.ts";
+import { channelNames, type Fact, type UpstreamReading } from "../normalize/normalizer.ts";
 import { checkedRequests } from "./checked-requests.ts";
 import type { Leases } from "./journal/lease.ts";
 import { sayAlone } from "./journal/say-alone.ts";
@@ -42,7 +43,7 @@ export type Store = {
 export type RecorderOptions = {
   /** Undefined while NATS is away at the start. */
   readonly store: () => Store | undefined;
-  readonly upstreams: Readonly<Record<string, Upstream>>;
+  readonly normalizers: Readonly<Record<string, UpstreamReading>>;
   readonly logger: Logger;
   /** Seconds that text lives in the log; absent: for ever. */
   readonly textTtl?: number | undefined;
@@ -96,7 +97,7 @@ const silenceMs = { live: 200, behind: 2_000 } as const;
 const behindMs = 2_000;
 
 export function recorder(options: RecorderOptions): Recorder {
-  const { upstreams, logger, onRecording } = options;
+  const { normalizers, logger, onRecording } = options;
   const active = new Map<SourceName, Active>();
   /** Looks at sources that nobody pushes. A tap that comes meanwhile comes first. */
   const examining = new Map<SourceName, Pick<Active, "stop" | "done">>();
@@ -136,10 +137,10 @@ export function recorder(options: RecorderOptions): Recorder {
   async function examine(source: SourceName, { since, elsewhere }: LastHeard): Promise<Examined | undefined> {
     const store = options.store();
     const { upstream: name } = sourceParts(source);
-    const upstream = upstreams[name];
+    const reading = normalizers[name];
     if (store === undefined) throw notReady("the log is away");
     if (active.has(source) || examining.has(source)) return undefined;
-    if (upstream === undefined) return {};
+    if (reading === undefined) return {};
     const stop = new AbortController();
     const { promise: done, resolve } = Promise.withResolvers<void>();
     examining.set(source, { stop, done });
@@ -152,7 +153,7 @@ export function recorder(options: RecorderOptions): Recorder {
       const signal = AbortSignal.any([stop.signal, closing.signal, lease.lost]);
       const { log } = store;
       const { textTtl, lostAfterMs } = options;
-      const life = textTtl === undefined ? undefined : { textTtl, channels: channelNames(upstream.reading) };
+      const life = textTtl === undefined ? undefined : { textTtl, channels: channelNames(reading) };
       return await examineUnheard({ log, source, since, lostAfterMs, life, signal });
     } catch (cause) {
       if (stop.signal.aborted) return undefined;
@@ -372,16 +373,16 @@ export function recorder(options: RecorderOptions): Recorder {
   }
 
   function read(hello: Hello, workspace: string): { source: SourceName; reading: UpstreamReading } {
-    const upstream = isUpstreamName(hello.upstream) ? upstreams[hello.upstream] : undefined;
-    if (upstream === undefined) {
-      const names = Object.keys(upstreams).join(", ");
-      throw new TapedeckError("invalid_argument", `"${hello.upstream}" is not an upstream: ${names}`, {
+    const { developer, project, upstream } = hello;
+    const reading = normalizers[upstream];
+    if (reading === undefined || !isUpstreamName(upstream)) {
+      const names = Object.keys(normalizers).join(", ");
+      throw new TapedeckError("invalid_argument", `"${upstream}" is not an upstream: ${names}`, {
         field: "upstream",
       });
     }
-    const { developer, project } = hello;
-    const parts = { developer: namePart(developer), project: namePart(project), upstream: upstream.name };
-    return { source: sourceName({ workspace, ...parts }), reading: upstream.reading };
+    const parts = { developer: namePart(developer), project: namePart(project), upstream };
+    return { source: sourceName({ workspace, ...parts }), reading };
   }
 
   async function say(source: SourceName, session: string, fact: Fact): Promise<void> {

@@ -1,7 +1,7 @@
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
-import type { Moment } from "../normalize/normalizer.ts";
 import type { TextLife } from "./frames/numbering.ts";
 import { type Book, type BookOptions, openBook } from "./journal/source-journal.ts";
 import { isImport, upstreamUnheard } from "./own-facts.ts";

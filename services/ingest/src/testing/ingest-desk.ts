@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Recording } from "@tapedeck/fakes/skaffold/recording";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
@@ -10,8 +7,6 @@ import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { connect } from "nats";
 
 export const testLogger = process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("ingest");
-
-export const fixtures = new URL("../../../../packages/fakes/recordings/skaffold", import.meta.url).pathname;
 
 export const skaffoldSource = (developer: string, project = "shop"): SourceName =>
   sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
@@ -62,9 +57,4 @@ export function holes(events: readonly Event[]): string[] {
     last.set(key, ordinal);
     return ordinal === expected ? [] : [`${id}, expected ${expected}`];
   });
-}
-
-export async function temporaryFolder() {
-  const folder = await mkdtemp(join(tmpdir(), "tapedeck-ingest-"));
-  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { upstreams } from "@tapedeck/ingest/normalize/normalizers";
+import { normalizers } from "@tapedeck/ingest/normalize/normalizers";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
 import { compare, type ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
 import type { Api, Page } from "../../ask/api.ts";
@@ -34,7 +34,7 @@ export async function knownSessions(api: Api, source: string) {
       for (const channel of ["v1", "v2"] as const) {
         const first = smallest(frames.filter((frame) => frame.channel === channel));
         if (first === undefined) continue;
-        const { mask } = upstreams.skaffold.reading;
+        const { mask } = normalizers.skaffold;
         // Under either setting: the session that it may be had its own.
         const shas = [first.bytes, mask(channel, first.bytes).bytes].map(sha256);
         const same = known.find((one) => one.channel === channel && shas.includes(one.sha));

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { upstreamSettings } from "@tapedeck/ingest/config";
-import { upstreams } from "@tapedeck/ingest/normalize/normalizers";
 import { namePart } from "@tapedeck/shared/source";
 import { openSpill } from "@tapedeck/tap/spill/spill";
 import { claimOrphan, type TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import { takeTapId } from "@tapedeck/tap/spill/tap-id";
 import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
+import { taps } from "@tapedeck/tap/taps";
 import { sentenceOf } from "../../command-error.ts";
 import { type GrpcTarget, grpcTarget } from "../../gateway-address.ts";
 import { pushAllThatWaits } from "../../record/push-all-that-waits.ts";
@@ -70,7 +70,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   const name = firstIndex < nextIndex ? { project: spill.hello().project } : {};
 
   const lines = stateLines({ upstream, address, target, signal: stop.first, say });
-  const running = upstreams[upstream].tap.run({
+  const running = taps[upstream].run({
     address,
     emit: (item) => {
       spill.append(item);

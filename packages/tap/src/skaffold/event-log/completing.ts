@@ -1,8 +1,9 @@
-import type { Moment, TapItem } from "@tapedeck/ingest/normalize/normalizer";
-import { reading } from "@tapedeck/ingest/normalize/skaffold/normalizer";
 import { pause } from "@tapedeck/shared/sync/delay";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
+import type { TapItem } from "../../tap.ts";
+import { momentOf } from "../frame-moment.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import type { EventLogTail, IsHeard } from "./event-log-tail.ts";
 import { FiledConnection } from "./filed-connection.ts";
@@ -35,8 +36,6 @@ type Heard = {
 /** For a process that is gone to have written its file: it does so before its connections are cut. A killed one never does. */
 const writtenMs = 2_000;
 const lookMs = 50;
-
-const momentsOf = new Map(reading.channels.map(({ name, momentOf }) => [name, momentOf]));
 
 /**
  * Stands between a tap of Skaffold and its spill, and adds what the event log file has and the streams did not give: the
@@ -99,7 +98,7 @@ export class Completing {
 
   #hear({ channel, bytes }: { readonly channel: string; readonly bytes: Uint8Array }, isKept: boolean): void {
     if (channel === "logs" || this.#current === undefined) return;
-    const moment = momentsOf.get(channel)?.(bytes);
+    const moment = momentOf(bytes);
     if (moment === undefined) return;
     const { first, torn } = this.#current;
     if (first === undefined || compareMoments(moment, first) < 0) this.#current.first = moment;

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
-import { reading } from "@tapedeck/ingest/normalize/skaffold/normalizer";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import { momentOf } from "../frame-moment.ts";
 import type { Channel } from "../methods.ts";
 
 /** One message, as Skaffold would have sent it over gRPC. */
@@ -23,7 +23,6 @@ const types = {
   v2: messageType("proto.v2.Event"),
   logs: messageType("proto.v2.Event"),
 } as const;
-const momentsOf = new Map(reading.channels.map(({ name, momentOf }) => [name, momentOf]));
 
 /**
  * Reads what `--event-log-file` wrote (F for v1, F.v2 for v2) or what Skaffold's HTTP streams said, of any version: one
@@ -76,7 +75,7 @@ function channelOf(message: JsonObject): Channel {
 function encode(channel: Channel, message: JsonObject): ImportedFrame | string {
   try {
     const bytes = fromGatewayJson(types[channel], message);
-    const moment = momentsOf.get(channel)?.(bytes);
+    const moment = momentOf(bytes);
     return moment === undefined ? "no timestamp, so no message of Skaffold's event log" : { channel, bytes, moment };
   } catch (cause) {
     return cause instanceof Error ? cause.message : String(cause);

@@ -1,4 +1,4 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import { type ImportedFrame, readEventLogLine } from "./event-log-file.ts";
 import { type EventLogPlace, endOf, fileOf, type LoggedChannel, loggedChannels } from "./event-log-place.ts";

@@ -1,7 +1,8 @@
-import type { Moment, TapItem } from "@tapedeck/ingest/normalize/normalizer";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentNow } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
+import type { TapItem } from "../../tap.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 
 /** Stands for the upstream's address where a process is told from its event log file alone. */

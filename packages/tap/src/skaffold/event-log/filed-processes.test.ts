@@ -1,16 +1,15 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
-import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
-import { reading } from "@tapedeck/ingest/normalize/skaffold/normalizer";
 import { expect, test } from "vitest";
+import type { TapItem } from "../../tap.ts";
+import { momentOf } from "../frame-moment.ts";
 import { FiledProcesses } from "./filed-processes.ts";
 
 const fixture = fileURLToPath(new URL("../../../../fakes/recordings/skaffold/", import.meta.url));
 const { messages } = loadRecording(join(fixture, "12-skaffold-build-one-shot"));
-const momentOf = reading.channels.find(({ name }) => name === "v1")?.momentOf;
 const build = messages.v1.flatMap(({ bytes }) => {
-  const moment = momentOf?.(bytes);
+  const moment = momentOf(bytes);
   return moment === undefined ? [] : [{ channel: "v1" as const, bytes, moment }];
 });
 const never = new AbortController().signal;

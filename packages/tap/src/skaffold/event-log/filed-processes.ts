@@ -1,5 +1,5 @@
-import type { TapItem } from "@tapedeck/ingest/normalize/normalizer";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { TapItem } from "../../tap.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { FiledConnection } from "./filed-connection.ts";
 import { splitProcesses } from "./split-processes.ts";

@@ -1,4 +1,4 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { msBetween } from "@tapedeck/shared/time/moment";
 
 /** What one process says at once may stand in another order; and its clock may be set by a little. */

@@ -1,4 +1,4 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import type { Moment } from "@tapedeck/shared/time/moment";
 
 /**
  * What the streams have given, as a multiset of moments: Skaffold writes the same messages to its event log file at the end.

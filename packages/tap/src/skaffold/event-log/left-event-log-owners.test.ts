@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryFolder } from "@tapedeck/ingest/testing/ingest-desk";
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { expect, test } from "vitest";
+
 import { identityOf } from "../../spill/process-identity.ts";
 import { endOf } from "./event-log-place.ts";
 import { takeLeftEventLogs } from "./left-event-logs.ts";

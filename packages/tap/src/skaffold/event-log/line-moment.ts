@@ -1,4 +1,4 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { readEventLogLine } from "./event-log-file.ts";
 
 const start = /^\{\s*"timestamp":\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z"/;

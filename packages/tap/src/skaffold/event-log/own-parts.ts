@@ -1,4 +1,4 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import type { LoggedChannel } from "./event-log-place.ts";
 import { goesBack } from "./goes-back.ts";

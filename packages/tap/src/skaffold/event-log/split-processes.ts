@@ -1,8 +1,8 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
-import { frameReader } from "@tapedeck/ingest/normalize/skaffold/frame-reader";
-import { v1 } from "@tapedeck/ingest/normalize/skaffold/v1";
+import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import type { Channel } from "../methods.ts";
+import { runnerMadeOnV1 } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { splitV2 } from "./split-v2.ts";
 
@@ -70,19 +70,27 @@ async function runnersOfV1(
   frames: readonly ImportedFrame[],
   signal: AbortSignal | undefined,
 ): Promise<readonly RunnerOfV1[]> {
-  const { read } = frameReader(v1);
   const breathe = breather();
   const runners: RunnerOfV1[] = [];
   const early: ImportedFrame[] = [];
   for (const frame of frames) {
     await breathe();
     signal?.throwIfAborted();
-    if (read(frame.bytes)[0].kind === "session.configured") {
+    if (makesRunner(frame.bytes)) {
       runners.push({ isRunner: true, startedAt: frame.moment, frames: [...early.splice(0), frame] });
     } else (runners.at(-1)?.frames ?? early).push(frame);
   }
   const [first] = early;
   return first ? [{ isRunner: false, startedAt: first.moment, frames: early }] : runners;
+}
+
+function makesRunner(bytes: Uint8Array): boolean {
+  try {
+    const event = LogEntry.decode(bytes).event?.event_type;
+    return event?.$case === "metaEvent" && runnerMadeOnV1(event.value) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function startOf({ v1: [first], v2, logs }: Draft): Moment {

@@ -1,8 +1,7 @@
-import type { Moment } from "@tapedeck/ingest/normalize/normalizer";
-import { frameReader } from "@tapedeck/ingest/normalize/skaffold/frame-reader";
-import { startsLoop, v2 } from "@tapedeck/ingest/normalize/skaffold/v2";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import { rememberV2, startOfV2, startsLoop } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { goesBack } from "./goes-back.ts";
 
@@ -55,17 +54,16 @@ export async function splitV2(frames: readonly ImportedFrame[], signal?: AbortSi
 }
 
 async function tell(frames: readonly ImportedFrame[], signal: AbortSignal | undefined): Promise<Told[]> {
-  const { read } = frameReader(v2);
   const breathe = breather();
   const told: Told[] = [];
-  let runner = 0;
+  let memory = startOfV2;
   for (const frame of frames) {
     await breathe();
     signal?.throwIfAborted();
-    const made = read(frame.bytes)[0].operation?.runner ?? runner;
-    const makesRunner = made > runner;
-    runner = made;
     const event = Event.decode(frame.bytes).event_type;
+    const { runner } = memory;
+    memory = rememberV2(memory, event);
+    const makesRunner = memory.runner > runner;
     const text = event?.$case === "skaffoldLogEvent" ? event.value.message : undefined;
     told.push({
       frame,

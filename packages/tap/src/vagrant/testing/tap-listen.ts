@@ -1,7 +1,7 @@
-import type { TapItem, TapOptions } from "@tapedeck/ingest/normalize/normalizer";
 import { Look, type Look_Streamed } from "@tapedeck/proto/tapedeck/v1/look";
 import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
+import type { TapItem, TapOptions } from "../../tap.ts";
 import { tap } from "../tap.ts";
 
 type What = NonNullable<TapItem["what"]>;

@@ -1,5 +1,5 @@
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
-import type { Moment } from "../normalizer.ts";
 
 /** When a channel was looked at, for what must have happened since. */
 export type GoodLooks = {

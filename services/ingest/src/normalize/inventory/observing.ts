@@ -1,6 +1,7 @@
 import type { Event, GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
-import type { Fact, Moment } from "../normalizer.ts";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../normalizer.ts";
 
 /**
  * How facts are concluded about an upstream that has no event stream, or one that tells only a part: its tap looks again and again (each frame of these

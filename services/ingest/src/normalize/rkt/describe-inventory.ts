@@ -1,8 +1,8 @@
 import { type Event, HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { listOf } from "@tapedeck/shared/rkt/entries";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { inParts } from "../in-parts.ts";
 import type { Seen } from "../inventory/observing.ts";
-import type { Moment } from "../normalizer.ts";
 import type { Mark } from "./inventory.ts";
 
 /** An entry as accepted, and how many secrets were masked in it. */

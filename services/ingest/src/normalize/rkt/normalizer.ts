@@ -1,9 +1,8 @@
-import { tap } from "@tapedeck/tap/rkt/tap";
-import type { Upstream, UpstreamReading } from "../normalizer.ts";
+import type { UpstreamReading } from "../normalizer.ts";
 import { looking } from "./observing.ts";
 
 /** rkt tells no frames of its own: all that is known of a host is concluded from looks. */
-const reading: UpstreamReading = {
+export const reading: UpstreamReading = {
   channels: [],
   looking,
   mask: (_, bytes) => ({ bytes, redacted: 0 }),
@@ -12,5 +11,3 @@ const reading: UpstreamReading = {
   controlSteps: () => [],
   injects: () => undefined,
 };
-
-export const rkt: Upstream = { name: "rkt", tap, reading, livesInCommand: false };

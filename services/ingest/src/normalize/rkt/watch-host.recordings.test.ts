@@ -3,11 +3,12 @@ import { listAnswer, readPolls } from "@tapedeck/fakes/rkt/polls";
 import { type Kind, loadRecording, type RecordedUnary } from "@tapedeck/fakes/rkt/recording";
 import { InspectPodRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { podDoubts } from "@tapedeck/tap/rkt/list-doubts";
 import { describe, expect, it } from "vitest";
 import type { Seen } from "../inventory/observing.ts";
-import type { Fact, Moment } from "../normalizer.ts";
+import type { Fact } from "../normalizer.ts";
 import { mask } from "./mask.ts";
 import { watchHost } from "./watch-host.ts";
 

@@ -1,11 +1,11 @@
 import type { Look, Look_One } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Entry } from "@tapedeck/shared/rkt/entries";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
 import { largestFrameBytes } from "../../record/frames/original.ts";
 import { unreadable } from "../facts.ts";
 import { goodLooks } from "../inventory/observation-times.ts";
 import type { Seen, Watcher, WatchOptions } from "../inventory/observing.ts";
-import type { Moment } from "../normalizer.ts";
 import { describing, descriptionIn } from "./describe-inventory.ts";
 import type { Extinction } from "./extinction.ts";
 import type { Frame, Mark, Step, Things } from "./inventory.ts";

@@ -1,6 +1,7 @@
 import type { ApplicationLogEvent } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { firstLine, momentFrom, name, summary, text, unreadable } from "../facts.ts";
+import { momentFrom } from "@tapedeck/shared/time/moment";
+import { firstLine, name, summary, text, unreadable } from "../facts.ts";
 import type { Fact } from "../normalizer.ts";
 import { laterType, mirror } from "./facts.ts";
 import type { Narrator } from "./frame-reader.ts";

@@ -1,8 +1,6 @@
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import { momentOf } from "@tapedeck/tap/skaffold/frame-moment";
 import { maskedApart } from "../../secrets/ahead/masked-apart.ts";
-import { momentFrom } from "../facts.ts";
-import type { ChannelReading, Moment, UpstreamReading } from "../normalizer.ts";
+import type { ChannelReading, UpstreamReading } from "../normalizer.ts";
 import { controlSteps } from "./control-steps.ts";
 import { describedDiffers } from "./described.ts";
 import { frameReader } from "./frame-reader.ts";
@@ -30,19 +28,3 @@ export const reading: UpstreamReading = {
   controlSteps,
   injects,
 };
-
-/** Field 1 of LogEntry and of v2's Event; read alone, because frames may be large and are sorted by it. */
-function momentOf(bytes: Uint8Array): Moment | undefined {
-  const reader = new BinaryReader(bytes);
-  let timestamp: Timestamp | undefined;
-  try {
-    while (reader.pos < reader.len) {
-      const [field, wireType] = reader.tag();
-      if (field === 1 && wireType === WireType.LengthDelimited) timestamp = Timestamp.decode(reader.bytes());
-      else reader.skip(wireType);
-    }
-    return momentFrom(timestamp);
-  } catch {
-    return undefined;
-  }
-}

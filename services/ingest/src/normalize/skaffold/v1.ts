@@ -6,7 +6,9 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
 import { assertNever } from "@tapedeck/shared/assert-never";
-import { failed, failure, firstLine, momentFrom, name, succeeded, summary, unreadable } from "../facts.ts";
+import { momentFrom } from "@tapedeck/shared/time/moment";
+import { runnerMadeOnV1 } from "@tapedeck/tap/skaffold/runners";
+import { failed, failure, firstLine, name, succeeded, summary, unreadable } from "../facts.ts";
 import type { Fact } from "../normalizer.ts";
 import { errorOf, laterType, mirror, within } from "./facts.ts";
 import type { Narrator } from "./frame-reader.ts";
@@ -83,14 +85,10 @@ function factOf(event: V1Event, memory: V1Memory): Fact | undefined {
   }
 }
 
-/**
- * A runner has been made. Its text and not only its metadata tells: before 1.9 there was no metadata. A metaEvent that
- * came through Handle has neither.
- */
 function meta(memory: V1Memory, { entry, metadata }: MetaEvent): Step {
-  const started = /^Starting Skaffold: &\{Version:(\S*)/.exec(entry);
-  if (metadata === undefined && started === null) return { memory, fact: mirror("metaEvent") };
-  const version = name(started?.[1] ?? "");
+  const runner = runnerMadeOnV1({ entry, metadata });
+  if (runner === undefined) return { memory, fact: mirror("metaEvent") };
+  const version = name(runner.version);
   const artifacts = metadata?.build?.numberOfArtifacts;
   const told = [`Skaffold${version && ` ${version}`} read its configuration`];
   if (artifacts !== undefined) told.push(artifacts === 1 ? "1 artifact" : `${artifacts} artifacts`);

@@ -1,38 +1,17 @@
 import type {
   BuildSubtaskEvent,
   CloudRunReadyEvent,
-  MetaEvent,
   SkaffoldLogEvent,
   TaskEvent,
 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
-import {
-  canceled,
-  failed,
-  failure,
-  firstLine,
-  message,
-  momentFrom,
-  name,
-  succeeded,
-  summary,
-  text,
-  unreadable,
-} from "../facts.ts";
+import { momentFrom } from "@tapedeck/shared/time/moment";
+import { rememberV2, startOfV2, type V2Memory } from "@tapedeck/tap/skaffold/runners";
+import { canceled, failed, failure, firstLine, message, name, succeeded, summary, text, unreadable } from "../facts.ts";
 import type { Fact } from "../normalizer.ts";
 import { type ActionableErr, errorOf, laterType, levelName, mirror, within } from "./facts.ts";
 import type { Narrator } from "./frame-reader.ts";
-
-/** What v2 has said so far that the meaning of its next event depends on. Counts as v1's memory does. */
-export type V2Memory = {
-  readonly runner: number;
-  readonly loop: number;
-  /** The runner's own id; "" when we don't know it. */
-  readonly runId: string;
-  /** The last event started a dev loop. */
-  readonly loopJustStarted: boolean;
-};
 
 type Told = NonNullable<V2Event["event_type"]>;
 
@@ -41,12 +20,12 @@ type Told = NonNullable<V2Event["event_type"]>;
  * is a mirror of v1.
  */
 export const v2: Narrator<V2Memory> = {
-  start: { runner: 0, loop: 0, runId: "", loopJustStarted: false },
+  start: startOfV2,
   read(memory, bytes) {
     try {
       const event = V2Event.decode(bytes);
       const told = event.event_type;
-      const next = remember(memory, told);
+      const next = rememberV2(memory, told);
       const fact = told === undefined ? mirror(laterType(event)) : (factOf(told, next) ?? mirrorOf(told));
       const occurredAt = momentFrom(event.timestamp);
       const operation = fact.operation ?? within(next.runner, next.loop);
@@ -58,29 +37,6 @@ export const v2: Narrator<V2Memory> = {
   },
   resume,
 };
-
-function remember(memory: V2Memory, told: Told | undefined): V2Memory {
-  if (told?.$case === "metaEvent") return { ...rememberRunner(memory, told.value), loopJustStarted: false };
-  const loopJustStarted = told?.$case === "taskEvent" && startsLoop(told.value);
-  return { ...memory, loopJustStarted, loop: memory.loop + (loopJustStarted ? 1 : 0) };
-}
-
-/**
- * A metaEvent tells of a new runner, unless it is the one that repeats the metadata at the start of each loop. That one
- * has the runner's id; a server without ids (before 1.26) sends none.
- */
-function rememberRunner(memory: V2Memory, { metadata }: MetaEvent): V2Memory {
-  if (metadata === undefined) return memory;
-  const { runID } = metadata;
-  const isRepeat = runID !== "" && memory.runId !== "" ? runID === memory.runId : memory.loopJustStarted;
-  return isRepeat
-    ? { ...memory, runId: runID || memory.runId }
-    : { ...memory, runner: memory.runner + 1, loop: 0, runId: runID };
-}
-
-export function startsLoop({ task, status }: TaskEvent): boolean {
-  return task === "DevLoop" && status === "InProgress";
-}
 
 /** Undefined: a mirror. */
 function factOf(told: Told, memory: V2Memory): Fact | undefined {

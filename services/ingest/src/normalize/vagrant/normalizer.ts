@@ -1,9 +1,8 @@
-import { tap } from "@tapedeck/tap/vagrant/tap";
-import type { Upstream, UpstreamReading } from "../normalizer.ts";
+import type { UpstreamReading } from "../normalizer.ts";
 import { looking } from "./observing.ts";
 
 /** Vagrant's server streams only the jobs that one asks for by their ids: the rest is concluded from looks. */
-const reading: UpstreamReading = {
+export const reading: UpstreamReading = {
   channels: [],
   looking,
   mask: (_, bytes) => ({ bytes, redacted: 0 }),
@@ -12,5 +11,3 @@ const reading: UpstreamReading = {
   controlSteps: () => [],
   injects: () => undefined,
 };
-
-export const vagrant: Upstream = { name: "vagrant", tap, reading, livesInCommand: true };

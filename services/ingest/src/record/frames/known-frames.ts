@@ -1,5 +1,5 @@
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentKey } from "@tapedeck/shared/time/moment";
-import type { Moment } from "../../normalize/normalizer.ts";
 
 /**
  * What the log has of one channel already, as a multiset: a repeated frame is dropped as often as it was recorded. The

@@ -3,7 +3,8 @@ import { encodeEvent } from "@tapedeck/shared/events/codec";
 import type { Cursor, NewMessage } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { Fact, Moment } from "../../normalize/normalizer.ts";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../../normalize/normalizer.ts";
 
 /** Where Tapedeck itself speaks; counted through all sessions of a source. */
 export const ownChannel = "tapedeck";

@@ -1,5 +1,5 @@
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
-import type { Moment } from "../../normalize/normalizer.ts";
 
 /**
  * How long and how much is held back; then it goes on in sorted pieces. Frames are counted too: an empty one has no

@@ -1,9 +1,9 @@
 import { sourceName } from "@tapedeck/shared/source";
+import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, test } from "vitest";
-import { lossyProxy } from "../testing/lossy-proxy.ts";
 import { openLeases } from "./lease.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });

@@ -3,10 +3,10 @@ import type { Cursor, LogReader, LogWriter } from "@tapedeck/shared/log/log";
 import { channelFilter, sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentKey } from "@tapedeck/shared/time/moment";
 import { decodeTime } from "ulid";
 import { isAhead, type LogEnds } from "../../damage/ends.ts";
-import type { Moment } from "../../normalize/normalizer.ts";
 import { ownChannel } from "../frames/numbering.ts";
 import { isImport } from "../own-facts.ts";
 

@@ -3,11 +3,11 @@ import type { Recorded } from "@tapedeck/shared/log/log";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testMessage } from "@tapedeck/shared/testing/log-messages";
+import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
 import { expect, test } from "vitest";
-import { lossyProxy } from "../testing/lossy-proxy.ts";
 import { LostRaceError, openWriter } from "./writer.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });

@@ -3,7 +3,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
-import { vagrant } from "../../normalize/vagrant/normalizer.ts";
+import { reading as vagrant } from "../../normalize/vagrant/normalizer.ts";
 import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type Fate, fakeLog } from "../testing/fake-log.ts";
 import { lookingTap } from "../testing/polling-tap.ts";
@@ -29,7 +29,7 @@ async function recorded(publishes: number): Promise<readonly string[]> {
     taken += 1;
     return { lands: "now", answers: true };
   });
-  await using tap = lookingTap(log, { source, reading: vagrant.reading });
+  await using tap = lookingTap(log, { source, reading: vagrant });
   const stream = ulid(1_500);
   const streamed = (ms: number, event: GetJobStreamResponse["event"]) => {
     const bytes = Buffer.from(GetJobStreamResponse.encode({ event }).finish());

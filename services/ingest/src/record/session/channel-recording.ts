@@ -1,7 +1,8 @@
 import type { SourceName } from "@tapedeck/shared/source";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentNow, msBetween } from "@tapedeck/shared/time/moment";
-import type { Fact, Moment, UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Fact, UpstreamReading } from "../../normalize/normalizer.ts";
 import { type ChannelStore, emptyStore, readBack } from "../frames/channel-store.ts";
 import { freshFrames } from "../frames/fresh-frames.ts";
 import { isText, type Numbered } from "../frames/numbering.ts";

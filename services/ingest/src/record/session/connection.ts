@@ -1,5 +1,6 @@
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
-import type { ChannelReading, MaskedFrame, Moment } from "../../normalize/normalizer.ts";
+import type { ChannelReading, MaskedFrame } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/ahead/masked-apart.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
 import { shaOf } from "../frames/original.ts";

@@ -3,16 +3,16 @@ import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
-import { rkt } from "../../normalize/rkt/normalizer.ts";
+import { reading as rkt } from "../../normalize/rkt/normalizer.ts";
 import { image, listOfImages, listOfPods, pod } from "../../normalize/rkt/testing/watch-play.ts";
-import { vagrant } from "../../normalize/vagrant/normalizer.ts";
+import { reading as vagrant } from "../../normalize/vagrant/normalizer.ts";
 import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 import { lookingTap } from "../testing/polling-tap.ts";
 
 // Where recorder, tap or clock fail between two looks at a rkt host.
 
-const options = { source: "default/h1/host/rkt" as SourceName, reading: rkt.reading };
+const options = { source: "default/h1/host/rkt" as SourceName, reading: rkt };
 const well = () => ({ lands: "now", answers: true }) as const;
 
 const one = pod("p1", { state: "RUNNING" });
@@ -117,7 +117,7 @@ test("output of a job that runs on is not recorded anew when the log has dropped
   }
   const log: FakeLog = { ...made, reader: { ...made.reader, history } };
   const source = "default/dana/shop/vagrant" as SourceName;
-  await using tap = lookingTap(log, { source, reading: vagrant.reading, textTtl: 100 });
+  await using tap = lookingTap(log, { source, reading: vagrant, textTtl: 100 });
   const running = job("j", { state: "RUNNING", command: "up", assigned: 900, acked: 1_000 });
   const list = ListJobsResponse.encode({ jobs: [running] }).finish();
   const prints = (ms: number, stream: string, events: ReturnType<typeof lines>) => {

@@ -1,5 +1,5 @@
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
-import type { Moment } from "../../normalize/normalizer.ts";
 import type { Numbered } from "../frames/numbering.ts";
 import type { Book } from "../journal/source-journal.ts";
 import { sessionEnded, sessionGap, sessionLost } from "../own-facts.ts";

@@ -12,8 +12,9 @@ import type {
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Published } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
-import { channelNames, type Fact, type Moment, type UpstreamReading } from "../../normalize/normalizer.ts";
+import { channelNames, type Fact, type UpstreamReading } from "../../normalize/normalizer.ts";
 import { type Numbered, ownChannel } from "../frames/numbering.ts";
 import { bufferOf, largestFrameBytes, shaOf } from "../frames/original.ts";
 import { commits } from "../journal/ack-watermark.ts";

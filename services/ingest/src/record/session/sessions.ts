@@ -1,9 +1,10 @@
 import type { Closed, Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
-import { channelNames, type Moment, type UpstreamReading } from "../../normalize/normalizer.ts";
+import { channelNames, type UpstreamReading } from "../../normalize/normalizer.ts";
 import { lastNumbers } from "../frames/channel-store.ts";
 import type { Numbered } from "../frames/numbering.ts";
 import type { KnownSession, LogPast } from "../journal/source-history.ts";

@@ -1,8 +1,10 @@
 import { Image } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { imageEntries } from "@tapedeck/shared/rkt/entries";
-import { momentFrom, name, summary } from "../../facts.ts";
-import type { Fact, Moment } from "../../normalizer.ts";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import { momentFrom } from "@tapedeck/shared/time/moment";
+import { name, summary } from "../../facts.ts";
+import type { Fact } from "../../normalizer.ts";
 import type { Sighting, Things } from "../inventory.ts";
 
 export type ImageMemory = {

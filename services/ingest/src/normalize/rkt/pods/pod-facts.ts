@@ -1,9 +1,10 @@
 import type { App, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { type AppDetail, Outcome, type PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { assertNever } from "@tapedeck/shared/assert-never";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import { failed, name, summary } from "../../facts.ts";
-import type { Fact, Moment } from "../../normalizer.ts";
+import type { Fact } from "../../normalizer.ts";
 import { exitedApps, startedApps } from "./app-runs.ts";
 import { type Last, type Now, type Phase, podTable, type Step, stateOf } from "./pod-table.ts";
 

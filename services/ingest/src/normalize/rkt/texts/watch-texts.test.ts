@@ -2,11 +2,11 @@ import { runningPod } from "@tapedeck/fakes/rkt/host";
 import { GetLogsResponse, ListPodsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOfNanos } from "@tapedeck/tap/rkt/text-lines";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Seen, Watcher } from "../../inventory/observing.ts";
-import type { Moment } from "../../normalizer.ts";
 import { watchTexts } from "./watch-texts.ts";
 
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";

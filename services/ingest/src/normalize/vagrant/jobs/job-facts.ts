@@ -1,9 +1,10 @@
 import { type Event, type JobDetail, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import { compareMoments, momentOfMs } from "@tapedeck/shared/time/moment";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import { compareMoments, momentFrom, momentOfMs } from "@tapedeck/shared/time/moment";
 import { decodeTime } from "ulid";
-import { canceled, failed, failure, momentFrom, name, summary } from "../../facts.ts";
-import type { Fact, Moment } from "../../normalizer.ts";
+import { canceled, failed, failure, name, summary } from "../../facts.ts";
+import type { Fact } from "../../normalizer.ts";
 import { commandDetail, commandEnding, type Ending, errorOf, jobDetail } from "./job-detail.ts";
 
 /** What has been told of a job. */

@@ -1,11 +1,11 @@
 import type { Event, KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { msOfMoment } from "@tapedeck/shared/time/moment";
 import { decodeTime } from "ulid";
 import { recordedSha } from "../../../record/frames/original.ts";
 import { summary } from "../../facts.ts";
 import type { Seen } from "../../inventory/observing.ts";
-import type { Moment } from "../../normalizer.ts";
 import { outputAlignment, type Step } from "./output-alignment.ts";
 import { eventType, type OutputMasks, outputPieces } from "./output-pieces.ts";
 import { writtenFact } from "./terminal-text.ts";

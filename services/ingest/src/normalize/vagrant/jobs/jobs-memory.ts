@@ -1,8 +1,8 @@
 import { type Event, HostDetail, type JobDetail, KnownJobs, KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
 import { isKind } from "@tapedeck/shared/events/kinds";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { inParts } from "../../in-parts.ts";
 import type { Seen } from "../../inventory/observing.ts";
-import type { Moment } from "../../normalizer.ts";
 import { isFinished, isOver, nothingTold, type Told, toldAfter } from "./job-facts.ts";
 import {
   completeEvent,

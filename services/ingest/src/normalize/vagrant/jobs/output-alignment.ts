@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "../../normalizer.ts";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import type { MaskedEvent } from "./output-pieces.ts";
 
 /** A terminal event as masked. */

@@ -1,6 +1,6 @@
 import type { Job } from "@tapedeck/proto/vagrant/vagrant";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
-import type { Moment } from "../../normalizer.ts";
 import { isFinished } from "./job-facts.ts";
 
 /** A tap finds a server sooner than that: what was done longer ago was not done for the command that the server is in. */

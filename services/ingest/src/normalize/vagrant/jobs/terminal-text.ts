@@ -1,5 +1,6 @@
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
-import { firstLine, momentFrom, name, summary, text as verbatim } from "../../facts.ts";
+import { momentFrom } from "@tapedeck/shared/time/moment";
+import { firstLine, name, summary, text as verbatim } from "../../facts.ts";
 import type { Fact } from "../../normalizer.ts";
 import type { Placed } from "./output-alignment.ts";
 

@@ -1,11 +1,12 @@
 import type { Look, Look_One, Look_StreamEnded, Look_Streamed } from "@tapedeck/proto/tapedeck/v1/look";
 import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { assertNever } from "@tapedeck/shared/assert-never";
-import { momentKey } from "@tapedeck/shared/time/moment";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import { momentFrom, momentKey } from "@tapedeck/shared/time/moment";
 import { shaOf } from "../../../record/frames/original.ts";
-import { message as errorText, momentFrom, summary, unreadable } from "../../facts.ts";
+import { message as errorText, summary, unreadable } from "../../facts.ts";
 import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
-import type { Fact, Moment } from "../../normalizer.ts";
+import type { Fact } from "../../normalizer.ts";
 import { descriptionDue } from "../description-due.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
 import { isFinished, isOver, jobFacts, lostFacts, toldAfter, wasTold } from "./job-facts.ts";

@@ -1,10 +1,10 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { Things, type Things_Kind } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Moment } from "@tapedeck/shared/time/moment";
 import { bufferOf } from "../../../record/frames/original.ts";
 import { inParts } from "../../in-parts.ts";
 import type { Seen } from "../../inventory/observing.ts";
-import type { Moment } from "../../normalizer.ts";
 import { pluralOf, type ThingKind } from "./resource-kinds.ts";
 
 /** An entry as masked, and how many secrets were masked in it. */

@@ -1,0 +1,54 @@
+import type { MetaEvent as V1MetaEvent } from "@tapedeck/proto/skaffold/v1/skaffold";
+import type { MetaEvent, TaskEvent, Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+
+// A Skaffold process makes a runner from its configuration, and another one when the configuration is edited.
+
+/**
+ * The runner that an event of v1 tells of; undefined: it tells of none. Its text and not only its metadata tells: before
+ * 1.9 there was no metadata. A metaEvent that came through Handle has neither. `version` is "" when it isn't known.
+ */
+export function runnerMadeOnV1({
+  entry,
+  metadata,
+}: Pick<V1MetaEvent, "entry" | "metadata">): { readonly version: string } | undefined {
+  const started = /^Starting Skaffold: &\{Version:(\S*)/.exec(entry);
+  return metadata === undefined && started === null ? undefined : { version: started?.[1] ?? "" };
+}
+
+/** What v2 has said so far that the meaning of its next event depends on. Counts as v1's memory does. */
+export type V2Memory = {
+  readonly runner: number;
+  readonly loop: number;
+  /** The runner's own id; "" when we don't know it. */
+  readonly runId: string;
+  /** The last event started a dev loop. */
+  readonly loopJustStarted: boolean;
+};
+
+export const startOfV2: V2Memory = { runner: 0, loop: 0, runId: "", loopJustStarted: false };
+
+type Told = NonNullable<V2Event["event_type"]>;
+
+/** The memory after an event of v2. */
+export function rememberV2(memory: V2Memory, told: Told | undefined): V2Memory {
+  if (told?.$case === "metaEvent") return { ...rememberRunner(memory, told.value), loopJustStarted: false };
+  const loopJustStarted = told?.$case === "taskEvent" && startsLoop(told.value);
+  return { ...memory, loopJustStarted, loop: memory.loop + (loopJustStarted ? 1 : 0) };
+}
+
+/**
+ * A metaEvent tells of a new runner, unless it is the one that repeats the metadata at the start of each loop. That one
+ * has the runner's id; a server without ids (before 1.26) sends none.
+ */
+function rememberRunner(memory: V2Memory, { metadata }: MetaEvent): V2Memory {
+  if (metadata === undefined) return memory;
+  const { runID } = metadata;
+  const isRepeat = runID !== "" && memory.runId !== "" ? runID === memory.runId : memory.loopJustStarted;
+  return isRepeat
+    ? { ...memory, runId: runID || memory.runId }
+    : { ...memory, runner: memory.runner + 1, loop: 0, runId: runID };
+}
+
+export function startsLoop({ task, status }: TaskEvent): boolean {
+  return task === "DevLoop" && status === "InProgress";
+}
