@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { LogWriter, Recorded } from "@tapedeck/shared/log/log";
@@ -10,7 +11,7 @@ import { openTestLog, spillFolder } from "../faults/processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "../faults/recorded-events.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 
-const fixtures = join(import.meta.dirname, "..", "fixtures", "skaffold");
+const fixtures = recordings.skaffold;
 
 /** One fake Skaffold and a log of its own; ingest processes come and go. */
 export type IngestBench = AsyncDisposable & {

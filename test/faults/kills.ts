@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
@@ -14,7 +15,7 @@ import { framesOf, gapsOf, holes, kindsOf, lasting, skaffoldSource, sourceEvents
 import { seeded } from "./seeded.ts";
 import { eventsSubscriber, type SeenEvent, type Subscriber, socketSubscriber, sseSubscriber } from "./subscribers.ts";
 
-const fixtures = join(import.meta.dirname, "..", "fixtures", "skaffold");
+const fixtures = recordings.skaffold;
 
 export type KillsOptions = {
   /** Folders; all are played at once. */

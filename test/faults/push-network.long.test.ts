@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
@@ -8,7 +9,7 @@ import { saidBy } from "../bench/ingest-bench.ts";
 import { comesAndGoes, ended, pushBench } from "./push-network.ts";
 import { framesOf } from "./recorded-events.ts";
 
-const recording = (name: string) => loadRecording(join(import.meta.dirname, "..", "fixtures", "skaffold", name));
+const recording = (name: string) => loadRecording(join(recordings.skaffold, name));
 
 test.each([
   "01-dev-success-3-artifacts-5-iterations",

@@ -1,5 +1,6 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Recorded } from "@tapedeck/shared/log/log";
@@ -21,7 +22,7 @@ import { framesOf, gapsOf, holes, kindsOf, lasting, sourceEvents } from "./recor
 import { type Seeded, seeded } from "./seeded.ts";
 import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
 
-const fixtures = join(import.meta.dirname, "..", "fixtures", "skaffold");
+const fixtures = recordings.skaffold;
 const channels = ["v1", "v2", "logs"] as const;
 
 /** A team's Tapedeck, as far as recording needs it, with TLS and tokens; the network before it is the test's. */

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
@@ -11,7 +12,7 @@ import { spillFolder } from "./processes.ts";
 import { framesOf, holes, kindsOf, sessionsOf } from "./recorded-events.ts";
 import { startServiceProcess } from "./service-process.ts";
 
-const fixtures = join(import.meta.dirname, "..", "fixtures", "skaffold");
+const fixtures = recordings.skaffold;
 const recordingOf = (folder: string) => loadRecording(join(fixtures, folder));
 
 const events = "/proto.SkaffoldService/Events";

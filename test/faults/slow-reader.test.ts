@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type RecordedMessage, type Recording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
@@ -83,9 +84,7 @@ test("who stops reading stops nobody else, costs little, and gets everything onc
 
 /** A recorded beginning, then a build that prints and prints. */
 function flood(): Recording {
-  const recording = loadRecording(
-    join(import.meta.dirname, "..", "fixtures", "skaffold", "01-dev-success-3-artifacts-5-iterations"),
-  );
+  const recording = loadRecording(join(recordings.skaffold, "01-dev-success-3-artifacts-5-iterations"));
   const { v1, v2 } = recording.messages;
   const start = Math.max(...[...v1, ...v2].map(({ at }) => at)) + 1;
   const printed = Array.from({ length: events }, (_, index): RecordedMessage => {

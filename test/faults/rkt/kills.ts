@@ -13,7 +13,7 @@ import { type Seeded, seeded } from "../seeded.ts";
 import type { ServiceProcess } from "../service-process.ts";
 import { gapsIn, type History, sameHistory } from "./history.ts";
 
-const fixtures = join(import.meta.dirname, "../..", "fixtures", "rkt");
+const fixtures = recordings.rkt;
 
 /**
  * What is done to ingest, each time on all hosts at once:
@@ -29,7 +29,7 @@ export const faults = ["hanging", "told", "asked", "stopped", "log", "both"] as 
 export type Fault = (typeof faults)[number];
 
 /** All are played at once, each by a host of its own. */
-const recordings = [
+const scenarios = [
   "01-full-lifecycle",
   "02-fast-and-skipped-states",
   "03-prepare-aborted",
@@ -43,7 +43,7 @@ const recordings = [
 const patience: Readonly<Record<string, string>> = { "10-blocking-start": "1s" };
 
 /**
- * Plays recordings twice: undisturbed, and with faults at random rows of them. Holds what is left of the second to the
+ * Plays scenarios twice: undisturbed, and with faults at random rows of them. Holds what is left of the second to the
  * first, and the tables that were made meanwhile to those made anew.
  *
  * A host does not change while nobody looks (`repeatOnReconnect`): what came and went meanwhile nobody can know. For the
@@ -57,7 +57,7 @@ export async function rktKillsLeaveNoTrace({ faults }: { readonly faults: readon
   const query = stack.use(await startQuery(queryConfig(bench, database.url), silentLogger));
   const hosts = (run: string) =>
     Promise.all(
-      recordings.map(async (folder) =>
+      scenarios.map(async (folder) =>
         stack.use(await startHost(`${run}-${folder}`, loadRecording(join(fixtures, folder)))),
       ),
     );
@@ -93,7 +93,7 @@ export async function rktKillsLeaveNoTrace({ faults }: { readonly faults: readon
   for (const [index, history] of before.entries()) {
     const host = wild[index];
     if (host === undefined) continue;
-    expect(gapsIn(history.events).length).toBeLessThanOrEqual(patience[recordings[index] ?? ""] ? 1 : 0);
+    expect(gapsIn(history.events).length).toBeLessThanOrEqual(patience[scenarios[index] ?? ""] ? 1 : 0);
     sameHistory(history, { host, events: await bench.events(host) });
   }
   const { lastSeq } = await bench.log.bounds();

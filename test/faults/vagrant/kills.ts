@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
 import type { Playback } from "@tapedeck/fakes/vagrant/sample";
 import { pause } from "@tapedeck/shared/sync/delay";
@@ -11,7 +12,7 @@ import { holes } from "../recorded-events.ts";
 import { seeded } from "../seeded.ts";
 import { type Fault, strike, turn } from "./strike.ts";
 
-const samples = join(import.meta.dirname, "../..", "fixtures", "vagrant", "samples");
+const samples = join(recordings.vagrant, "samples");
 
 type Playing = {
   readonly host: VagrantHost;

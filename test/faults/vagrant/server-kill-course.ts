@@ -10,8 +10,8 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { sessionsOf } from "../recorded-events.ts";
 import type { Seeded } from "../seeded.ts";
+import type { Kill } from "./server-kill.ts";
 import { expectRecord, type Figures } from "./server-kill-checks.ts";
-import type { Kill } from "./server-kills.ts";
 import { turn } from "./strike.ts";
 
 export type RecordedHost = { readonly fake: FakeVagrant; readonly events: () => Promise<readonly Recorded[]> };

@@ -1,6 +1,7 @@
 import { test } from "vitest";
 import { seeded } from "../seeded.ts";
-import { fates, type KillsOptions, killAt, placesOf, sampleNames, serverKillsLoseNothing } from "./server-kills.ts";
+import { fates, sampleNames } from "./server-kill.ts";
+import { type KillsOptions, killAt, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
 
 /** So many servers are recorded by one ingest. */
 const atOnce = 15;

@@ -1,6 +1,7 @@
 import { test } from "vitest";
 import { seeded } from "../seeded.ts";
-import { fates, type Kill, killAt, type Muted, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
+import { fates, type Kill, type Muted } from "./server-kill.ts";
+import { killAt, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
 
 const sample = "up";
 /** What is not heard of a job's last output and of its end. */

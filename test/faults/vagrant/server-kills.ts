@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { runSteps } from "@tapedeck/fakes/vagrant/timed";
@@ -11,12 +12,11 @@ import { openTestLog, spillFolder } from "../processes.ts";
 import { sourceEvents } from "../recorded-events.ts";
 import type { Seeded } from "../seeded.ts";
 import { type ServiceProcess, startServiceProcess } from "../service-process.ts";
+import { type Fate, type Kill, muted, type SampleName } from "./server-kill.ts";
 import type { Figures } from "./server-kill-checks.ts";
 import { type Course, startCourse } from "./server-kill-course.ts";
 
-const samples = join(import.meta.dirname, "../..", "fixtures", "vagrant", "samples");
-export const sampleNames = ["up", "up-shipped-cli"] as const;
-export type SampleName = (typeof sampleNames)[number];
+const samples = join(recordings.vagrant, "samples");
 
 function sample(name: SampleName): Recording {
   return loadRecording(join(samples, `${name}.jsonl`));
@@ -28,35 +28,6 @@ export function placesOf(name: SampleName): { readonly all: readonly number[]; r
   const ends = steps.flatMap(({ kind }, index) => (kind === "complete" ? [index + 1] : []));
   return { all: [0, ...steps.map((_, index) => index + 1)], ends };
 }
-
-/**
- * What happens to a server in the middle of a sample:
- *
- * - killed: its process is gone at once, and a new one is there;
- * - crashed: the same by a request that ends it;
- * - left: the same by its own will, as a vagrant command ends;
- * - cut off: the network is away for some steps, and then the process is killed;
- * - cut: the network is away for some steps, and the process lives on;
- * - late: the process lives on, and so does the network; what the server keeps back it tells some steps later.
- */
-export const fates = ["killed", "crashed", "left", "cut off", "cut", "late"] as const;
-export type Fate = (typeof fates)[number];
-
-export type Kill = {
-  readonly sample: SampleName;
-  readonly fate: Fate;
-  /** So many steps are done by then. */
-  readonly place: number;
-  /** After so many steps it is waited until all is recorded that is known by then; no more than `place`. */
-  readonly heard: number;
-  /** After so many steps the server keeps this back: not before `heard`. */
-  readonly mute: number;
-  readonly muted: readonly Muted[];
-};
-
-/** `list`: the answers of _ListJobs. */
-export const muted = ["output", "states", "list"] as const;
-export type Muted = (typeof muted)[number];
 
 /** Such a kill at this place, where all else is left to chance. */
 export function killAt(random: Seeded, sample: SampleName, fate: Fate, place: number): Kill {

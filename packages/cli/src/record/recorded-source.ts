@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { readConfig, type SourceConfig } from "@tapedeck/ingest/config";
 import { SettingsError } from "@tapedeck/shared/service/settings";
 import { CommandError } from "../command-error.ts";
-import type { RecordOptions } from "../commands/record/command.ts";
+import type { RecordOptions } from "../commands/record/options.ts";
 import { loginName } from "../run/labels.ts";
 import { projectName } from "../run/project-name.ts";
 import { vagrantProject } from "../run/vagrant-command.ts";

@@ -3,7 +3,7 @@ import { OwnEventLog } from "@tapedeck/tap/skaffold/event-log/own-event-log";
 import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import { ulid } from "ulid";
 import { sentenceOf } from "../command-error.ts";
-import type { RunOptions } from "../commands/run/command.ts";
+import type { RunOptions } from "../commands/run/options.ts";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { loginName } from "./labels.ts";
 import type { Env, Recordable } from "./recordable.ts";

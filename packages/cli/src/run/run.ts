@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import type { Transform } from "node:stream";
 import { namePart } from "@tapedeck/shared/source";
 import { sentenceOf } from "../command-error.ts";
-import type { RunOptions } from "../commands/run/command.ts";
+import type { RunOptions } from "../commands/run/options.ts";
 import { type CommandProcess, type Exit, startCommand } from "./command-process.ts";
 import { sessionLabels } from "./labels.ts";
 import { planRun, type RunPlan } from "./plan.ts";

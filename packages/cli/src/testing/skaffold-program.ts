@@ -9,7 +9,7 @@ export function installSkaffold(folder: string): string {
   return installProgram(folder, "skaffold");
 }
 
-/** Folder of a recording in test/fixtures/skaffold. */
+/** Folder of a recording in packages/fakes/recordings/skaffold. */
 export function recordingFolder(name: string): string {
   return join(fixtures, name);
 }

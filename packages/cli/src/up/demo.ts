@@ -9,7 +9,7 @@ type Actor = {
   readonly developer: string;
   readonly project: string;
   readonly upstream: UpstreamName;
-  /** Folder in test/fixtures/<upstream>, of Vagrant a file. */
+  /** Folder in packages/fakes/recordings/<upstream>, of Vagrant a file. */
   readonly recording: string;
   readonly speed: number;
   /** Of its sessions. */

@@ -9,7 +9,7 @@ import { ingestSettings, type SourceConfig } from "@tapedeck/ingest/config";
 import { querySettings } from "@tapedeck/query/config";
 import { envName, loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { demoWorkspace } from "@tapedeck/shared/source";
-import type { UpOptions } from "../commands/up/command.ts";
+import type { UpOptions } from "../commands/up/options.ts";
 import { projectName } from "../run/project-name.ts";
 import { vagrantProject } from "../run/vagrant-command.ts";
 import type { Listener } from "./ports.ts";

@@ -7,7 +7,7 @@ import { credentials, Metadata } from "@grpc/grpc-js";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
 import { namePart, sourceName } from "@tapedeck/shared/source";
 import { sentenceOf } from "../command-error.ts";
-import type { UpOptions } from "../commands/up/command.ts";
+import type { UpOptions } from "../commands/up/options.ts";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { spillHome } from "../run/spill-home.ts";
 import { startChildService } from "./child-service.ts";

@@ -7,7 +7,7 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
-import type { Fact } from "../normalize/normalizer.ts";
+import type { Fact } from "../normalize/fact.ts";
 import { numbering } from "../record/frames/numbering.ts";
 import { openEnds } from "./ends.ts";
 import { checkLog, type LogCheckOptions } from "./log-check.ts";

@@ -1,15 +1,13 @@
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Masked } from "../secrets/mask-bytes.ts";
-import type { MaskedFrame } from "./normalizer.ts";
+import type { MaskedFrame } from "../secrets/pieces.ts";
+import type { LookEntry } from "./inventory/observing.ts";
 import * as rkt from "./rkt/mask.ts";
 import { entriesOf as entriesOfRkt } from "./rkt/masked-entries.ts";
 import * as skaffold from "./skaffold/mask.ts";
 import * as vagrant from "./vagrant/mask.ts";
 import { entriesOf as entriesOfVagrant } from "./vagrant/masked-entries.ts";
-
-/** A message that stands in a look, and its full name. */
-export type LookEntry = { readonly type: string; readonly bytes: Uint8Array };
 
 /** How an upstream's messages are masked; pure, so that it can be done in any thread. */
 export type Masks = {

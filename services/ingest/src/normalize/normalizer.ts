@@ -1,25 +1,9 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Kind } from "@tapedeck/shared/events/kinds";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import type { Apart } from "../secrets/ahead/masked-apart.ts";
-import type { Piece } from "../secrets/pieces.ts";
+import type { MaskedFrame, Piece } from "../secrets/pieces.ts";
+import type { Fact } from "./fact.ts";
 import type { Looking } from "./inventory/observing.ts";
-
-/** One fact that a frame tells. Identity, session, ordinals and observed time are record's business. */
-export type Fact = {
-  readonly kind: Kind;
-  readonly subject?: string;
-  readonly outcome?: Event["outcome"];
-  readonly error?: Event["error"];
-  readonly summary: string;
-  /** The upstream's own time; absent: when it was observed. */
-  readonly occurredAt?: Moment;
-  /** Nobody saw it: it happened after this, and not later than it was observed (or than occurredAt, where given). */
-  readonly notBefore?: Moment;
-  readonly operation?: Event["operation"];
-  readonly inferred?: boolean;
-  readonly detail?: Event["detail"];
-};
 
 export type UpstreamReading = {
   /** Channels that carry the upstream's own frames, besides "tapedeck" and those of `looking`. */
@@ -52,9 +36,6 @@ export type UpstreamReading = {
 };
 
 type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
-
-/** `piece`: what it printed, when that is a piece of a stream of output. */
-export type MaskedFrame = Masked & { readonly piece?: Piece };
 
 /** All channels of an upstream but "tapedeck". */
 export function channelNames({ channels, looking }: Pick<UpstreamReading, "channels" | "looking">): readonly string[] {

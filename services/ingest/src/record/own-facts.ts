@@ -2,7 +2,7 @@ import { type GapDetail, type OrdinalRange, Outcome } from "@tapedeck/proto/tape
 import type { ControlCall, Imported } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import type { Moment } from "@tapedeck/shared/time/moment";
-import type { Fact } from "../normalize/normalizer.ts";
+import type { Fact } from "../normalize/fact.ts";
 import { bufferOf } from "./frames/original.ts";
 
 // What Tapedeck itself says on channel "tapedeck".

@@ -1,4 +1,5 @@
 import { tailOf } from "./continued-text.ts";
+import type { Masked } from "./mask-bytes.ts";
 
 /** A frame's part of a stream of output, as masked. */
 export type Piece = { readonly stream: string; readonly text: string };
@@ -36,3 +37,6 @@ export class Tails {
     this.#open.clear();
   }
 }
+
+/** `piece`: what it printed, when that is a piece of a stream of output. */
+export type MaskedFrame = Masked & { readonly piece?: Piece };

@@ -1,10 +1,10 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Tx } from "../db/database.ts";
-import type { SessionRow, SourceRow } from "../db/schema.ts";
 import type { Fold, Item } from "../views/states/fold.ts";
 import type { ApiDeps } from "./deps.ts";
 import { readJobSpans } from "./read-job-spans.ts";
 import { readJobs } from "./read-jobs.ts";
+import type { ReadPlace } from "./read-place.ts";
 import { foldFrom, nearestState } from "./state-at.ts";
 
 /** What ReadState serves under one name. */
@@ -12,17 +12,6 @@ export type Collection = {
   readonly upstream: string;
   /** Looks up, in the transaction that found the place, what reading it afterwards takes. */
   readonly open: (tx: Tx, place: ReadPlace) => Promise<ReadItems>;
-};
-
-export type ReadPlace = {
-  readonly source: SourceRow;
-  /** The one that is named, or the current one; undefined: there was none by then. */
-  readonly session: SessionRow | undefined;
-  /** A session was asked for, and nothing else. */
-  readonly named: boolean;
-  readonly epoch: string;
-  readonly seq: number;
-  readonly key_prefix: string;
 };
 
 export type ReadItems = (signal: AbortSignal) => Promise<Iterable<Item> | AsyncIterable<Item>>;

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
 import { text } from "../db/text.ts";
 import type { Item } from "../views/states/fold.ts";
-import type { ReadPlace } from "./collections.ts";
+import type { ReadPlace } from "./read-place.ts";
 
 /** As many as a job with millions of lines beside another such job has. */
 const mostSpans = 100_000;

@@ -2,8 +2,8 @@ import { type RawBuilder, sql } from "kysely";
 import { readConsistently } from "../db/read.ts";
 import { text } from "../db/text.ts";
 import type { Item } from "../views/states/fold.ts";
-import type { ReadPlace } from "./collections.ts";
 import type { ApiDeps } from "./deps.ts";
+import type { ReadPlace } from "./read-place.ts";
 
 /** As many as a Vagrant server itself remembers. */
 const mostJobs = 10_000;

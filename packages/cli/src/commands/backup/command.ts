@@ -1,7 +1,6 @@
 import { Command } from "commander";
 import { dataOption, elsewhereOption } from "../options.ts";
-
-export type BackupOptions = { readonly data: string; readonly url?: string };
+import type { BackupOptions } from "./run.ts";
 
 export const backupCommand = () =>
   new Command("backup")

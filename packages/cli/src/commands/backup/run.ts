@@ -6,7 +6,8 @@ import { type BackupEnd, remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { tellDeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import type { BackupOptions } from "./command.ts";
+
+export type BackupOptions = { readonly data: string; readonly url?: string };
 
 /** Copies the log of this machine's Tapedeck, or of another one by its gateway. */
 export async function backUp(folder: string, options: BackupOptions, progressTo: ProgressTo = {}): Promise<void> {

@@ -1,6 +1,6 @@
 import { Argument, Command } from "commander";
+import type { Shell } from "./run.ts";
 
-export type Shell = "bash" | "zsh" | "fish";
 const shells: readonly Shell[] = ["bash", "zsh", "fish"];
 
 export const completionCommand = () =>

@@ -3,7 +3,8 @@ import tab from "@bomb.sh/tab";
 import describe from "@bomb.sh/tab/commander";
 import type { Command } from "commander";
 import { apiAt, type Page } from "../../ask/api.ts";
-import type { Shell } from "./command.ts";
+
+export type Shell = "bash" | "zsh" | "fish";
 
 /** Longer would be felt at the keyboard. */
 const patienceMs = 500;

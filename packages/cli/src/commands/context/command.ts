@@ -1,7 +1,6 @@
 import { Command } from "commander";
 import { jsonOption } from "../options.ts";
-
-export type ContextsOptions = { readonly json?: boolean };
+import type { ContextsOptions } from "./run.ts";
 
 const listCommand = () =>
   new Command("list")

@@ -1,7 +1,8 @@
 import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
 import { localContext, readContexts, writeContexts } from "../../context/contexts.ts";
-import type { ContextsOptions } from "./command.ts";
+
+export type ContextsOptions = { readonly json?: boolean };
 
 /** What commands may go to, without the tokens. */
 export function listContexts({ json }: ContextsOptions): void {

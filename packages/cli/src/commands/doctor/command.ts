@@ -1,7 +1,6 @@
 import { Command } from "commander";
 import { dataOption, jsonOption, urlOption } from "../options.ts";
-
-export type DoctorOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
+import type { DoctorOptions } from "./run.ts";
 
 export const doctorCommand = () =>
   new Command("doctor")

@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
 import { styleText } from "node:util";
 import { checkChosen } from "./chosen.ts";
-import type { DoctorOptions } from "./command.ts";
 import type { Finding } from "./finding.ts";
 import { checkRunning } from "./running.ts";
 import { checkDataFolder, checkNames, checkNode, checkPrograms, checkSpill } from "./this-machine.ts";
+
+export type DoctorOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
 
 const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
 

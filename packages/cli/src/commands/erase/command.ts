@@ -1,13 +1,6 @@
 import { Command } from "commander";
 import { dataOption, elsewhereOption, jsonOption } from "../options.ts";
-
-export type EraseOptions = {
-  readonly session: string;
-  readonly data: string;
-  readonly url?: string;
-  readonly yes?: boolean;
-  readonly json?: boolean;
-};
+import type { EraseOptions } from "./run.ts";
 
 export const eraseCommand = () =>
   new Command("erase")

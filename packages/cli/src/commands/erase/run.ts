@@ -5,7 +5,14 @@ import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { tellDeck } from "../../maintain/which-tapedeck.ts";
 import { shortSource } from "../sessions/run.ts";
-import type { EraseOptions } from "./command.ts";
+
+export type EraseOptions = {
+  readonly session: string;
+  readonly data: string;
+  readonly url?: string;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+};
 
 /** From this machine's Tapedeck, or by a gateway elsewhere. */
 export async function erase(options: EraseOptions): Promise<void> {

@@ -1,13 +1,6 @@
 import { Command } from "commander";
 import { formerly, sinceOption, sourceOption, untilOption, urlOption } from "../options.ts";
-
-export type ExportOptions = {
-  readonly url?: string;
-  readonly source?: string;
-  readonly output?: string;
-  readonly since?: string;
-  readonly until?: string;
-};
+import type { ExportOptions } from "./run.ts";
 
 export const exportCommand = () =>
   new Command("export")

@@ -7,9 +7,16 @@ import { CommandError } from "../../command-error.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import { shortSource } from "../sessions/run.ts";
-import type { ExportOptions } from "./command.ts";
 import { exportFrom, type ToExport } from "./exported.ts";
 import { type Filed, sessionFileChunks } from "./session-file-chunks.ts";
+
+export type ExportOptions = {
+  readonly url?: string;
+  readonly source?: string;
+  readonly output?: string;
+  readonly since?: string;
+  readonly until?: string;
+};
 
 export async function exportSessions(
   sessions: readonly string[],

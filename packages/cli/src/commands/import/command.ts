@@ -1,14 +1,6 @@
 import { Command, Option } from "commander";
 import { collectLabel, formerly, jsonOption, urlOption } from "../options.ts";
-
-export type ImportOptions = {
-  readonly url?: string;
-  readonly developer?: string;
-  readonly project?: string;
-  readonly label?: Readonly<Record<string, string>>;
-  readonly redact: "on" | "off";
-  readonly json?: boolean;
-};
+import type { ImportOptions } from "./options.ts";
 
 export const importCommand = () =>
   new Command("import")

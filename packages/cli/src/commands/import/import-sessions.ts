@@ -11,7 +11,7 @@ import { CommandError } from "../../command-error.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import { shortSource } from "../sessions/run.ts";
-import type { ImportOptions } from "./command.ts";
+import type { ImportOptions } from "./options.ts";
 import { type Pushed, pushSession } from "./push-session.ts";
 
 type Verified = SessionFile & { readonly file: string };

@@ -9,9 +9,9 @@ import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import { loginName } from "../../run/labels.ts";
 import { projectName } from "../../run/project-name.ts";
-import type { ImportOptions } from "./command.ts";
 import { importSessionFiles } from "./import-sessions.ts";
 import { knownSessions } from "./known-sessions.ts";
+import type { ImportOptions } from "./options.ts";
 import { pushProcesses, type ToImport } from "./push-processes.ts";
 
 export async function importFiles(

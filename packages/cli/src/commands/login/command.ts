@@ -1,8 +1,6 @@
 import { Command, Option } from "commander";
 import { portNumber } from "../options.ts";
-
-export type LoginOptions = { readonly name?: string; readonly ca?: string; readonly grpcPort?: number };
-export type LogoutOptions = { readonly all?: boolean };
+import type { LoginOptions, LogoutOptions } from "./run.ts";
 
 export const loginCommand = () =>
   new Command("login")

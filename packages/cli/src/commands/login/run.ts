@@ -6,7 +6,10 @@ import { askHidden } from "../../context/ask-hidden.ts";
 import { type Context, localContext, readContexts, writeContexts } from "../../context/contexts.ts";
 import { httpBaseOf } from "../../gateway-address.ts";
 import { parsePlace, placeText } from "../../gateway-place.ts";
-import type { LoginOptions, LogoutOptions } from "./command.ts";
+
+export type LoginOptions = { readonly name?: string; readonly ca?: string; readonly grpcPort?: number };
+
+export type LogoutOptions = { readonly all?: boolean };
 
 /** Keeps where a Tapedeck is, and the token for it, once that has let us in. */
 export async function login(url: string, options: LoginOptions): Promise<void> {

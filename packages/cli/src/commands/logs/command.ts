@@ -1,20 +1,6 @@
 import { Command, Option } from "commander";
 import { collectList, jsonOption, sinceOption, sourceOption, untilOption, urlOption, wholeNumber } from "../options.ts";
-
-export type LogsOptions = {
-  readonly url?: string;
-  readonly json?: boolean;
-  readonly source?: string;
-  readonly session?: string;
-  readonly artifact?: readonly string[];
-  readonly pod?: readonly string[];
-  readonly app?: readonly string[];
-  readonly job?: readonly string[];
-  readonly since?: string;
-  readonly until?: string;
-  readonly last?: number;
-  readonly follow?: boolean;
-};
+import type { LogsOptions } from "./run.ts";
 
 export const logsCommand = () =>
   new Command("logs")

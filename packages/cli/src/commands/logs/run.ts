@@ -3,7 +3,21 @@ import { connect, TapedeckError } from "@tapedeck/client";
 import { type Api, apiAt, type Page } from "../../ask/api.ts";
 import { TextLines } from "../../ask/text-lines.ts";
 import { CommandError } from "../../command-error.ts";
-import type { LogsOptions } from "./command.ts";
+
+export type LogsOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly source?: string;
+  readonly session?: string;
+  readonly artifact?: readonly string[];
+  readonly pod?: readonly string[];
+  readonly app?: readonly string[];
+  readonly job?: readonly string[];
+  readonly since?: string;
+  readonly until?: string;
+  readonly last?: number;
+  readonly follow?: boolean;
+};
 
 type TextEvent = {
   readonly position: string;

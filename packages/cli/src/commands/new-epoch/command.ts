@@ -1,7 +1,6 @@
 import { Command } from "commander";
 import { dataOption } from "../options.ts";
-
-export type NewEpochOptions = { readonly data: string; readonly yes?: boolean };
+import type { NewEpochOptions } from "./run.ts";
 
 export const newEpochCommand = () =>
   new Command("new-epoch")

@@ -4,7 +4,8 @@ import { CommandError } from "../../command-error.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
 import { forgetTables } from "../restore/run.ts";
-import type { NewEpochOptions } from "./command.ts";
+
+export type NewEpochOptions = { readonly data: string; readonly yes?: boolean };
 
 /** Goes on with what is left of a log that has lost its end, at positions that were never given. */
 export async function startNewEpoch({ data, yes = false }: NewEpochOptions): Promise<void> {

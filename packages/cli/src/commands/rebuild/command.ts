@@ -1,7 +1,6 @@
 import { Command } from "commander";
 import { dataOption, elsewhereOption } from "../options.ts";
-
-export type RebuildOptions = { readonly data: string; readonly url?: string };
+import type { RebuildOptions } from "./run.ts";
 
 export const rebuildCommand = () =>
   new Command("rebuild")

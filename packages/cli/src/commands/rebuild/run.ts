@@ -6,7 +6,8 @@ import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { tellDeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import type { RebuildOptions } from "./command.ts";
+
+export type RebuildOptions = { readonly data: string; readonly url?: string };
 
 /** Of this machine's Tapedeck, or by a gateway elsewhere. */
 export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {

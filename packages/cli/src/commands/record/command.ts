@@ -1,20 +1,7 @@
-import { type UpstreamName, upstreamNames } from "@tapedeck/shared/upstreams";
+import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { Command, Option } from "commander";
 import { collectLabel, formerly, hostPortLike, urlOption } from "../options.ts";
-
-export type RecordOptions = {
-  readonly url?: string;
-  readonly upstream?: UpstreamName;
-  readonly address?: string;
-  readonly developer?: string;
-  readonly project?: string;
-  readonly label?: Readonly<Record<string, string>>;
-  readonly redact: "on" | "off";
-  readonly set?: Readonly<Record<string, string>>;
-  readonly spill?: string;
-  /** With a text: what waits for that address goes to `url`. */
-  readonly waiting?: true | string;
-};
+import type { RecordOptions } from "./options.ts";
 
 export const recordCommand = () =>
   new Command("record")

@@ -17,7 +17,7 @@ import { stateLines } from "../../record/state-lines.ts";
 import { stopSignals } from "../../record/stop-signals.ts";
 import { sessionLabels } from "../../run/labels.ts";
 import { spillHome } from "../../run/spill-home.ts";
-import type { RecordOptions } from "./command.ts";
+import type { RecordOptions } from "./options.ts";
 
 /** How long Ctrl-C waits for Tapedeck to commit the rest. */
 const commitMs = 10_000;

@@ -1,16 +1,7 @@
 import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { formerly, sourceOption, urlOption } from "../options.ts";
-
-export type ReplayOptions = {
-  readonly source?: string;
-  readonly url?: string;
-  readonly rpcPort: number;
-  readonly rpcHttpPort: number;
-  readonly speed: number;
-  readonly longestPause?: number;
-  readonly exit?: boolean;
-};
+import type { ReplayOptions } from "./run.ts";
 
 export const replayCommand = () =>
   new Command("replay")

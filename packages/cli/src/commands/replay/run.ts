@@ -1,8 +1,17 @@
-import type { ReplayOptions } from "./command.ts";
 import { play } from "./play.ts";
 import { recordedSession } from "./recorded-session.ts";
 import { serveTape } from "./serve.ts";
 import { tapeOf } from "./tape.ts";
+
+export type ReplayOptions = {
+  readonly source?: string;
+  readonly url?: string;
+  readonly rpcPort: number;
+  readonly rpcHttpPort: number;
+  readonly speed: number;
+  readonly longestPause?: number;
+  readonly exit?: boolean;
+};
 
 /** Serves a recorded session as if its Skaffold ran here, until Ctrl-C. */
 export async function replay(session: string | undefined, options: ReplayOptions): Promise<void> {

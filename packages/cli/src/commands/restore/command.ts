@@ -1,12 +1,6 @@
 import { Command } from "commander";
 import { dataOption } from "../options.ts";
-
-export type RestoreOptions = {
-  readonly data: string;
-  readonly replace?: boolean;
-  /** false with --no-tokens. */
-  readonly tokens?: boolean;
-};
+import type { RestoreOptions } from "./run.ts";
 
 export const restoreCommand = () =>
   new Command("restore")

@@ -12,7 +12,13 @@ import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
 import { Progress } from "../../progress.ts";
-import type { RestoreOptions } from "./command.ts";
+
+export type RestoreOptions = {
+  readonly data: string;
+  readonly replace?: boolean;
+  /** false with --no-tokens. */
+  readonly tokens?: boolean;
+};
 
 /** Puts the log of a backup in place of the one that is there; what was there is kept as a backup, too. */
 export async function restore(

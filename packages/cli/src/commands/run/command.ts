@@ -1,17 +1,7 @@
 import { Command, Option } from "commander";
-import { type Find, finds, type RecordedUpstream, recordedUpstreams } from "../../run/recordable.ts";
+import { finds, recordedUpstreams } from "../../run/recordable.ts";
 import { collectLabel, formerly, urlOptionUnchecked } from "../options.ts";
-
-export type RunOptions = {
-  readonly url?: string;
-  readonly upstream?: RecordedUpstream;
-  readonly find?: Find;
-  readonly developer?: string;
-  readonly project?: string;
-  readonly label?: Readonly<Record<string, string>>;
-  readonly redact: "on" | "off";
-  readonly spill?: string;
-};
+import type { RunOptions } from "./options.ts";
 
 export const runCommand = () =>
   new Command("run")

@@ -8,16 +8,7 @@ import {
   urlOption,
   wholeNumber,
 } from "../options.ts";
-
-export type SessionsOptions = {
-  readonly url?: string;
-  readonly json?: boolean;
-  readonly source?: string;
-  readonly label?: Readonly<Record<string, string>>;
-  readonly limit: number;
-  readonly since?: string;
-  readonly until?: string;
-};
+import type { SessionsOptions } from "./run.ts";
 
 export const sessionsCommand = () =>
   new Command("sessions")

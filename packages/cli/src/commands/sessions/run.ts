@@ -1,7 +1,16 @@
 import { apiAt, type Page } from "../../ask/api.ts";
 import { agoText, durationText } from "../../ask/durations.ts";
 import { table } from "../../ask/table.ts";
-import type { SessionsOptions } from "./command.ts";
+
+export type SessionsOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly source?: string;
+  readonly label?: Readonly<Record<string, string>>;
+  readonly limit: number;
+  readonly since?: string;
+  readonly until?: string;
+};
 
 type Session = {
   readonly session: string;

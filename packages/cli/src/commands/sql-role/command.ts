@@ -1,10 +1,6 @@
 import { Command } from "commander";
 import { dataOption, jsonOption } from "../options.ts";
-
-/** `data`: the folder of this machine's `up`, whose Postgres is used unless the settings name another. */
-export type SqlRoleOptions = { readonly data: string; readonly json?: boolean };
-
-export type CreateSqlRoleOptions = SqlRoleOptions & { readonly workspace: string; readonly quiet?: boolean };
+import type { CreateSqlRoleOptions, SqlRoleOptions } from "./run.ts";
 
 const createCommand = () =>
   new Command("create")

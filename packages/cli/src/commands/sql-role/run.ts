@@ -9,8 +9,12 @@ import { namePart } from "@tapedeck/shared/source";
 import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
 import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
-import type { CreateSqlRoleOptions, SqlRoleOptions } from "./command.ts";
 import { type DatabaseHere, openDatabaseHere } from "./database-here.ts";
+
+/** `data`: the folder of this machine's `up`, whose Postgres is used unless the settings name another. */
+export type SqlRoleOptions = { readonly data: string; readonly json?: boolean };
+
+export type CreateSqlRoleOptions = SqlRoleOptions & { readonly workspace: string; readonly quiet?: boolean };
 
 export async function createSqlRole({ workspace, json, quiet, data }: CreateSqlRoleOptions): Promise<void> {
   await using here = await open(data);

@@ -1,14 +1,7 @@
 import { Command, InvalidArgumentError } from "commander";
 import { momentForm, placeOf } from "../../ask/moment.ts";
 import { jsonOption, sourceOption, urlOption } from "../options.ts";
-
-export type StateOptions = {
-  readonly url?: string;
-  readonly json?: boolean;
-  readonly source?: string;
-  readonly session?: string;
-  readonly at?: string;
-};
+import type { StateOptions } from "./run.ts";
 
 export const stateCommand = () =>
   new Command("state")

@@ -4,9 +4,16 @@ import { agoText } from "../../ask/durations.ts";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../sessions/run.ts";
 import { statusColour } from "../status/status-colour.ts";
-import type { StateOptions } from "./command.ts";
 import { type PodEnds, type RktState, rktText } from "./rkt.ts";
 import { type VagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
+
+export type StateOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly source?: string;
+  readonly session?: string;
+  readonly at?: string;
+};
 
 type Phase = { readonly status?: string };
 type Port = { readonly localPort: number; readonly containerName: string; readonly remotePort?: unknown };

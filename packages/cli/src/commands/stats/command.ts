@@ -1,17 +1,6 @@
 import { Command } from "commander";
 import { collectList, formerly, jsonOption, sinceOption, sourceOption, untilOption, urlOption } from "../options.ts";
-
-export type StatsBuildsOptions = {
-  readonly url?: string;
-  readonly json?: boolean;
-  readonly group: readonly string[];
-  readonly developer?: readonly string[];
-  readonly project?: readonly string[];
-  readonly artifact?: readonly string[];
-  readonly source?: string;
-  readonly since?: string;
-  readonly until?: string;
-};
+import type { StatsBuildsOptions } from "./run.ts";
 
 const buildsCommand = () =>
   new Command("builds")

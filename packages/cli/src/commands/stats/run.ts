@@ -1,7 +1,18 @@
 import { apiAt, type Page } from "../../ask/api.ts";
 import { durationText } from "../../ask/durations.ts";
 import { table } from "../../ask/table.ts";
-import type { StatsBuildsOptions } from "./command.ts";
+
+export type StatsBuildsOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly group: readonly string[];
+  readonly developer?: readonly string[];
+  readonly project?: readonly string[];
+  readonly artifact?: readonly string[];
+  readonly source?: string;
+  readonly since?: string;
+  readonly until?: string;
+};
 
 type BuildStats = Readonly<Record<string, string>> & {
   readonly count: string;

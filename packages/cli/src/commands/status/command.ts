@@ -1,7 +1,6 @@
 import { Command } from "commander";
 import { dataOption, jsonOption, urlOption } from "../options.ts";
-
-export type StatusOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
+import type { StatusOptions } from "./run.ts";
 
 export const statusCommand = () =>
   new Command("status")

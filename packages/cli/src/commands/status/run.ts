@@ -8,8 +8,9 @@ import { spillHome } from "../../run/spill-home.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
 import { countWaitingSpills } from "../../up/waiting-spills.ts";
 import { shortSource } from "../sessions/run.ts";
-import type { StatusOptions } from "./command.ts";
 import { statusColour } from "./status-colour.ts";
+
+export type StatusOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
 
 type Source = {
   readonly source: string;

@@ -1,23 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { collectList, jsonOption, sinceOption, untilOption, urlOption } from "../options.ts";
-
-export type TailOptions = {
-  readonly url?: string;
-  readonly json?: boolean;
-  readonly source?: readonly string[];
-  readonly developer?: readonly string[];
-  readonly project?: readonly string[];
-  readonly session?: readonly string[];
-  readonly kind?: readonly string[];
-  readonly subject?: readonly string[];
-  readonly outcome?: readonly string[];
-  readonly after?: string;
-  readonly since?: string;
-  readonly until?: string;
-  readonly last: number;
-  readonly all?: boolean;
-  readonly follow: boolean;
-};
+import type { TailOptions } from "./run.ts";
 
 export const tailCommand = () =>
   new Command("tail")

@@ -6,7 +6,24 @@ import { filterOf, parametersOf } from "../../ask/filter.ts";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../sessions/run.ts";
 import { type Colour, statusColour } from "../status/status-colour.ts";
-import type { TailOptions } from "./command.ts";
+
+export type TailOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly source?: readonly string[];
+  readonly developer?: readonly string[];
+  readonly project?: readonly string[];
+  readonly session?: readonly string[];
+  readonly kind?: readonly string[];
+  readonly subject?: readonly string[];
+  readonly outcome?: readonly string[];
+  readonly after?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly last: number;
+  readonly all?: boolean;
+  readonly follow: boolean;
+};
 
 /** What of an event is shown. */
 export type ShownEvent = {

@@ -1,24 +1,7 @@
 import type { Role } from "@tapedeck/shared/tokens/token";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { dataOption, elsewhereOption, jsonOption } from "../options.ts";
-
-/** Where the tokens are: behind a gateway, or in this machine's NATS. */
-export type TokensAt = { readonly url?: string; readonly data: string };
-
-export type CreateTokenOptions = TokensAt & {
-  readonly name: string;
-  readonly role: readonly Role[];
-  readonly workspace?: string;
-  readonly developer?: string;
-  readonly allWorkspaces?: boolean;
-  readonly expires: string;
-  readonly json?: boolean;
-  readonly quiet?: boolean;
-};
-
-export type ListTokensOptions = TokensAt & { readonly workspace?: string; readonly json?: boolean };
-
-export type RevokeTokenOptions = TokensAt & { readonly json?: boolean };
+import type { CreateTokenOptions, ListTokensOptions, RevokeTokenOptions } from "./run.ts";
 
 const roles: readonly Role[] = ["viewer", "controller", "recorder", "admin"];
 

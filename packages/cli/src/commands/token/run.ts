@@ -1,11 +1,28 @@
-import type { TokenRecord } from "@tapedeck/shared/tokens/token";
+import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
 import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
 import { isElsewhere } from "../../context/chosen-tapedeck.ts";
-import type { CreateTokenOptions, ListTokensOptions, RevokeTokenOptions } from "./command.ts";
 import { remoteTokens } from "./remote-tokens.ts";
 import type { Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";
+
+/** Where the tokens are: behind a gateway, or in this machine's NATS. */
+export type TokensAt = { readonly url?: string; readonly data: string };
+
+export type CreateTokenOptions = TokensAt & {
+  readonly name: string;
+  readonly role: readonly Role[];
+  readonly workspace?: string;
+  readonly developer?: string;
+  readonly allWorkspaces?: boolean;
+  readonly expires: string;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+};
+
+export type ListTokensOptions = TokensAt & { readonly workspace?: string; readonly json?: boolean };
+
+export type RevokeTokenOptions = TokensAt & { readonly json?: boolean };
 
 export async function createToken({ name, role, expires, json, quiet, ...options }: CreateTokenOptions): Promise<void> {
   const { workspace, developer, allWorkspaces = false } = options;

@@ -1,22 +1,6 @@
 import { Command, Option } from "commander";
 import { collectLabel, dataOption, hostPort, hostPortLike } from "../options.ts";
-
-export type UpOptions = {
-  readonly data: string;
-  readonly config?: string;
-  readonly skaffold?: string;
-  readonly developer?: string;
-  readonly project?: string;
-  readonly vagrant?: string;
-  readonly rkt?: string;
-  readonly hostName?: string;
-  readonly label?: Readonly<Record<string, string>>;
-  readonly redact?: "on" | "off";
-  /** false with --no-demo. */
-  readonly demo?: boolean;
-  readonly insecure?: boolean;
-  readonly verbose?: boolean;
-};
+import type { UpOptions } from "./options.ts";
 
 export const upCommand = () =>
   new Command("up")

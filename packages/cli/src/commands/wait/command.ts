@@ -1,19 +1,7 @@
 import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
 import { Command, InvalidArgumentError } from "commander";
 import { collectList, jsonOption, urlOption } from "../options.ts";
-
-export type WaitOptions = {
-  readonly url?: string;
-  readonly json?: boolean;
-  readonly for: readonly string[];
-  readonly orFail?: readonly string[];
-  readonly source?: readonly string[];
-  readonly session?: readonly string[];
-  readonly subject?: readonly string[];
-  readonly outcome?: readonly string[];
-  readonly timeout?: number;
-  readonly after?: string;
-};
+import type { WaitOptions } from "./run.ts";
 
 export const waitCommand = () =>
   new Command("wait")

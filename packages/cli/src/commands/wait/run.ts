@@ -3,7 +3,19 @@ import { type Api, apiAt, type Page } from "../../ask/api.ts";
 import { filterOf, parametersOf } from "../../ask/filter.ts";
 import { CommandError } from "../../command-error.ts";
 import { eventLines, type ShownEvent } from "../tail/run.ts";
-import type { WaitOptions } from "./command.ts";
+
+export type WaitOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly for: readonly string[];
+  readonly orFail?: readonly string[];
+  readonly source?: readonly string[];
+  readonly session?: readonly string[];
+  readonly subject?: readonly string[];
+  readonly outcome?: readonly string[];
+  readonly timeout?: number;
+  readonly after?: string;
+};
 
 /** As `timeout(1)` has it. */
 const timedOut = 124;

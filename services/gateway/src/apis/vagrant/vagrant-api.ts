@@ -24,7 +24,8 @@ import { logStream } from "./log-stream/log-stream.ts";
 import { type Collection, type Read, read } from "./read.ts";
 import { basisRef, boxRef, projectRef, targetRef } from "./refs.ts";
 import { holding } from "./wire.ts";
-import { type WriteDeps, type WriteName, writing } from "./writes/writes.ts";
+import type { WriteName } from "./writes/write-names.ts";
+import { type WriteDeps, writing } from "./writes/writes.ts";
 
 /** The encoded answer of one call; a write has no head: it is about now, at the upstream. */
 export type VagrantAnswer = { readonly head?: AnswerHead; readonly bytes: Uint8Array };

@@ -1,7 +1,7 @@
 import type { Event, GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Moment } from "@tapedeck/shared/time/moment";
-import type { Fact } from "../normalizer.ts";
+import type { Fact } from "../fact.ts";
 
 /**
  * How facts are concluded about an upstream that has no event stream, or one that tells only a part: its tap looks again and again (each frame of these
@@ -89,3 +89,6 @@ export type Seen =
        */
       readonly what: "another session";
     };
+
+/** A message that stands in a look, and its full name. */
+export type LookEntry = { readonly type: string; readonly bytes: Uint8Array };

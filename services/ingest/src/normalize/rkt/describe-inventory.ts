@@ -3,7 +3,9 @@ import { listOf } from "@tapedeck/shared/rkt/entries";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { inParts } from "../in-parts.ts";
 import type { Seen } from "../inventory/observing.ts";
-import type { Mark } from "./inventory.ts";
+
+/** It was told to be gone since the last description; or its end was told, and then it was seen again. */
+export type Mark = "gone" | "returned";
 
 /** An entry as accepted, and how many secrets were masked in it. */
 export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number };

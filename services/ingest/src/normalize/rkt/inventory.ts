@@ -2,17 +2,14 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Look_One } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Entry } from "@tapedeck/shared/rkt/entries";
 import type { Seen } from "../inventory/observing.ts";
-import type { Accepted } from "./describe-inventory.ts";
+import type { Accepted, Mark } from "./describe-inventory.ts";
 import type { Kind } from "./extinction.ts";
-import type { Times } from "./pods/pod-facts.ts";
+import type { Times } from "./pods/pod-change.ts";
 
 export type Frame = Extract<Seen, { what: "frame" }>;
 
 /** One pod or image as it was answered, masked. */
 export type Sighting = Times & { readonly id: string; readonly bytes: Uint8Array; readonly redacted: number };
-
-/** It was told to be gone since the last description; or its end was told, and then it was seen again. */
-export type Mark = "gone" | "returned";
 
 /** What is remembered from now on (undefined: nothing), and what it tells. */
 export type Step<Memory> = { readonly memory: Memory | undefined; readonly seen: readonly Frame[] };

@@ -1,7 +1,7 @@
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { imageEntries, podEntries } from "@tapedeck/shared/rkt/entries";
 import { linesOf } from "@tapedeck/tap/rkt/text-lines";
-import type { LookEntry } from "../masks.ts";
+import type { LookEntry } from "../inventory/observing.ts";
 
 /** Pods, images and lines of a look, as the watchers have them masked. */
 export function entriesOf(channel: string, { seen }: Look): readonly LookEntry[] {

@@ -7,8 +7,8 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { podDoubts } from "@tapedeck/tap/rkt/list-doubts";
 import { describe, expect, it } from "vitest";
+import type { Fact } from "../fact.ts";
 import type { Seen } from "../inventory/observing.ts";
-import type { Fact } from "../normalizer.ts";
 import { mask } from "./mask.ts";
 import { watchHost } from "./watch-host.ts";
 

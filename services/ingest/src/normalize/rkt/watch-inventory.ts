@@ -6,9 +6,10 @@ import { largestFrameBytes } from "../../record/frames/original.ts";
 import { unreadable } from "../facts.ts";
 import { goodLooks } from "../inventory/observation-times.ts";
 import type { Seen, Watcher, WatchOptions } from "../inventory/observing.ts";
+import type { Mark } from "./describe-inventory.ts";
 import { describing, descriptionIn } from "./describe-inventory.ts";
 import type { Extinction } from "./extinction.ts";
-import type { Frame, Mark, Step, Things } from "./inventory.ts";
+import type { Frame, Step, Things } from "./inventory.ts";
 
 export type ThingsOptions = Pick<WatchOptions, "mask" | "frameBytes"> & {
   readonly extinction: Extinction;

@@ -1,7 +1,7 @@
 import { LogLevel, StatusCode, SuggestionCode } from "@tapedeck/proto/skaffold/enums/enums";
 import type { Event, MirrorDetail, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Fact } from "../fact.ts";
 import { message as cutMessage, name, summary } from "../facts.ts";
-import type { Fact } from "../normalizer.ts";
 
 const suggestionsLimit = 20;
 

@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Fact, FrameReader } from "../normalizer.ts";
+import type { Fact } from "../fact.ts";
+import type { FrameReader } from "../normalizer.ts";
 
 /** How one channel is read: pure functions over a memory of that channel alone. */
 export type Narrator<Memory> = {

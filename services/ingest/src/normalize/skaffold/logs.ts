@@ -1,8 +1,8 @@
 import type { ApplicationLogEvent } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { momentFrom } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../fact.ts";
 import { firstLine, name, summary, text, unreadable } from "../facts.ts";
-import type { Fact } from "../normalizer.ts";
 import { laterType, mirror } from "./facts.ts";
 import type { Narrator } from "./frame-reader.ts";
 

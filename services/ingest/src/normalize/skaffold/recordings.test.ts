@@ -5,7 +5,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { isKind } from "@tapedeck/shared/events/kinds";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Fact } from "../normalizer.ts";
+import type { Fact } from "../fact.ts";
 import { reading } from "./normalizer.ts";
 
 const root = fileURLToPath(new URL("../../../../../packages/fakes/recordings/skaffold", import.meta.url));

@@ -6,8 +6,8 @@ import type {
   ResourceStatusCheckEvent,
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, firstLine, message, name, succeeded, summary } from "../facts.ts";
-import type { Fact } from "../normalizer.ts";
 import { errorOf } from "./facts.ts";
 
 // Each function tells the fact of one event of v1; undefined when its status is none that we know.

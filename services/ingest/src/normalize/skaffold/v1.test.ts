@@ -1,7 +1,7 @@
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
-import type { Fact } from "../normalizer.ts";
+import type { Fact } from "../fact.ts";
 import { frameReader } from "./frame-reader.ts";
 import { v1 } from "./v1.ts";
 

@@ -2,7 +2,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
-import type { Fact } from "../normalizer.ts";
+import type { Fact } from "../fact.ts";
 import { frameReader } from "./frame-reader.ts";
 import { logs } from "./logs.ts";
 import { v2 } from "./v2.ts";

@@ -8,8 +8,8 @@ import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
 import { momentFrom } from "@tapedeck/shared/time/moment";
 import { rememberV2, startOfV2, type V2Memory } from "@tapedeck/tap/skaffold/runners";
+import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, firstLine, message, name, succeeded, summary, text, unreadable } from "../facts.ts";
-import type { Fact } from "../normalizer.ts";
 import { type ActionableErr, errorOf, laterType, levelName, mirror, within } from "./facts.ts";
 import type { Narrator } from "./frame-reader.ts";
 

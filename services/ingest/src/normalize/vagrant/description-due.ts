@@ -1,6 +1,6 @@
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { msBetween } from "@tapedeck/shared/time/moment";
-import type { Fact } from "../normalizer.ts";
+import type { Fact } from "../fact.ts";
 
 /** Knows when all that a watcher remembers has to be told anew, so that who reads the log can begin there. */
 export type DescriptionDue = {

@@ -1,5 +1,5 @@
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
-import type { LookEntry } from "../masks.ts";
+import type { LookEntry } from "../inventory/observing.ts";
 import { jobsIn, streamMessageIn } from "./jobs/job-wire.ts";
 import { eventType } from "./jobs/output-pieces.ts";
 import { isThingKind, messageTypeOf } from "./resources/resource-kinds.ts";

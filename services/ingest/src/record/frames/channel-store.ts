@@ -1,7 +1,8 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { ChannelReading, Fact, FrameReader } from "../../normalize/normalizer.ts";
+import type { Fact } from "../../normalize/fact.ts";
+import type { ChannelReading, FrameReader } from "../../normalize/normalizer.ts";
 import { type Piece, Tails } from "../../secrets/pieces.ts";
 import type { LogPast } from "../journal/source-history.ts";
 import { type KnownFrames, knownFrames } from "./known-frames.ts";

@@ -1,8 +1,7 @@
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { UpstreamReading } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/ahead/masked-apart.ts";
-import type { Redact } from "../session/channel-recording.ts";
-import type { HeldFrame, Masked } from "../session/connection.ts";
+import type { HeldFrame, Masked, Redact } from "../session/connection.ts";
 import type { ChannelStore } from "./channel-store.ts";
 import { shaOf } from "./original.ts";
 

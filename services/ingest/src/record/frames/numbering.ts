@@ -4,7 +4,7 @@ import type { Cursor, NewMessage } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Moment } from "@tapedeck/shared/time/moment";
-import type { Fact } from "../../normalize/normalizer.ts";
+import type { Fact } from "../../normalize/fact.ts";
 
 /** Where Tapedeck itself speaks; counted through all sessions of a source. */
 export const ownChannel = "tapedeck";

@@ -1,5 +1,6 @@
 import { momentOfMs } from "@tapedeck/shared/time/moment";
-import type { ChannelReading, Fact, UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Fact } from "../../normalize/fact.ts";
+import type { ChannelReading, UpstreamReading } from "../../normalize/normalizer.ts";
 
 /**
  * An upstream for tests whose frames are text: "12 hello" is a message of millisecond 12, "12 hello+2" tells three

@@ -1,7 +1,7 @@
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
 import { momentNow } from "@tapedeck/shared/time/moment";
-import type { Fact } from "../../normalize/normalizer.ts";
+import type { Fact } from "../../normalize/fact.ts";
 import { type BookOptions, openBook } from "./source-journal.ts";
 
 export type SayAlone = Pick<BookOptions, "log" | "signal"> & {

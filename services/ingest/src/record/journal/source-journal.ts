@@ -5,7 +5,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentNow } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
-import type { Fact } from "../../normalize/normalizer.ts";
+import type { Fact } from "../../normalize/fact.ts";
 import { type Numbered, type Numbering, numbering, raisedCursor, type TextLife } from "../frames/numbering.ts";
 import { sourceAdded, sourceCheckpoint } from "../own-facts.ts";
 import { type LogPast, loadHistory, type SourceEnds, type SourceHistory } from "./source-history.ts";

@@ -2,7 +2,8 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentNow, msBetween } from "@tapedeck/shared/time/moment";
-import type { Fact, UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Fact } from "../../normalize/fact.ts";
+import type { UpstreamReading } from "../../normalize/normalizer.ts";
 import { type ChannelStore, emptyStore, readBack } from "../frames/channel-store.ts";
 import { freshFrames } from "../frames/fresh-frames.ts";
 import { isText, type Numbered } from "../frames/numbering.ts";
@@ -10,6 +11,7 @@ import { originalOf } from "../frames/original.ts";
 import type { LogPast } from "../journal/source-history.ts";
 import type { Book } from "../journal/source-journal.ts";
 import { lostBetween, sessionIdentified } from "../own-facts.ts";
+import type { Redact } from "./connection.ts";
 import {
   type Connection,
   type ConnectionChannel,
@@ -19,8 +21,6 @@ import {
   type Masked,
 } from "./connection.ts";
 import type { Injections } from "./injections.ts";
-
-export type Redact = "on" | "off";
 
 export type ChannelRecordingOptions = {
   readonly book: Book;

@@ -1,12 +1,16 @@
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
-import type { ChannelReading, MaskedFrame } from "../../normalize/normalizer.ts";
+import type { ChannelReading } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/ahead/masked-apart.ts";
+import type { MaskedFrame } from "../../secrets/pieces.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
 import { shaOf } from "../frames/original.ts";
 import { type HoldBack, holdBack } from "../frames/replay-sorter.ts";
 import type { Fingerprint } from "../own-facts.ts";
 import type { Spoken } from "./session-match.ts";
+
+/** What `hello` asks for: secrets are masked, or not. */
+export type Redact = "on" | "off";
 
 /** A frame as it would be recorded. */
 export type Masked = MaskedFrame & { readonly sha: string };

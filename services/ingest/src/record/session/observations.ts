@@ -14,7 +14,7 @@ import type { Commits } from "../journal/ack-watermark.ts";
 import type { KnownSession, LogPast } from "../journal/source-history.ts";
 import type { Book } from "../journal/source-journal.ts";
 import { sessionGap } from "../own-facts.ts";
-import type { Redact } from "./channel-recording.ts";
+import type { Redact } from "./connection.ts";
 import { assemble, type Connection, type FramePiece } from "./connection.ts";
 
 export type LooksOptions = {

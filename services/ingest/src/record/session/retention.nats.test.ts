@@ -11,7 +11,8 @@ import { connect, type NatsConnection } from "nats";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openEnds } from "../../damage/ends.ts";
 import { checkLog } from "../../damage/log-check.ts";
-import type { Fact, UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Fact } from "../../normalize/fact.ts";
+import type { UpstreamReading } from "../../normalize/normalizer.ts";
 import { plainReading } from "../frames/plain-reading.ts";
 import { openRecording, type Recording } from "./session-recorder.ts";
 

@@ -3,6 +3,7 @@ import type { Span } from "../span.ts";
 import { type Dump, dumpsIn } from "./dumps.ts";
 import { isBasicAuth, isNoSecret, looksRandom, saysHow } from "./plausible.ts";
 import { toldValue } from "./told-values.ts";
+import type { Name } from "./values.ts";
 import { bareValue, quotedValue, settingValue, skipBlanks, startsLine, yamlValue } from "./values.ts";
 
 /**
@@ -24,13 +25,6 @@ export function assignedSecrets(text: string): Span[] {
   }
   return spans;
 }
-
-export type Name = Span & {
-  readonly text: string;
-  readonly isFlag: boolean;
-  /** The quote right before it, `\"` included. */
-  readonly quote: string;
-};
 
 /** Longer names are none. */
 const nameLimit = 120;

@@ -1,7 +1,7 @@
 import { isEnvironmentName, isTrivial } from "../secret-name.ts";
 import type { Span } from "../span.ts";
-import type { Name } from "./assigned-secrets.ts";
 import { looksRandom } from "./plausible.ts";
+import type { Name } from "./values.ts";
 import { bareValue, quotedValue, skipBlanks, startsLine } from "./values.ts";
 
 type Place = { readonly afterName: number; readonly isQuoted: boolean };

@@ -88,3 +88,10 @@ export function startsLine(text: string, nameStart: number): boolean {
   const before = text.slice(Math.max(0, at - 2), at);
   return at === 0 || /(?:[\n{,([;]|\\n)$/.test(before);
 }
+
+export type Name = Span & {
+  readonly text: string;
+  readonly isFlag: boolean;
+  /** The quote right before it, `\"` included. */
+  readonly quote: string;
+};

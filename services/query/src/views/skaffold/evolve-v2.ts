@@ -7,7 +7,7 @@ import {
 import { assertNever } from "@tapedeck/shared/assert-never";
 import { base64 } from "../states/base64.ts";
 import { containerKey } from "./container-key.ts";
-import type { V2Event } from "./message-of.ts";
+import type { V2Event } from "./messages.ts";
 import { hintReset } from "./resets.ts";
 import { freshV2, type ResettingPhase, type SkaffoldState, type V2Facts } from "./state.ts";
 

@@ -1,10 +1,8 @@
-import { LogEntry, type Event as V1Message } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as V2Message } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { V1Event, V2Event } from "./messages.ts";
 import { toldOfV1, toldOfV2 } from "./oversize.ts";
-
-export type V1Event = NonNullable<V1Message["event_type"]>;
-export type V2Event = NonNullable<V2Message["event_type"]>;
 
 /** The upstream's message of an event, once per frame. Undefined for what can't touch state or can't be read. */
 export function v1EventOf(event: Event): V1Event | undefined {

@@ -13,7 +13,7 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import * as v2 from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { V1Event, V2Event } from "./message-of.ts";
+import type { V1Event, V2Event } from "./messages.ts";
 
 /**
  * The upstream's message as far as the normalized fields tell it, for frames that are too large for the log to hold:

@@ -12,7 +12,7 @@ export type RecordedCall = {
   readonly error?: { readonly code: number; readonly details: string };
 };
 
-/** The calls of a scenario that a real rkt answered (test/fixtures/rkt, whose README says what stands there). */
+/** The calls of a scenario that a real rkt answered (packages/fakes/recordings/rkt, whose README says what stands there). */
 export function recordedCalls(scenario: string): readonly RecordedCall[] {
   const folder = new URL(`../../../../../../packages/fakes/recordings/rkt/${scenario}/`, import.meta.url);
   const wires = new Map(lines(folder, "wire.jsonl").map(({ n, response }) => [n, Buffer.from(response, "base64")]));

@@ -12,7 +12,7 @@ export type SampleCall = {
   readonly wire: Buffer | undefined;
 };
 
-/** The unary calls that a real Vagrant server answered (test/fixtures/vagrant, whose README says what stands there). */
+/** The unary calls that a real Vagrant server answered (packages/fakes/recordings/vagrant, whose README says what stands there). */
 export function sampleCalls(): readonly SampleCall[] {
   const wires = new Map(lines("up.wire.jsonl").map(({ n, b64 }) => [n, Buffer.from(b64, "base64")]));
   return lines("up.jsonl")

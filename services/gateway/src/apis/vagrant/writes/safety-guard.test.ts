@@ -2,7 +2,7 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "vitest";
 import { requestOf } from "../testing/sample.ts";
 import { dangerOf } from "./safety-guard.ts";
-import type { WriteName } from "./writes.ts";
+import type { WriteName } from "./write-names.ts";
 
 // Whatever a request looks like on the wire: what Go's protobuf library takes it for is what counts.
 

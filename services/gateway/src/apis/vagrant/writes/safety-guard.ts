@@ -10,7 +10,7 @@ import {
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { asGoTakes } from "../as-go-takes.ts";
 import { unreadableRequest } from "../errors.ts";
-import type { WriteName } from "./writes.ts";
+import type { WriteName } from "./write-names.ts";
 
 /** What has to be known of a server to tell whether a call is dangerous. */
 export type Circumstances = {

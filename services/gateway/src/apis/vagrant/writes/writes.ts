@@ -12,19 +12,7 @@ import { unreadableRequest } from "../errors.ts";
 import { read } from "../read.ts";
 import { withoutServerFields } from "../wire.ts";
 import { dangerOf } from "./safety-guard.ts";
-
-/** The calls that go to the Vagrant server itself, by VagrantService's names. */
-export type WriteName =
-  | "queueJob"
-  | "cancelJob"
-  | "validateJob"
-  | "pruneOldJobs"
-  | "upsertBasis"
-  | "upsertProject"
-  | "upsertTarget"
-  | "deleteTarget"
-  | "upsertBox"
-  | "deleteBox";
+import type { WriteName } from "./write-names.ts";
 
 export type WriteDeps = ScopeDeps & ControlDeps & { readonly control: ControlClient };
 

@@ -1,5 +1,5 @@
 import type { App } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { PodChange, Times } from "./pod-facts.ts";
+import type { PodChange, Times } from "./pod-change.ts";
 
 type Change = Omit<PodChange, keyof Times>;
 

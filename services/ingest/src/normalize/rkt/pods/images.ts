@@ -3,8 +3,8 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { imageEntries } from "@tapedeck/shared/rkt/entries";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentFrom } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../../fact.ts";
 import { name, summary } from "../../facts.ts";
-import type { Fact } from "../../normalizer.ts";
 import type { Sighting, Things } from "../inventory.ts";
 
 export type ImageMemory = {

@@ -3,22 +3,11 @@ import { type AppDetail, Outcome, type PodDetail } from "@tapedeck/proto/tapedec
 import { assertNever } from "@tapedeck/shared/assert-never";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../../fact.ts";
 import { failed, name, summary } from "../../facts.ts";
-import type { Fact } from "../../normalizer.ts";
 import { exitedApps, startedApps } from "./app-runs.ts";
-import { type Last, type Now, type Phase, podTable, type Step, stateOf } from "./pod-table.ts";
-
-/** When something was seen, and the last time before that it would have been seen otherwise. */
-export type Times = { readonly at: Moment; readonly after: Moment | undefined };
-
-export type PodChange = Times & {
-  readonly last: Last;
-  /** As accepted; undefined for a new one. */
-  readonly before: Pod | undefined;
-  readonly to: Now;
-  /** As accepted now; of an absent pod what was known last. */
-  readonly now: Pod;
-};
+import type { PodChange, Times } from "./pod-change.ts";
+import { type Phase, podTable, type Step, stateOf } from "./pod-table.ts";
 
 /** The facts that the table has for a change; undefined where it says "never". */
 export function podFacts(change: PodChange): readonly Fact[] | undefined {

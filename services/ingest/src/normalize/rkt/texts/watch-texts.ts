@@ -4,10 +4,10 @@ import type { Look, Look_Text } from "@tapedeck/proto/tapedeck/v1/look";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { linesOf, messageOf, momentOfNanos, nanosOfMoment, textOf, timeOf } from "@tapedeck/tap/rkt/text-lines";
+import type { Fact } from "../../fact.ts";
 import { firstLine, name, text as printed, summary, unreadable } from "../../facts.ts";
 import { inParts } from "../../in-parts.ts";
 import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
-import type { Fact } from "../../normalizer.ts";
 import { type GivenLine, textMemory } from "./text-memory.ts";
 
 export type TextsOptions = Pick<WatchOptions, "mask"> & {

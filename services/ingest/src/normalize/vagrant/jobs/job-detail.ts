@@ -2,8 +2,8 @@ import { LocalizedMessage } from "@tapedeck/proto/google/rpc/error_details";
 import type { Status } from "@tapedeck/proto/google/rpc/status";
 import { type CommandDetail, type Event, type JobDetail, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Job, type Job_CommandOp, type Job_CommandResult, Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import type { Fact } from "../../fact.ts";
 import { canceled, failed, message, name, succeeded } from "../../facts.ts";
-import type { Fact } from "../../normalizer.ts";
 
 /** No field of an event may grow with its frame. */
 const longestList = 100;

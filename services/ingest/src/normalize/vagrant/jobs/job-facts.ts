@@ -3,8 +3,8 @@ import { type Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, momentFrom, momentOfMs } from "@tapedeck/shared/time/moment";
 import { decodeTime } from "ulid";
+import type { Fact } from "../../fact.ts";
 import { canceled, failed, failure, name, summary } from "../../facts.ts";
-import type { Fact } from "../../normalizer.ts";
 import { commandDetail, commandEnding, type Ending, errorOf, jobDetail } from "./job-detail.ts";
 
 /** What has been told of a job. */

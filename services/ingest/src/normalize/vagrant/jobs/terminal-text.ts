@@ -1,7 +1,7 @@
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
 import { momentFrom } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary, text as verbatim } from "../../facts.ts";
-import type { Fact } from "../../normalizer.ts";
 import type { Placed } from "./output-alignment.ts";
 
 /** One terminal event, at its place. Total: of what can't be read the place alone is told. */

@@ -1,7 +1,7 @@
 import { ThingDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary } from "../../facts.ts";
-import type { Fact } from "../../normalizer.ts";
 import { changedFields } from "./canonical.ts";
 import { isThingKind, type ReadThing } from "./resource-kinds.ts";
 

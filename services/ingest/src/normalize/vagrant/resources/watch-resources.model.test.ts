@@ -1,8 +1,8 @@
 import { Things } from "@tapedeck/proto/tapedeck/v1/look";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { Fact } from "../../fact.ts";
 import type { Seen } from "../../inventory/observing.ts";
-import type { Fact } from "../../normalizer.ts";
 import {
   box,
   type Entry,

@@ -3,10 +3,10 @@ import type { Look_Failed, Thing, Things_Kind } from "@tapedeck/proto/tapedeck/v
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import { largestFrameBytes, recordedSha, shaOf } from "../../../record/frames/original.ts";
+import type { Fact } from "../../fact.ts";
 import { message, unreadable } from "../../facts.ts";
 import { type GoodLooks, goodLooks } from "../../inventory/observation-times.ts";
 import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
-import type { Fact } from "../../normalizer.ts";
 import { type Accepted, type Description, describedThings, describeThings } from "./describe-resources.ts";
 import { addedFact, type Circumstances, changedFact, removedFact } from "./resource-facts.ts";
 import { messageTypeOf, pluralOf, type ReadThing, readThing, type ThingKind, thingKinds } from "./resource-kinds.ts";

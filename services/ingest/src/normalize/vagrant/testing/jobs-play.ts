@@ -10,8 +10,8 @@ import {
 } from "@tapedeck/proto/vagrant/vagrant";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
+import type { Fact } from "../../fact.ts";
 import type { Seen } from "../../inventory/observing.ts";
-import type { Fact } from "../../normalizer.ts";
 import type { OutputMasks } from "../jobs/output-pieces.ts";
 import { type JobsOptions, type JobsWatcher, watchJobs } from "../jobs/watch-jobs.ts";
 

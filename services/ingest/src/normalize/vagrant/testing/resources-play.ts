@@ -2,8 +2,8 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Look, Things } from "@tapedeck/proto/tapedeck/v1/look";
 import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../../fact.ts";
 import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
-import type { Fact } from "../../normalizer.ts";
 import type { ThingKind } from "../resources/resource-kinds.ts";
 import { watchThings } from "../resources/watch-resources.ts";
 
