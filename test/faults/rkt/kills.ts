@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { type Kind, loadRecording } from "@tapedeck/fakes/rkt/recording";
 import { readConfig } from "@tapedeck/query/config";
 import { startQuery } from "@tapedeck/query/query";
