@@ -1,3 +1,4 @@
+import { bearerProtocol } from "@tapedeck/gateway/auth/bearer";
 import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
@@ -129,6 +130,7 @@ describe("a token that is shown all the same", () => {
   it("counts as everywhere", async () => {
     expect((await http("/v1/state", bearing(viewer.text))).status).toBe(200);
     expect((await http("/v1/state", bearing("tdk_guess"))).status).toBe(401);
+    expect((await http("/v1/state", { "sec-websocket-protocol": `${bearerProtocol}tdk_guess` })).status).toBe(401);
     const refusal = skaffoldRefusal(await http("/v1/execute", bearing(viewer.text), "POST"));
     expect(refusal).toMatchObject({ code: 7 });
     // Let through: nobody records it.

@@ -86,3 +86,7 @@ test.each(["grpc", "health"])(
     expect(yaml(`${text}\ninsecure: true`)).not.toThrow();
   },
 );
+
+test("its health is told to who names a host of the gateway's", () => {
+  expect(yaml("gateway: { hosts: [deck.example.com] }")().health.hosts).toEqual(["deck.example.com"]);
+});

@@ -158,6 +158,17 @@ test("without an upstream nothing is queued", async () => {
   expect(desk.fake.calls).toEqual([]);
 });
 
+test("a call that the log could not take is refused, and neither recorded nor sent", async () => {
+  await using desk = await startDesk("much");
+  await desk.frames(10);
+  const reply = await desk.call(path, Buffer.alloc(3_700_000));
+  expect(reply).toMatchObject({ code: 8, reason: "limit_exceeded", message: expect.stringContaining("3700000 bytes") });
+  expect(await desk.call(path, execute({ build: true }))).toMatchObject({ code: 0 });
+  await until(async () => (await desk.kinds()).length === 2, { message: "the other call to be recorded" });
+  expect(controlOf(await desk.events()).map(({ request }) => request.byteLength < 100)).toEqual([true, true]);
+  expect(desk.fake.calls).toHaveLength(1);
+});
+
 test("a call whose turn comes too late for its caller is recorded as rejected, and never sent", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());

@@ -15,3 +15,12 @@ test.each(["grpc", "health"])(
     expect(yaml(`${text}\ninsecure: true`)).not.toThrow();
   },
 );
+
+test("its port is bounded by the same settings as the gateway's", () => {
+  const { door } = yaml("limits: { arrival: 2s, grpc: { connections: 5 } }")();
+  expect(door).toEqual({ connections: 5, arrivalMs: 2_000 });
+});
+
+test("its health is told to who names a host of the gateway's", () => {
+  expect(yaml("gateway: { hosts: [deck.example.com] }")().health.hosts).toEqual(["deck.example.com"]);
+});

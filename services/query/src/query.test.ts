@@ -262,6 +262,11 @@ it("lets readers in as far as they may, and ends those who take too long", async
       )
     ).rows[0]?.may;
   expect([await may("tapedeck.sources"), await may("tapedeck.checkpoint")]).toEqual([true, false]);
+  const held = await sql`
+    select setconfig as settings, has_function_privilege(setrole, 'pg_advisory_lock(bigint)', 'execute') as locks
+    from pg_db_role_setting join pg_database on pg_database.oid = setdatabase
+    where setrole = 'tapedeck_analyst'::regrole and datname = current_database()`.execute(owner.db);
+  expect(held.rows).toEqual([{ settings: expect.arrayContaining(["statement_timeout=1000ms"]), locks: false }]);
 
   const { login, password } = await createLogin(owner, { workspace: "acme", limits: readers });
   try {

@@ -15,12 +15,15 @@ export type RunningCli = AsyncDisposable & {
 export type StartCli = {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** What runs it and is replaced by it, such as `unshare --mount`; what it is to run follows these words. */
+  readonly within?: readonly string[];
 };
 
 /** Starts the CLI as its users do, in a process group of its own. */
-export function startCli(args: readonly string[], { cwd, env = {} }: StartCli): RunningCli {
+export function startCli(args: readonly string[], { cwd, env = {}, within = [] }: StartCli): RunningCli {
+  const [command = "", ...words] = [...within, process.execPath, main, ...args];
   return collect(
-    spawn(process.execPath, [main, ...args], {
+    spawn(command, words, {
       cwd,
       // Nobody has logged in, whoever runs the tests.
       env: { ...withoutOurs(process.env), XDG_CONFIG_HOME: join(cwd, "config"), ...env },

@@ -30,12 +30,15 @@ export type StartUp = {
   readonly cwd: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** See StartCli; its files may be seen by itself only then. */
+  readonly within?: readonly string[];
 };
 
 /** `tapedeck up` in a folder, on free ports, with its data and its users' state in there. */
-export async function startUp({ cwd, args = [], env = {} }: StartUp): Promise<TestUp> {
+export async function startUp({ cwd, args = [], env = {}, within = [] }: StartUp): Promise<TestUp> {
   const state = { XDG_STATE_HOME: join(cwd, "state"), XDG_CONFIG_HOME: join(cwd, "config") };
-  const cli = startCli(["up", ...args], { cwd, env: { ...anyPorts, ...state, ...env } });
+  const cli = startCli(["up", ...args], { cwd, env: { ...anyPorts, ...state, ...env }, within });
+  const root = within.length === 0 ? "/" : `/proc/${cli.child.pid}/root`;
   let isOver = false;
   void cli.ended.then(() => {
     isOver = true;
@@ -43,7 +46,7 @@ export async function startUp({ cwd, args = [], env = {} }: StartUp): Promise<Te
   const running = await until(
     async () => {
       if (isOver) return { failed: `${cli.stdout()}${cli.stderr()}` } as const;
-      const found = await runningUp(join(cwd, ".tapedeck"));
+      const found = await runningUp(join(root, cwd, ".tapedeck"));
       return found?.pid === cli.child.pid && found?.addresses.http !== undefined ? found : undefined;
     },
     { message: "`tapedeck up` to be ready", deadlineMs: 60_000 },

@@ -47,22 +47,25 @@ test("a taken port is one sentence that names it", async () => {
   );
 });
 
+/** As if the server had been found by that name. */
+const askAs = (host: string, port: number, path: string) =>
+  new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
+    request({ host: "127.0.0.1", port, path, headers: { host } }, (response) => {
+      let body = "";
+      response.on("data", (chunk) => {
+        body += chunk;
+      });
+      response.on("end", () => resolve({ status: response.statusCode, body }));
+    })
+      .once("error", reject)
+      .end();
+  });
+
 test("a page whose name was rebound to this machine gets nothing", async () => {
   const checks = { log: () => undefined };
   const place = { ...local, hosts: ["deck.example.com"] };
   await using health = await startHealthServer({ ...place, checks, metrics: createMetrics("test") });
-  const ask = (path: string, host: string) =>
-    new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
-      request({ host: "127.0.0.1", port: health.port, path, headers: { host } }, (response) => {
-        let body = "";
-        response.on("data", (chunk) => {
-          body += chunk;
-        });
-        response.on("end", () => resolve({ status: response.statusCode, body }));
-      })
-        .once("error", reject)
-        .end();
-    });
+  const ask = (path: string, host: string) => askAs(host, health.port, path);
   for (const host of [`127.0.0.1:${health.port}`, "localhost", "[::1]:7062", "deck.example.com:7062"]) {
     expect((await ask("/readyz", host)).status).toBe(200);
   }
@@ -74,4 +77,11 @@ test("a page whose name was rebound to this machine gets nothing", async () => {
       message: expect.stringContaining('Host "evil.example" is not allowed: add it to gateway.hosts'),
     });
   }
+});
+
+test("the address that it listens at needs no setting", async () => {
+  const metrics = createMetrics("test");
+  await using health = await startHealthServer({ host: "0.0.0.0", port: 0, checks: {}, metrics });
+  expect((await askAs(`0.0.0.0:${health.port}`, health.port, "/healthz")).status).toBe(200);
+  expect((await askAs(`10.0.0.1:${health.port}`, health.port, "/healthz")).status).toBe(403);
 });

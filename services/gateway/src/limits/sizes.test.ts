@@ -1,14 +1,16 @@
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
+import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventsPath, gatewayDesk, type Limited, openCall, told } from "./testing/limited-gateway.ts";
 
 const stack = new AsyncDisposableStack();
+let desk: Awaited<ReturnType<typeof gatewayDesk>>;
 let on: Limited;
 beforeAll(async () => {
-  const desk = stack.use(await gatewayDesk());
+  desk = stack.use(await gatewayDesk());
   on = stack.use(
     await desk.gateway({
       LIMITS_GRPC_MESSAGE_BYTES: "2048",
@@ -82,6 +84,15 @@ describe("gRPC", () => {
     const silent = connect(Number(port), host).resume();
     const session = connectHttp2(`http://${on.grpc}`);
     await Promise.all([once(silent, "close"), once(session, "close")]);
+  });
+
+  it("a connection too many is closed at once", async () => {
+    await using narrow = await desk.gateway({ LIMITS_GRPC_CONNECTIONS: "1", LIMITS_ARRIVAL: "3s" });
+    using first = await silentConnection(narrow.grpc);
+    using second = await silentConnection(narrow.grpc);
+    await until(second.isOver, { message: "the second to be closed" });
+    expect(first.isOver()).toBe(false);
+    await until(first.isOver, { message: "the first to be closed" });
   });
 
   it("a request that does not arrive is given up", async () => {

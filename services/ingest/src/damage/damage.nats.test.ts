@@ -1,7 +1,12 @@
 import { readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { credentials } from "@grpc/grpc-js";
 import { jetstreamManager } from "@nats-io/jetstream";
+import { recordings } from "@tapedeck/fakes/recordings";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tellTablesEnd } from "@tapedeck/shared/log/tables-end";
@@ -14,7 +19,7 @@ import { connect, type NatsConnection } from "nats";
 import { expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { openLogBook, testLogger } from "../testing/ingest-desk.ts";
+import { framesOf, openLogBook, testLogger } from "../testing/ingest-desk.ts";
 import { openEnds } from "./ends.ts";
 
 const named = (developer: string) =>
@@ -22,6 +27,11 @@ const named = (developer: string) =>
 const [alice, bob] = [named("alice"), named("bob")] as const;
 
 const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B3C";
+
+type Readiness = {
+  readonly checks: Readonly<Record<string, string>>;
+  readonly details?: { readonly warnings?: readonly string[] };
+};
 
 /** As much as makes three files of the store, in turns. */
 async function fill(nats: TestNats): Promise<{ alice: number; bob: number }> {
@@ -40,9 +50,10 @@ async function fill(nats: TestNats): Promise<{ alice: number; bob: number }> {
   return last;
 }
 
-async function ingestOn(nats: TestNats) {
+async function ingestOn(nats: TestNats, more: Readonly<Record<string, string>> = {}) {
   const { folder, ...tidy } = await temporaryFolder();
   const env = {
+    ...more,
     TAPEDECK_NATS_URL: nats.url,
     TAPEDECK_INGEST_GRPC_PORT: "0",
     TAPEDECK_INGEST_HEALTH_PORT: "0",
@@ -55,7 +66,7 @@ async function ingestOn(nats: TestNats) {
     ...ingest,
     ready: async () => {
       const answer = await ask("readyz");
-      return { status: answer.status, ...((await answer.json()) as { details?: { warnings?: string[] } }) };
+      return { status: answer.status, ...((await answer.json()) as Readiness) };
     },
     /** When all of the log was looked through, with what was told of it. */
     checked: async (lastSeq: number) => {
@@ -192,6 +203,71 @@ it("a log that lost its end is refused: no position is given twice", async () =>
   expect((await ingest.ready()).status).toBe(503);
 });
 
+const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
+
+async function cutInHalf(nats: TestNats): Promise<void> {
+  await nats.kill();
+  const file = join(nats.streamFolder("TAPEDECK"), "1.blk");
+  await truncate(file, Math.floor((await stat(file)).size / 2));
+  await nats.restart();
+}
+
+it("so is one that loses its end while ingest runs: it records nothing more, and says why", async () => {
+  await using nats = await startTestNats({ syncAlways: true });
+  await using fake = await startFakeSkaffold({ recording });
+  await using book = await openLogBook(nats.url);
+  const source = { developer: "alice", project: "shop", address: fake.address };
+  await using ingest = await ingestOn(nats, { TAPEDECK_SOURCES: JSON.stringify([source]) });
+  await fake.playUntil({ v1: 20 });
+  const frames = async () => framesOf(await book.events(alice), "v1").length;
+  await until(async () => (await frames()) === 20, { message: "the frames to be recorded" });
+  const { lastSeq } = await book.log.reader.bounds();
+  await cutInHalf(nats);
+  await fake.playUntil({ v1: 30 });
+  const left = await until(async () => (await book.log.reader.bounds()).lastSeq, { message: "the log to be back" });
+  const why = `the log ends at position ${book.log.epoch}-${left}, but positions up to ${book.log.epoch}-${lastSeq} were given`;
+  const isTold = async () => {
+    const { status, checks } = await ingest.ready();
+    return status === 503 && checks.log?.startsWith(why);
+  };
+  await until(isTold, { message: "it to be said" });
+  expect(await pushRefusal(ingest.addresses.grpc)).toMatchObject({ code: 14, details: expect.stringContaining(why) });
+  expect((await book.log.reader.bounds()).lastSeq).toBe(left);
+});
+
+/** What another developer's tap is told. */
+async function pushRefusal(address: string): Promise<unknown> {
+  const client = new RecorderClient(address, credentials.createInsecure());
+  const call = client.push();
+  const hello = { developer: "bob", project: "shop", upstream: "skaffold", tap: "T", redact: "off", first_index: 1n };
+  call.write({ body: { $case: "hello", value: { ...hello, labels: {}, settings: {} } } });
+  try {
+    for await (const { body } of call) return body;
+    return undefined;
+  } catch (error) {
+    return error;
+  } finally {
+    client.close();
+  }
+}
+
+it("so is one that lost what ingest itself had recorded", async () => {
+  await using nats = await startTestNats({ syncAlways: true });
+  await using book = await openLogBook(nats.url);
+  {
+    await using fake = await startFakeSkaffold({ recording });
+    const source = { developer: "alice", project: "shop", address: fake.address };
+    await using _ = await ingestOn(nats, { TAPEDECK_SOURCES: JSON.stringify([source]) });
+    await fake.playUntil({ v1: 20 });
+    const frames = async () => framesOf(await book.events(alice), "v1").length;
+    await until(async () => (await frames()) === 20, { message: "the frames to be recorded" });
+  }
+  const { lastSeq } = await book.log.reader.bounds();
+  await cutInHalf(nats);
+  await using ingest = await ingestOn(nats);
+  await expect(ingest.failed).rejects.toThrow(`but positions up to ${book.log.epoch}-${lastSeq} were given`);
+});
+
 it.each(["is asked", "has told before"])("so is one that ends before query's tables, which %s", async (what) => {
   await using nats = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: nats.url, maxReconnectAttempts: -1 });
@@ -205,10 +281,7 @@ it.each(["is asked", "has told before"])("so is one that ends before query's tab
     telling[Symbol.dispose]();
     await until(async () => (await lastTold(nc)) === 20, { message: "it to be stored" });
   }
-  await nats.kill();
-  const file = join(nats.streamFolder("TAPEDECK"), "1.blk");
-  await truncate(file, Math.floor((await stat(file)).size / 2));
-  await nats.restart();
+  await cutInHalf(nats);
   const isBack = async () => {
     await nc.flush();
     return true;

@@ -12,6 +12,7 @@ import {
 import { controlSubject } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../config.ts";
@@ -336,4 +337,20 @@ test("a control call that is too large for the log is refused", async () => {
   expect(ControlReply.decode(asked.data)).toMatchObject({ code: 8, reason: "limit_exceeded" });
   tap.end();
   await tap.ended();
+});
+
+test("a connection too many is closed at once, and one that asks for nothing in a while", async () => {
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_LIMITS_GRPC_CONNECTIONS: "1",
+    TAPEDECK_LIMITS_ARRIVAL: "3s",
+  };
+  await using narrow = await startIngest(readConfig({ env }), testLogger);
+  using first = await silentConnection(narrow.addresses.grpc);
+  using second = await silentConnection(narrow.addresses.grpc);
+  await until(second.isOver, { message: "the second to be closed" });
+  expect(first.isOver()).toBe(false);
+  await until(first.isOver, { message: "the first to be closed" });
 });

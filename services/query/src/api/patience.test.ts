@@ -1,4 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
 import { expect, it } from "vitest";
@@ -24,4 +25,14 @@ it("tells in time that it takes too long, also to those who wait for a connectio
 
   await database.query("rollback");
   await until(() => ask.listSources(), { message: "answers in time" });
+});
+
+it("has no patience with a connection too many, and little with one that asks for nothing", async () => {
+  await using on = await stage();
+  await using query = await on.startQuery({ door: { connections: 1, arrivalMs: 3_000 } });
+  using first = await silentConnection(query.address);
+  using second = await silentConnection(query.address);
+  await until(second.isOver, { message: "the second to be closed" });
+  expect(first.isOver()).toBe(false);
+  await until(first.isOver, { message: "the first to be closed" });
 });

@@ -34,7 +34,10 @@ describe("Host and Origin", () => {
 });
 
 describe("patterns of origins", () => {
-  const patterns = ["http://localhost:*", "http://[::1]:*", "vscode-webview://*", "https://dash.example.com"];
+  const patterns = [
+    ...["http://localhost:*", "http://[::1]:*", "vscode-webview://*"],
+    ...["https://dash.example.com", "http://dash.example.com:*"],
+  ];
   it.each([
     ["http://localhost:5173", true],
     ["http://localhost", true],
@@ -49,6 +52,8 @@ describe("patterns of origins", () => {
     ["vscode-webview://", false],
     ["vscode-webviews://a", false],
     ["https://dashxexample.com", false],
+    ["http://dash.example.com:8080", true],
+    ["http://dashxexample.com:8080", false],
     ["null", false],
   ])("%s: %s", (origin, passes) => {
     const refusal = refusalOf({ host: "127.0.0.1:7052", origin }, { hosts: [], origins: patterns });

@@ -3,7 +3,7 @@ import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import { Any } from "@tapedeck/proto/google/protobuf/any";
 import { LocalizedMessage } from "@tapedeck/proto/google/rpc/error_details";
-import { Args_Hash } from "@tapedeck/proto/vagrant/sdk/sdk";
+import { Args_Hash, Command_Arguments } from "@tapedeck/proto/vagrant/sdk/sdk";
 import {
   Box,
   GetJobStreamResponse,
@@ -266,6 +266,18 @@ describe("a thing", () => {
     const { redacted, message: after } = masked("hashicorp.vagrant.Project", Project, before);
     expect(after).toEqual(Project.fromPartial(values("*******", "*******", "***", "******")));
     expect(redacted).toBe(4);
+  });
+
+  it("has none in a message of a known type that such a value holds", () => {
+    const values = (one: string) => {
+      const given = Command_Arguments.encode(Command_Arguments.fromPartial({ args: ["--api-key", one, "web1"] }));
+      const held = message([1, any("hashicorp.vagrant.sdk.Command.Arguments", given.finish())]);
+      return { configuration: { unfinalized: hash([string("a"), any("hashicorp.vagrant.sdk.Args.Range", held)]) } };
+    };
+    const before = Project.fromPartial(values("abc"));
+    const { redacted, message: after } = masked("hashicorp.vagrant.Project", Project, before);
+    expect(after).toEqual(Project.fromPartial(values("***")));
+    expect(redacted).toBe(1);
   });
 
   it("has none in what is not of the type that it says", () => {

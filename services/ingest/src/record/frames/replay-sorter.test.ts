@@ -59,6 +59,22 @@ test("frames bound a piece of empty messages, also where no time passes", () => 
   expect(names(channel.take(message("d", 4, 0), at(0)))).toBe("");
 });
 
+test("where nobody says otherwise, a piece is bounded all the same", () => {
+  const rarely = holdBack<Message>();
+  const given = Array.from({ length: 60 }, (_, turn) => rarely.take(message("a", turn, 0), at(turn * 150)).length);
+  expect(Math.max(...given)).toBeLessThan(40);
+  expect(given.reduce((sum, count) => sum + count)).toBeGreaterThan(0);
+
+  const large = holdBack<Message>();
+  large.take(message("b", 2, 40 * 1024 * 1024), at(0));
+  expect(names(large.take(message("a", 1, 40 * 1024 * 1024), at(0)))).toBe("ab");
+
+  const many = holdBack<Message>();
+  const none = message("a", 1, 0);
+  for (let count = 1; count < 100_000; count += 1) many.take(none, at(0));
+  expect(many.take(none, at(0))).toHaveLength(100_000);
+});
+
 test("messages without a time keep their place behind the one before", () => {
   const channel = holdBack<Message>();
   for (const one of [message("?"), message("c", 3), message("!"), message("a", 1), message("."), message("b", 2)]) {

@@ -151,6 +151,9 @@ it.each([
   "select pg_try_advisory_xact_lock_shared(1, 2)",
   "select lo_create(0)",
   "select lo_from_bytea(0, 'much')",
+  "select loread(0, 1)",
+  "select lowrite(0, 'much')",
+  "select pg_export_snapshot()",
   "select pg_logical_emit_message(false, 'a', 'b')",
   "set temp_file_limit = -1",
   "select tapedeck_private.reader_workspace()",
@@ -247,20 +250,22 @@ describe("limits", () => {
     await limitReaders(ours, { analystPassword: "only reading", limits });
   });
 
-  it.each([
-    ["a statement", "select pg_sleep(600)"],
+  it.each<[what: string, statement: string, tight: Partial<ReaderLimits>]>([
+    ["a statement", "select pg_sleep(600)", { statementMs: 1_000 }],
     [
       "a statement that catches its end",
       "do $$ begin loop begin perform pg_sleep(600); exception when query_canceled then null; end; end loop; end $$",
+      { statementMs: 1_000 },
     ],
-    ["a transaction", "begin; select 1"],
-  ])("who lifts them is ended all the same: %s", async (_, statement) => {
+    ["a transaction that is idle", "begin; select 1", { idleTransactionMs: 1_000 }],
+    ["a transaction", "begin; select 1", { transactionMs: 1_000 }],
+  ])("who lifts them is ended all the same: %s", async (_, statement, tight) => {
     const analyst = await as("tapedeck_analyst");
     const over = new Promise((resolve) => analyst.once("end", resolve));
     for (const name of ["statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"]) {
       await analyst.query(`set ${name} = 0`);
     }
-    await using _watch = watching(ours, { ...limits, statementMs: 1_000, idleTransactionMs: 1_000 });
+    await using _watch = watching(ours, { ...limits, ...tight });
     analyst.query(statement).catch(() => {});
     await over;
   });
