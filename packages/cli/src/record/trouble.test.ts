@@ -86,7 +86,7 @@ test("a certificate that is not trusted, or for another name", async () => {
   });
   const other = await troubleWith(at(`https://localhost:${otherPort}`, foreign));
   expect(other).toEqual({
-    why: `the certificate at localhost:${otherPort} is for another name (DNS:elsewhere.example)`,
+    why: `the certificate at localhost:${otherPort} is for another name (DNS:elsewhere.example): write the address with a name that it is for`,
     mends: false,
   });
 });

@@ -46,7 +46,13 @@ function connectionTrouble(text: string, { address, name }: Pick<GrpcTarget, "ad
   if (/altnames|certificate is not valid for/i.test(last)) {
     const names = /.*(?:altnames|list): (.+)/i.exec(last)?.[1];
     const said = names === undefined ? "" : ` (${names})`;
-    return { why: `the certificate at ${address} is for another name${said}`, mends: false };
+    return {
+      why: `the certificate at ${address} is for another name${said}: write the address with a name that it is for`,
+      mends: false,
+    };
+  }
+  if (/certificate has expired/i.test(last)) {
+    return { why: `the certificate at ${address} has expired: it has to be renewed there`, mends: false };
   }
   if (/certificate|issuer|CA cert/i.test(last)) {
     const said = last.split(";")[0] ?? last;

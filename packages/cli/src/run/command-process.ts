@@ -24,7 +24,18 @@ export async function startCommand(
   stderr?: Transform,
 ): Promise<CommandProcess> {
   const [program = "", ...args] = command;
+  // Before the command starts, as it can be signalled from its first moment on. No handler runs before all this has been done.
+  const handlers = passed.map((signal) => [signal, () => void pass(signal)] as const);
+  for (const [signal, handler] of handlers) process.on(signal, handler);
   const child = spawn(program, args, { stdio: ["inherit", "inherit", stderr === undefined ? "inherit" : "pipe"], env });
+  const witness = groupWitness();
+  const pass = async (signal: NodeJS.Signals) => {
+    if (!(await witness.saw(signal))) child.kill(signal);
+  };
+  const release = () => {
+    for (const [signal, handler] of handlers) process.off(signal, handler);
+    witness.leave();
+  };
   const shown = stderr !== undefined && child.stderr !== null ? passOn(child.stderr, stderr) : undefined;
   const exited = new Promise<Exit>((resolve) => {
     child.once("exit", async (code, signal) => {
@@ -35,21 +46,15 @@ export async function startCommand(
   await new Promise<void>((resolve, reject) => {
     child.once("spawn", resolve);
     child.once("error", reject);
+  }).catch((error: unknown) => {
+    release();
+    throw error;
   });
   child.on("error", () => {});
-  const witness = groupWitness();
-  const pass = async (signal: NodeJS.Signals) => {
-    if (!(await witness.saw(signal))) child.kill(signal);
-  };
-  const handlers = passed.map((signal) => [signal, () => void pass(signal)] as const);
-  for (const [signal, handler] of handlers) process.on(signal, handler);
   return {
     pid: child.pid ?? 0,
     exited,
-    release: () => {
-      for (const [signal, handler] of handlers) process.off(signal, handler);
-      witness.leave();
-    },
+    release,
   };
 }
 

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
@@ -32,6 +34,22 @@ function project(recording = build) {
   };
   const waiting = () => (existsSync(spill) ? readdirSync(spill) : []);
   return { cwd, env, spill, waiting };
+}
+
+/** What stands there about the event log file of the command that runs. */
+function noteIn(spill: string) {
+  const [note = ""] = readdirSync(spill).filter((name) => name.endsWith(".events.json"));
+  const read = JSON.parse(readFileSync(join(spill, note), "utf8")) as { command: number; file: string };
+  return { note, ...read };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
 }
 
 type Told = { readonly args?: string[]; readonly port?: number; readonly tty?: boolean; readonly signal?: string };
@@ -133,6 +151,13 @@ describe("tapedeck run", () => {
     expect(told(cli.stdout()).filter((line) => line.signal !== undefined)).toEqual([{ signal }]);
   });
 
+  it("passes a signal on that comes in the very moment in which the command starts", async () => {
+    const { cwd, env } = project();
+    const command = "trap 'exit 5' TERM; kill -TERM $PPID; for _ in $(seq 200); do sleep 0.05; done";
+    const cli = startCli(["run", "--", "sh", "-c", command], { cwd, env });
+    expect(await cli.ended).toBe(5);
+  });
+
   it("dies of the signal that its command died of", async () => {
     const { cwd, env } = project();
     const cli = startCli(["run", "--", "sh", "-c", "kill -KILL $$"], { cwd, env });
@@ -212,10 +237,10 @@ describe("tapedeck run", () => {
   it("killed, leaves the file of a command that lives on to the next one, and nobody waits", async () => {
     await using recorder = await startRecorder();
     const { cwd, env, spill, waiting } = project();
-    const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...env, STAND_IN_NOW: "1" } });
+    const stand = { STAND_IN_NOW: "1", STAND_IN_STDERR: "still building\n" };
+    const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...env, ...stand } });
     await until(() => told(killed.stdout()).length > 0, { message: "the command to run" });
-    const [note = ""] = waiting().filter((name) => name.endsWith(".events.json"));
-    const { command, file } = JSON.parse(readFileSync(join(spill, note), "utf8")) as { command: number; file: string };
+    const { note, command, file } = noteIn(spill);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     process.kill(killed.child.pid ?? 0, "SIGKILL");
     await until(() => killed.child.signalCode === "SIGKILL", { message: "it to die" });
@@ -227,6 +252,10 @@ describe("tapedeck run", () => {
     process.kill(command, "SIGINT");
     await until(() => readFileSync(`${file}.v2`, "utf8") !== "", { message: "the file to be written" });
     await until(() => !isAlive(command), { message: "the command to end" });
+    // Its output goes where it went, and nobody else has told it to end.
+    await until(() => told(killed.stdout()).length > 1, { message: "its last words" });
+    expect(told(killed.stdout()).slice(1)).toEqual([{ signal: "SIGINT" }]);
+    expect(killed.stderr()).toBe("still building\n");
     const more = { ...env, STAND_IN_OLD: "1", TAPEDECK_URL: urlOf(nobody) };
     const taking = startCli(["record", "--waiting", nobody, "--url", recorder.url], { cwd, env: more });
     expect(await taking.ended).toBe(0);
@@ -234,6 +263,33 @@ describe("tapedeck run", () => {
     expect(framesOf(recorder.items, "v2")).toHaveLength(messagesOf(build, "v2").length);
     expect(recorder.hellos.at(-1)).toMatchObject({ developer: "alice", project: "shop" });
     expect(waiting()).toEqual([]);
+  });
+
+  it("takes the file that a killed one has left, also while its own command still runs", async () => {
+    const port = await freePort();
+    const { cwd, env, spill, waiting } = project();
+    const at = { ...env, TAPEDECK_URL: urlOf(`127.0.0.1:${port}`) };
+    const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...at, STAND_IN_NOW: "1" } });
+    await until(() => told(killed.stdout()).length > 0, { message: "the command to run" });
+    const { command } = noteIn(spill);
+    process.kill(killed.child.pid ?? 0, "SIGKILL");
+    await until(() => killed.child.signalCode === "SIGKILL", { message: "it to die" });
+    process.kill(command, "SIGINT");
+    await until(() => !isAlive(command), { message: "the command to end" });
+
+    await using recorder = await startRecorder({ port });
+    await using next = startCli(["run", "--", "sh", "-c", "while [ ! -e over ]; do sleep 0.05; done"], {
+      cwd,
+      env: at,
+    });
+    const frames = (channel: "v1" | "v2") => framesOf(recorder.items, channel).length;
+    await until(() => frames("v1") + frames("v2") >= messagesOf(build, "v1").length + messagesOf(build, "v2").length, {
+      message: "what the killed one has left",
+    });
+    writeFileSync(join(cwd, "over"), "");
+    expect(await next.ended).toBe(0);
+    expect([frames("v1"), frames("v2")]).toEqual([messagesOf(build, "v1").length, messagesOf(build, "v2").length]);
+    expect(waiting().filter((name) => name.includes(".events."))).toEqual([]);
   });
 
   it("says before the command starts which name does not fit, and what it becomes", async () => {

@@ -11,16 +11,18 @@ export type TestCertificate = {
   readonly keyFile: string;
 };
 
-/** A certificate for these names and addresses, good from now on for a year, in that folder. */
+/** A certificate for these names and addresses, good from now on (or the time given) for a year, in that folder. */
 export async function testCertificate(
   folder: string,
   names: readonly string[] = ["localhost", "127.0.0.1"],
+  from = new Date(),
 ): Promise<TestCertificate> {
   const altNames = names.map((name) =>
     isIP(name) === 0 ? ({ type: 2, value: name } as const) : ({ type: 7, ip: name } as const),
   );
   const made = await generate([{ name: "commonName", value: names[0] ?? "test" }], {
     keyType: "ec",
+    notBeforeDate: from,
     extensions: [{ name: "subjectAltName", altNames }],
   });
   const file = join(folder, names[0] ?? "test");

@@ -259,6 +259,25 @@ test("labels without an end are refused", async () => {
   expect(await tap.failure()).toMatchObject({ code: 3, details: expect.stringContaining("262144 bytes") });
 });
 
+test("whoever pushes nothing learns whether they would be let in, and nothing is recorded", async () => {
+  using tap = push();
+  tap.end();
+  await tap.ended();
+  expect(tap.responses).toEqual([]);
+  using stranger = push({ key: "guess" });
+  stranger.end();
+  expect(await stranger.failure()).toMatchObject({ code: 16 });
+});
+
+test("the demo refuses what is pushed, and nobody who only asks", async () => {
+  using asking = push({ workspace: "demo" });
+  asking.end();
+  await asking.ended();
+  using tap = push({ workspace: "demo" });
+  tap.hello("dora");
+  expect(await tap.failure()).toMatchObject({ code: 7, details: expect.stringContaining("this is the demo") });
+});
+
 test("an item before hello is refused", async () => {
   using tap = push();
   tap.item(1n, dialled);

@@ -49,10 +49,9 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
     try {
       assertKey(call.metadata, key);
       const context = { ...placeOf(call.metadata, workspace), signal };
-      refuseInDemo(context.workspace);
       // A loop that is left by an error would otherwise destroy the call before the error is sent.
       const requests: AsyncIterable<PushRequest> = call.iterator({ destroyOnReturn: false });
-      for await (const response of recorder.push(requests, context)) {
+      for await (const response of recorder.push(refusedInDemo(requests, context), context)) {
         if (signal.aborted) return;
         if (!call.write(response)) await once(call, "drain", { signal });
       }
@@ -111,8 +110,18 @@ function assertKey(metadata: Metadata, key: string): void {
   throw new TapedeckError("unauthenticated", "push through the gateway: tapedeck-key is missing or wrong");
 }
 
-/** What people record themselves never meets the demo's developers; it waits in their spill. */
-function refuseInDemo(workspace: string): void {
-  if (workspace !== demoWorkspace) return;
-  throw new TapedeckError("forbidden", "this is the demo: stop it, and start Tapedeck with --no-demo or a source");
+/**
+ * What people record themselves never meets the demo's developers; it waits in their spill. So only what is pushed is
+ * refused: whoever asks whether they would be let in is not told that this is the wrong Tapedeck.
+ */
+async function* refusedInDemo(
+  requests: AsyncIterable<PushRequest>,
+  { workspace }: Pick<PushContext, "workspace">,
+): AsyncGenerator<PushRequest, void> {
+  for await (const request of requests) {
+    if (workspace === demoWorkspace) {
+      throw new TapedeckError("forbidden", "this is the demo: stop it, and start Tapedeck with --no-demo or a source");
+    }
+    yield request;
+  }
 }

@@ -107,7 +107,10 @@ export function recorder(options: RecorderOptions): Recorder {
 
   async function* push(requests: AsyncIterable<PushRequest>, context: PushContext) {
     const iterator = checkedRequests(requests)[Symbol.asyncIterator]();
-    const hello = helloOf(await iterator.next(), context);
+    const first = await iterator.next();
+    // Whoever pushes nothing only asks whether they would be let in.
+    if (first.done) return;
+    const hello = helloOf(first.value, context);
     const { source, reading } = read(hello, context.workspace);
     const place = await takePlace(source, hello.tap);
     const signal = AbortSignal.any([context.signal, closing.signal, place.stop.signal]);
@@ -416,8 +419,7 @@ export function recorder(options: RecorderOptions): Recorder {
   };
 }
 
-function helloOf(first: IteratorResult<PushRequest, unknown>, { developer }: PushContext): Hello {
-  const body = first.done ? undefined : first.value.body;
+function helloOf({ body }: PushRequest, { developer }: PushContext): Hello {
   if (body?.$case !== "hello")
     throw new TapedeckError("invalid_argument", "the first request must be hello", { field: "hello" });
   if (body.value.tap === "") throw new TapedeckError("invalid_argument", "hello has no tap", { field: "tap" });

@@ -4,10 +4,13 @@ import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, expect, it } from "vitest";
+import { afterAll, expect, it, onTestFinished, vi } from "vitest";
 import { startCli } from "../../testing/cli.ts";
+import { progressPipe, progressTerminal } from "../../testing/progress.ts";
 import { recordingFolder } from "../../testing/skaffold-program.ts";
 import { startUp, type TestUp } from "../../testing/up.ts";
+import { rebuildTables } from "../rebuild/run.ts";
+import { backUp } from "./run.ts";
 
 const cwd = mkdtempSync(join(tmpdir(), "tapedeck-backup-"));
 chmodSync(cwd, 0o711); // started by root, Postgres runs as another user
@@ -29,6 +32,21 @@ async function get<Answer>({ env }: TestUp, path: string): Promise<{ status: num
   return { status: response.status, body: (await response.json()) as Answer };
 }
 
+/** A backup and a rebuild of the Tapedeck that runs on a data folder. */
+async function tellsHowFar(data: string): Promise<void> {
+  const said = vi.spyOn(console, "log").mockReturnValue();
+  vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  onTestFinished(() => void vi.restoreAllMocks());
+  for (const progress of [progressPipe(60_000), progressTerminal()]) {
+    await backUp(join(mkdtempSync(join(cwd, "told-")), "kept"), { data }, progress);
+    expect(progress.text()).toMatch(/backup: [1-9][\d.]* [KM]iB/);
+    await rebuildTables({ data }, progress);
+    expect(progress.text()).toMatch(/rebuild: (\d+) of \1 events \(100 %\)/);
+  }
+  expect(said).toHaveBeenCalledTimes(4);
+  vi.restoreAllMocks();
+}
+
 it("a log that was backed up comes back: positions from before are good, what came after is foreign", async () => {
   const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
   await using fake = await startFakeSkaffold({ recording });
@@ -48,6 +66,7 @@ it("a log that was backed up comes back: positions from before are good, what ca
     out: expect.stringMatching(/^\d+ events up to now are in kept/),
   });
   expect(await run("backup", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("kept is not empty") });
+  await tellsHowFar(join(cwd, ".tapedeck"));
   expect(await run("restore", "kept")).toMatchObject({
     code: 1,
     err: expect.stringMatching(/Tapedeck runs on .*: stop it/),

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openEnds } from "@tapedeck/ingest/damage/ends";
 import { openLeases } from "@tapedeck/ingest/record/journal/lease";
@@ -10,9 +10,12 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect, type NatsConnection } from "nats";
-import { expect, inject, it } from "vitest";
+import { expect, inject, it, onTestFinished, vi } from "vitest";
+import { bytesText } from "../../ask/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
 import { startCli } from "../../testing/cli.ts";
+import { progressPipe, progressTerminal } from "../../testing/progress.ts";
+import { restore } from "./run.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const aToken = (name: string) => makeToken({ name, workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 });
@@ -78,6 +81,34 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, former: [{ epoch, lastSeq: 5 }] });
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);
+});
+
+it("a restore tells how far it is, in a pipe and on a terminal", async () => {
+  await using there = await place();
+  const { connection, cwd } = there;
+  {
+    await using log = await openLog(connection);
+    await testWriter(log.writer, source).append(5);
+    await using backup = await newBackup(join(cwd, "kept"));
+    await backup.finish(await backUpLog(connection, backup.take));
+  }
+  vi.stubEnv("TAPEDECK_CONFIG", join(cwd, "tapedeck.yaml"));
+  const said = vi.spyOn(console, "log").mockReturnValue();
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+  });
+  const options = { data: join(cwd, "data"), replace: true };
+  const pipe = progressPipe(60_000);
+  await restore(join(cwd, "kept"), options, pipe);
+  const terminal = progressTerminal();
+  await restore(join(cwd, "kept"), options, terminal);
+  const bytes = bytesText((await stat(join(cwd, "kept", "stream.tar.s2"))).size);
+  expect(pipe.lines().at(-1)).toBe(`restore: ${bytes}`);
+  expect(terminal.text()).toContain(`restore: ${bytes}`);
+  // It hides the cursor, and shows it again when it takes itself away.
+  expect(terminal.text().lastIndexOf("\u001b[?25h")).toBeGreaterThan(terminal.text().lastIndexOf("restore:"));
+  expect(said.mock.calls.flat().filter((line) => /^restored 5 events/.test(line))).toHaveLength(2);
 });
 
 it("a log that lost its end goes on under new positions when it is said to", async () => {

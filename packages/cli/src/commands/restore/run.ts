@@ -11,7 +11,7 @@ import { CommandError } from "../../command-error.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
-import { Progress } from "../../progress.ts";
+import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type RestoreOptions = {
   readonly data: string;
@@ -24,6 +24,7 @@ export type RestoreOptions = {
 export async function restore(
   folder: string,
   { data, replace = false, tokens: withTokens = true }: RestoreOptions,
+  progressTo: ProgressTo = {},
 ): Promise<void> {
   tellHereOnly("restore", data);
   const { snapshot, pieces, tokens } = await readBackup(folder);
@@ -32,7 +33,7 @@ export async function restore(
   const kept = await makeRoom(nats, replace, join(machine.dataDir, "replaced", fileTime()));
   const { num_replicas = snapshot.config.num_replicas } = kept ?? {};
   const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
-  const restored = await restoreLog(nats, fitting, told(pieces()));
+  const restored = await restoreLog(nats, fitting, told(pieces(), progressTo));
   await forgetEnds(nats);
   const forgotten = await forgetTables(nats, machine.databaseUrl);
   tell(snapshot, restored);
@@ -67,8 +68,8 @@ function tell({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
 const fileTime = () => new Date().toISOString().replace(/[:.]/g, "-");
 
 /** While they are taken, how much it was. */
-async function* told(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
-  using progress = new Progress({ what: "restore", unit: "bytes" });
+async function* told(pieces: AsyncIterable<Uint8Array>, progressTo: ProgressTo): AsyncGenerator<Uint8Array, void> {
+  using progress = new Progress({ what: "restore", unit: "bytes", ...progressTo });
   for await (const piece of pieces) {
     progress.reached(progress.done + piece.length);
     yield piece;

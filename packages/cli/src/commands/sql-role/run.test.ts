@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { letReadersIn } from "@tapedeck/query/db/access/grants";
@@ -47,6 +48,60 @@ it("a login that is made reads its workspace, is written once, listed without it
   expect(await sqlRole(["drop", login])).toMatchObject({ code: 0, out: `dropped ${login} (of workspace acme)\n` });
   const none = `tapedeck: there is no login ${login} for one workspace: see \`tapedeck sql-role list\`.\n`;
   expect(await sqlRole(["drop", login])).toEqual({ code: 1, out: "", err: none });
+});
+
+it("a login is written for programs, or alone", async () => {
+  const asJson = await sqlRole(["create", "--workspace", "acme", "--json"]);
+  expect(asJson).toMatchObject({ code: 0, err: "" });
+  const { url: address, ...made } = JSON.parse(asJson.out) as { url: string; login: string; password: string };
+  const said = { login: expect.any(String), password: expect.any(String), leftOut: [] };
+  expect(made).toEqual({ ...said, workspace: "acme", createdAt: expect.stringMatching(/Z$/) });
+  const { username, password, host, pathname } = new URL(address);
+  expect([username, password]).toEqual([made.login, made.password]);
+  expect([host, pathname]).toEqual([new URL(url).host, new URL(url).pathname]);
+
+  const alone = await sqlRole(["create", "--workspace", "acme", "-q"]);
+  expect(alone).toMatchObject({ code: 0, err: "" });
+  expect(alone.out).toMatch(/^postgres\S+\n$/);
+  for (const login of [made.login, new URL(alone.out).username]) await sqlRole(["drop", login]);
+});
+
+/** A database of a user who is no superuser; its address. */
+async function ofUser(may: string): Promise<string> {
+  const superuser = stack.adopt(await stack.use(openDatabase({ url, connections: 1 })).connect(), (one) => one.end());
+  const user = `sql_roles_${randomBytes(4).toString("hex")}`;
+  await superuser.query(`create role ${user} login password '${user}' ${may}`);
+  stack.defer(async () => void (await superuser.query(`drop role ${user}`)));
+  // Both roles were made by another one, as by whoever runs this Postgres.
+  const roles = "tapedeck_analyst, tapedeck_reader";
+  if (may !== "") await superuser.query(`grant ${roles} to ${user} with admin option, inherit false`);
+  const address = new URL(stack.use(await freshDatabase()).url);
+  await superuser.query(`alter database ${address.pathname.slice(1)} owner to ${user}`);
+  address.username = user;
+  address.password = user;
+  await using theirs = openDatabase({ url: address.href, connections: 3 });
+  await migrate(theirs);
+  await letReadersIn(theirs);
+  return address.href;
+}
+
+it("a database user who may make no roles is told so, and nothing is written to stdout", async () => {
+  const made = await sqlRole(["create", "--workspace", "acme"], { TAPEDECK_POSTGRES_URL: await ofUser("") });
+  const why = "this database user may not make roles (CREATEROLE): ask whoever runs this Postgres";
+  expect(made).toEqual({ code: 1, out: "", err: `tapedeck: ${why}.\n` });
+});
+
+it("what a database user may not set for a login is said", async () => {
+  const theirs = { TAPEDECK_POSTGRES_URL: await ofUser("createrole") };
+  const made = await sqlRole(["create", "--workspace", "acme"], theirs);
+  const login = new URL(made.out.trim()).username;
+  expect(made.err.split("\n")).toEqual([
+    `${login} reads workspace acme, for psql or any other client of Postgres`,
+    "The password is shown this once.",
+    "This database user may not set for it: temp_file_limit.",
+    "",
+  ]);
+  expect(await sqlRole(["drop", login], theirs)).toMatchObject({ code: 0 });
 });
 
 it.each([
