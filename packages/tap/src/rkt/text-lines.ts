@@ -50,6 +50,20 @@ export function messageOf(text: string): string {
   return text.replace(printed, "");
 }
 
+/**
+ * The journal has divided what was said, within a line: it does after so many bytes (LineMax of journald.conf; the smaller
+ * one before systemd 235).
+ */
+export function isCut(message: string): boolean {
+  const { length } = message;
+  if (length > longestLine || length * 3 < longestLineBefore) return false;
+  const bytes = Buffer.byteLength(message);
+  return bytes === longestLine || bytes === longestLineBefore;
+}
+
+const longestLine = 48 * 1024;
+const longestLineBefore = 2_048;
+
 /** What a protobuf Timestamp can tell. */
 const endOfTime = 253_402_300_800;
 const nanosInSecond = 1_000_000_000n;

@@ -1,7 +1,6 @@
-/** When a peer that says nothing is asked for a sign of life, and when it counts as gone. Milliseconds. */
-export type Liveness = { readonly quietMs: number; readonly silentMs: number };
+import type { Liveness } from "@tapedeck/shared/service/peer-liveness";
 
-/** Dead peers are found within 35 s (DESIGN 6), a farewell included. */
+/** Of WebSockets. Dead peers are found within 35 s (DESIGN 6), a farewell included. */
 export const liveness: Liveness = { quietMs: 15_000, silentMs: 34_000 };
 
 export type Heartbeat = {

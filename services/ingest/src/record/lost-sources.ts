@@ -1,6 +1,7 @@
 import type { LogSurvey, Recorded } from "@tapedeck/shared/log/log";
 import { everyLifeSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import { recorderPatience } from "@tapedeck/shared/service/peer-liveness";
 import type { SourceName } from "@tapedeck/shared/source";
 import { turns } from "@tapedeck/shared/sync/semaphore";
 import type { Moment } from "@tapedeck/shared/time/moment";
@@ -20,8 +21,6 @@ export type LostSourcesOptions = {
   readonly examine: (source: SourceName, heard: LastHeard) => Promise<Examined | undefined>;
 };
 
-/** A tap that was cut off by a fault of the network or a restart of ours is back by then. */
-const longestNoticeMs = 15_000;
 const unknown: LastHeard = { since: undefined, elsewhere: false };
 /** At start there may be many. */
 const examinedAtOnce = 4;
@@ -41,7 +40,7 @@ export class LostSources implements AsyncDisposable {
 
   constructor(options: LostSourcesOptions) {
     this.#options = options;
-    this.#noticeMs = options.noticeMs ?? Math.min(longestNoticeMs, options.lostAfterMs / 2);
+    this.#noticeMs = options.noticeMs ?? Math.min(recorderPatience.noticeMs, options.lostAfterMs / 2);
   }
 
   /** Those whose tap is waited for, and since when nothing has been heard of them. */

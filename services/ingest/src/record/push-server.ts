@@ -12,6 +12,7 @@ import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
+import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
 import type { PushContext, Recorder, Store } from "./recorder.ts";
@@ -28,18 +29,18 @@ export type PushServerOptions = {
   /** Undefined while the log is away. */
   readonly store: () => Store | undefined;
   readonly onInternal: (error: unknown) => void;
+  readonly liveness?: Liveness;
 };
 
 export type PushServer = AsyncDisposable & { readonly address: string };
 
 /** tapedeck.v1.Recorder/Push for taps elsewhere. Rejects with one sentence when the port can't be had. */
 export async function startPushServer(options: PushServerOptions): Promise<PushServer> {
-  const { host, port, key, workspace, recorder, onInternal } = options;
+  const { host, port, key, workspace, recorder, onInternal, liveness = grpcLiveness } = options;
   const server = new Server({
     // The gateway's limit is below this, so it is that one which taps have to keep to.
     "grpc.max_receive_message_length": 64 * 1024 * 1024,
-    "grpc.keepalive_time_ms": 20_000,
-    "grpc.keepalive_timeout_ms": 10_000,
+    ...keepaliveOptions(liveness),
   });
 
   async function push(call: ServerDuplexStream<PushRequest, PushResponse>): Promise<void> {

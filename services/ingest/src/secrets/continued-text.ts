@@ -103,10 +103,15 @@ function isOfKey(text: string): boolean {
   return text.split("\n").every((line) => keyLine.test(line));
 }
 
+/** A private key has begun and not ended. */
+export function isKeyTail(tail: string): boolean {
+  return tail.startsWith("-----BEGIN") && tail.endsWith("-----\n");
+}
+
 /** A piece, already masked, after the tail of the piece before it. */
 export function maskContinued(tail: string, piece: string): MaskedText {
   if (tail === "" || piece === "") return { text: piece, secrets: 0 };
-  if (tail.startsWith("-----BEGIN") && tail.endsWith("-----\n")) {
+  if (isKeyTail(tail)) {
     const [ofKey = ""] = piece.split("-----END");
     if (!isOfKey(ofKey)) return { text: piece, secrets: 0 };
   }

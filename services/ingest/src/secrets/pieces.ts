@@ -15,9 +15,9 @@ export class Tails {
     return this.#open.get(stream) ?? "";
   }
 
-  /** The stream's next piece, as it is recorded. */
-  took({ stream, text }: Piece): void {
-    const tail = tailOf(this.before(stream) + text);
+  /** The stream's next piece, as it is recorded; after another end where that is known to be the one before it. */
+  took({ stream, text }: Piece, before = this.before(stream)): void {
+    const tail = tailOf(before + text);
     if (tail === "") this.#open.delete(stream);
     else {
       this.#open.set(stream, tail);
@@ -30,6 +30,16 @@ export class Tails {
   /** What was left open lately, by any stream, the newest first. */
   get recent(): readonly string[] {
     return this.#recent;
+  }
+
+  /** A stream goes on in what it has left open. */
+  get isOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
+  /** Nothing of the stream comes any more. */
+  end(stream: string): void {
+    this.#open.delete(stream);
   }
 
   /** A new connection: its streams go on with nothing. What was open lately is still known. */

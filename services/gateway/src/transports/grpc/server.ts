@@ -1,10 +1,10 @@
 import { Server, type ServerInterceptor, type ServiceDefinition, type UntypedHandleCall } from "@grpc/grpc-js";
 import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
+import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
 import { HealthImplementation } from "grpc-health-check";
 import type { Role } from "../../call-context.ts";
 import { defaultLimits, type Limits } from "../../limits/settings.ts";
 import { type Address, addressText } from "../address.ts";
-import { type Liveness, liveness } from "../liveness.ts";
 import type { Certificate } from "../tls.ts";
 import { type AuthenticationOptions, authentication } from "./authentication.ts";
 import { serverCredentials } from "./credentials.ts";
@@ -46,7 +46,7 @@ export async function grpcServer(
   services: readonly GrpcServices[],
   {
     certificate,
-    liveness: { quietMs, silentMs } = liveness,
+    liveness = grpcLiveness,
     limits = defaultLimits.grpc,
     arrivalMs = defaultLimits.arrivalMs,
     interceptors = [],
@@ -63,8 +63,7 @@ export async function grpcServer(
     "grpc.max_send_message_length": -1,
     "grpc.max_concurrent_streams": limits.streams,
     interceptors: [authentication({ ...letting, roleOf: (path) => roles.get(path) }), ...interceptors],
-    "grpc.keepalive_time_ms": quietMs,
-    "grpc.keepalive_timeout_ms": silentMs - quietMs,
+    ...keepaliveOptions(liveness),
   });
   for (const { definition, handlers } of services) server.addService(definition, handlers);
   const names = services.flatMap((service) => service.names);

@@ -1,11 +1,12 @@
 import type { Socket } from "node:net";
 import { TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import type { Liveness } from "@tapedeck/shared/service/peer-liveness";
 import type { WebSocket } from "ws";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { CallContext, Caller } from "../../call-context.ts";
 import { defaultLimits } from "../../limits/settings.ts";
 import type { CallWatch } from "../../metrics.ts";
-import { heartbeat, type Liveness, liveness } from "../liveness.ts";
+import { heartbeat, liveness } from "../liveness.ts";
 import { outbox } from "./outbox.ts";
 import { type ClientMessage, clientMessage, closeCodes, type Subscribe, subscriptionId } from "./protocol.ts";
 

@@ -16,7 +16,7 @@ export type Looking = {
   /** Where entries are pieces of output. */
   readonly maskAfter?: WatchOptions["maskAfter"];
   /** One for each session that a recorder takes part in. */
-  readonly watch: (options: WatchOptions) => Watcher<Iterable<Seen>>;
+  readonly watch: (options: WatchOptions) => Watcher<Told>;
 };
 
 export type WatchOptions = {
@@ -47,7 +47,7 @@ export type WatchOptions = {
  * `resume` gets, channel by channel, the last description that is complete and every event after it. What it only
  * suspects (a pod that one look missed) is not in the log and is found again by the looks that come.
  */
-export type Watcher<Told extends Iterable<Seen> = readonly Seen[]> = {
+export type Watcher<Of extends Told = readonly Seen[]> = {
   readonly resume: (event: Event) => void;
   /** A new connection: from the last good look to the next one nobody looked. */
   readonly connected: () => void;
@@ -60,8 +60,21 @@ export type Watcher<Told extends Iterable<Seen> = readonly Seen[]> = {
    * What this look, seen at that moment, tells: nothing, most often. May be concluded while it is read (a list has
    * thousands of jobs), so it has to be read to its end before the next look.
    */
-  readonly look: (channel: string, look: Look, at: Moment) => Told;
+  readonly look: (channel: string, look: Look, at: Moment) => Of;
 };
+
+/** What a look tells, with pauses in work that tells nothing (a list has thousands of entries). */
+export type Told = Iterable<Seen | Pause>;
+
+/** Not more to tell so far: others may have their turn before the next entry is read. */
+export type Pause = { readonly what: "pause" };
+
+export const pause: Pause = { what: "pause" };
+
+/** Of what a look tells all but the pauses. */
+export function seenIn(told: Told): readonly Seen[] {
+  return [...told].flatMap((one) => (one.what === "pause" ? [] : [one]));
+}
 
 export type Seen =
   | {

@@ -2,9 +2,13 @@ import { createFileRegistry, type DescMessage, fromBinary, toBinary } from "@buf
 import { FieldDescriptorProto_Type, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { isCut, messageOf } from "@tapedeck/tap/rkt/text-lines";
+import { maskPiece } from "../../secrets/continued-text.ts";
 import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
 import { maskText } from "../../secrets/mask-text.ts";
 import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
+
+const linesType = "v1alpha.GetLogsResponse";
 
 /**
  * Masks the secrets in an encoded message of rkt's API, in place and with the same number of bytes: in all its texts, in
@@ -18,7 +22,7 @@ export function mask(name: string, bytes: Uint8Array): Masked {
   let key = "";
   const mapped = mapStringFields(type, bytes, (text, path) => {
     if (path.endsWith("Key")) key = text;
-    const masked = maskText(text);
+    const masked = name === linesType && isCut(messageOf(text)) ? maskPiece(text) : maskText(text);
     if (path.endsWith("value") && isSecretName(key) && !isTrivial(text)) {
       redacted += 1;
       return "*".repeat(Buffer.byteLength(text));

@@ -1,6 +1,7 @@
 import { maskEntriesApart } from "../../secrets/ahead/masked-apart.ts";
-import type { Looking, Watcher } from "../inventory/observing.ts";
+import type { Looking, Told, Watcher } from "../inventory/observing.ts";
 import { mask } from "./mask.ts";
+import { maskAfter } from "./texts/masked-lines.ts";
 import { watchTexts } from "./texts/watch-texts.ts";
 import { watchHost } from "./watch-host.ts";
 
@@ -8,11 +9,12 @@ import { watchHost } from "./watch-host.ts";
 export const looking: Looking = {
   channels: ["pods", "images", "logs"],
   mask,
+  maskAfter,
   maskApart: maskEntriesApart("rkt", mask),
   watch(options) {
     const host = watchHost(options);
     const texts = watchTexts(options);
-    const watcherOf = (channel: string): Watcher => (channel === "logs" ? texts : host);
+    const watcherOf = (channel: string): Watcher<Told> => (channel === "logs" ? texts : host);
     return {
       resume: (event) => watcherOf(event.channel).resume(event),
       connected() {

@@ -1,8 +1,9 @@
 import { Image, ListImagesResponse, ListPodsResponse, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { listOf } from "@tapedeck/shared/rkt/entries";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { describe, expect, it, vi } from "vitest";
-import type { Seen } from "../inventory/observing.ts";
+import { type Seen, seenIn } from "../inventory/observing.ts";
 import { mask } from "./mask.ts";
 import { eventsOf, image, listOfPods, type Play, play, pod } from "./testing/watch-play.ts";
 import { watchHost } from "./watch-host.ts";
@@ -300,5 +301,30 @@ describe("images", () => {
     expect(images.map((one) => Image.encode(one).finish().length)).toEqual(
       [image("sha512-1"), image("sha512-2", { size: 3 })].map((one) => Image.encode(one).finish().length),
     );
+  });
+});
+
+describe("a host of many pods", () => {
+  const ids = Array.from({ length: 1_500 }, (_, index) => `p${index}`);
+  const look = (value: Buffer, before: readonly Buffer[] = []) => {
+    const { watcher } = play();
+    for (const [at, bytes] of before.entries()) {
+      seenIn(watcher.look("pods", { seen: { $case: "all", value: bytes } }, momentOfMs(at)));
+    }
+    return [...watcher.look("pods", { seen: { $case: "all", value } }, momentOfMs(1_000))].map(({ what }) => what);
+  };
+  const all = listOfPods(ids.map((id) => pod(id, { state: "RUNNING" })));
+  /** The most entries that are read or described without a pause. */
+  const most = (told: readonly string[]) => ids.length / told.filter((what) => what === "pause").length;
+
+  it("is looked at for the first time with pauses: at each pod that is read, and at each that is described", () => {
+    const told = look(all);
+    expect(most(told)).toBeLessThanOrEqual(1 / 2);
+    expect(told.at(-1)).toBe("frame");
+  });
+
+  it("is looked at again with pauses, where nothing has changed and where nothing is there any more", () => {
+    expect(most(look(all, [all]))).toBeLessThanOrEqual(1);
+    expect(most(look(listOfPods([]), [all]))).toBeLessThanOrEqual(1);
   });
 });

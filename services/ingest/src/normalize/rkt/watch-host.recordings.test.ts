@@ -9,6 +9,7 @@ import { podDoubts } from "@tapedeck/tap/rkt/list-doubts";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../fact.ts";
 import type { Seen } from "../inventory/observing.ts";
+import { seenIn } from "../inventory/observing.ts";
 import { mask } from "./mask.ts";
 import { watchHost } from "./watch-host.ts";
 
@@ -24,7 +25,7 @@ function watched(name: string): { readonly seen: readonly Seen[]; readonly told:
   const polls = readPolls(recording);
   const seen: Seen[] = [];
   const look = (kind: Kind, at: number, what: Look["seen"]) =>
-    seen.push(...watcher.look(kind, { seen: what }, momentOfMs(at)));
+    seen.push(...seenIn(watcher.look(kind, { seen: what }, momentOfMs(at))));
   let asked = new Set<string>();
   for (const row of recording.rows) {
     if (row.kind !== "unary") continue;

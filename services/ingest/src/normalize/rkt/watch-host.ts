@@ -1,4 +1,4 @@
-import type { Watcher, WatchOptions } from "../inventory/observing.ts";
+import type { Told, Watcher, WatchOptions } from "../inventory/observing.ts";
 import { extinction, type Kind } from "./extinction.ts";
 import { images } from "./pods/images.ts";
 import { pods } from "./pods/pods.ts";
@@ -14,7 +14,7 @@ const extinctionHold = 600_000;
 export function watchHost(
   { mask, settings, frameBytes }: WatchOptions,
   { describeAfter = 1_000 }: { readonly describeAfter?: number } = {},
-): Watcher {
+): Watcher<Told> {
   const told = settings.extinctionHold ?? "";
   const gone = extinction(/^\d+$/.test(told) ? Number(told) : extinctionHold);
   const options = { mask, extinction: gone, describeAfter, ...(frameBytes !== undefined && { frameBytes }) };

@@ -5,8 +5,9 @@ import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
 import { largestFrameBytes } from "../../record/frames/original.ts";
 import { unreadable } from "../facts.ts";
 import { goodLooks } from "../inventory/observation-times.ts";
-import type { Seen, Watcher, WatchOptions } from "../inventory/observing.ts";
-import type { Mark } from "./describe-inventory.ts";
+import type { Pause, Seen, Told, Watcher, WatchOptions } from "../inventory/observing.ts";
+import { pause } from "../inventory/observing.ts";
+import type { Accepted, Mark } from "./describe-inventory.ts";
 import { describing, descriptionIn } from "./describe-inventory.ts";
 import type { Extinction } from "./extinction.ts";
 import type { Frame, Step, Things } from "./inventory.ts";
@@ -18,10 +19,12 @@ export type ThingsOptions = Pick<WatchOptions, "mask" | "frameBytes"> & {
 };
 
 export type ThingsWatcher = Omit<Watcher, "look"> & {
-  readonly look: (look: Look, at: Moment) => readonly Seen[];
+  readonly look: (look: Look, at: Moment) => Told;
   /** Something is known to be on the host. */
   readonly knowsSome: () => boolean;
 };
+
+type Telling = Generator<Seen | Pause, void>;
 
 /** Those of events are no longer than 1,000 characters, and who resumes knows things by these. */
 const longestId = 200;
@@ -122,14 +125,15 @@ export function watchThings<Memory>(
     }
   }
 
-  function good(entries: readonly Entry[], at: Moment): readonly Seen[] {
+  function* good(entries: readonly Entry[], at: Moment): Telling {
     looks += 1;
-    if (!isDescribed) return firstLook(entries, at);
+    if (!isDescribed) return yield* firstLook(entries, at);
     const last = gap === undefined ? looked.before(at) : undefined;
     const ms = last === undefined ? 0 : Math.min(msBetween(last, at), longestPauseMs);
-    const seen: Seen[] = [...closeGap(at)];
+    yield* closeGap(at);
     let knowsSome = false;
     for (const one of entries) {
+      yield pause;
       const entry = known.get(one.id);
       if (entry !== undefined) {
         if (entry.seenIn === looks) continue;
@@ -139,38 +143,41 @@ export function watchThings<Memory>(
         const isHeld = entry.memory !== undefined && things.isHeld(entry.memory);
         if (!isHeld && entry.raw !== undefined && Buffer.compare(entry.raw, one.bytes) === 0) continue;
       }
-      seen.push(...judge(one, at));
+      yield* judge(one, at);
     }
     extinction.looked(channel, { entries: entries.length, knowsSome, ms });
-    seen.push(...missed(at));
+    yield* missed(at);
     looked.was(at);
-    return seen;
   }
 
-  function firstLook(entries: readonly Entry[], at: Moment): readonly Seen[] {
+  function* firstLook(entries: readonly Entry[], at: Moment): Telling {
     isDescribed = true;
-    const seen = entries.flatMap((entry) => judge(entry, at, true));
+    const seen: Frame[] = [];
+    for (const entry of entries) {
+      seen.push(...judge(entry, at, true));
+      yield pause;
+    }
     looked.was(at);
-    const description = describe(at);
+    yield* describe(at);
     eventsSince = seen.length;
-    return [...description, ...seen];
+    yield* seen;
   }
 
-  function missed(at: Moment): readonly Seen[] {
+  function* missed(at: Moment): Telling {
     const absent = [...known].filter(([, entry]) => entry.seenIn !== looks);
-    const seen: Seen[] = [];
     for (const [id, entry] of absent.sort(byId)) {
-      if (isThere(entry)) seen.push(...missOne(id, entry, at));
+      if (isThere(entry)) yield* missOne(id, entry, at);
       else if (entry.memory === undefined) known.delete(id);
+      yield pause;
     }
     const verdict = extinction.verdict(channel);
-    if (verdict === "held") return seen;
+    if (verdict === "held") return;
     const lost = absent.filter(([, entry]) => isThere(entry) && (entry.missing?.inARow ?? 0) >= 2);
     if (verdict === "certain" && lost.length > 0) {
       extinction.told(channel);
-      seen.push(allGone(lost, at));
+      yield allGone(lost, at);
     }
-    return seen.concat(lost.flatMap(([id, entry]) => lose(id, entry, verdict === "certain")));
+    for (const [id, entry] of lost) yield* lose(id, entry, verdict === "certain");
   }
 
   function missOne(id: string, entry: Known<Memory>, at: Moment): readonly Frame[] {
@@ -212,7 +219,7 @@ export function watchThings<Memory>(
     return judge(found, at);
   }
 
-  function whole(bytes: Uint8Array, at: Moment): readonly Seen[] {
+  function whole(bytes: Uint8Array, at: Moment): Told {
     const entries = things.entries(bytes);
     listed = entries?.every(({ id }) => id !== "") ? entries : undefined;
     if (listed !== undefined) return good(listed, at);
@@ -222,22 +229,24 @@ export function watchThings<Memory>(
     return [cannotRead(things.listType, bytes, "no such message", at)];
   }
 
-  function describe(at: Moment): readonly Frame[] {
-    const inOrder = [...known].sort(byId);
-    const accepted = inOrder.flatMap(([, { memory }]) => (memory && things.accepted(memory)) ?? []);
+  function* describe(at: Moment): Telling {
+    const accepted: Accepted[] = [];
     const marks: Record<Mark, string[]> = { gone: [], returned: [] };
-    for (const [id, entry] of inOrder) {
+    for (const [id, entry] of [...known].sort(byId)) {
+      yield pause;
       if (entry.memory === undefined) continue;
+      const one = things.accepted(entry.memory);
+      if (one !== undefined) accepted.push(one);
       const mark = things.mark(entry.memory);
       if (mark !== undefined) marks[mark].push(id);
       entry.memory = things.described(entry.memory);
       if (entry.memory === undefined) known.delete(id);
     }
     eventsSince = 0;
-    return describing(noun, things.listType, accepted, marks, at);
+    yield* describing(noun, things.listType, accepted, marks, at);
   }
 
-  function see({ seen }: Look, at: Moment): readonly Seen[] {
+  function see({ seen }: Look, at: Moment): Told {
     switch (seen?.$case) {
       case "all":
         return whole(seen.value, at);
@@ -254,9 +263,9 @@ export function watchThings<Memory>(
   }
 
   return {
-    look(look, at) {
-      const seen = see(look, at);
-      return isDescribed && eventsSince >= describeAfter ? [...seen, ...describe(at)] : seen;
+    *look(look, at) {
+      yield* see(look, at);
+      if (isDescribed && eventsSince >= describeAfter) yield* describe(at);
     },
     connected() {
       connection += 1;

@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
+import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Fact } from "../../normalize/fact.ts";
 import type { ChannelReading, FrameReader } from "../../normalize/normalizer.ts";
 import { type Piece, Tails } from "../../secrets/pieces.ts";
@@ -66,7 +67,9 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   let lastEarlier: string | undefined;
   let begun = false;
   let frame: Event[] = [];
+  const breathe = breather();
   for await (const { event, seq } of options.reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+    await breathe();
     if (event.session !== session.id) continue;
     if (event.part === 0) {
       for (const part of frame) frameReader.resume(part);

@@ -3,6 +3,7 @@ import type { Cursor, LogReader, LogWriter } from "@tapedeck/shared/log/log";
 import { channelFilter, sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentKey } from "@tapedeck/shared/time/moment";
 import { decodeTime } from "ulid";
@@ -293,12 +294,14 @@ export async function loadHistory({ log, source, signal, allSessions }: LoadDeps
   let recordedAt = 0;
   const read = async (afterSeq: number): Promise<SourceHistory> => {
     const history = sourceHistory();
+    const breathe = breather();
     for await (const { event, seq } of log.reader.history(
       { afterSeq, subjects: [channelFilter(source, ownChannel)] },
       until,
       signal,
     )) {
       history.observe(event, seq);
+      await breathe();
     }
     const atEnd = { afterSeq: until - 1, subjects: [sourceFilter(source)] };
     for await (const { event, seq, recordedAt: time } of log.reader.history(atEnd, until, signal)) {

@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
-import type { Looking, Seen } from "../../normalize/inventory/observing.ts";
+import { type Looking, pause, type Seen } from "../../normalize/inventory/observing.ts";
 import type { UpstreamReading } from "../../normalize/normalizer.ts";
 import { plainReading } from "../frames/plain-reading.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
@@ -235,4 +235,47 @@ test("a look that is long to read leaves others their turn", async () => {
   await tap.look(10, "C1", "pods", "");
   clearImmediate(turning);
   expect(turns).toBeGreaterThanOrEqual(3);
+});
+
+/** Holds the event loop for longer than a slice. */
+function hold(): void {
+  for (const until = performance.now() + 8; performance.now() < until; );
+}
+
+test("others have their turn at the pauses of a look, and while what was told is read back", async () => {
+  let turns = 0;
+  const turning = setInterval(() => turns++, 0);
+  const seenBetween: number[] = [];
+  const held = (): void => {
+    seenBetween.push(turns);
+    hold();
+  };
+  const long: Looking = {
+    ...words,
+    watch: () => ({
+      resume: held,
+      connected: () => {},
+      *look(_channel, _look, at) {
+        for (let n = 0; n < 4; n++) {
+          held();
+          yield pause;
+        }
+        const facts = [{ kind: "pod.prepared", summary: "" }] as const;
+        for (let n = 0; n < 4; n++) yield { what: "frame", facts, observedAt: at };
+      },
+    }),
+  };
+  const log = fakeLog(well);
+  await using tap = lookingTap(log, { source, reading: { ...plainReading(), looking: long } });
+  await tap.dial(0, "C1", "h1");
+  await tap.look(10, "C1", "pods", "a");
+  await tap.settled();
+  expect(new Set(seenBetween).size).toBe(4);
+  await tap.crash();
+  seenBetween.length = 0;
+  await tap.look(20, "C1", "pods", "b");
+  clearInterval(turning);
+  // Each of the four that was recorded, and the four pauses.
+  expect(seenBetween).toHaveLength(8);
+  expect(new Set(seenBetween).size).toBe(8);
 });

@@ -6,7 +6,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
-import type { Looking, Seen, Watcher } from "../../normalize/inventory/observing.ts";
+import type { Looking, Pause, Seen, Told as Tellings, Watcher } from "../../normalize/inventory/observing.ts";
 import { isLarge } from "../../secrets/ahead/masked-apart.ts";
 import { isText } from "../frames/numbering.ts";
 import { originalOf, shaOf } from "../frames/original.ts";
@@ -47,7 +47,7 @@ type Gap = Extract<Seen, { what: "gap" }>;
 
 type Open = {
   readonly session: string;
-  readonly watcher: Watcher<Iterable<Seen>>;
+  readonly watcher: Watcher<Tellings>;
   readonly mask: Looking["mask"];
   /** When the last recorded event of a channel was seen: what the tap pushes again from before it is known. */
   readonly seenUntil: Map<string, Moment | undefined>;
@@ -73,10 +73,12 @@ export function openLooks(options: LooksOptions): Looks {
     const seenUntil = new Map<string, Moment | undefined>();
     // What is still on its way to the log belongs to its memory too.
     await book.writer.reached(book.writer.appended);
+    const breathe = breather();
     for (const channel of looking.channels) {
       for await (const event of remembered({ reader, source, channel, session, signal })) {
         watcher.resume(event);
         seenUntil.set(channel, later(seenUntil.get(channel), event.observed_at));
+        await breathe();
       }
     }
     signal.throwIfAborted();
@@ -146,6 +148,10 @@ export function openLooks(options: LooksOptions): Looks {
     const breathe = breather();
     apart = redact === "on" && isLarge(bytes) ? await maskedApart(channel, bytes) : undefined;
     for (const seen of seenBy({ watcher, mask }, channel, bytes, at)) {
+      if (seen.what === "pause") {
+        await breathe();
+        continue;
+      }
       if (seen.what === "another session") {
         anotherSession(connection, at);
         return record(connection, channel, bytes, at, redact);
@@ -190,7 +196,7 @@ function* seenBy(
   channel: string,
   bytes: Uint8Array,
   at: Moment,
-): Generator<Seen, void> {
+): Generator<Seen | Pause, void> {
   try {
     yield* watcher.look(channel, Look.decode(bytes), at);
   } catch (cause) {

@@ -4,7 +4,8 @@ import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../fact.ts";
-import type { Seen, Watcher } from "../../inventory/observing.ts";
+import type { Seen, Told, Watcher } from "../../inventory/observing.ts";
+import { seenIn } from "../../inventory/observing.ts";
 import type { Kind } from "../extinction.ts";
 import type { State } from "../pods/pod-table.ts";
 import { watchHost } from "../watch-host.ts";
@@ -75,7 +76,7 @@ export function image(
 }
 
 export type Play = {
-  readonly watcher: Watcher;
+  readonly watcher: Watcher<Told>;
   /** Everything that was seen, by channel and in order. */
   readonly record: { readonly channel: Kind; readonly seen: Seen }[];
   readonly look: (channel: Kind, at: number, what: Look["seen"]) => string;
@@ -98,11 +99,11 @@ export function play({
 }: {
   settings?: Readonly<Record<string, string>>;
   describeAfter?: number;
-  watcher?: Watcher;
+  watcher?: Watcher<Told>;
 } = {}): Play {
   const record: Play["record"] = [];
   const look: Play["look"] = (channel, at, what) => {
-    const seen = watcher.look(channel, { seen: what }, momentOfMs(at));
+    const seen = seenIn(watcher.look(channel, { seen: what }, momentOfMs(at)));
     record.push(...seen.map((one) => ({ channel, seen: one })));
     return shortly(seen);
   };

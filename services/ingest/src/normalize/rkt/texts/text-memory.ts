@@ -23,8 +23,11 @@ export type GivenLine = {
  *    after they came, so that nearly all lines of apps are told as theirs; what no app gives is the pod's own.
  */
 export type TextMemory = {
-  /** Takes a line in; true when it is to be recorded. */
-  readonly take: (line: GivenLine) => boolean;
+  /**
+   * Takes a line in. Undefined when it is to be recorded; else the text that it is known by, which may be one of the
+   * others: those are what it may have been recorded as.
+   */
+  readonly take: (line: GivenLine, others?: () => readonly string[]) => string | undefined;
   /** Of the line that the stream gave last, 0 before. */
   readonly lastTime: (pod: string, app: string) => bigint;
   /** What the stream gives next may be a repeat; of all streams without a name. */
@@ -36,7 +39,8 @@ export type TextMemory = {
   /** All of `ends`, in its order, in one part or several. */
   readonly restore: (ends: readonly HostDetail_TextEnd[], part: number) => void;
   readonly pods: () => ReadonlySet<string>;
-  readonly forget: (pod: string) => void;
+  /** Gives the apps of its streams. */
+  readonly forget: (pod: string) => readonly string[];
 };
 
 type Stream = {
@@ -86,14 +90,15 @@ export function textMemory(): TextMemory {
     return made;
   }
 
-  function isRepeat(stream: Stream, time: bigint, hash: string): boolean {
+  function repeated(stream: Stream, time: bigint, forms: Forms): Form | undefined {
     if (stream.mayRepeat) stream.repeats = { at: stream.at, known: new Map(stream.known) };
     stream.mayRepeat = false;
     const { repeats } = stream;
-    if (repeats === undefined || time < repeats.at) return repeats !== undefined;
-    if (time === repeats.at) return takeOne(repeats.known, hash);
+    if (repeats === undefined) return undefined;
+    if (time < repeats.at) return forms.first;
+    if (time === repeats.at) return forms.find(({ hash }) => takeOne(repeats.known, hash));
     stream.repeats = undefined;
-    return false;
+    return undefined;
   }
 
   function advance(stream: Stream, time: bigint, hash: string): void {
@@ -105,18 +110,33 @@ export function textMemory(): TextMemory {
     if (oldest !== undefined && stream.known.size > mostOfOneTime) stream.known.delete(oldest);
   }
 
-  /** True when the other stream has given it before. */
-  function pair(pod: string, app: string, time: bigint, hash: string): boolean {
-    const key = `${pod}/${time}/${hash}`;
+  /** As what the other stream has given it before. */
+  function paired({ pod, app, time }: GivenLine, forms: Forms): Form | undefined {
+    const found = forms.find(({ hash }) => {
+      const count = unpaired.get(unpairedKey(pod, time, hash))?.count ?? 0;
+      return app === "" ? count > 0 : count < 0;
+    });
+    if (found === undefined && app === "" && time <= (overtaken.get(pod) ?? -1n)) return forms.first;
+    count(pod, app, time, (found ?? forms.first).hash);
+    return found;
+  }
+
+  /** Of a line that is in the log. */
+  function pairRecorded(pod: string, app: string, time: bigint, hash: string): void {
+    const isOvertaken = app === "" && time <= (overtaken.get(pod) ?? -1n);
+    const isPaired = (unpaired.get(unpairedKey(pod, time, hash))?.count ?? 0) > 0;
+    if (!isOvertaken || isPaired) count(pod, app, time, hash);
+  }
+
+  function count(pod: string, app: string, time: bigint, hash: string): void {
+    const key = unpairedKey(pod, time, hash);
     const one = unpaired.get(key);
-    const count = one?.count ?? 0;
-    const isPaired = app === "" ? count > 0 : count < 0;
-    if (!isPaired && app === "" && time <= (overtaken.get(pod) ?? -1n)) return true;
-    const now = count + (app === "" ? -1 : 1);
+    const before = one?.count ?? 0;
+    const isPaired = app === "" ? before > 0 : before < 0;
+    const now = before + (app === "" ? -1 : 1);
     if (now === 0) unpaired.delete(key);
     else unpaired.set(key, { pod, app: isPaired ? (one?.app ?? app) : app, time, hash, count: now });
     if (unpaired.size > mostUnpaired) dropOldest();
-    return isPaired;
   }
 
   function dropOldest(): void {
@@ -136,13 +156,16 @@ export function textMemory(): TextMemory {
   }
 
   return {
-    take({ pod, app, text, time }) {
+    take(line, others) {
+      const { pod, app, text, time } = line;
       const stream = streamOf(pod, app);
-      const hash = hashOf(text);
+      const forms = formsOf(text, others);
       stream.last = time;
-      if (isRepeat(stream, time, hash)) return false;
-      advance(stream, time, hash);
-      return !pair(pod, app, time, hash);
+      const again = repeated(stream, time, forms);
+      if (again !== undefined) return again.text;
+      const pair = paired(line, forms);
+      advance(stream, time, (pair ?? forms.first).hash);
+      return pair?.text;
     },
     lastTime: (pod, app) => streams.get(keyOf(pod, app))?.last ?? 0n,
     mayRepeat(pod, app = "") {
@@ -154,7 +177,7 @@ export function textMemory(): TextMemory {
       const hash = hashOf(text);
       stream.last = time;
       advance(stream, time, hash);
-      pair(pod, app, time, hash);
+      pairRecorded(pod, app, time, hash);
       stream.mayRepeat = true;
     },
     ends() {
@@ -183,7 +206,7 @@ export function textMemory(): TextMemory {
         const stream = streamOf(pod, app);
         for (const hash of hashes) {
           if (isEnd) advance(stream, time, hash);
-          else pair(pod, app, time, hash);
+          else pairRecorded(pod, app, time, hash);
         }
         stream.last = stream.at;
         stream.mayRepeat = true;
@@ -192,14 +215,39 @@ export function textMemory(): TextMemory {
     pods: () => new Set([...streams.values()].map(({ pod }) => pod)),
     forget(pod) {
       overtaken.delete(pod);
-      for (const [key, stream] of streams) if (stream.pod === pod) streams.delete(key);
+      const forgotten = [...streams.values()].filter((stream) => stream.pod === pod).map(({ app }) => app);
+      for (const app of forgotten) streams.delete(keyOf(pod, app));
       for (const [key, line] of unpaired) if (line.pod === pod) unpaired.delete(key);
+      return forgotten;
     },
   };
 }
 
 function endOf(pod: string, app: string, at: bigint, hashes: readonly string[]): HostDetail_TextEnd {
   return { pod, app, at: momentOfNanos(at), sha256: hashes.map((hash) => Buffer.from(hash, "base64")) };
+}
+
+/** A text that a line may be known by. */
+type Form = { readonly text: string; readonly hash: string };
+type Forms = { readonly first: Form; readonly find: (isIt: (form: Form) => boolean) => Form | undefined };
+
+/** The others are made only where the first is not known. */
+function formsOf(text: string, others: () => readonly string[] = () => []): Forms {
+  const formOf = (one: string): Form => ({ text: one, hash: hashOf(one) });
+  const first = formOf(text);
+  let rest: readonly Form[] | undefined;
+  return {
+    first,
+    find(isIt) {
+      if (isIt(first)) return first;
+      rest ??= others().map(formOf);
+      return rest.find(isIt);
+    },
+  };
+}
+
+function unpairedKey(pod: string, time: bigint, hash: string): string {
+  return `${pod}/${time}/${hash}`;
 }
 
 function takeOne(counts: Map<string, number>, key: string): boolean {

@@ -6,7 +6,11 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOfNanos } from "@tapedeck/tap/rkt/text-lines";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Seen, Watcher } from "../../inventory/observing.ts";
+import type { Seen, Told, Watcher } from "../../inventory/observing.ts";
+import { seenIn } from "../../inventory/observing.ts";
+import { mask } from "../mask.ts";
+import type { LineMasks } from "./masked-lines.ts";
+import { maskAfter } from "./masked-lines.ts";
 import { watchTexts } from "./watch-texts.ts";
 
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
@@ -48,7 +52,7 @@ function watcher(options = {}) {
   const all: Seen[] = [];
   let count = 0;
   const look = (given: Look) => {
-    const seen = watching.look("logs", given, second(count++));
+    const seen = seenIn(watching.look("logs", given, second(count++)));
     all.push(...seen);
     return seen;
   };
@@ -221,14 +225,25 @@ describe("a watcher that takes over", () => {
     watch.see(text([lines[0] ?? ""], { pod: stays.id, app: "web" }));
     expect(texts()).toContain(goes.id);
     watch.look("pods", list(stays), second(10));
-    const later = watchTexts(plain).look("logs", text([lines[1] ?? ""]), second(0));
+    const later = seenIn(watchTexts(plain).look("logs", text([lines[1] ?? ""]), second(0)));
     expect(told(later)).toHaveLength(1);
-    for (const at of [3_000, 4_000]) watch.look("logs", text([`${at}`], { pod: stays.id }), second(at));
-    const seen = watch.look("logs", text(["1", "2"], { pod: stays.id, app: "web" }), second(4_000));
+    for (const at of [3_000, 4_000]) seenIn(watch.look("logs", text([`${at}`], { pod: stays.id }), second(at)));
+    const seen = seenIn(watch.look("logs", text(["1", "2"], { pod: stays.id, app: "web" }), second(4_000)));
     watch.all.push(...seen);
     expect(texts()).toContain(stays.id);
     expect(texts()).not.toContain(goes.id);
   });
+});
+
+it("lines that are repeated are read with a pause at each", () => {
+  const watching = watchTexts(plain);
+  const given = text(
+    Array.from({ length: 1_000 }, (_, index) => line(`24.${index + 1_000}`, `line ${index}`)),
+    { app: "web" },
+  );
+  expect([...watching.look("logs", given, second(0))].map(({ what }) => what)).toEqual(Array(1_000).fill("frame"));
+  watching.connected();
+  expect([...watching.look("logs", given, second(1))].map(({ what }) => what)).toEqual(Array(1_000).fill("pause"));
 });
 
 describe("what is odd", () => {
@@ -254,7 +269,7 @@ describe("what is odd", () => {
 });
 
 /** A pod's journal, its streams as the tap gives them, and a recorder that crashes. */
-function worldOf(journal: readonly Entry[], describeEvery: number) {
+function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMasks = plain) {
   type Item = { readonly look: Look; readonly connected: boolean; readonly at: Moment };
   const items: Item[] = [];
   let log: { readonly event: Event; readonly item: number }[] = [];
@@ -262,8 +277,8 @@ function worldOf(journal: readonly Entry[], describeEvery: number) {
   const streams = new Map<string, { next: number; since: bigint; reopened: boolean }>();
   let connected = false;
 
-  function watch(): Watcher {
-    return watchTexts({ ...plain, describeEvery });
+  function watch(): Watcher<Told> {
+    return watchTexts({ ...masks, describeEvery });
   }
 
   function streamOf(name: string) {
@@ -312,7 +327,7 @@ function worldOf(journal: readonly Entry[], describeEvery: number) {
     if (taken === undefined) return;
     if (taken.connected) watching.connected();
     if (after !== undefined && taken.at.seconds < after.seconds) return;
-    const seen = watching.look("logs", taken.look, taken.at);
+    const seen = seenIn(watching.look("logs", taken.look, taken.at));
     log.push(...eventsOf(seen).map((event) => ({ event, item })));
   }
 
@@ -359,6 +374,38 @@ const journals = (alike: boolean) =>
       });
     });
 
+/** Apps print private keys line by line, while others print something; lines of a key are alike when they are masked. */
+const keys = (alike: boolean) =>
+  fc
+    .array(
+      fc.record({
+        app: fc.constantFrom(...streamNames),
+        step: fc.constantFrom(alike ? 0n : 1_000n, 1_000n, 400_000_000n, 1_100_000_000n),
+        begins: fc.boolean(),
+      }),
+      { maxLength: 40 },
+    )
+    .map((entries) => {
+      let time = 1_795_188_500_000_000_000n;
+      const open = new Map<string, number>();
+      return entries.map(({ app, step, begins }, index): Entry & { readonly recorded: string } => {
+        time += step;
+        const printed = open.get(app) ?? 0;
+        const isOfKey = printed > 0 || begins;
+        open.set(app, isOfKey ? (printed + 1) % 6 : 0);
+        const ofKey = [
+          `-----BEGIN RSA PRIVATE KEY-----`,
+          ...Array(4).fill(`MIIEow${index}`),
+          "-----END RSA PRIVATE KEY-----",
+        ];
+        const message = (isOfKey ? ofKey[printed] : undefined) ?? `line ${index} of ${app}`;
+        const at = new Date(Number(time / 1_000_000n)).toISOString().slice(0, 19).replace("T", " ");
+        const prefix = `${at}.${String(time % 1_000_000_000n).padStart(9, "0")} +0000 UTC MESSAGE=`;
+        const recorded = `${prefix}${message.startsWith("MII") ? "*".repeat(message.length) : message}`;
+        return { app, time, lines: [prefix + message], recorded };
+      });
+    });
+
 const stream = fc.constantFrom(...streamNames);
 const deliver = { weight: 20, arbitrary: fc.record({ do: fc.constant("deliver" as const), stream }) };
 const reopen = { weight: 1, arbitrary: fc.record({ do: fc.constant("reopen" as const), stream }) };
@@ -367,6 +414,22 @@ const crash = {
   weight: 1,
   arbitrary: fc.record({ do: fc.constant("crash" as const), lost: fc.nat(3), again: fc.nat(3) }),
 };
+
+type Step =
+  | { readonly do: "deliver" | "reopen"; readonly stream: string }
+  | { readonly do: "crash"; readonly lost: number; readonly again: number }
+  | { readonly do: "reconnect" | "startTap" };
+
+/** And all that is left. */
+function play(world: ReturnType<typeof worldOf>, steps: readonly Step[]): void {
+  for (const step of steps) {
+    if (step.do === "deliver") world.deliver(step.stream);
+    else if (step.do === "reopen") world.reopen(step.stream);
+    else if (step.do === "crash") world.crash(step.lost, step.again);
+    else world[step.do]();
+  }
+  for (const name of ["web", "db", ""]) while (world.deliver(name));
+}
 
 describe("each line is told once, whatever happens on the way", () => {
   it.each([
@@ -377,14 +440,25 @@ describe("each line is told once, whatever happens on the way", () => {
     fc.assert(
       fc.property(journals(alike), todo, fc.constantFrom(3, 5, 1_000), (journal, steps, describeEvery) => {
         const world = worldOf(journal, describeEvery);
-        for (const step of steps) {
-          if (step.do === "deliver") world.deliver(step.stream);
-          else if (step.do === "reopen") world.reopen(step.stream);
-          else if (step.do === "crash") world.crash(step.lost, step.again);
-          else world[step.do]();
-        }
-        for (const name of ["web", "db", ""]) while (world.deliver(name));
+        play(world, steps);
         expect(world.texts().toSorted()).toEqual(journal.flatMap(({ lines }) => lines).toSorted());
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("each line of a key is masked, and told once, whatever happens on the way", () => {
+  it.each([
+    { when: "the recorder crashes too", alike: false, steps: fc.oneof(deliver, reopen, anew, crash) },
+    { when: "lines come at the same time", alike: true, steps: fc.oneof(deliver, reopen, anew) },
+  ])("and $when", ({ alike, steps }) => {
+    const todo = fc.array(steps, { maxLength: 80 });
+    fc.assert(
+      fc.property(keys(alike), todo, fc.constantFrom(3, 5, 1_000), (journal, steps, describeEvery) => {
+        const world = worldOf(journal, describeEvery, { mask, maskAfter });
+        play(world, steps);
+        expect(world.texts().toSorted()).toEqual(journal.map(({ recorded }) => recorded).toSorted());
       }),
       { numRuns: 500 },
     );

@@ -3,20 +3,23 @@ import { HostDetail_TextEnd, TimeSource } from "@tapedeck/proto/tapedeck/v1/even
 import type { Look, Look_Text } from "@tapedeck/proto/tapedeck/v1/look";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
 import type { Moment } from "@tapedeck/shared/time/moment";
-import { linesOf, messageOf, momentOfNanos, nanosOfMoment, textOf, timeOf } from "@tapedeck/tap/rkt/text-lines";
+import { linesOf, messageOf, momentOfNanos, nanosOfMoment, timeOf } from "@tapedeck/tap/rkt/text-lines";
 import type { Fact } from "../../fact.ts";
-import { firstLine, name, text as printed, summary, unreadable } from "../../facts.ts";
+import { firstLine, name, summary, unreadable } from "../../facts.ts";
 import { inParts } from "../../in-parts.ts";
-import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
+import type { Pause, Seen, Told, Watcher, WatchOptions } from "../../inventory/observing.ts";
+import { pause } from "../../inventory/observing.ts";
+import { maskedLines, responseType } from "./masked-lines.ts";
 import { type GivenLine, textMemory } from "./text-memory.ts";
 
-export type TextsOptions = Pick<WatchOptions, "mask"> & {
+export type TextsOptions = Pick<WatchOptions, "mask" | "maskAfter"> & {
   /** After so many lines what is known of all texts is told. Default 10,000. */
   readonly describeEvery?: number;
 };
 
 const channel = "logs";
-const responseType = "v1alpha.GetLogsResponse";
+/** A description waits for the end of a secret of several lines: it says nothing of that. So many lines at most. */
+const mostWaited = 500;
 /** Longer than a list can miss a pod that is there. */
 const forgetGoneSeconds = 3_600n;
 
@@ -24,28 +27,30 @@ const forgetGoneSeconds = 3_600n;
  * Watches what the pods say: `log.written` for each line on channel "logs", once each (text-memory.ts says how). Looks at
  * channel "pods" tell it which pods are gone; it can do without.
  */
-export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watcher {
+export function watchTexts({ mask, maskAfter, describeEvery = 10_000 }: TextsOptions): Watcher<Told> {
   const memory = textMemory();
+  const masked = maskedLines({ mask, maskAfter });
   const goneSince = new Map<string, Moment>();
   let lines = 0;
   let heardAt: Moment | undefined;
   let complaint: string | undefined;
 
-  function read({ pod: podId, app: appName, bytes, reopened }: Look_Text, at: Moment): readonly Seen[] {
+  function* read({ pod: podId, app: appName, bytes, reopened }: Look_Text, at: Moment): Telling {
     const [pod, app] = [name(podId), name(appName)];
     if (reopened) memory.mayRepeat(pod, app);
     const given = linesOf(bytes);
     if (given === undefined) {
       const original = { type: responseType, ...mask(responseType, bytes) };
-      return [{ what: "frame", original, facts: [unreadable(bytes, "not a GetLogsResponse")], observedAt: at }];
+      return yield { what: "frame", original, facts: [unreadable(bytes, "not a GetLogsResponse")], observedAt: at };
     }
-    return given.flatMap((bytesOfLine): Seen[] => {
-      const masked = mask(responseType, bytesOfLine);
-      const text = printed(textOf(masked.bytes));
+    for (const bytesOfLine of given) {
+      const { text, others, bytes: maskedBytes, redacted } = masked.mask({ pod, app }, bytesOfLine);
       const line = { pod, app, text, time: timeOf(text) ?? memory.lastTime(pod, app) };
-      if (!memory.take(line)) return [];
-      return [{ what: "frame", original: { type: responseType, ...masked }, facts: [written(line)], observedAt: at }];
-    });
+      const known = memory.take(line, others);
+      masked.took({ pod, app }, known ?? text);
+      if (known !== undefined) yield pause;
+      else yield toldLine(line, { type: responseType, bytes: maskedBytes, redacted }, at);
+    }
   }
 
   function description(at: Moment): readonly Seen[] {
@@ -63,7 +68,7 @@ export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watc
   function forgetGone(now: Moment): void {
     for (const [pod, since] of goneSince) {
       if (now.seconds - since.seconds < forgetGoneSeconds) continue;
-      memory.forget(pod);
+      masked.forget(pod, memory.forget(pod));
       goneSince.delete(pod);
     }
   }
@@ -84,16 +89,18 @@ export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watc
     return [{ what: "gap", reason, after: heardAt, until: at }];
   }
 
-  function look(seen: Look["seen"], at: Moment): readonly Seen[] {
-    if (seen?.$case === "failed") return gap(seen.value.message, at);
-    if (seen?.$case !== "text") return [];
+  function* look(seen: Look["seen"], at: Moment): Telling {
+    if (seen?.$case === "failed") return yield* gap(seen.value.message, at);
+    if (seen?.$case !== "text") return;
     complaint = undefined;
     heardAt = at;
-    const told = read(seen.value, at);
-    lines += told.length;
-    if (lines < describeEvery) return told;
+    for (const one of read(seen.value, at)) {
+      if (one.what === "frame") lines += 1;
+      yield one;
+    }
+    if (lines < describeEvery || (masked.isOpen() && lines < describeEvery + mostWaited)) return;
     lines = 0;
-    return [...told, ...description(at)];
+    yield* description(at);
   }
 
   return {
@@ -102,7 +109,9 @@ export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watc
       if (event.kind === "log.written") {
         lines++;
         const line = recordedLine(event);
-        if (line !== undefined) memory.recorded(line);
+        if (line === undefined) return;
+        memory.recorded(line);
+        masked.recorded(line, line.text);
       } else if (event.kind === "host.described" && event.detail?.$case === "host") {
         lines = 0;
         memory.restore(event.detail.value.texts, event.detail.value.part);
@@ -116,6 +125,14 @@ export function watchTexts({ mask, describeEvery = 10_000 }: TextsOptions): Watc
     },
   };
 }
+
+type Telling = Generator<Seen | Pause, void>;
+
+function toldLine(line: GivenLine, original: Frame["original"] & {}, observedAt: Moment): Frame {
+  return { what: "frame", original, facts: [written(line)], observedAt };
+}
+
+type Frame = Extract<Seen, { what: "frame" }>;
 
 function written({ pod, app, text, time }: GivenLine): Fact {
   return {

@@ -2,7 +2,8 @@ import { type Event, HostDetail, type JobDetail, KnownJobs, KnownJobs_Job } from
 import { isKind } from "@tapedeck/shared/events/kinds";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { inParts } from "../../in-parts.ts";
-import type { Seen } from "../../inventory/observing.ts";
+import type { Told as Tellings } from "../../inventory/observing.ts";
+import { pause } from "../../inventory/observing.ts";
 import { isFinished, isOver, nothingTold, type Told, toldAfter } from "./job-facts.ts";
 import {
   completeEvent,
@@ -33,7 +34,7 @@ export type KnownJobsMemory = {
   /** Of the channel's events. */
   readonly resume: (event: Event) => void;
   /** All of it, in parts of at most 512 KiB. */
-  readonly describe: (at: Moment) => readonly Seen[];
+  readonly describe: (at: Moment) => Tellings;
 };
 
 const describedType = "tapedeck.v1.KnownJobs";
@@ -80,26 +81,35 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
       } else if (detail?.$case === "text") get(subject).output?.resume(event);
       else if (detail?.$case === "mirror" && detail.value.what === completeEvent) get(subject).output = undefined;
     },
-    describe(at) {
-      const jobs = [...byId.values()].map(({ id, told, output }) =>
-        KnownJobs_Job.create({ job: id, state: told.state, told: { ...told.times }, ...(output?.memory() ?? final) }),
-      );
-      const parts = inParts(jobs, (job) => KnownJobs_Job.encode(job).finish().length);
-      return parts.map((some, part) => ({
-        what: "frame",
-        original: { type: describedType, bytes: KnownJobs.encode({ jobs: [...some] }).finish(), redacted: 0 },
-        facts: [
-          {
-            kind: "host.described",
-            summary: `${jobs.length} job${jobs.length === 1 ? " is" : "s are"} known`,
-            detail: {
-              $case: "host",
-              value: HostDetail.create({ part, parts: parts.length, entries: jobs.length }),
-            },
+    *describe(at) {
+      const jobs: { readonly job: KnownJobs_Job; readonly bytes: number }[] = [];
+      for (const { id, told, output } of byId.values()) {
+        const times = { state: told.state, told: { ...told.times } };
+        const job = KnownJobs_Job.create({ job: id, ...times, ...(output?.memory() ?? final) });
+        jobs.push({ job, bytes: KnownJobs_Job.encode(job).finish().length });
+        yield pause;
+      }
+      const parts = inParts(jobs, ({ bytes }) => bytes);
+      for (const [part, some] of parts.entries())
+        yield {
+          what: "frame",
+          original: {
+            type: describedType,
+            bytes: KnownJobs.encode({ jobs: some.map(({ job }) => job) }).finish(),
+            redacted: 0,
           },
-        ],
-        observedAt: at,
-      }));
+          facts: [
+            {
+              kind: "host.described",
+              summary: `${jobs.length} job${jobs.length === 1 ? " is" : "s are"} known`,
+              detail: {
+                $case: "host",
+                value: HostDetail.create({ part, parts: parts.length, entries: jobs.length }),
+              },
+            },
+          ],
+          observedAt: at,
+        };
     },
   };
 }

@@ -3,7 +3,7 @@ import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Seen } from "../../inventory/observing.ts";
+import { type Seen, seenIn } from "../../inventory/observing.ts";
 import { eventsOf, indexOf, unmasked } from "../testing/jobs-play.ts";
 import { type Shown, type SimulatedServer, type Step, simulateServer } from "../testing/simulated-server.ts";
 import { type JobsOptions, watchJobs } from "./watch-jobs.ts";
@@ -95,7 +95,7 @@ function recorded(looks: readonly Shown[], kills: readonly Kill[], options: Jobs
     if (what === "connected") watcher.connected();
     else if (at >= until) {
       until = 0;
-      for (const seen of watcher.look("jobs", { seen: what }, momentOfMs(at))) {
+      for (const seen of seenIn(watcher.look("jobs", { seen: what }, momentOfMs(at)))) {
         const events = eventsOf([seen]);
         if (events.length === 0) log.push({ look: index, seen });
         for (const event of events) log.push({ look: index, seen, event });

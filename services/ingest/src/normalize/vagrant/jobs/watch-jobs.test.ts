@@ -2,6 +2,7 @@ import { KnownJobs } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse, Job, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { describe, expect, it } from "vitest";
+import { seenIn } from "../../inventory/observing.ts";
 import {
   eventsOf,
   factsOf,
@@ -12,6 +13,7 @@ import {
   play,
   resumed,
   shortly,
+  unmasked,
 } from "../testing/jobs-play.ts";
 import { watchJobs } from "./watch-jobs.ts";
 
@@ -312,7 +314,7 @@ describe("bytes of all kinds", () => {
     };
     const watcher = watchJobs({ mask, settings: {} });
     const list = ListJobsResponse.encode({ jobs: [job("j", { state: "QUEUED" })] }).finish();
-    const [seen] = watcher.look("jobs", { seen: { $case: "all", value: Buffer.from(list) } }, momentOfMs(1));
+    const [seen] = seenIn(watcher.look("jobs", { seen: { $case: "all", value: Buffer.from(list) } }, momentOfMs(1)));
     const detail = { value: { scope_name: "****" } };
     expect(seen).toMatchObject({ original: { redacted: "hashicorp.vagrant.Job".length }, facts: [{ detail }] });
     expect(seen?.what === "frame" && Job.decode(seen.original?.bytes ?? list).scope?.value.name).toBe("****");
@@ -328,8 +330,18 @@ describe("bytes of all kinds", () => {
     const jobs = ["j1", "j2", "j3"].map((id) => job(id, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
     const told = watcher.look("jobs", { seen: { $case: "all", value } }, momentOfMs(1));
-    const before = Array.from(told, () => masked);
+    const before = Array.from(told, ({ what }) => (what === "pause" ? [] : [masked])).flat();
     expect(before).toEqual([1, 2, 3]);
+  });
+
+  it("are read with a pause at each, also where nothing is told", () => {
+    const watcher = watchJobs({ mask: unmasked, settings: {} });
+    const jobs = Array.from({ length: 500 }, (_, n) => job(`j${n}`, { state: "QUEUED" }));
+    const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
+    seenIn(watcher.look("jobs", { seen: { $case: "all", value } }, momentOfMs(1)));
+    const again = [...watcher.look("jobs", { seen: { $case: "all", value } }, momentOfMs(2))];
+    expect(again.filter(({ what }) => what === "pause").length).toBeGreaterThanOrEqual(500);
+    expect(again.filter(({ what }) => what !== "pause")).toEqual([]);
   });
 });
 

@@ -6,7 +6,8 @@ import { momentFrom, momentKey } from "@tapedeck/shared/time/moment";
 import { shaOf } from "../../../record/frames/original.ts";
 import type { Fact } from "../../fact.ts";
 import { message as errorText, summary, unreadable } from "../../facts.ts";
-import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
+import type { Pause, Seen, Told, Watcher, WatchOptions } from "../../inventory/observing.ts";
+import { pause } from "../../inventory/observing.ts";
 import { descriptionDue } from "../description-due.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
 import { isFinished, isOver, jobFacts, lostFacts, toldAfter, wasTold } from "./job-facts.ts";
@@ -16,7 +17,7 @@ import { type KnownJob, knownJobs, remember } from "./jobs-memory.ts";
 import { windowSize as serverWindow } from "./output-alignment.ts";
 import { leftBehind } from "./stale-jobs.ts";
 
-export type JobsWatcher = Watcher<Iterable<Seen>> & {
+export type JobsWatcher = Watcher<Told> & {
   /** The id of the command's job that is running on a project (by its resource_id), as far as is known. */
   readonly runningCommand: (project: string) => string | undefined;
 };
@@ -112,7 +113,7 @@ export function watchJobs(
   }
 
   /** One job after the other: to read and mask a thousand large ones takes many seconds. */
-  function* list(bytes: Uint8Array, at: Moment): Generator<Seen, void> {
+  function* list(bytes: Uint8Array, at: Moment): Generator<Seen | Pause, void> {
     let entries: readonly JobEntry[];
     try {
       entries = jobsIn(bytes);
@@ -126,11 +127,14 @@ export function watchJobs(
     if (newest !== undefined && !listed.has(newest)) return yield* anotherSession(listed, at);
     isUnsure = false;
     wasListed(at);
-    const stale = isFirst ? leftBehind(entries.flatMap(readable), at) : undefined;
+    const stale = isFirst ? leftBehind(yield* readableIn(entries), at) : undefined;
     isFirst = false;
     const keys = new Set(entries.map(brokenKey));
     for (const key of brokenJobs.keys()) if (!keys.has(key)) brokenJobs.delete(key);
-    for (const entry of entries) yield* answered(entry, at, stale?.has(entry.id));
+    for (const entry of entries) {
+      yield* answered(entry, at, stale?.has(entry.id));
+      yield pause;
+    }
     yield* missing(listed, at);
   }
 
@@ -142,13 +146,16 @@ export function watchJobs(
     return newest;
   }
 
-  function missing(listed: ReadonlySet<string>, at: Moment): readonly Seen[] {
-    return [...known.byId.values()].flatMap((job) => {
-      if (listed.has(job.id)) return [];
-      if (wasTold(job.told, "job.queued") && !isFinished(job.told)) return lose(job, at);
-      known.forget(job.id);
-      return job.output?.abandoned(stageOf(job), at) ?? [];
-    });
+  function* missing(listed: ReadonlySet<string>, at: Moment): Generator<Seen | Pause, void> {
+    for (const job of [...known.byId.values()]) {
+      yield pause;
+      if (listed.has(job.id)) continue;
+      if (wasTold(job.told, "job.queued") && !isFinished(job.told)) yield* lose(job, at);
+      else {
+        known.forget(job.id);
+        yield* job.output?.abandoned(stageOf(job), at) ?? [];
+      }
+    }
   }
 
   function lose(job: KnownJob, at: Moment): readonly Seen[] {
@@ -172,15 +179,17 @@ export function watchJobs(
   }
 
   /** `listed`: what the new server knows, too. */
-  function anotherSession(listed: ReadonlySet<string>, at: Moment): readonly Seen[] {
-    const seen = [...known.byId.values()].flatMap((job) => {
+  function* anotherSession(listed: ReadonlySet<string>, at: Moment): Generator<Seen | Pause, void> {
+    yield* unlistedUntil(at);
+    for (const job of [...known.byId.values()]) {
+      yield pause;
       const isLost = !listed.has(job.id) && !isFinished(job.told);
-      return isLost ? lose(job, at) : (job.output?.abandoned(stageOf(job), at) ?? []);
-    });
-    return [...unlistedUntil(at), ...seen, { what: "another session" }];
+      yield* isLost ? lose(job, at) : (job.output?.abandoned(stageOf(job), at) ?? []);
+    }
+    yield { what: "another session" };
   }
 
-  function askedFor({ id, code, bytes, message }: Look_One, at: Moment): readonly Seen[] {
+  function askedFor({ id, code, bytes, message }: Look_One, at: Moment): Told {
     const job = known.byId.get(id);
     if (code === 0) {
       if (isUnsure && id === newestFinished()) isUnsure = false;
@@ -243,7 +252,7 @@ export function watchJobs(
     return job?.output?.ended(stream, code, stageOf(job), at) ?? [];
   }
 
-  function see({ seen }: Look, at: Moment): Iterable<Seen> {
+  function see({ seen }: Look, at: Moment): Told {
     switch (seen?.$case) {
       case "all":
         return list(seen.value, at);
@@ -308,12 +317,17 @@ function brokenKey({ id, bytes }: JobEntry): string {
   return isKnowable(id) ? id : shaOf(bytes);
 }
 
-function readable({ bytes }: JobEntry): readonly Job[] {
-  try {
-    return [Job.decode(bytes)];
-  } catch {
-    return [];
+function* readableIn(entries: readonly JobEntry[]): Generator<Pause, readonly Job[]> {
+  const jobs: Job[] = [];
+  for (const { bytes } of entries) {
+    yield pause;
+    try {
+      jobs.push(Job.decode(bytes));
+    } catch {
+      // It is told to be so when it is looked at.
+    }
   }
+  return jobs;
 }
 
 function ranIn({ ack_time, complete_time, cancel_time, state }: Job): Ran | undefined {

@@ -4,7 +4,7 @@ import { Operation_PhysicalState, type Target, UpsertTargetRequest } from "@tape
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { thingCalls } from "@tapedeck/tap/vagrant/resource-calls";
 import { describe, expect, it } from "vitest";
-import type { Seen } from "../../inventory/observing.ts";
+import { type Seen, seenIn } from "../../inventory/observing.ts";
 import { looking } from "../observing.ts";
 import { detailsOf, framesOf } from "../testing/resources-play.ts";
 
@@ -23,13 +23,13 @@ function lookingAt(fake: FakeVagrant): () => readonly Seen[] {
     ms += 1_000;
     const jobs = call("_ListJobs", Buffer.alloc(0));
     // They tell what they tell while one reads it.
-    Array.from(watcher.look("jobs", { seen: { $case: "all", value: jobs } }, momentOfMs(ms)));
+    seenIn(watcher.look("jobs", { seen: { $case: "all", value: jobs } }, momentOfMs(ms)));
     const kinds = thingCalls.map(({ kind, list, get, thingOf }) => {
       const ids = list ? list.ids(call(list.path, Buffer.alloc(0))) : [runner];
       const entries = ids.map((id) => ({ id, bytes: thingOf(call(get.path, get.request(id))) ?? Buffer.alloc(0) }));
       return { kind, same: false, entries, missing: [] };
     });
-    return [...watcher.look("things", { seen: { $case: "things", value: { kinds } } }, momentOfMs(ms))];
+    return seenIn(watcher.look("things", { seen: { $case: "things", value: { kinds } } }, momentOfMs(ms)));
   };
 }
 

@@ -12,6 +12,7 @@ import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
 import type { Fact } from "../../fact.ts";
 import type { Seen } from "../../inventory/observing.ts";
+import { seenIn } from "../../inventory/observing.ts";
 import type { OutputMasks } from "../jobs/output-pieces.ts";
 import { type JobsOptions, type JobsWatcher, watchJobs } from "../jobs/watch-jobs.ts";
 
@@ -87,7 +88,7 @@ export function play(
   const record: Seen[] = [];
   const look: Play["look"] = (at, what) => {
     // As it came over the wire.
-    const seen = [...watcher.look("jobs", Look.decode(Look.encode({ seen: what }).finish()), momentOfMs(at))];
+    const seen = seenIn(watcher.look("jobs", Look.decode(Look.encode({ seen: what }).finish()), momentOfMs(at)));
     record.push(...seen);
     return shortly(seen);
   };

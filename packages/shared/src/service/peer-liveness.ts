@@ -1,0 +1,25 @@
+/**
+ * How long a source whose recorder is cut off without a word looks recorded, in ms. Whoever holds the recorder's
+ * connection (the gateway, or ingest itself) finds out by HTTP/2 pings that it is gone; from then on ingest waits for it.
+ */
+const lostWithinMs = 30_000;
+/** A recorder that was cut off by a fault of the network or a restart of ours is back by then. */
+const noticeMs = 15_000;
+/** For the way from the gateway to ingest, and for what the log says of the source. */
+const slackMs = 1_000;
+
+export const recorderPatience = { lostWithinMs, noticeMs, slackMs } as const;
+
+/** When a peer that says nothing is asked for a sign of life, and when it counts as gone. Milliseconds. */
+export type Liveness = { readonly quietMs: number; readonly silentMs: number };
+
+/**
+ * Of peers at gRPC servers. A server may ping as often as it likes: the limits on pings that gRPC knows are those of
+ * servers on their clients. So it asks often, which leaves more of the time for the answer.
+ */
+export const grpcLiveness: Liveness = { quietMs: 5_000, silentMs: lostWithinMs - noticeMs - slackMs };
+
+/** For a gRPC server. A peer is found to be gone at most `silentMs` after its last sign of life. */
+export function keepaliveOptions({ quietMs, silentMs }: Liveness) {
+  return { "grpc.keepalive_time_ms": quietMs, "grpc.keepalive_timeout_ms": silentMs - quietMs } as const;
+}
