@@ -1,10 +1,20 @@
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 
 export type { Event };
 
+/** A larger one is written in a buffer of its own, which goes with it. */
+const mostKeptBytes = 1024 * 1024;
+let writer = new BinaryWriter();
+
 /** The bytes of a log message. */
 export function encodeEvent(event: Event): Uint8Array {
-  return Event.encode(event).finish();
+  // A new writer for each event would let its buffer grow from nothing, in steps.
+  const reused = writer;
+  writer = new BinaryWriter();
+  const bytes = Event.encode(event, reused).finish();
+  if (bytes.byteLength <= mostKeptBytes) writer = reused;
+  return bytes;
 }
 
 /** Throws when the bytes are not an event. A later shape of the event is brought up to date here. */

@@ -19,7 +19,7 @@ export type Delivered = {
   readonly deliverySeq: number;
   readonly recordedAtMs: number;
   /** When the log drops it, by the clock of the log; undefined: it stays. */
-  readonly expiresAtMs?: number;
+  readonly expiresAtMs?: number | undefined;
   /** How many more match. */
   readonly pending: number;
   readonly subject: string;
@@ -87,12 +87,39 @@ export function exceedsMaxBytes(description: string): boolean {
 function readAnswer(msg: Msg): PullAnswer {
   const stored = msg.reply === undefined ? undefined : readDelivery(msg.reply);
   if (stored !== undefined) {
-    const { headers, subject, data } = msg;
-    const ttl = Number(/^(\d+)s$/.exec(headers?.get("Nats-TTL") ?? "")?.[1]);
-    const expiry = ttl > 0 ? { expiresAtMs: stored.recordedAtMs + ttl * 1_000 } : {};
-    return { type: "message", message: { ...stored, ...expiry, subject, data, headers } };
+    return { type: "message", message: new DeliveredMessage(msg, stored) };
   }
   return { type: "status", code: msg.headers?.code ?? 0, description: msg.headers?.description ?? "" };
+}
+
+/** Reads the headers when somebody asks for them: who only wants the event would pay as much again for them. */
+class DeliveredMessage implements Delivered {
+  readonly #msg: Msg;
+  readonly seq: number;
+  readonly deliverySeq: number;
+  readonly recordedAtMs: number;
+  readonly pending: number;
+  readonly subject: string;
+  readonly data: Uint8Array;
+
+  constructor(msg: Msg, { seq, deliverySeq, recordedAtMs, pending }: ReturnType<typeof readDelivery> & object) {
+    this.#msg = msg;
+    this.seq = seq;
+    this.deliverySeq = deliverySeq;
+    this.recordedAtMs = recordedAtMs;
+    this.pending = pending;
+    this.subject = msg.subject;
+    this.data = msg.data;
+  }
+
+  get headers(): MsgHdrs | undefined {
+    return this.#msg.headers;
+  }
+
+  get expiresAtMs(): number | undefined {
+    const ttl = Number(/^(\d+)s$/.exec(this.headers?.get("Nats-TTL") ?? "")?.[1]);
+    return ttl > 0 ? this.recordedAtMs + ttl * 1_000 : undefined;
+  }
 }
 
 /**

@@ -61,8 +61,11 @@ export async function* followLog(
     }
     let index = ring.indexAfter(done);
     for (let entry = ring.at(index); entry !== undefined && !signal.aborted; entry = ring.at(++index)) {
-      const isKept = entry.expiresAtMs === undefined || entry.expiresAtMs > Date.now();
-      if (entry.recorded !== undefined && isKept && matches(entry.tokens)) yield entry.recorded;
+      if (matches(entry.tokens)) {
+        const { recorded, expiresAtMs } = entry;
+        const isKept = expiresAtMs === undefined || expiresAtMs > Date.now();
+        if (recorded !== undefined && isKept) yield recorded;
+      }
       done = entry.seq;
     }
     if (done < ring.floor || signal.aborted) continue;

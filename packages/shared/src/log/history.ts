@@ -43,8 +43,8 @@ export async function* readHistory<T>(
         batch = await readBatch(deps, reading, size, signal);
         // Whoever waits has a turn now; a consumer kept meanwhile would be one more than there are turns.
         if (turns.waiting > 0) reading = forget(deps, reading);
-        complete =
-          batch.drained && (await unlessAborted(lastMatch(subjects), signal)) <= (batch.messages.at(-1)?.seq ?? done);
+        const last = batch.messages.at(-1)?.seq ?? done;
+        complete = last >= untilSeq || (batch.drained && (await unlessAborted(lastMatch(subjects), signal)) <= last);
       } catch (err) {
         reading = undefined;
         if (err instanceof ForgottenError || signal.aborted) continue;

@@ -13,15 +13,37 @@ import { epochOf } from "./epoch.ts";
 import { LogReplacedError, type Recorded } from "./log.ts";
 import { type Ring, type RingLimits, ring } from "./ring.ts";
 
-/** An entry of the ring; the tokens are the subject's, split once for all subscribers. */
-export type TailEntry = {
+/** An entry of the ring. Only read as an event when a subscriber gets it: most processes follow next to nothing. */
+export class TailEntry {
   readonly seq: number;
+  /** Of the subject, split once for all subscribers. */
   readonly tokens: readonly string[];
+  readonly #message: Delivered;
+  readonly #decode: Decode;
+  #recorded: { readonly value: Recorded | undefined } | undefined;
+
+  constructor(message: Delivered, decode: Decode) {
+    this.seq = message.seq;
+    this.tokens = message.subject.split(".");
+    this.#message = message;
+    this.#decode = decode;
+  }
+
   /** What the log has dropped by then must not be given from memory; undefined: it stays. */
-  readonly expiresAtMs: number | undefined;
-  /** Undefined when its session was erased since. */
-  recorded: Recorded | undefined;
-};
+  get expiresAtMs(): number | undefined {
+    return this.#message.expiresAtMs;
+  }
+
+  /** Undefined when it is no event, or its session was erased since. */
+  get recorded(): Recorded | undefined {
+    this.#recorded ??= { value: this.#decode(this.#message) };
+    return this.#recorded.value;
+  }
+
+  erase(): void {
+    this.#recorded = { value: undefined };
+  }
+}
 
 /** The one reader of the log's end in a process, shared by all who follow. */
 export type Tail = AsyncDisposable & {
@@ -77,14 +99,12 @@ export function openTail(deps: TailDeps): Tail {
 
   const accept = (message: Delivered) => {
     if (message.seq <= last || entries === undefined) return;
-    const recorded = decode(message);
+    const entry = new TailEntry(message, decode);
     last = message.seq;
-    if (recorded !== undefined) {
-      if (recorded.event.kind === "session.erased") forget(entries, recorded.event.session);
-      const { seq, subject, expiresAtMs } = message;
-      const entry = { seq, tokens: subject.split("."), recorded, expiresAtMs };
-      entries.push(entry, message.data.byteLength);
+    if (mayErase(entry) && entry.recorded?.event.kind === "session.erased") {
+      forget(entries, entry.recorded.event.session);
     }
+    entries.push(entry, message.data.byteLength);
     wake();
   };
 
@@ -161,11 +181,16 @@ export function openTail(deps: TailDeps): Tail {
   };
 }
 
+/** By its subject, which ends with the channel and the noun of the kind. */
+function mayErase({ tokens }: TailEntry): boolean {
+  return tokens.at(-1) === "session" && tokens.at(-2) === "tapedeck";
+}
+
 /** What was erased from the log must not be given from memory. What comes after the mark was recorded anew. */
 function forget(entries: Ring<TailEntry>, session: string): void {
   let index = entries.indexAfter(entries.floor);
   for (let entry = entries.at(index); entry !== undefined; entry = entries.at(++index)) {
-    if (entry.recorded?.event.session === session) entry.recorded = undefined;
+    if (entry.recorded?.event.session === session) entry.erase();
   }
 }
 

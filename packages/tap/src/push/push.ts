@@ -210,7 +210,7 @@ async function sendTogether(spill: Spill, from: bigint, box: Mailbox<PushRequest
       await flush();
       items.push(piece);
     }
-    if (rest.length > 0 || item.index >= spill.state().nextIndex - 1n) await flush();
+    if (rest.length > 0 || spill.isLast(item.index)) await flush();
   }
 }
 

@@ -54,6 +54,8 @@ export type Spill = AsyncDisposable & {
   /** Brings everything that is not committed to disk, safe from power loss. Throws if the disk is full. */
   readonly persist: () => void;
   readonly state: () => SpillState;
+  /** Nothing has been appended after it. */
+  readonly isLast: (index: bigint) => boolean;
 };
 
 export type SpillState = {
@@ -337,6 +339,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
       ...{ nextIndex, committed, firstIndex: firstFrom(committed + 1n) },
       ...{ memoryBytes: inMemory, diskBytes: diskUsed(), dropped: droppedCount },
     }),
+    isLast: (index) => index >= nextIndex - 1n,
     [Symbol.asyncDispose]: async () => {
       closeWriter();
       if (hasFolder && segments.length === 0) removeSpillFolder(dir);

@@ -19,7 +19,8 @@ import { sessionProblem } from "../import/session-check.ts";
 import type { Fact } from "../normalize/fact.ts";
 import { channelNames, type UpstreamReading } from "../normalize/normalizer.ts";
 import { checkedRequests } from "./checked-requests.ts";
-import type { Leases } from "./journal/lease.ts";
+import { type ImportMemory, importMemory } from "./import-memory.ts";
+import { type Leases, releasing } from "./journal/lease.ts";
 import { sayAlone } from "./journal/say-alone.ts";
 import type { BookOptions } from "./journal/source-journal.ts";
 import { LostRaceError, WriterClosedError } from "./journal/writer.ts";
@@ -102,6 +103,7 @@ export function recorder(options: RecorderOptions): Recorder {
   const active = new Map<SourceName, Active>();
   /** Looks at sources that nobody pushes. A tap that comes meanwhile comes first. */
   const examining = new Map<SourceName, Pick<Active, "stop" | "done">>();
+  const memories = new WeakMap<Store, ImportMemory>();
   const closing = new AbortController();
   const lost = new LostSources({ ...options, examine });
 
@@ -118,12 +120,14 @@ export function recorder(options: RecorderOptions): Recorder {
     try {
       const store = options.store();
       if (store === undefined) throw notReady("the log is away");
-      await using lease = await store.leases.take(source, hello.tap).catch((cause: unknown) => {
+      const taking = [store.leases.take(source, hello.tap), sessionLease(store, hello, context.workspace)] as const;
+      await using _leases = releasing(taking);
+      const lease = await taking[0].catch((cause: unknown) => {
         throw notReady("the log is away", cause);
       });
       isElsewhere = () => lease === undefined || lease.lost.aborted;
       if (lease === undefined) throw taken(source);
-      await using session = await sessionLease(store, hello, context.workspace);
+      const session = await taking[1];
       const lost = session === undefined ? lease.lost : AbortSignal.any([lease.lost, session.lost]);
       await store.assertWhole().catch((cause: unknown) => {
         throw cause instanceof LogUnusableError
@@ -240,7 +244,9 @@ export function recorder(options: RecorderOptions): Recorder {
     const watch = { ...options.watch?.(source), observed: observedTeller(store.nats), session };
     const opening = { log, source, reading, hello, signal: live, watch, frameBytes, textTtl: options.textTtl };
     const { imported } = hello;
-    const opened = imported === undefined ? openRecording(opening) : openImport({ ...opening, imported });
+    const memory = memories.get(store) ?? importMemory();
+    memories.set(store, memory);
+    const opened = imported === undefined ? openRecording(opening) : openImport({ ...opening, imported, memory });
     await using recording: Intake = await opened.catch((cause: unknown) => {
       throw signal.aborted ? notReady("recording was stopped") : cause;
     });
@@ -443,11 +449,10 @@ function explained(cause: unknown, source: SourceName): unknown {
 }
 
 /** Undefined when nothing has come in that time. */
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  const over = new AbortController();
-  try {
-    return await Promise.race([promise, pause(ms, over.signal).then(() => undefined)]);
-  } finally {
-    over.abort();
-  }
+function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  // As cheap as can be: an import waits here for each of its items.
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(resolve, ms, undefined);
+    promise.then(resolve, reject).finally(() => clearTimeout(late));
+  });
 }

@@ -198,4 +198,16 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
   }
 }
 
+/** Releases all that were to be taken, together, also when one of them could not be. */
+export function releasing(leases: readonly Promise<Lease | undefined>[]): AsyncDisposable {
+  // Whoever waits for them hears why.
+  const settled = Promise.allSettled(leases);
+  return {
+    async [Symbol.asyncDispose]() {
+      const taken = (await settled).map((one) => (one.status === "fulfilled" ? one.value : undefined));
+      await Promise.all(taken.map((lease) => lease?.[Symbol.asyncDispose]()));
+    },
+  };
+}
+
 const wrongRevision: readonly number[] = [10071, 10164];

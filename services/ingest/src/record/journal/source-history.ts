@@ -262,6 +262,18 @@ export type LoadedHistory = {
   readonly lastStays: boolean;
   /** At most so many messages of the source came after that cursor and have expired. */
   readonly expired: number;
+  /** Who wrote the last message that the log has; undefined where it has none. */
+  readonly lastWriter: string | undefined;
+};
+
+/** A history as it was when the source's last message was this one. */
+export type RememberedHistory = {
+  readonly history: SourceHistory;
+  readonly lastSeq: number;
+  readonly lastWriter: string | undefined;
+  readonly lastStays: boolean;
+  /** By our clock, when that message was the last. */
+  readonly at: number;
 };
 
 /** What a tap pushes again was recorded when its last acknowledgement was on its way: not longer ago than this. */
@@ -273,17 +285,29 @@ type LoadDeps = {
   readonly signal: AbortSignal;
   /** However long ago a session began, it may be gone on with (a rkt host comes back to an earlier data directory). */
   readonly allSessions: boolean;
+  /** Of all sessions; taken instead of reading where nothing was written since. */
+  readonly remembered?: RememberedHistory | undefined;
 };
 
 /** Reads what the log says about a source. Waits while the log is away; rejects when the signal aborts. */
-export async function loadHistory({ log, source, signal, allSessions }: LoadDeps): Promise<LoadedHistory> {
-  const last = await insisting(() => log.writer.lastOf(source), signal);
-  const end = await insisting(async () => log.ends?.endOf(source), signal);
+export async function loadHistory({ log, source, signal, allSessions, remembered }: LoadDeps): Promise<LoadedHistory> {
+  const [last, end] = await Promise.all([
+    insisting(() => log.writer.lastOf(source), signal),
+    insisting(async () => log.ends?.endOf(source), signal),
+  ]);
+  const lastWriter = last?.mark.writer;
   const isLost = end !== undefined && (last === undefined || isAhead(end.cursor, last.mark.cursor));
   const cursor = isLost ? end.cursor : last?.mark.cursor;
   const lastSeq = last?.seq ?? 0;
-  if (cursor === undefined) return { history: sourceHistory(), lastSeq, cursor, lastStays: true, expired: 0 };
+  const loaded = { lastSeq, cursor, lastWriter };
+  if (cursor === undefined) return { ...loaded, history: sourceHistory(), lastStays: true, expired: 0 };
   const { session, textTtl } = cursor;
+  // Half of the time, as the clocks may disagree here too; a recorder that is alive lets no text be the last for longer.
+  const isRecent = (at: number) => textTtl === undefined || Date.now() - at < (textTtl * 1_000) / 2;
+  const isSame = remembered?.lastSeq === lastSeq && remembered.lastWriter === lastWriter && !isLost;
+  if (remembered !== undefined && isSame && isRecent(remembered.at)) {
+    return { ...loaded, history: remembered.history, lastStays: remembered.lastStays, expired: 0 };
+  }
   const { lastSeq: logEnd } = await insisting(() => log.reader.bounds(), signal);
   // Where the last message can't be read, those before it can.
   const until = last?.seq ?? logEnd;
@@ -316,11 +340,8 @@ export async function loadHistory({ log, source, signal, allSessions }: LoadDeps
   const recent = await read(allSessions ? 0 : Math.max(0, (first ?? 1) - 1));
   // The log's clock and ours may disagree: then all of it is read.
   const history = recent.session?.id === session || session === "" ? recent : await read(0);
-  // Half of the time, as the clocks may disagree here too; a recorder that is alive lets no text be the last for longer.
-  if (textTtl === undefined || Date.now() - recordedAt < (textTtl * 1_000) / 2) {
-    return { history, lastSeq, cursor, lastStays, expired: 0 };
-  }
-  return { history, lastSeq, cursor, lastStays, expired: Math.max(0, logEnd - (isLost ? end.seq : until)) };
+  if (isRecent(recordedAt)) return { ...loaded, history, lastStays, expired: 0 };
+  return { ...loaded, history, lastStays, expired: Math.max(0, logEnd - (isLost ? end.seq : until)) };
 }
 
 async function insisting<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {

@@ -6,9 +6,17 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentNow } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
 import type { Fact } from "../../normalize/fact.ts";
-import { type Numbered, type Numbering, numbering, raisedCursor, type TextLife } from "../frames/numbering.ts";
+import type { Numbered, Numbering, TextLife } from "../frames/numbering.ts";
+import { numbering, ownChannel, raisedCursor } from "../frames/numbering.ts";
+import type { Memory } from "../import-memory.ts";
 import { sourceAdded, sourceCheckpoint } from "../own-facts.ts";
-import { type LogPast, loadHistory, type SourceEnds, type SourceHistory } from "./source-history.ts";
+import {
+  type LogPast,
+  loadHistory,
+  type RememberedHistory,
+  type SourceEnds,
+  type SourceHistory,
+} from "./source-history.ts";
 import { openWriter, type SourceWriter } from "./writer.ts";
 
 export type BookOptions = {
@@ -20,6 +28,10 @@ export type BookOptions = {
   readonly life?: TextLife | undefined;
   /** Any session of the source may be gone on with, not only recent ones. */
   readonly allSessions?: boolean;
+  /** Nobody waits for what is published; see WriterOptions. */
+  readonly together?: boolean;
+  /** With `allSessions`: what the last book knew at its end. */
+  readonly memory?: Memory<SourceName, RememberedHistory> | undefined;
   readonly onAcknowledged: (messages: number) => void;
   readonly onTrouble: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
 };
@@ -55,18 +67,27 @@ export async function openBook({
   signal,
   life,
   allSessions = false,
+  memory,
+  together = false,
   ...told
 }: BookOptions): Promise<Book> {
-  const { history, lastSeq, cursor, lastStays, expired } = await loadHistory({ log, source, signal, allSessions });
+  const remembered = memory?.take(source);
+  const loaded = await loadHistory({ log, source, signal, allSessions, remembered });
+  const { history, lastSeq, cursor, lastStays, expired } = loaded;
   // Sequences are never used twice: however many of the source's messages are gone, its ordinals came no further.
   const numbers = numbering(source, cursor && (expired > 0 ? raisedCursor(cursor, expired) : cursor), life);
   const listeners = new Set<(event: Event) => void>();
+  const writerId = ulid();
+  let lastIsOwn = lastStays;
+  let lastAt = remembered?.at ?? 0;
   const writer = openWriter({
     log: log.writer,
     source,
-    writer: ulid(),
+    writer: writerId,
     afterSeq: lastSeq,
+    together,
     onAcknowledged(_, messages, last) {
+      lastAt = Date.now();
       log.ends?.reached(source, last.seq, last.cursor);
       told.onAcknowledged(messages);
     },
@@ -80,6 +101,7 @@ export async function openBook({
       history.observe(event, writer.lastSeq + 1);
       for (const listener of listeners) listener(event);
     }
+    lastIsOwn = numbered.at(-1) === undefined ? lastIsOwn : numbered.at(-1)?.event.channel === ownChannel;
     const ttlSeconds = numbered.at(-1)?.message.ttlSeconds;
     if (numbered.length > 0) clearTimeout(lastIsText);
     if (ttlSeconds !== undefined) lastIsText = setTimeout(checkpoint, Math.min(ttlSeconds * 500, longestMs)).unref();
@@ -100,6 +122,10 @@ export async function openBook({
     async [Symbol.asyncDispose]() {
       clearTimeout(lastIsText);
       await writer[Symbol.asyncDispose]();
+      // Else the log may have more, or less, than the history says.
+      if (memory === undefined || writer.acknowledged < writer.appended) return;
+      const lastWriter = writer.appended > 0 ? writerId : loaded.lastWriter;
+      memory.keep(source, { history, lastSeq: writer.lastSeq, lastWriter, lastStays: lastIsOwn, at: lastAt });
     },
   };
 }

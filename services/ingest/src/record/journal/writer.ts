@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { Cursor, LastOfSource, LogWriter, NewMessage, Published } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, pause } from "@tapedeck/shared/sync/delay";
@@ -38,6 +39,8 @@ export type WriterOptions = {
   readonly onTrouble?: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
   /** Told after messages are known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, messages: number, last: Acknowledged) => void;
+  /** What is appended in one turn of the event loop is published together, and not the first of it at once. */
+  readonly together?: boolean;
   /** Waiting times between attempts, in ms. */
   readonly retry?: { readonly first: number; readonly most: number };
 };
@@ -68,7 +71,15 @@ export type SourceWriter = AsyncDisposable & {
 type Waiter = { readonly count: number; readonly resolve: () => void; readonly reject: (cause: Error) => void };
 
 export function openWriter(options: WriterOptions): SourceWriter {
-  const { log, source, writer, onTrouble, onAcknowledged, retry = { first: 50, most: 2_000 } } = options;
+  const {
+    log,
+    source,
+    writer,
+    onTrouble,
+    onAcknowledged,
+    retry = { first: 50, most: 2_000 },
+    together = false,
+  } = options;
   const stop = new AbortController();
   const ending = Promise.withResolvers<Error>();
   let ended: Error | undefined;
@@ -153,6 +164,8 @@ export function openWriter(options: WriterOptions): SourceWriter {
       if (queue.length === 0) {
         await wake.promise;
         wake = Promise.withResolvers();
+        // Each batch is a round trip, and a sync of the log's disk.
+        if (together) await setImmediate();
         continue;
       }
       const { groups, batch } = nextBatch(queue);

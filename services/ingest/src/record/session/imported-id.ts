@@ -4,6 +4,7 @@ import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { decodeTime, encodeTime } from "ulid";
 import { ownChannel } from "../frames/numbering.ts";
+import type { Memory } from "../import-memory.ts";
 import type { LogPast } from "../journal/source-history.ts";
 
 /** How far the clocks of those who number sessions and of the log may disagree. */
@@ -20,6 +21,16 @@ type ImportedId = {
   /** Where it shall come. */
   readonly source: SourceName;
   readonly signal: AbortSignal;
+  /** By workspace. */
+  readonly memory?: Memory<string, WorkspaceSessions> | undefined;
+};
+
+/** Which sessions the log tells of a workspace from a moment on, up to a place in it. */
+export type WorkspaceSessions = {
+  readonly sinceMs: number;
+  readonly upTo: number;
+  /** Which source has it, by id; undefined: it was erased. */
+  readonly holders: Map<string, string | undefined>;
 };
 
 /**
@@ -28,22 +39,14 @@ type ImportedId = {
  * workspace alone, and what is not known there gets an id that nobody else can have.
  * @throws TapedeckError invalid_argument when another source of the workspace has it
  */
-export async function importedId({ reader, origin, source, signal }: ImportedId): Promise<string> {
+export async function importedId({ reader, origin, source, signal, memory }: ImportedId): Promise<string> {
   const { workspace } = sourceParts(source);
   const candidates = [origin, idIn(workspace, origin)];
-  const { lastSeq } = await reader.bounds();
   // It was recorded after it had got its id.
-  const first = await reader.firstSince(new Date(Math.max(0, decodeTime(origin) - clockMs)));
-  const sessions = workspaceFilter(workspace).replace(/>$/, `*.*.*.${ownChannel}.session`);
-  /** Which source has it, by id; undefined: it was erased. */
-  const holders = new Map<string, string | undefined>();
-  if (first !== undefined) {
-    for await (const { event } of reader.history({ afterSeq: first - 1, subjects: [sessions] }, lastSeq, signal)) {
-      if (!candidates.includes(event.session)) continue;
-      holders.set(event.session, event.kind === "session.erased" ? undefined : event.source);
-    }
-  }
-  signal.throwIfAborted();
+  const sinceMs = Math.max(0, decodeTime(origin) - clockMs);
+  const known = await sessionsSince({ reader, workspace, sinceMs, signal, before: memory?.take(workspace) });
+  memory?.keep(workspace, known);
+  const { holders } = known;
   const [id] = candidates.filter((one) => holders.get(one) !== undefined);
   const holder = id === undefined ? undefined : holders.get(id);
   if (holder !== undefined && holder !== source) {
@@ -53,6 +56,30 @@ export async function importedId({ reader, origin, source, signal }: ImportedId)
     });
   }
   return id ?? candidates.find((one) => holders.has(one)) ?? idIn(workspace, origin);
+}
+
+type SessionsSince = Pick<ImportedId, "reader" | "signal"> & {
+  readonly workspace: string;
+  readonly sinceMs: number;
+  readonly before: WorkspaceSessions | undefined;
+};
+
+/** Goes on from what was read before, where that began early enough. */
+async function sessionsSince(options: SessionsSince): Promise<WorkspaceSessions> {
+  const { reader, workspace, sinceMs, signal } = options;
+  const before = options.before !== undefined && options.before.sinceMs <= sinceMs ? options.before : undefined;
+  const subjects = [workspaceFilter(workspace).replace(/>$/, `*.*.*.${ownChannel}.session`)];
+  const upTo = await reader.lastMatch(subjects);
+  const holders = before?.holders ?? new Map<string, string | undefined>();
+  const afterSeq = before?.upTo ?? ((await reader.firstSince(new Date(sinceMs))) ?? upTo + 1) - 1;
+  if (afterSeq < upTo) {
+    for await (const { event } of reader.history({ afterSeq, subjects }, upTo, signal)) {
+      holders.set(event.session, event.kind === "session.erased" ? undefined : event.source);
+    }
+  }
+  signal.throwIfAborted();
+  // The last of them may have been erased from the log meanwhile.
+  return { sinceMs: before?.sinceMs ?? sinceMs, upTo: Math.max(upTo, before?.upTo ?? 0), holders };
 }
 
 /** Of the same time as the first id, so that sessions keep their order; the rest can't be chosen by whoever made that. */

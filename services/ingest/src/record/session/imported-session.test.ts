@@ -1,6 +1,7 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Hello, Imported, type Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
@@ -34,6 +35,7 @@ type Foreign = Pick<ForeignSession, "session" | "source" | "events"> & { readonl
 async function importInto(log: FakeLog, { session, source, origin, events }: Foreign, options: Options = {}) {
   const { source: to = target, labels = {}, textTtl, missing = {}, cutAfter, pieceBytes } = options;
   const over = new AbortController();
+  const before = log.stored.length;
   const imported = Imported.fromPartial({
     session,
     source,
@@ -72,7 +74,10 @@ async function importInto(log: FakeLog, { session, source, origin, events }: For
       }
     }
   }
-  if (cutAfter !== undefined) return 0;
+  if (cutAfter !== undefined) {
+    await until(() => log.stored.length >= before + importing.added, { message: "what has come to be in the log" });
+    return 0;
+  }
   await push({ $case: "recorded_end", value: { events: BigInt(events.length) } });
   await importing.drained();
   expect(importing.committed()).toBe(index);

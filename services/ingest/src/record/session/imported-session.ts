@@ -9,6 +9,7 @@ import { sessionCheck, sessionProblem } from "../../import/session-check.ts";
 import { channelNames } from "../../normalize/normalizer.ts";
 import { isText, type Numbered, ownChannel } from "../frames/numbering.ts";
 import { largestFrameBytes } from "../frames/original.ts";
+import type { ImportMemory } from "../import-memory.ts";
 import { commits } from "../journal/ack-watermark.ts";
 import { openBook } from "../journal/source-journal.ts";
 import { largestBatch } from "../journal/writer.ts";
@@ -27,7 +28,10 @@ export type ImportedSession = AsyncDisposable &
     readonly session: string;
   };
 
-export type ImportOptions = RecordingOptions & { readonly imported: Imported };
+export type ImportOptions = RecordingOptions & {
+  readonly imported: Imported;
+  readonly memory?: ImportMemory;
+};
 
 /** Of what is in an event beside the frame, and not in the headers. */
 const besideFrameBytes = 590 * 1024;
@@ -40,7 +44,17 @@ const mostEventBytes = 8 * 1024 * 1024;
  * @throws TapedeckError invalid_argument when the session can't come here
  */
 export async function openImport(options: ImportOptions): Promise<ImportedSession> {
-  const { log, source, reading, hello, imported, watch = {}, textTtl, frameBytes = largestFrameBytes } = options;
+  const {
+    log,
+    source,
+    reading,
+    hello,
+    imported,
+    watch = {},
+    textTtl,
+    frameBytes = largestFrameBytes,
+    memory,
+  } = options;
   const { origin_session: origin = imported.session } = imported;
   const channels = channelNames(reading);
   const problem = sessionProblem(imported.session) ?? sessionProblem(origin);
@@ -50,7 +64,7 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
   await using stack = new AsyncDisposableStack();
   const book = stack.use(
     await openBook({
-      ...{ log, source, hello, signal, allSessions: true },
+      ...{ log, source, hello, signal, allSessions: true, together: true, memory: memory?.histories },
       life: textTtl === undefined ? undefined : { textTtl, channels },
       onAcknowledged(messages) {
         watch.published?.(messages);
@@ -60,7 +74,7 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     }),
   );
   const { history, numbers, writer } = book;
-  const session = await importedId({ reader: log.reader, origin, source, signal });
+  const session = await importedId({ reader: log.reader, origin, source, signal, memory: memory?.sessions });
   const mine = history.sessions.find(({ id }) => id === session);
   const known = mine === undefined ? nothingKnown : knownEvents({ reader: log.reader, source, session: mine, signal });
   const missing = Object.entries(imported.missing).map(([channel, count]) => [channel, Number(count)] as const);

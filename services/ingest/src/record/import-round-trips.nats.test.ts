@@ -1,0 +1,99 @@
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { Hello, Imported, type Item, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { connect } from "nats";
+import { ulid } from "ulid";
+import { expect, test } from "vitest";
+import { upstreams } from "../normalize/normalizers.ts";
+import { openStore } from "../store.ts";
+import { ended, type ForeignSession, foreignSession, frameOf } from "../testing/foreign-session.ts";
+import { type Recorder, recorder } from "./recorder.ts";
+
+/** Of one session that is new, whatever was recorded before it: two leases, the log's end, what is new in it, and two batches. */
+const mostRequests = 17;
+
+/** Everything that somebody on this NATS asks and waits for an answer. */
+async function countRequests(url: string) {
+  const nats = await connect({ servers: url });
+  let asked: string[] = [];
+  nats.subscribe(">", {
+    callback(_, { reply = "", subject }) {
+      // What a consumer is given has a reply as well.
+      if (reply !== "" && !reply.startsWith("$JS.ACK.")) asked.push(subject);
+    },
+  });
+  await nats.flush();
+  return {
+    /** Since it was asked the last time. */
+    async since(): Promise<readonly string[]> {
+      await nats.flush();
+      const before = asked;
+      asked = [];
+      return before;
+    },
+    [Symbol.asyncDispose]: () => nats.close(),
+  };
+}
+
+function sessionOf(minute: number, events: number): ForeignSession {
+  const session = foreignSession({ session: ulid(1_700_000_000_000 + minute * 60_000) });
+  for (let i = 0; i < events; i++) session.tell(...frameOf("v2", `line ${i} of ${minute}`, "log.written"));
+  session.tell(ended);
+  return session;
+}
+
+async function importInto(
+  { push }: Recorder,
+  { session, source, events }: ForeignSession,
+  project = "shop",
+): Promise<bigint> {
+  const imported = Imported.fromPartial({ session, source });
+  const hello = { developer: "bob", project, upstream: "skaffold", tap: session, first_index: 1n, imported };
+  const encoded = events.map((event) => Buffer.from(Event.encode(event).finish()));
+  const item = (index: bigint, what: Item["what"]): PushRequest => ({
+    body: { $case: "item", value: { index, connection: session, what } },
+  });
+  async function* requests(): AsyncGenerator<PushRequest, void> {
+    yield { body: { $case: "hello", value: Hello.fromPartial(hello) } };
+    yield item(1n, { $case: "recorded", value: { events: encoded, more: false } });
+    yield item(2n, { $case: "recorded_end", value: { events: BigInt(events.length) } });
+  }
+  let added = 0n;
+  for await (const { body } of push(requests(), { workspace: "acme", signal: AbortSignal.timeout(60_000) })) {
+    if (body?.$case === "import_ended") added = body.value.added;
+  }
+  return added;
+}
+
+test("a session that follows others costs no more round trips to the log than the first ones", async () => {
+  await using nats = await startTestNats();
+  await using requests = await countRequests(nats.url);
+  await using store = await openStore({ url: nats.url }, "test", silentLogger, new AbortController().signal);
+  await using recording = recorder({ store: () => store, upstreams, logger: silentLogger, lostAfterMs: 600_000 });
+  await importInto(recording, sessionOf(0, 50));
+  for (let minute = 1; minute <= 40; minute++) {
+    await requests.since();
+    const session = sessionOf(minute, 50);
+    expect(await importInto(recording, session)).toBeGreaterThan(50n);
+    const asked = (await requests.since()).filter((subject) => !subject.startsWith("tapedeck.ends."));
+    expect(asked.length, `session ${minute}: ${asked.join(" ")}`).toBeLessThanOrEqual(mostRequests);
+  }
+});
+
+test("what another ingest has recorded between two imports counts", async () => {
+  await using nats = await startTestNats();
+  const { signal } = new AbortController();
+  const open = (name: string) => openStore({ url: nats.url }, name, silentLogger, signal);
+  await using store = await open("here");
+  await using otherStore = await open("there");
+  const common = { upstreams, logger: silentLogger, lostAfterMs: 600_000 };
+  await using here = recorder({ store: () => store, ...common });
+  await using there = recorder({ store: () => otherStore, ...common });
+  await importInto(here, sessionOf(1, 3));
+  await importInto(there, sessionOf(3, 3));
+  await expect(importInto(here, sessionOf(2, 3))).rejects.toThrow("has a later session");
+  const fourth = sessionOf(4, 3);
+  await importInto(there, fourth, "other");
+  await expect(importInto(here, fourth)).rejects.toThrow("is in this Tapedeck already");
+});
