@@ -36,7 +36,7 @@ it("describes every path of ours, and no other", async () => {
 
   const { paths } = openApiDocument() as { paths: Record<string, Record<string, object>> };
   const described = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((m) => `${m} ${path}`));
-  // What is for programs of others, or people, is described in the README.
+  // What is for programs of others, or people, is described in docs/api.md.
   const others = ["get /metrics", "get /"];
   expect(served.filter((route) => !others.includes(route)).sort()).toEqual(described.sort());
 });
