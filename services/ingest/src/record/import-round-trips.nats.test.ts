@@ -5,7 +5,7 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
-import { upstreams } from "../normalize/normalizers.ts";
+import { normalizers } from "../normalize/normalizers.ts";
 import { openStore } from "../store.ts";
 import { ended, type ForeignSession, foreignSession, frameOf } from "../testing/foreign-session.ts";
 import { type Recorder, recorder } from "./recorder.ts";
@@ -70,7 +70,7 @@ test("a session that follows others costs no more round trips to the log than th
   await using nats = await startTestNats();
   await using requests = await countRequests(nats.url);
   await using store = await openStore({ url: nats.url }, "test", silentLogger, new AbortController().signal);
-  await using recording = recorder({ store: () => store, upstreams, logger: silentLogger, lostAfterMs: 600_000 });
+  await using recording = recorder({ store: () => store, normalizers, logger: silentLogger, lostAfterMs: 600_000 });
   await importInto(recording, sessionOf(0, 50));
   for (let minute = 1; minute <= 40; minute++) {
     await requests.since();
@@ -87,7 +87,7 @@ test("what another ingest has recorded between two imports counts", async () => 
   const open = (name: string) => openStore({ url: nats.url }, name, silentLogger, signal);
   await using store = await open("here");
   await using otherStore = await open("there");
-  const common = { upstreams, logger: silentLogger, lostAfterMs: 600_000 };
+  const common = { normalizers, logger: silentLogger, lostAfterMs: 600_000 };
   await using here = recorder({ store: () => store, ...common });
   await using there = recorder({ store: () => otherStore, ...common });
   await importInto(here, sessionOf(1, 3));
