@@ -1,22 +1,29 @@
 import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
+// Tests start many processes of ours (services to be killed, the CLI, stand-ins), which inherit this: compiled once,
+// a service starts with half the work.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/tapedeck", import.meta.url));
+
 export default defineConfig(({ mode }) => {
-  // `*.long.test.ts` (random kills, minutes away, many interleavings) run with `npm run test:long` only.
+  // `npm run test:long`: `*.long.test.ts` (random kills, minutes away, many interleavings) run there only, and
+  // `*.random.test.ts` search further there, from another seed each time.
   const long = mode === "long";
   return {
     test: {
-      include: ["**/*.test.ts"],
+      include: long ? ["**/*.{long,random}.test.ts"] : ["**/*.test.ts"],
       exclude: ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**", ...(long ? [] : ["**/*.long.test.ts"])],
       setupFiles: ["packages/shared/src/testing/property-tests.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
-      // Tests wait for other processes most of the time: on two cores two files at once take little more than half as long.
-      maxWorkers: Math.max(2, availableParallelism() - 1),
+      // Tests wait most of the time, for other processes and for real times: two files on each core keep it busy. The
+      // long ones start many processes themselves.
+      maxWorkers: long ? Math.max(2, availableParallelism()) : 2 * availableParallelism(),
       // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
       // What whoever runs the tests has logged in to is no matter of theirs.
-      env: { XDG_CONFIG_HOME: "/nonexistent" },
-      testTimeout: long ? 600_000 : 60_000,
-      hookTimeout: 60_000,
+      env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: long ? "long" : "short" },
+      testTimeout: long ? 600_000 : 120_000,
+      hookTimeout: 120_000,
       // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): nothing else
       // that nobody caught is let through.
       onUnhandledError: ({ message, stack = "" }) =>

@@ -1,6 +1,7 @@
 import { credentials } from "@grpc/grpc-js";
 import { type FakeVagrant, startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { migrated } from "@tapedeck/query/testing/migrated";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
@@ -49,7 +50,7 @@ export async function vagrantBench(
 ): Promise<VagrantBench> {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const database = stack.use(await freshDatabase());
+  const database = stack.use(await freshDatabase(migrated));
   const log = stack.use(await openTestLog(nats.url));
   const hosts = await Promise.all(
     names.map(async (name) => {

@@ -1,9 +1,9 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { Client, Message, SubscriptionOptions, WebSocketClass } from "@tapedeck/client";
+import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { WebSocket as WsWebSocket } from "ws";
-import { seeded } from "../faults/seeded.ts";
 import { wrongWith } from "../transports/history.ts";
 import { impatientClient } from "./following.ts";
 import { startLiveDesk, type Written } from "./live-desk.ts";

@@ -6,13 +6,13 @@ import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { SourceName } from "@tapedeck/shared/source";
+import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
 import { expect } from "vitest";
 import { lastingTables } from "./lasting-tables.ts";
 import { type Part, type Processes, parts, startProcesses } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, skaffoldSource, sourceEvents } from "./recorded-events.ts";
-import { seeded } from "./seeded.ts";
 import { eventsSubscriber, type SeenEvent, type Subscriber, socketSubscriber, sseSubscriber } from "./subscribers.ts";
 
 const fixtures = recordings.skaffold;

@@ -8,6 +8,7 @@ import { sourceName } from "@tapedeck/shared/source";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { testCertificate } from "@tapedeck/shared/testing/certificates";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
@@ -19,7 +20,6 @@ import { saidBy } from "../bench/ingest-bench.ts";
 import { type FaultyNetwork, faultyNetwork, type Weather } from "./faulty-network.ts";
 import { openTestLog } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, sourceEvents } from "./recorded-events.ts";
-import { type Seeded, seeded } from "./seeded.ts";
 import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
 
 const fixtures = recordings.skaffold;

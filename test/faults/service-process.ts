@@ -43,7 +43,7 @@ export async function startServiceProcess(
     const started = fork(resolve(`@tapedeck/${name}/main`), {
       execArgv: [],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env, ...portSettings() },
+      env: { ...inherited(), ...env, ...portSettings() },
     });
     child = started;
     keep(started);
@@ -101,6 +101,11 @@ export async function startServiceProcess(
     },
     [Symbol.asyncDispose]: () => kill(),
   };
+}
+
+function inherited(): NodeJS.ProcessEnv {
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE };
 }
 
 async function gone(child: ChildProcess): Promise<void> {

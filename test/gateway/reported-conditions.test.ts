@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { migrated } from "@tapedeck/query/testing/migrated";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
@@ -31,7 +32,7 @@ beforeAll(async () => {
   const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
   fake = stack.use(await startFakeSkaffold({ recording }));
   const nats = stack.use(await startTestNats({ maxFileStore: "100KB" }));
-  const database = stack.use(await freshDatabase()).url;
+  const database = stack.use(await freshDatabase(migrated)).url;
   await damagedLog(nats.url);
   deck = stack.use(await startStack({ skaffold: [{ address: fake.address }], servers: { nats, database } }));
 });

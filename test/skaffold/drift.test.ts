@@ -4,9 +4,9 @@ import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/s
 import { LogEntry, State } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
+import type { Api } from "@tapedeck/shared/skaffold/methods";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import type { Api } from "@tapedeck/tap/skaffold/methods";
 import { expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 

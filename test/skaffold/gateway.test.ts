@@ -297,7 +297,7 @@ describe("with nobody to take a call", () => {
     const since = performance.now();
     const overGrpc = await client.unary(v1("Execute"), intent({ build: true }));
     const overHttp = await deck.httpCall("POST", "/v2/execute", {}, '{"build":true,"deploy":true}');
-    expect(performance.now() - since).toBeLessThan(5_000); // not the half minute after which a call is given up
+    expect(performance.now() - since).toBeLessThan(15_000); // not the half minute after which a call is given up
     expect(overGrpc).toMatchObject({ code: 14, message: expect.stringMatching(words) });
     expect(infoOf(overGrpc)).toMatchObject({ reason: code });
     expect(overHttp.status).toBe(503);

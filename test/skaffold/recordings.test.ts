@@ -197,7 +197,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
     if (reason === undefined) {
       // At rest: what no event tells (flags, which fields a version has) comes with the tap's next look at GetState.
       const isRight = async () => expect(await answer()).toEqual(expected) ?? true;
-      await until(isRight, { message: name, deadlineMs: 8_000 }).catch(({ cause }) => Promise.reject(cause));
+      await until(isRight, { message: name }).catch(({ cause }) => Promise.reject(cause));
     } else expect(await answer(), reason).not.toEqual(expected);
     const overGrpc = await answer();
     const overHttp = canonical((await (await fetch(`http://${deck.http}/${api}/state`)).json()) as JsonObject);

@@ -6,6 +6,7 @@ import { readConfig as readIngestConfig } from "@tapedeck/ingest/config";
 import { type Ingest, startIngest } from "@tapedeck/ingest/ingest";
 import { readConfig as readQueryConfig } from "@tapedeck/query/config";
 import { type Query, startQuery } from "@tapedeck/query/query";
+import { migrated } from "@tapedeck/query/testing/migrated";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
@@ -91,7 +92,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const { skaffold = [], rkt = [], vagrant = [], logger = testLogger(), env: more = {} } = options;
   await using stack = new AsyncDisposableStack();
   const nats = options.servers?.nats ?? stack.use(await startTestNats());
-  const database = options.servers?.database ?? stack.use(await freshDatabase()).url;
+  const database = options.servers?.database ?? stack.use(await freshDatabase(migrated)).url;
   const sources = [
     ...skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source })),
     // A fake host has nothing else to do, and a recording is played as fast as it is asked for.

@@ -16,7 +16,7 @@ type Failed = { readonly type: string; readonly message: string };
 export async function startGatewayProcess(env: Readonly<Record<string, string>>): Promise<GatewayProcess> {
   const { resolve } = createRequire(import.meta.url);
   const child = fork(resolve("@tapedeck/gateway/main"), {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    env: { ...inherited(), ...env },
     execArgv: ["--expose-gc", "--import", new URL("memory-teller.mjs", import.meta.url).href],
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
@@ -45,4 +45,9 @@ async function answerOf(child: ChildProcess): Promise<unknown> {
   });
   const [answer] = await Promise.race([once(child, "message"), ended]);
   return answer;
+}
+
+function inherited(): NodeJS.ProcessEnv {
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE };
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { randomCuts } from "./random-cuts.ts";
 
-test("300 random cuts over all transports: everything once, in order, nothing else", async () => {
-  const result = await randomCuts(300);
+test("100 random cuts over all transports: everything once, in order, nothing else", async () => {
+  const result = await randomCuts(100);
   console.log(JSON.stringify(result));
   // It did cut: readers and the network, on every transport.
   expect(Object.keys(result.by).length).toBeGreaterThanOrEqual(8);
   expect(result.restarts).toBeGreaterThan(0);
-}, 120_000);
+}, 300_000);

@@ -8,6 +8,7 @@ import {
   job_StateToJSON,
   type GetJobStreamResponse_Terminal_Event as TerminalEvent,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { migrated } from "@tapedeck/query/testing/migrated";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
@@ -38,7 +39,7 @@ export async function startVagrantDeck(
   const { env = {}, ...fakeOptions } = options;
   await using stack = new AsyncDisposableStack();
   const fake = stack.use(await startFakeVagrant(fakeOptions));
-  const servers = { nats: stack.use(await startTestNats()), database: stack.use(await freshDatabase()).url };
+  const servers = { nats: stack.use(await startTestNats()), database: stack.use(await freshDatabase(migrated)).url };
   let services = await start();
   stack.defer(() => services.over[Symbol.asyncDispose]());
 

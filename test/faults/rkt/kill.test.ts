@@ -3,6 +3,6 @@ import { rktKillsLeaveNoTrace } from "./kills.ts";
 
 test("kill -9 of ingest between any looks at a rkt host changes nothing that is recorded of it", async () => {
   await rktKillsLeaveNoTrace({
-    faults: ["told", "hanging", "told", "asked", "log", "told", "both", "stopped", "asked"],
+    faults: ["told", "hanging", "asked", "log", "both", "stopped"],
   });
-}, 120_000);
+}, 300_000);

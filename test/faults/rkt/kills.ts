@@ -3,14 +3,15 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { type Kind, loadRecording } from "@tapedeck/fakes/rkt/recording";
 import { readConfig } from "@tapedeck/query/config";
 import { startQuery } from "@tapedeck/query/query";
+import { migrated } from "@tapedeck/query/testing/migrated";
 import { projectUntil } from "@tapedeck/query/testing/run-projection";
 import { contents, rktOrder } from "@tapedeck/query/testing/tables";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { type Host, kinds, looksLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
-import { type Seeded, seeded } from "../seeded.ts";
 import type { ServiceProcess } from "../service-process.ts";
 import { gapsIn, type History, sameHistory } from "./history.ts";
 
@@ -54,7 +55,7 @@ export async function rktKillsLeaveNoTrace({ faults }: { readonly faults: readon
   const random = seeded("rkt kills");
   await using stack = new AsyncDisposableStack();
   const bench = stack.use(await rktBench());
-  const database = stack.use(await freshDatabase());
+  const database = stack.use(await freshDatabase(migrated));
   const query = stack.use(await startQuery(queryConfig(bench, database.url), silentLogger));
   const hosts = (run: string) =>
     Promise.all(
@@ -199,7 +200,7 @@ function queryConfig({ nats }: RktBench, database: string) {
 
 /** Made event by event while all that happened, and made anew in one go. */
 async function sameTables({ log }: RktBench, url: string, lastSeq: number): Promise<void> {
-  await using anew = await freshDatabase();
+  await using anew = await freshDatabase(migrated);
   await projectUntil(anew.url, log, lastSeq);
   const tables = await contents(url, rktOrder);
   expect(tables.rkt_pods?.length).toBeGreaterThan(0);

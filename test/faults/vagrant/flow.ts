@@ -1,12 +1,12 @@
 import { line } from "@tapedeck/fakes/vagrant/client";
 import { commandResult, setUpShop } from "@tapedeck/fakes/vagrant/shop";
 import type { Recorded } from "@tapedeck/shared/log/log";
+import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { at, type BenchOptions, type VagrantHost, vagrantBench } from "../../bench/vagrant-bench.ts";
 import { outputOf } from "../../vagrant/output.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
-import { seeded } from "../seeded.ts";
 import { type Fault, strike } from "./strike.ts";
 
 export type FlowOptions = BenchOptions & { readonly faults: readonly Fault[]; readonly lines: number };

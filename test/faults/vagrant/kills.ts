@@ -3,13 +3,13 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
 import type { Playback } from "@tapedeck/fakes/vagrant/sample";
 import { pause } from "@tapedeck/shared/sync/delay";
+import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { at, type BenchOptions, type VagrantBench, type VagrantHost, vagrantBench } from "../../bench/vagrant-bench.ts";
 import { expectLastingFacts, isInDoubt, jobsIn } from "../../vagrant/facts.ts";
 import { toldBy } from "../../vagrant/output.ts";
 import { holes } from "../recorded-events.ts";
-import { seeded } from "../seeded.ts";
 import { type Fault, strike, turn } from "./strike.ts";
 
 const samples = join(recordings.vagrant, "samples");

@@ -1,7 +1,8 @@
+import { seeded } from "@tapedeck/shared/testing/seeded";
 import { test } from "vitest";
-import { seeded } from "../seeded.ts";
 import { fates, sampleNames } from "./server-kill.ts";
-import { type KillsOptions, killAt, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
+import type { KillsOptions } from "./server-kills.ts";
+import { killAt, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
 
 /** So many servers are recorded by one ingest. */
 const atOnce = 15;

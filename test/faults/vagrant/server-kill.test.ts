@@ -1,6 +1,7 @@
+import { seeded } from "@tapedeck/shared/testing/seeded";
 import { test } from "vitest";
-import { seeded } from "../seeded.ts";
-import { fates, type Kill, type Muted } from "./server-kill.ts";
+import type { Kill, Muted } from "./server-kill.ts";
+import { fates } from "./server-kill.ts";
 import { killAt, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
 
 const sample = "up";

@@ -7,7 +7,7 @@ import {
   UserIntentRequest,
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as EventV2, State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Api, Channel } from "@tapedeck/tap/skaffold/methods";
+import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
 import type { RecordedState, Recording } from "./recording.ts";
 import type { RecordedCall } from "./recording-calls.ts";
 

@@ -4,7 +4,7 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
-import type { Api } from "@tapedeck/tap/skaffold/methods";
+import type { Api } from "@tapedeck/shared/skaffold/methods";
 import type { RecordedMessage, Recording } from "./recording.ts";
 
 const types = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") };

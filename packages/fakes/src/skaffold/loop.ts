@@ -1,7 +1,7 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Channel } from "@tapedeck/tap/skaffold/methods";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { withCacheHit } from "./cache-hit.ts";
 import type { RecordedMessage, Recording } from "./recording.ts";
 

@@ -1,5 +1,5 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
-import { type Channel, channels } from "@tapedeck/tap/skaffold/methods";
+import { type Channel, channels } from "@tapedeck/shared/skaffold/methods";
 
 /** Something of a recording that happens at a moment (ms, on the recording's clock). */
 export type Cue = {

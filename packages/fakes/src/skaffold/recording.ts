@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import type { Api, Channel } from "@tapedeck/tap/skaffold/methods";
+import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
 import { type RecordedCall, readCalls } from "./recording-calls.ts";
 
 /** What a real Skaffold process said, from a folder of recordings (their README describes the files). */

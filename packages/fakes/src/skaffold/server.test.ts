@@ -6,13 +6,13 @@ import { Event as EventV1, LogEntry, State as StateV1, UserIntentRequest } from 
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import { type Api, type Channel, services, streamMethods, unaryMethods } from "@tapedeck/tap/skaffold/methods";
+import { type Api, type Channel, services, streamMethods, unaryMethods } from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it, vi } from "vitest";
 import { loadRecording, type Recording } from "./recording.ts";
 import { type FakeSkaffold, startFakeSkaffold } from "./server.ts";
 
 const load = (name: string) => loadRecording(new URL(`../../recordings/skaffold/${name}`, import.meta.url).pathname);
-const until = (check: () => void) => vi.waitFor(check, { timeout: 4_000, interval: 10 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 10 });
 const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
 
 /** As much console output as makes a replay take a while: the experiments printed 20,000 lines. */
@@ -79,7 +79,7 @@ describe("a stream", () => {
     const second = late.listen("v2");
     await until(() => expect(second.got).toHaveLength(150));
     await fake.play();
-    await until(() => expect(second.got).toHaveLength(301));
+    await until(() => expect([first.got.length, second.got.length]).toEqual([301, 301]));
     expect(second.got).toEqual(bytesOf(recording, "v2"));
     expect(first.got).toEqual(second.got);
     expect(fake.peers.size).toBe(2);

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { type Api, type Channel, channels, services } from "@tapedeck/tap/skaffold/methods";
+import { type Api, type Channel, channels, services } from "@tapedeck/shared/skaffold/methods";
 import { answers, atWork, type ControlName, type FakeCall, injected } from "./answers.ts";
 import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./handler.ts";
 import { type Loop, loopPasses } from "./loop.ts";

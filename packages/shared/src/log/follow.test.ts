@@ -9,7 +9,7 @@ import { acknowledged, testMessage, testWriter } from "../testing/log-messages.t
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { type OpenLogOptions, openLog } from "./jetstream.ts";
-import type { NewMessage, Recorded } from "./log.ts";
+import type { NewMessage } from "./log.ts";
 import { sourceFilter, streamName } from "./subjects.ts";
 
 const sourceOf = (developer: string) =>
@@ -31,57 +31,6 @@ async function open(options: OpenLogOptions = {}) {
     },
   };
 }
-
-type Follower = { readonly want: readonly SourceName[]; readonly after: number; readonly seen: Recorded[] };
-
-test("200 followers that begin anywhere, anytime, at any pace see each event once and in order", async () => {
-  // A small ring makes them fall out of it and come back all the time.
-  await using log = await open({ ring: { entries: 16, bytes: 1e6 }, historyReaders: 3 });
-  const abort = new AbortController();
-  const writers = sources.map((source) => ({ source, ...testWriter(log.writer, source) }));
-  const written: { seq: number; source: SourceName }[] = [];
-  const followers: Follower[] = [];
-  const running: Promise<void>[] = [];
-  const caughtUp: number[] = [];
-
-  const subscribe = () => {
-    const want = sources.filter(() => Math.random() < 0.5);
-    const after = Math.floor(Math.random() * (written.length + 1));
-    const follower: Follower = { want, after, seen: [] };
-    const slow = Math.random() < 0.2;
-    followers.push(follower);
-    const options = { signal: abort.signal, caughtUp: (seq: number) => void caughtUp.push(seq) };
-    const events = log.reader.follow({ afterSeq: after, subjects: want.map(sourceFilter) }, options);
-    running.push(
-      (async () => {
-        for await (const recorded of events) {
-          follower.seen.push(recorded);
-          if (slow && Math.random() < 0.05) await new Promise((resolve) => setTimeout(resolve, 5));
-        }
-      })(),
-    );
-  };
-
-  while (followers.length < 200) {
-    const writer = writers[Math.floor(Math.random() * writers.length)];
-    if (writer === undefined) continue;
-    const last = await writer.append(1 + Math.floor(Math.random() * 12));
-    while (written.length < last) written.push({ seq: written.length + 1, source: writer.source });
-    for (let i = Math.floor(Math.random() * 3); i > 0; i--) subscribe();
-  }
-
-  const wanted = ({ want, after }: Follower) =>
-    written.filter(({ seq, source }) => seq > after && (want.length === 0 || want.includes(source)));
-  await until(() => followers.every((follower) => follower.seen.length >= wanted(follower).length), {
-    message: "all events to arrive",
-  });
-  abort.abort();
-  await Promise.all(running);
-  for (const follower of followers) {
-    expect(follower.seen.map(({ seq }) => seq)).toEqual(wanted(follower).map(({ seq }) => seq));
-  }
-  expect(caughtUp.length).toBe(followers.length);
-});
 
 test("readers that stop asking block nobody, hold nothing, and miss nothing", async () => {
   setFlagsFromString("--expose-gc");

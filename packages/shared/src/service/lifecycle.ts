@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { flushCompileCache } from "node:module";
 import { surviveDiscardedSockets } from "./discarded-sockets.ts";
 import type { Logger } from "./logger.ts";
 import { SettingsError } from "./settings.ts";
@@ -44,6 +45,8 @@ export async function runService(log: Logger, start: () => Promise<Service>): Pr
     });
     log.info({ ...service.addresses }, "ready");
     process.send?.({ type: "ready", addresses: service.addresses ?? {} });
+    // Node would keep what it compiled at the end only, which one that is killed does not come to.
+    flushCompileCache();
     if (!shutdown.signal.aborted) await once(shutdown.signal, "abort");
     log.info("stopping");
   } catch (error) {

@@ -16,7 +16,7 @@ import { segmentPath } from "../spill/spill-folder.ts";
 import { grpcLink, type Link, linkOptions } from "./link.ts";
 import { type PushOptions, pushItems } from "./push.ts";
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 4_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
 const hello = { developer: "alice", project: "shop", upstream: "skaffold", tap: "01TAP", redact: "on", labels: {} };
 const at = { seconds: 1n, nanos: 2 };
 
@@ -303,7 +303,7 @@ describe("pushing", () => {
         before = now;
         expect(isSteady).toBe(true);
       },
-      { interval: 200, timeout: 4_000 },
+      { interval: 200, timeout: 30_000 },
     );
     expect(given).toBeLessThan(500);
   });

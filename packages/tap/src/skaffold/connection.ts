@@ -11,8 +11,8 @@ import {
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { type Api, apis, type Channel, services, streamMethods, unaryMethods } from "@tapedeck/shared/skaffold/methods";
 import type { BrokenChannels } from "../tap.ts";
-import { type Api, apis, type Channel, services, streamMethods, unaryMethods } from "./methods.ts";
 import { otherProcess } from "./other-process.ts";
 import { describing } from "./state-poll.ts";
 
@@ -61,6 +61,7 @@ const connectMs = 2_000;
 const controlMs = 30_000;
 const stateMs = 5_000;
 const idleMs = 300;
+const idleStepMs = 30;
 const leaveMs = 5_000;
 /** In the replay leaving would hang Skaffold for good, so that lasts longer before we go anyway. */
 const leaveReplayMs = 30_000;
@@ -171,11 +172,14 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   /** Idle streams have no replay under way; and what was said after the dial is not replayed (or was mixed into it). */
   async function idle(): Promise<void> {
     const start = performance.now();
+    let quiet = start - heardAt;
     while (live.size > 0) {
-      const quiet = performance.now() - heardAt;
       const waited = performance.now() - start;
       if (quiet >= idleMs || waited >= leaveReplayMs || (waited >= leaveMs && !isInReplay())) return;
-      await setTimeout(Math.max(1, idleMs - quiet));
+      const heardBefore = heardAt;
+      await setTimeout(idleStepMs);
+      // A busy machine may hold us up for longer than that, and then what has come meanwhile is not read yet.
+      quiet = heardAt === heardBefore ? quiet + idleStepMs : 0;
     }
   }
 

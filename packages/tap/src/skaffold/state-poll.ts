@@ -1,5 +1,5 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
-import { type Api, apis } from "./methods.ts";
+import { type Api, apis } from "@tapedeck/shared/skaffold/methods";
 
 export type Describing = {
   /** Asks now, or as soon as it may. */

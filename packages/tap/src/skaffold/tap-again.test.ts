@@ -1,13 +1,13 @@
 import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it, vi } from "vitest";
 import type { TapMemory } from "../tap.ts";
 import { listen, testMemory } from "../testing/listen.ts";
-import type { Channel } from "./methods.ts";
 
 const load = (name: string) => loadRecording(`${recordings.skaffold}/${name}`);
-const until = (check: () => void) => vi.waitFor(check, { timeout: 4_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
 const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
 
 describe("a tap that comes after another one", () => {

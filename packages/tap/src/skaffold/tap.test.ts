@@ -1,20 +1,21 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { basename } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { loadRecording, type Recording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { type Channel, channels, services } from "@tapedeck/shared/skaffold/methods";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { listen } from "../testing/listen.ts";
-import { type Channel, channels, services } from "./methods.ts";
 import { parseAddress } from "./port-probe.ts";
 
 const fixtures = new URL("../../../fakes/recordings/skaffold", import.meta.url).pathname;
 const load = (name: string) => loadRecording(`${fixtures}/${name}`);
 const long = "01-dev-success-3-artifacts-5-iterations";
-const until = (check: () => void) => vi.waitFor(check, { timeout: 4_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
 const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
 
 /** With console output that makes a replay take a while. */
@@ -75,8 +76,8 @@ describe("a process", () => {
     await using second = await startFakeSkaffold({ recording: processB, port: first.port });
     const openedAt = performance.now();
     await until(() => expect(second.health.v1.listeners).toBe(1));
-    // Promised are 100 ms; the rest is for a machine that is busy with other tests.
-    expect(performance.now() - openedAt).toBeLessThan(400);
+    // Promised are 100 ms; the rest is for a machine that is busy. gRPC's own waits begin with a second.
+    expect(performance.now() - openedAt).toBeLessThan(800);
     await second.play();
     await until(() => expect(tapped.frames("v1")).toEqual([...bytesOf(processA, "v1"), ...bytesOf(processB, "v1")]));
     await until(() => expect(tapped.frames("v2")).toEqual([...bytesOf(processA, "v2"), ...bytesOf(processB, "v2")]));
@@ -228,7 +229,20 @@ describe("leaving", () => {
     expect(tapped.all("channel_ended")).toEqual([]);
   });
 
-  it("does not wait for ever for a process that is never quiet", { timeout: 15_000 }, async () => {
+  it("does not take it for quiet that it was held up itself", async () => {
+    await using fake = await startFakeSkaffold({ recording });
+    await fake.playUntil({ v2: 19_000 });
+    const tapped = listen(fake.address);
+    await until(() => expect(tapped.frames("v2").length).toBeGreaterThan(100));
+    tapped.leave();
+    // As on a machine that gives its processor to others. What follows an immediate are timers, before anything is read.
+    await setImmediate();
+    for (const start = performance.now(); performance.now() - start < 400; );
+    await tapped.done;
+    expect(tapped.frames("v2")).toHaveLength(19_000);
+  });
+
+  it("does not wait for ever for a process that is never quiet", async () => {
     const busy = load(long);
     await using fake = await startFakeSkaffold({ recording: busy, speed: 20, loop: { pauseMs: 0 } });
     const tapped = listen(fake.address);
@@ -237,7 +251,8 @@ describe("leaving", () => {
     const start = performance.now();
     tapped.leave();
     await tapped.done;
-    expect(performance.now() - start).toBeLessThan(6_000);
+    // Five seconds are what it waits for quiet; half a minute is what a replay would be given.
+    expect(performance.now() - start).toBeLessThan(20_000);
     expect(fake.hung).toEqual([]);
   });
 

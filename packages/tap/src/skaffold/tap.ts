@@ -1,10 +1,10 @@
 import { status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { channels } from "@tapedeck/shared/skaffold/methods";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import { ulid } from "ulid";
 import type { BrokenChannels, Remembered, RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { type Connection, openConnection } from "./connection.ts";
-import { channels } from "./methods.ts";
 import { parseAddress, portOpens, probePort, sleep } from "./port-probe.ts";
 
 /** After a connection that said nothing: something else may listen there. Grows to the second one. */

@@ -1,4 +1,4 @@
-import type { Channel } from "../skaffold/methods.ts";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { tap } from "../skaffold/tap.ts";
 import type { Remembered, TapItem, TapMemory } from "../tap.ts";
 

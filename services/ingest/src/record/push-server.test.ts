@@ -292,7 +292,7 @@ test("an answer that is too large for whoever asked is an error for them alone",
   await until(() => tap.committed() === 1n, { message: "the connection to be known" });
   const call = ControlCall.create({ method: "/x", forwarded_method: "/x", who: "a test" });
   const asked = book.nats.request(controlSubject(skaffoldSource("talkative")), ControlCall.encode(call).finish(), {
-    timeout: 4_000,
+    timeout: 30_000,
   });
   const asks = await until(() => tap.responses.find(({ $case }) => $case === "control"), { message: "the request" });
   if (asks.$case !== "control") throw new Error("not a request");
@@ -352,7 +352,7 @@ test("a control call that is too large for the log is refused", async () => {
   const request = Buffer.alloc(4_150_000);
   const call = ControlCall.create({ method: "/x", request, forwarded_method: "/x", forwarded_request: request });
   const subject = controlSubject(skaffoldSource("eager"));
-  const asked = await book.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 4_000 });
+  const asked = await book.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 30_000 });
   expect(ControlReply.decode(asked.data)).toMatchObject({ code: 8, reason: "limit_exceeded" });
   tap.end();
   await tap.ended();

@@ -5,6 +5,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
 import { progress } from "../projecting/progress.ts";
+import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-story.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { type Stage, stage } from "../testing/stage.ts";
@@ -19,11 +20,11 @@ it("lists as they stood are the lists of tables that have come no further", asyn
   const random = seeded(8);
   const events = randomEvents(random, 2_000).filter(({ kind }) => kind !== "session.erased");
   const end = (await on.write(events)).at(-1) ?? 0;
-  await using all = await freshDatabase();
+  await using all = await freshDatabase(migrated);
   await projectUntil(all.url, on.log.reader, end);
   await using whole = openDatabase({ url: all.url });
 
-  await using growing = await freshDatabase();
+  await using growing = await freshDatabase(migrated);
   await using partial = openDatabase({ url: growing.url });
   for (let position = 1 + random(150); position < end; position += 1 + random(300)) {
     await projectUntil(growing.url, upTo(on.log.reader, position), position);

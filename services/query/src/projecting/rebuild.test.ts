@@ -4,6 +4,7 @@ import { rebuildCall } from "../api/rebuild-call.ts";
 import { openDatabase } from "../db/database.ts";
 import { privateSchema } from "../db/private.ts";
 import { queryClient } from "../testing/client.ts";
+import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-story.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { reaches, stage } from "../testing/stage.ts";
@@ -38,7 +39,7 @@ it("makes the same tables from the log, beside a query that goes on following", 
   expect(told).toEqual(told.toSorted((a, b) => a - b));
   await reaches(query, end);
 
-  await using straight = await freshDatabase();
+  await using straight = await freshDatabase(migrated);
   await projectUntil(straight.url, on.log.reader, end);
   await projectUntil(on.databaseUrl, on.log.reader, end).catch(() => {}); // query holds the tables: it is there already
   expect(await contents(on.databaseUrl)).toEqual(await contents(straight.url));

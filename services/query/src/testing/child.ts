@@ -10,6 +10,7 @@ export function spawnQuery({ config }: Stage): { readonly process: ChildProcess;
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       TAPEDECK_LOG_LEVEL: "error",
       TAPEDECK_QUERY_GRPC_PORT: "0",
       TAPEDECK_QUERY_HEALTH_PORT: "0",

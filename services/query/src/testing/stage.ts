@@ -10,6 +10,7 @@ import { connect } from "nats";
 import type { QueryConfig } from "../config.ts";
 import { readerLimits } from "../db/access/limits.ts";
 import { type Query, startQuery } from "../query.ts";
+import { migrated } from "./migrated.ts";
 import { write } from "./story.ts";
 
 export const servicesKey = "key of the services";
@@ -20,7 +21,7 @@ export async function stage() {
   const nats: TestNats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
   const log: Log = stack.use(await openLog(connection));
-  const database = stack.use(await freshDatabase());
+  const database = stack.use(await freshDatabase(migrated));
   const config: QueryConfig = {
     grpc: { host: "127.0.0.1", port: 0 },
     door: { connections: 1_000, arrivalMs: 60_000 },

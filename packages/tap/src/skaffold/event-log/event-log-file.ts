@@ -1,9 +1,9 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOf } from "../frame-moment.ts";
-import type { Channel } from "../methods.ts";
 
 /** One message, as Skaffold would have sent it over gRPC. */
 export type ImportedFrame = {

@@ -1,6 +1,6 @@
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import type { Channel } from "../methods.ts";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 
 const types = {
   v1: messageType("proto.LogEntry"),

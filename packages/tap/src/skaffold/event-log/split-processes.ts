@@ -1,7 +1,7 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
-import type { Channel } from "../methods.ts";
 import { runnerMadeOnV1 } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { splitV2 } from "./split-v2.ts";

@@ -10,7 +10,7 @@ import type { CallContext } from "../../call-context.ts";
 import { liveness } from "../liveness.ts";
 import { type SocketUsage, serveSocket, socketLimits } from "./websocket.ts";
 
-const impatient = { ...socketLimits, quietMs: 150, silentMs: 450 };
+const impatient = { ...socketLimits, quietMs: 300, silentMs: 900 };
 
 let stack: AsyncDisposableStack;
 /** Of the present test: bytes given by subscription, and how many subscriptions are open. */

@@ -1,5 +1,5 @@
 import { UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
-import { services } from "@tapedeck/tap/skaffold/methods";
+import { services } from "@tapedeck/shared/skaffold/methods";
 
 type ControlStep = { readonly method: string; readonly request: Uint8Array };
 

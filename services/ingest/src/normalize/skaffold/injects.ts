@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import { type Channel, services } from "@tapedeck/tap/skaffold/methods";
+import { type Channel, services } from "@tapedeck/shared/skaffold/methods";
 import { mask } from "./mask.ts";
 
 type Injection = { readonly channel: Channel; readonly matches: (frame: Uint8Array) => boolean };

@@ -4,7 +4,7 @@ import { LogEntry, UserIntentRequest, Event as V1Event } from "@tapedeck/proto/s
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import type { Channel } from "@tapedeck/tap/skaffold/methods";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it } from "vitest";
 import { reading } from "./normalizer.ts";
 

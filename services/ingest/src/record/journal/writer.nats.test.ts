@@ -61,43 +61,6 @@ test("an answer that is lost is found in the log", async () => {
   await Promise.all([nc.close(), direct.close()]);
 });
 
-test("kills of the server and lost answers at random moments lose nothing and repeat nothing", async () => {
-  await using nats = await startTestNats();
-  await using proxy = await lossyProxy(nats.port);
-  const nc = await client(proxy.port);
-  await using log = await open(nc);
-  let troubles = 0;
-  const onTrouble = () => void troubles++;
-  await using writer = openWriter({ log: log.writer, source, writer: "W", afterSeq: 0, retry, onTrouble });
-
-  let next = 1;
-  const append = (count: number) => {
-    for (const end = next + count; next < end; next++) writer.append([testMessage(source, next)]);
-  };
-  for (let round = 0; round < 12; round++) {
-    const before = writer.acknowledged;
-    const troubled = troubles;
-    append(1 + ((round * 37) % 90));
-    if (round % 3 === 0) {
-      await nats.kill();
-      append(5);
-      await nats.restart();
-    } else if (round % 3 === 1) {
-      proxy.deaf = true;
-      append(5);
-      await until(() => troubles > troubled, { message: "an answer to be missed" });
-      proxy.deaf = false;
-      proxy.cut();
-    } else {
-      proxy.cut();
-    }
-    await until(() => writer.acknowledged > before, { message: "something to be acknowledged again" });
-  }
-  await writer.reached(next - 1);
-  expect(ordinals(await recorded(log, source))).toEqual(upTo(next - 1));
-  await nc.close();
-});
-
 test("a second writer wins once, and the first stops", async () => {
   await using nats = await startTestNats();
   const nc = await client(nats.port);

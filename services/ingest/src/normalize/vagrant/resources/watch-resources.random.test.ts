@@ -1,4 +1,5 @@
 import { Things } from "@tapedeck/proto/tapedeck/v1/look";
+import { searched } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../../fact.ts";
@@ -150,7 +151,7 @@ describe("a watcher of Vagrant's things", () => {
           expect(after ?? 0).toBeLessThanOrEqual(narrow ?? 0);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: searched({ short: 60, long: 1_500 }) },
     );
   });
 
@@ -179,7 +180,7 @@ describe("a watcher of Vagrant's things", () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: searched({ short: 60, long: 1_500 }) },
     );
   });
 });

@@ -1,8 +1,10 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
 import { spawnQuery } from "../testing/child.ts";
+import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-story.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { type Stage, stage } from "../testing/stage.ts";
@@ -11,7 +13,7 @@ import { views } from "../views/views.ts";
 import { applyBatch } from "./apply-batch.ts";
 import { readCheckpoint } from "./checkpoint.ts";
 
-const seed = Number(process.env.SEED ?? Date.now() % 100_000);
+const seed = searchSeed;
 const random = seeded(seed);
 
 let on: Stage;
@@ -21,8 +23,8 @@ let expected: Awaited<ReturnType<typeof contents>>;
 
 beforeAll(async () => {
   on = await stage();
-  end = (await on.write(randomEvents(random, 3_000))).at(-1) ?? 0;
-  await using straight = await freshDatabase();
+  end = (await on.write(randomEvents(random, searched({ short: 3_000, long: 9_000 })))).at(-1) ?? 0;
+  await using straight = await freshDatabase(migrated);
   await projectUntil(straight.url, on.log.reader, end);
   expected = await contents(straight.url);
 });
@@ -35,16 +37,18 @@ it(`fills every table (seed ${seed})`, () => {
 });
 
 it(`gives the same tables however the log is cut into batches (seed ${seed})`, async () => {
-  await using database = await freshDatabase();
+  await using database = await freshDatabase(migrated);
   for (let next = 0; next < end; ) {
     next = Math.min(end, next + 1 + random(600));
-    await projectUntil(database.url, on.log.reader, next, { limits: { events: 1 + random(90), bytes: 1_000_000 } });
+    await projectUntil(database.url, on.log.reader, next, {
+      limits: { events: 1 + random(searched({ short: 200, long: 60 })), bytes: 1_000_000 },
+    });
   }
   expect(await contents(database.url)).toEqual(expected);
 });
 
 it("changes nothing when events are delivered again", async () => {
-  await using database = await freshDatabase();
+  await using database = await freshDatabase(migrated);
   await projectUntil(database.url, on.log.reader, end);
   await using tables = openDatabase({ url: database.url });
   const events = await Array.fromAsync(
@@ -60,7 +64,7 @@ it("changes nothing when events are delivered again", async () => {
 });
 
 it("keeps the latest time of the log also where its clock was set back", async () => {
-  await using database = await freshDatabase();
+  await using database = await freshDatabase(migrated);
   await projectUntil(database.url, on.log.reader, end);
   await using tables = openDatabase({ url: database.url });
   const [last] = await Array.fromAsync(

@@ -1,5 +1,6 @@
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
+import { searched } from "@tapedeck/shared/testing/searches";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -246,7 +247,7 @@ function expectNumbersWithoutHoles(log: FakeLog): void {
   }
 }
 
-const runs = Number(process.env.TAPEDECK_TEST_RUNS ?? 100);
+const runs = searched({ short: 25, long: 1_000 });
 const spoke = ({ a, b }: Process) => a.length + b.length > 0;
 
 test("whatever is lost and killed, the log has what each process said, once and in order", async () => {

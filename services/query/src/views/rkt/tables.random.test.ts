@@ -2,6 +2,7 @@ import { PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { listOperations } from "../../api/list-operations.ts";
@@ -9,6 +10,7 @@ import { readState } from "../../api/read-state.ts";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { progress } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
+import { migrated } from "../../testing/migrated.ts";
 import { randomHost } from "../../testing/random-host.ts";
 import { seeded } from "../../testing/random-story.ts";
 import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-story.ts";
@@ -182,7 +184,7 @@ it("an erased session leaves nothing", async () => {
 });
 
 describe("whatever a host goes through", () => {
-  const seed = Number(process.env.SEED ?? Date.now() % 100_000);
+  const seed = searchSeed;
   const random = seeded(seed);
   let on: Stage;
   let events: readonly Event[];
@@ -219,17 +221,17 @@ describe("whatever a host goes through", () => {
   });
 
   it(`its tables are the same however the log is cut into batches (seed ${seed})`, async () => {
-    await using database = await freshDatabase();
+    await using database = await freshDatabase(migrated);
     for (let next = 0; next < end; ) {
-      next = Math.min(end, next + 1 + random(600));
-      const limits = { events: 1 + random(90), bytes: 1_000_000 };
+      next = Math.min(end, next + 1 + random(searched({ short: 900, long: 300 })));
+      const limits = { events: 1 + random(searched({ short: 200, long: 60 })), bytes: 1_000_000 };
       await projectUntil(database.url, on.log.reader, next, { views, limits });
     }
     expect(await contents(database.url, rktOrder)).toEqual(expected);
   });
 
   it(`a rebuild makes the same tables (seed ${seed})`, async () => {
-    await using database = await freshDatabase();
+    await using database = await freshDatabase(migrated);
     await projectUntil(database.url, on.log.reader, end, { views });
     await using spoiled = openDatabase({ url: database.url, connections: 1 });
     await spoiled.db.deleteFrom("rkt_pods").execute();
@@ -287,7 +289,7 @@ describe("whatever a host goes through", () => {
           expect(await read(name, event.session, at)).toEqual(items);
         }
       }),
-      { numRuns: 40 },
+      { numRuns: searched({ short: 15, long: 200 }) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job, job_StateToJSON, Operation_PhysicalState, Target_Machine } from "@tapedeck/proto/vagrant/vagrant";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readState } from "../../api/read-state.ts";
@@ -9,6 +10,7 @@ import type { VagrantJobVersionRow } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
 import { progress } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
+import { migrated } from "../../testing/migrated.ts";
 import { randomServer } from "../../testing/random-server.ts";
 import { seeded } from "../../testing/random-story.ts";
 import { projectUntil } from "../../testing/run-projection.ts";
@@ -218,7 +220,7 @@ it("an erased session leaves nothing", async () => {
 });
 
 describe("whatever a server goes through", () => {
-  const seed = Number(process.env.SEED ?? Date.now() % 100_000);
+  const seed = searchSeed;
   const random = seeded(seed);
   let on: Stage;
   let events: readonly Event[];
@@ -249,17 +251,17 @@ describe("whatever a server goes through", () => {
   });
 
   it(`its tables are the same however the log is cut into batches (seed ${seed})`, async () => {
-    await using database = await freshDatabase();
+    await using database = await freshDatabase(migrated);
     for (let next = 0; next < end; ) {
-      next = Math.min(end, next + 1 + random(600));
-      const limits = { events: 1 + random(90), bytes: 1_000_000 };
+      next = Math.min(end, next + 1 + random(searched({ short: 900, long: 300 })));
+      const limits = { events: 1 + random(searched({ short: 200, long: 60 })), bytes: 1_000_000 };
       await projectUntil(database.url, on.log.reader, next, { views, limits });
     }
     expect(await contents(database.url, vagrantOrder)).toEqual(expected);
   });
 
   it(`a rebuild makes the same tables (seed ${seed})`, async () => {
-    await using database = await freshDatabase();
+    await using database = await freshDatabase(migrated);
     await projectUntil(database.url, on.log.reader, end, { views });
     await using spoiled = openDatabase({ url: database.url, connections: 1 });
     await spoiled.db.deleteFrom("vagrant_targets").execute();
@@ -304,7 +306,7 @@ describe("whatever a server goes through", () => {
         expect(await read("jobs", event.session)).toEqual(newestJobs(ofSession));
         expect(await read("jobs", "")).toEqual(newestJobs(known));
       }),
-      { numRuns: 40 },
+      { numRuns: searched({ short: 15, long: 200 }) },
     );
   });
 

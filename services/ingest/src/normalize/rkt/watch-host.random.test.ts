@@ -2,6 +2,7 @@ import { AppState, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { acceptPod } from "@tapedeck/shared/rkt/accept";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
+import { searched } from "@tapedeck/shared/testing/searches";
 import { msOfMoment } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -203,7 +204,7 @@ describe("a watcher of rkt", () => {
           }
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: searched({ short: 200, long: 5_000 }) },
     );
   });
 
@@ -227,7 +228,7 @@ describe("a watcher of rkt", () => {
           expect(collected.length).toBeLessThanOrEqual(1);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: searched({ short: 100, long: 2_500 }) },
     );
   });
 
@@ -252,7 +253,7 @@ describe("a watcher of rkt", () => {
           }
         }
       }),
-      { numRuns: 500 },
+      { numRuns: searched({ short: 100, long: 2_500 }) },
     );
   });
 });

@@ -1,12 +1,16 @@
 import { Event, type GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
+import { searched } from "@tapedeck/shared/testing/searches";
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Seen, seenIn } from "../../inventory/observing.ts";
+import type { Seen } from "../../inventory/observing.ts";
+import { seenIn } from "../../inventory/observing.ts";
 import { eventsOf, indexOf, unmasked } from "../testing/jobs-play.ts";
-import { type Shown, type SimulatedServer, type Step, simulateServer } from "../testing/simulated-server.ts";
-import { type JobsOptions, watchJobs } from "./watch-jobs.ts";
+import type { Shown, SimulatedServer, Step } from "../testing/simulated-server.ts";
+import { simulateServer } from "../testing/simulated-server.ts";
+import type { JobsOptions } from "./watch-jobs.ts";
+import { watchJobs } from "./watch-jobs.ts";
 
 type Action =
   | { readonly what: "queue" | "list" | "reconnect" | "restart" }
@@ -200,7 +204,7 @@ describe("a watcher of jobs", () => {
             }
           },
         ),
-        { numRuns: 1_500 },
+        { numRuns: searched({ short: 300, long: 7_500 }) },
       );
     },
   );
@@ -226,7 +230,7 @@ describe("a watcher of jobs", () => {
           }
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: searched({ short: 200, long: 5_000 }) },
     );
   });
 
@@ -241,7 +245,7 @@ describe("a watcher of jobs", () => {
           expect(output).toEqual(server.printed(id).map((_, index) => ({ index, place: index % 2 })));
         }
       }),
-      { numRuns: 300 },
+      { numRuns: searched({ short: 60, long: 1_500 }) },
     );
   });
 
@@ -262,7 +266,7 @@ describe("a watcher of jobs", () => {
           expect(kinds.includes("command.started")).toBe(kinds.includes("command.finished"));
         }
       }),
-      { numRuns: 500 },
+      { numRuns: searched({ short: 100, long: 2_500 }) },
     );
   });
 });

@@ -1,3 +1,5 @@
+import { nextSeed } from "./searches.ts";
+
 /** Random numbers that a failing run prints the seed of: TAPEDECK_TEST_SEED repeats it. */
 export type Seeded = {
   readonly seed: number;
@@ -6,7 +8,7 @@ export type Seeded = {
   shuffled<T>(items: readonly T[]): T[];
 };
 
-export function seeded(name: string, seed = Number(process.env.TAPEDECK_TEST_SEED ?? Date.now() % 1_000_000)): Seeded {
+export function seeded(name: string, seed = nextSeed()): Seeded {
   console.log(`${name}: TAPEDECK_TEST_SEED=${seed}`);
   let state = seed;
   const next = () => {

@@ -1,0 +1,84 @@
+import { connect } from "nats";
+import { expect, test } from "vitest";
+import { type SourceName, sourceName } from "../source.ts";
+import { testWriter } from "../testing/log-messages.ts";
+import { startTestNats } from "../testing/nats.ts";
+import { searched } from "../testing/searches.ts";
+import { seeded } from "../testing/seeded.ts";
+import { until } from "../testing/until.ts";
+import { type OpenLogOptions, openLog } from "./jetstream.ts";
+import type { Recorded } from "./log.ts";
+import { sourceFilter } from "./subjects.ts";
+
+const sourceOf = (developer: string) =>
+  sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
+const sources = ["alice", "bob", "carol", "dave"].map(sourceOf);
+const _alice = sources[0] as SourceName;
+
+async function open(options: OpenLogOptions = {}) {
+  const server = await startTestNats();
+  const nc = await connect({ servers: server.url });
+  const log = await openLog(nc, { syncKnown: true, ...options });
+  return {
+    ...log,
+    nc,
+    async [Symbol.asyncDispose]() {
+      await log[Symbol.asyncDispose]();
+      await nc.close();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+type Follower = { readonly want: readonly SourceName[]; readonly after: number; readonly seen: Recorded[] };
+
+test("many followers that begin anywhere, anytime, at any pace see each event once and in order", async () => {
+  // A small ring makes them fall out of it and come back all the time.
+  await using log = await open({ ring: { entries: 16, bytes: 1e6 }, historyReaders: 3 });
+  const abort = new AbortController();
+  const writers = sources.map((source) => ({ source, ...testWriter(log.writer, source) }));
+  const written: { seq: number; source: SourceName }[] = [];
+  const followers: Follower[] = [];
+  const running: Promise<void>[] = [];
+  const caughtUp: number[] = [];
+  const random = seeded("followers");
+  const chance = (part: number) => random.below(1_000) < part * 1_000;
+
+  const subscribe = () => {
+    const want = sources.filter(() => chance(0.5));
+    const after = random.below(written.length + 1);
+    const follower: Follower = { want, after, seen: [] };
+    const slow = chance(0.2);
+    followers.push(follower);
+    const options = { signal: abort.signal, caughtUp: (seq: number) => void caughtUp.push(seq) };
+    const events = log.reader.follow({ afterSeq: after, subjects: want.map(sourceFilter) }, options);
+    running.push(
+      (async () => {
+        for await (const recorded of events) {
+          follower.seen.push(recorded);
+          if (slow && chance(0.05)) await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+      })(),
+    );
+  };
+
+  while (followers.length < searched({ short: 60, long: 1_000 })) {
+    const writer = writers[random.below(writers.length)];
+    if (writer === undefined) continue;
+    const last = await writer.append(1 + random.below(12));
+    while (written.length < last) written.push({ seq: written.length + 1, source: writer.source });
+    for (let i = random.below(3); i > 0; i--) subscribe();
+  }
+
+  const wanted = ({ want, after }: Follower) =>
+    written.filter(({ seq, source }) => seq > after && (want.length === 0 || want.includes(source)));
+  await until(() => followers.every((follower) => follower.seen.length >= wanted(follower).length), {
+    message: "all events to arrive",
+  });
+  abort.abort();
+  await Promise.all(running);
+  for (const follower of followers) {
+    expect(follower.seen.map(({ seq }) => seq)).toEqual(wanted(follower).map(({ seq }) => seq));
+  }
+  expect(caughtUp.length).toBe(followers.length);
+});

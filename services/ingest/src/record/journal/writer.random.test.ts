@@ -1,0 +1,97 @@
+import type { NewMessage } from "@tapedeck/shared/log/log";
+import { sourceName } from "@tapedeck/shared/source";
+import { searched } from "@tapedeck/shared/testing/searches";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
+import { LostRaceError, openWriter } from "./writer.ts";
+
+const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const retry = { first: 0, most: 1 };
+const well: Fate = { lands: "now", answers: true };
+
+const message = (ordinal: number, bytes = 10): NewMessage => ({
+  subject: "tapedeck.v1.acme.alice.shop.skaffold.v1.log",
+  event: new Uint8Array(bytes).fill(ordinal % 256),
+  cursor: { session: "S", ordinals: { v1: ordinal, tapedeck: 1 }, frames: { v1: ordinal } },
+});
+const messages = (from: number, count: number) => Array.from({ length: count }, (_, i) => message(from + i));
+const ordinals = (log: FakeLog) => log.stored.map(({ message }) => message.cursor.ordinals.v1);
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+
+const fates = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<Fate>(well) },
+  fc.constant<Fate>({ lands: "now", answers: false }),
+  fc.constant<Fate>({ lands: "late", answers: false }),
+  fc.constant<Fate>({ lands: "never", answers: false }),
+  fc.constant<Fate>({ lands: "never", answers: true, refuses: true }),
+);
+
+/** Gives the fates in turn, then nothing but good ones. Late ones land just before the turns that are marked. */
+function network(turns: readonly { fate: Fate; landing: boolean; lastOfFails: boolean }[]) {
+  let turn = 0;
+  let failures = 0;
+  const log: FakeLog = fakeLog(
+    () => {
+      const now = turns[turn++];
+      if (now?.landing) log.landLate();
+      return now?.fate ?? well;
+    },
+    { lastOfFails: () => turns[failures++]?.lastOfFails ?? false },
+  );
+  return log;
+}
+
+const turns = fc.array(fc.record({ fate: fates, landing: fc.boolean(), lastOfFails: fc.boolean() }), {
+  maxLength: 12,
+  size: "max",
+});
+
+test("whatever the network loses, every message is in the log once and in order", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      turns,
+      fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 8 }),
+      async (turns, groups) => {
+        const log = network(turns);
+        await using writer = openWriter({ log, source, writer: "W", afterSeq: 0, retry });
+        let next = 1;
+        for (const size of groups) {
+          writer.append(messages(next, size));
+          next += size;
+          if (size % 2 === 0) await Promise.resolve();
+        }
+        await writer.reached(next - 1);
+        log.landLate();
+        expect(ordinals(log)).toEqual(upTo(next - 1));
+      },
+    ),
+    { numRuns: searched({ short: 100, long: 5_000 }) },
+  );
+});
+
+test("a writer that comes after another, whose last batch is still on its way, never mixes with it", async () => {
+  await fc.assert(
+    fc.asyncProperty(turns, turns, async (before, after) => {
+      const log = network([...before, ...after]);
+      const first = openWriter({ log, source, writer: "A", afterSeq: 0, retry });
+      first.append(messages(1, 3));
+      first.append(messages(4, 1));
+      await Promise.race([first.reached(3).catch(() => {}), new Promise((resolve) => setTimeout(resolve, 2))]);
+      await first[Symbol.asyncDispose](); // as a kill would: what was in flight may land any time
+
+      let restarts = 0;
+      while ((ordinals(log).at(-1) ?? 0) < 8) {
+        expect(restarts++).toBeLessThan(10);
+        const there = log.stored.at(-1);
+        const done = there?.message.cursor.ordinals.v1 ?? 0;
+        await using second = openWriter({ log, source, writer: `B${restarts}`, afterSeq: there?.seq ?? 0, retry });
+        second.append(messages(done + 1, 8 - done));
+        await second.reached(8 - done).catch((cause) => expect(cause).toBeInstanceOf(LostRaceError));
+      }
+      log.landLate();
+      expect(ordinals(log)).toEqual(upTo(8));
+    }),
+    { numRuns: searched({ short: 60, long: 3_000 }) },
+  );
+});
