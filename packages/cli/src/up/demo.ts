@@ -145,7 +145,7 @@ type Fake = {
 };
 
 async function startFake({ upstream, recording, speed }: Actor, port: number): Promise<Fake> {
-  const main = fileURLToPath(import.meta.resolve(`@tapedeck/ingest/upstreams/${upstream}/fake-main`));
+  const main = fileURLToPath(import.meta.resolve(`@tapedeck/fakes/${upstream}/main`));
   const folder = fileURLToPath(new URL(`../../../fakes/recordings/${upstream}/${recording}`, import.meta.url));
   const args = [main, "--recording", folder, "--speed", String(speed), ...fakeArgs[upstream](port)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
