@@ -1,6 +1,6 @@
 /**
- * How long those on the way of a control call (DESIGN 8) wait, in ms: client → gateway → ingest → tap → upstream. The
- * longer way has the longer patience, so that nothing is done for a caller who was told already that it failed.
+ * How long those on the way of a control call wait, in ms: client → gateway → ingest → tap → upstream. The longer way
+ * has the longer patience, so that nothing is done for a caller who was told already that it failed.
  */
 const turnMs = 5_000;
 const tapMs = 35_000;

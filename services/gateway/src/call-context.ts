@@ -3,13 +3,13 @@ import { namePart } from "@tapedeck/shared/source";
 import type { Role } from "@tapedeck/shared/tokens/token";
 
 /**
- * What a call means beside its message (DESIGN 7): who asks, and which source, session and time. On gRPC from
- * metadata, on HTTP from query parameters or headers.
+ * What a call means beside its message (docs/api.md#the-tools-own-apis): who asks, and which source, session and time.
+ * On gRPC from metadata, on HTTP from query parameters or headers.
  */
 export type CallContext = Caller & {
   /**
-   * Aborts when the call is over: the client is gone, or all is answered; or its caller is let in no more: then with the
-   * TapedeckError to tell as its reason.
+   * Aborts when the call is over: the client is gone, or all is answered; or its caller is let in no more: then with
+   * the TapedeckError to tell as its reason.
    */
   readonly signal: AbortSignal;
   readonly source?: string;

@@ -7,7 +7,7 @@ import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
 import { errors } from "nats";
 import type { NatsLine } from "./log-link.ts";
 
-/** Control goes the other way (DESIGN 8): to the ingest that holds the source. */
+/** Control goes the other way: to the ingest that holds the source. */
 export type ControlClient = {
   /**
    * The upstream's answer, whatever its code. Nothing is ever queued for long: Skaffold's Handle blocks for as long as

@@ -4,9 +4,9 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { formatPosition, isOfLog, type Position, parsePosition } from "@tapedeck/shared/log/position";
 
 /**
- * Positions and times, as clients give them, to sequences of this log (the table of DESIGN 6). Everything throws
- * TapedeckError: not_ready while the log is away; invalid_argument, position_foreign, position_future and out_of_range
- * for what a client gave.
+ * Positions and times, as clients give them (docs/api.md#positions-and-times), to sequences of this log. Everything
+ * throws TapedeckError: not_ready while the log is away; invalid_argument, position_foreign, position_future and
+ * out_of_range for what a client gave.
  */
 export type Positions = {
   /** Sequence of one of our own positions (from query); 0 for none. */

@@ -59,10 +59,10 @@ export type FakeRkt = AsyncDisposable & {
 };
 
 /**
- * A real gRPC server that answers as a recorded rkt api-service did, byte for byte where it can. Manifests, where the
- * recording has them, are there whenever they are asked for. A list with a filter is answered as that same request was
- * recorded; otherwise it is told all that the last poll was told. A poll recorded as DEADLINE_EXCEEDED is never answered,
- * one recorded as UNAVAILABLE resets the connection. Rejects if the port is taken.
+ * A real gRPC server that answers as a recorded rkt api-service did (docs/upstreams/rkt.md), byte for byte where it can.
+ * Manifests, where the recording has them, are there whenever they are asked for. A list with a filter is answered as
+ * that same request was recorded; otherwise it is told all that the last poll was told. A poll recorded as
+ * DEADLINE_EXCEEDED is never answered, one recorded as UNAVAILABLE resets the connection. Rejects if the port is taken.
  */
 export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   const { recording, lie } = options;

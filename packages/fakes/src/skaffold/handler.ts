@@ -28,7 +28,7 @@ export type HandlerHealth = {
 export type EventCall = ServerWritableStream<Buffer, Buffer>;
 
 export type HandlerOptions = {
-  /** What the real server does when a reader leaves in its replay. */
+  /** As the real server when a reader leaves in its replay (docs/upstreams/skaffold.md#readers-can-stop-skaffold). */
   readonly leavingInReplayHangs: boolean;
   /** Gives every new stream's replay; live events then go out between replayed ones. Absent: the log's order. */
   readonly mixReplay?: (log: readonly Buffer[]) => readonly Buffer[];

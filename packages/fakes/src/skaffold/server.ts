@@ -50,7 +50,8 @@ export type FakeSkaffold = AsyncDisposable &
 const farewellMs = 1_000;
 
 /**
- * A real gRPC server that says what a recorded Skaffold process said, byte for byte, and behaves as that process did.
+ * A real gRPC server that says what a recorded Skaffold process said, byte for byte, and behaves as that process did
+ * (docs/upstreams/skaffold.md).
  * Nothing happens before `play`. Rejects if the port is taken.
  */
 export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<FakeSkaffold> {

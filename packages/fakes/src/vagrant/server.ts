@@ -85,8 +85,9 @@ export type FakeVagrant = AsyncDisposable & {
 };
 
 /**
- * A Vagrant server of v2.3.7 or v2.4, real in its protocol and its behaviour, faults included, with its runners played
- * by hooks. Requests that end the real one's process end this one. Rejects if the port is taken.
+ * A Vagrant server of v2.3.7 or v2.4, real in its protocol and its behaviour (docs/upstreams/vagrant.md), faults
+ * included, with its runners played by hooks. Requests that end the real one's process end this one. Rejects if the port
+ * is taken.
  */
 export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promise<FakeVagrant> {
   const { database = makeDatabase(), generation = "2.3", remembered = 10_000 } = options;

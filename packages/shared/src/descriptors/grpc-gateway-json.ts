@@ -11,11 +11,11 @@ import {
 import { registry } from "./registry.ts";
 
 /**
- * A message as Skaffold's HTTP server (grpc-gateway v2) prints it: names as in the .proto file in the order of the
- * file, defaults printed, unset messages `null`, only the set member of a oneof, enums as names (unknown numbers as
- * numbers), 64-bit integers as strings, bytes as base64, timestamps in UTC with 0, 3, 6 or 9 decimals, map keys as
- * sorted strings. Fields that the description does not know are left out; text that is not UTF-8 has U+FFFD in it.
- * Throws if the bytes are no message, or a timestamp lies outside the years 1 to 9999.
+ * A message as Skaffold's HTTP server (grpc-gateway v2) prints it (docs/upstreams/skaffold.md#http-encoding): names as
+ * in the .proto file in the order of the file, defaults printed, unset messages `null`, only the set member of a oneof,
+ * enums as names (unknown numbers as numbers), 64-bit integers as strings, bytes as base64, timestamps in UTC with 0,
+ * 3, 6 or 9 decimals, map keys as sorted strings. Fields that the description does not know are left out; text that is
+ * not UTF-8 has U+FFFD in it. Throws if the bytes are no message, or a timestamp lies outside the years 1 to 9999.
  */
 export function toGatewayJson(desc: DescMessage, bytes: Uint8Array): JsonObject {
   const json = toJson(desc, fromBinary(desc, bytes), { alwaysEmitImplicit: true, useProtoFieldName: true, registry });

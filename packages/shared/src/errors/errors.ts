@@ -1,4 +1,4 @@
-/** Code → gRPC status and HTTP status: the one table for all transports (DESIGN 7). */
+/** Code → gRPC status and HTTP status: the one table for all transports (docs/api.md#errors). */
 const table = {
   out_of_range: { grpc: 11, http: 410 },
   position_future: { grpc: 11, http: 416 },

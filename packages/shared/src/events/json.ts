@@ -8,7 +8,7 @@ import { outcomeNames, timeSourceNames } from "./names.ts";
 type Wire = { readonly seconds: bigint; readonly nanos: number };
 
 /**
- * An event as every transport writes it (DESIGN 7): lowerCamelCase, times RFC 3339 with the upstream's nanoseconds,
+ * An event as every transport writes it: lowerCamelCase, times RFC 3339 with the upstream's nanoseconds,
  * 64-bit numbers as strings; what is not known or empty is left out, but for the identity of the event.
  */
 export function eventToJson({ seq, recordedAt, event }: Recorded, epoch: string, options: { original?: boolean } = {}) {

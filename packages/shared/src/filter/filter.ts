@@ -5,8 +5,8 @@ import { outcomeNames } from "../events/names.ts";
 import { namePart } from "../source.ts";
 
 /**
- * What a subscriber or a list wants (DESIGN 6): fields are ANDed, values in a field ORed; an absent field is anything.
- * It means the same live, in history and in SQL.
+ * What a subscriber or a list wants (docs/api.md#one-filter): fields are ANDed, values in a field ORed; an absent field
+ * is anything. It means the same live, in history and in SQL.
  */
 export type Filter = { readonly [Field in FilterField]?: readonly string[] };
 

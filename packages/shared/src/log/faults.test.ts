@@ -52,7 +52,7 @@ test("no answer and no server: unknown in time, then on with the log as it was",
     const published = await log.writer.publish(alice, "w1", messages, expected);
     expect(published.outcome).toBe(round > 1 ? "unknown" : "acknowledged");
     if (round > 1) await server.restart();
-    // The table of DESIGN 3: what the client still held back may land after the reconnect.
+    // What the client still held back may land after the reconnect.
     const last = await until(() => log.writer.lastOf(alice), { message: "the log to answer again" });
     expected = last.seq;
     if (round > 1) {

@@ -1,8 +1,8 @@
 import { type App, type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 
 /**
- * What is known of a pod once it was listed so. rkt reads a pod's files one by one while the pod is moved and cleaned up
- * around it, so an answer can lack what an earlier one told; that must not undo it:
+ * What is known of a pod once it was listed so. rkt reads a pod's files one by one while the pod is moved and cleaned
+ * up around it (docs/upstreams/rkt.md#races), so an answer can lack what an earlier one told; that must not undo it:
  *
  * - times, pid, and an app's image name stay as known where the answer has none;
  * - a non-zero exit code stays once the pod has ended (while it runs, zero means that the app was started again);

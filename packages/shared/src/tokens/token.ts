@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { isNamePart } from "../source.ts";
 
-/** What a token lets its bearer do (DESIGN 9). */
+/** What a token lets its bearer do (docs/team.md). */
 export const roles = ["viewer", "controller", "recorder", "admin"] as const;
 
 /** viewer: read. controller: that, and call what changes the upstream. recorder: push. admin: all, and manage tokens. */

@@ -4,8 +4,8 @@ import { imageEntries } from "@tapedeck/shared/rkt/entries";
 
 /**
  * What one list makes doubtful about the one before: rkt leaves out what it can't read just now, and an exit code of 0
- * may only mean that a pod was on the move. It is asked for by name at once, before it is gone. Whole lists only, in
- * their order, over all connections to the same host.
+ * may only mean that a pod was on the move (docs/upstreams/rkt.md#races). It is asked for by name at once, before it is
+ * gone. Whole lists only, in their order, over all connections to the same host.
  */
 export type Doubts = {
   /** Ids to ask for, the most useful first. Of bytes that can't be read nothing is doubted or kept. */

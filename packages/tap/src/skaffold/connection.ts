@@ -46,7 +46,7 @@ const clientOptions = {
   // What the event loop of ours is late for waits here and not in Skaffold.
   "grpc-node.flow_control_window": 8 * 1024 * 1024,
   // A connection of its own for every process; nothing is shared with an earlier one. No keepalive: Skaffold hangs
-  // up on clients that ping more often than every five minutes.
+  // up on clients that ping more often than every five minutes (docs/upstreams/skaffold.md#server).
   "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_retries": 0,
   // For a port that opens, closes and opens again while we connect.

@@ -13,7 +13,8 @@ const strangerMs = { first: 500, longest: 30_000 };
 type Heard = { readonly spoke: boolean; readonly processEnded: boolean };
 
 /**
- * Listens to one Skaffold process after the other on an address. It does no harm (see the notes of both .proto files):
+ * Listens to one Skaffold process after the other on an address. It does no harm
+ * (docs/upstreams/skaffold.md#readers-can-stop-skaffold):
  * one early connection per process, read at once and to the end, never reopened while the process lives. What broke is
  * remembered as long as the process may live, also by the next tap: to ask for it again may hang Skaffold.
  */

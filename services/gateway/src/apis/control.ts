@@ -15,8 +15,8 @@ export type ControlDeps = {
 };
 
 /**
- * Makes a control call (DESIGN 8) for the source that it means: it acts now, on the process that runs now. `method`: full
- * name, for the audit log.
+ * Makes a control call for the source that it means: it acts now, on the process that runs now. `method`: full name,
+ * for the audit log.
  * @throws TapedeckError forbidden, invalid_argument, upstream_away, those of resolveSource and what `act` throws
  */
 export async function controlCall<T>(

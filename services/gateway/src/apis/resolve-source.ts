@@ -8,7 +8,7 @@ import type { QueryClient } from "../query-client.ts";
 const mostChoices = 50;
 
 /**
- * The source that a call means (DESIGN 7): `developer/project` (the API says the upstream; on our own API, without
+ * The source that a call means: `developer/project` (the API says the upstream; on our own API, without
  * `upstream`, it must be unique), `developer/project/upstream` or in full; without one, the only source there is.
  * @throws TapedeckError unknown_source, ambiguous_source, invalid_argument
  */

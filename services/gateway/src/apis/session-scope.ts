@@ -16,7 +16,7 @@ export type ScopeDeps = {
   readonly positions: Positions;
 };
 
-/** What a stream is about (DESIGN 7): the current session and those that follow it, or the one that the call names. */
+/** What a stream is about: the current session and those that follow it, or the one that the call names. */
 export type SessionScope = {
   readonly source: SourceName;
   /** Named by the call: the stream ends with it. */

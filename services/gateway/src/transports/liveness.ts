@@ -1,6 +1,6 @@
 import type { Liveness } from "@tapedeck/shared/service/peer-liveness";
 
-/** Of WebSockets. Dead peers are found within 35 s (DESIGN 6), a farewell included. */
+/** WebSocket peers that are gone are found within 35 s, a farewell included. */
 export const liveness: Liveness = { quietMs: 15_000, silentMs: 34_000 };
 
 export type Heartbeat = {

@@ -25,9 +25,10 @@ const types = {
 } as const;
 
 /**
- * Reads what `--event-log-file` wrote (F for v1, F.v2 for v2) or what Skaffold's HTTP streams said, of any version: one
- * JSON message per line, alone or as `{"result": …}`, with names in either dialect, with or without defaults. Frames
- * come in the order of the lines, those of several runs behind each other. Which API a line is of, it says itself.
+ * Reads what `--event-log-file` wrote (docs/upstreams/skaffold.md#event-log-file: F for v1, F.v2 for v2) or what
+ * Skaffold's HTTP streams said, of any version: one JSON message per line, alone or as `{"result": …}`, with names in
+ * either dialect, with or without defaults. Frames come in the order of the lines, those of several runs behind each
+ * other. Which API a line is of, it says itself.
  *
  * A field known to both sides gets the very bytes that Skaffold sends, so a frame equals the recorded one, but for what
  * JSON does not carry: fields, event types and names of codes newer than our description; text that is not UTF-8; the

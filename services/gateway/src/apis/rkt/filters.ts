@@ -1,8 +1,8 @@
 import type { EventFilter, Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Image, type ImageFilter, type KeyValue, Pod, type PodFilter } from "@tapedeck/proto/rkt/v1alpha/rkt";
 
-// rkt's own rules, as its server applies them: the fields of a filter are ANDed, the filters of a request ORed; a field
-// without values matches all, and so do no filters.
+// rkt's own rules, as its server applies them (docs/upstreams/rkt.md#pod-filters): the fields of a filter are ANDed,
+// the filters of a request ORed; a field without values matches all, and so do no filters.
 
 /** Says of an encoded v1alpha.Pod whether it passes. Decodes only where there is something to look at. */
 export function podPasses(filters: readonly PodFilter[]): (pod: Uint8Array) => boolean {

@@ -29,7 +29,7 @@ type Call<Request, Answer> = (request: Request, context: CallContext) => Promise
 
 /**
  * rkt's v1alpha.PublicAPI, answered from the record, with rkt's own filters and errors. Everything throws UpstreamError
- * for what rkt refuses too, and TapedeckError (the table of DESIGN 7) for the rest.
+ * for what rkt refuses too, and TapedeckError (docs/api.md#errors) for the rest.
  */
 export type RktApi = {
   /** Before rkt has told it (and for a source without a session): an Info that is there, and empty. */

@@ -10,9 +10,9 @@ import type { ControlMethod } from "./methods.ts";
 type Forwarded = { readonly method: string; readonly request: Uint8Array };
 
 /**
- * Skaffold's v2 control calls change nothing but v2's own state (FACTS 5.2). Here they act: Execute and Auto* of v2 go
- * to v1, whose messages have the same numbers. v2 reads a missing `enabled` as false, v1 refuses it, so it is filled
- * in. Handle of v2 stays with v2, whose event stream it is meant for.
+ * Skaffold's v2 control calls change nothing but v2's own state (docs/upstreams/skaffold.md#control-calls). Here they
+ * act: Execute and Auto* of v2 go to v1, whose messages have the same numbers. v2 reads a missing `enabled` as false,
+ * v1 refuses it, so it is filled in. Handle of v2 stays with v2, whose event stream it is meant for.
  * @throws UpstreamError as Skaffold refuses bytes that are no request
  */
 export function forwarded(method: ControlMethod, request: Uint8Array): Forwarded {
@@ -31,7 +31,7 @@ function isEnabled(request: Uint8Array): boolean {
   }
 }
 
-/** v2 words its 409 with a capital: "auto Build is already set to true" (FACTS 2.2). */
+/** v2 words its 409 with a capital: "auto Build is already set to true" (docs/upstreams/skaffold.md#http-errors). */
 export function answerText(method: ControlMethod, message: string): string {
   if (method.api === "v1" || method.action !== "auto") return message;
   return message.replace(/^auto ([a-z])/, (_, letter: string) => `auto ${letter.toUpperCase()}`);
@@ -53,8 +53,8 @@ export type HandleCircumstances = {
 };
 
 /**
- * Why Skaffold would crash on this Handle call (FACTS 5.5: each ends the process with exit code 2); undefined when
- * it would not. Bytes that are no event are left to Skaffold, which refuses them unharmed.
+ * Why Skaffold would crash on this Handle call (docs/upstreams/skaffold.md#handle: each ends the process with exit code
+ * 2); undefined when it would not. Bytes that are no event are left to Skaffold, which refuses them unharmed.
  */
 export async function dangerOf(
   method: ControlMethod,

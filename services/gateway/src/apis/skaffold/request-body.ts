@@ -9,8 +9,9 @@ export class BadBodyError extends Error {
 }
 
 /**
- * The message in a request body, read as Skaffold's grpc-gateway reads it (FACTS 2.1, 2.2): empty is the empty
- * message, only the first JSON value counts, unknown fields are ignored, both spellings of names are taken.
+ * The message in a request body, read as Skaffold's grpc-gateway reads it (docs/upstreams/skaffold.md#http-encoding):
+ * empty is the empty message, only the first JSON value counts, unknown fields are ignored, both spellings of names are
+ * taken.
  */
 export function readRequestBody(desc: DescMessage, body: string): Uint8Array {
   const scanned = scanFirstValue(body);

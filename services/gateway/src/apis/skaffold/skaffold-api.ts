@@ -13,7 +13,7 @@ import { UpstreamError } from "../upstream-error.ts";
 import { answerText, dangerOf, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
 
-/** What every transport offers of Skaffold's two APIs. Everything throws TapedeckError (the table of DESIGN 7). */
+/** What every transport offers of Skaffold's two APIs. Everything throws TapedeckError (docs/api.md#errors). */
 export type SkaffoldApi = {
   /** The state message's bytes; empty before the runner exists and for a source without a session. */
   getState(method: StateMethod, context: CallContext): Promise<{ head: AnswerHead; bytes: Uint8Array }>;

@@ -60,7 +60,7 @@ export function listMessages(query: Lister): ListMessages {
   };
 }
 
-/** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
+/** What has a start and an end, as far as the upstreams of today have it. */
 export const operationKinds: readonly string[] = [
   ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
   ...["pod", "app", "job", "command"],

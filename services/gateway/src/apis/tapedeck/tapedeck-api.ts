@@ -36,7 +36,7 @@ export type OpenSubscription = {
   readonly messages: AsyncIterable<SubscriptionMessage>;
 };
 
-/** Everything throws TapedeckError (the table of DESIGN 7); what streams may throw it later, too. */
+/** Everything throws TapedeckError (docs/api.md#errors); what streams may throw it later, too. */
 export type TapedeckApi = {
   /** As JSON, asked for by name. */
   readonly lists: Lists;

@@ -41,8 +41,8 @@ type UnaryName = Exclude<keyof typeof VagrantService, OfRunners | StreamName>;
 
 /**
  * hashicorp.vagrant.Vagrant by VagrantService's names of the methods: reads from the record, writes by way of the
- * upstream. Requests are bytes. Everything throws UpstreamError for what Vagrant refuses too, and TapedeckError (the
- * table of DESIGN 7) for the rest.
+ * upstream. Requests are bytes. Everything throws UpstreamError for what Vagrant refuses too, and TapedeckError
+ * (docs/api.md#errors) for the rest.
  */
 export type VagrantApi = {
   readonly unary: Readonly<Record<UnaryName, Unary>>;

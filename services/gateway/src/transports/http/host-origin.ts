@@ -16,8 +16,9 @@ export type Refusal = {
 };
 
 /**
- * Why a request is refused, or undefined. Skaffold's server has no such check, so any web page can POST to it; here a
- * page from elsewhere gets nothing, GET included, and a name that was rebound to this machine neither (DESIGN 9).
+ * Why a request is refused, or undefined. Skaffold's server has no such check (docs/upstreams/skaffold.md#server), so any
+ * web page can POST to it; here a page from elsewhere gets nothing, GET included, and a name that was rebound to this
+ * machine neither.
  * Requests without Origin (curl, gRPC, IDEs) pass.
  */
 export function refusalOf(

@@ -2,7 +2,7 @@ import { grpcStatusOf, httpStatusOf, type TapedeckError, toErrorInfo } from "@ta
 import type { FastifyReply } from "fastify";
 import { UpstreamError } from "../../apis/upstream-error.ts";
 
-/** A body as Skaffold's HTTP server writes it (FACTS 2.2). */
+/** A body as Skaffold's HTTP server writes it (docs/upstreams/skaffold.md#http-errors). */
 export type SkaffoldErrorBody = {
   readonly code: number;
   readonly message: string;

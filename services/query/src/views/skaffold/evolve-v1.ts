@@ -17,8 +17,9 @@ import { resetForLoop, takeHints } from "./resets.ts";
 import { freshV1, type LoopFacts, type SkaffoldState, type V1Facts, type Written } from "./state.ts";
 
 /**
- * An event of the v1 stream. An `injected` one came in through Handle: it is stored like a real one, but starts no
- * runner, loop or phase and leaves codes alone, because Skaffold does these where it makes the events.
+ * An event of the v1 stream (docs/upstreams/skaffold.md#state-from-events-in-v1). An `injected` one came in through
+ * Handle: it is stored like a real one, but starts no runner, loop or phase and leaves codes alone, because Skaffold
+ * does these where it makes the events.
  */
 export function evolveV1(state: SkaffoldState, event: V1Event, injected: boolean): SkaffoldState {
   switch (event.$case) {

@@ -11,7 +11,10 @@ import type { V2Event } from "./messages.ts";
 import { hintReset } from "./resets.ts";
 import { freshV2, type ResettingPhase, type SkaffoldState, type V2Facts } from "./state.ts";
 
-/** An event of the v2 stream, for v2's own state and for what it tells of v1's. `injected`: see v1. */
+/**
+ * An event of the v2 stream (docs/upstreams/skaffold.md#state-from-events-in-v2), for v2's own state and for what it
+ * tells of v1's. `injected`: see v1.
+ */
 export function evolveV2(before: SkaffoldState, event: V2Event, injected: boolean): SkaffoldState {
   if (injected && (event.$case === "metaEvent" || event.$case === "taskEvent")) return before;
   const { loopJustStarted } = before.v2;

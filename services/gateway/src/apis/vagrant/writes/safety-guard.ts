@@ -21,8 +21,8 @@ export type Circumstances = {
 };
 
 /**
- * Why this call would end a Vagrant server, keep it from starting again, or spoil its data (FACTS 8); undefined when it
- * would not. Request bytes as the client sent them.
+ * Why this call would end a Vagrant server, keep it from starting again, or spoil its data
+ * (docs/upstreams/vagrant.md#dangerous-requests); undefined when it would not. Request bytes as the client sent them.
  * @throws UpstreamError for bytes that are no request
  */
 export async function dangerOf(

@@ -20,7 +20,8 @@ export type WriteDeps = ScopeDeps & ControlDeps & { readonly control: ControlCli
 export type Write = (method: WriteName, request: Uint8Array, context: CallContext) => Promise<Uint8Array>;
 
 /**
- * Writes, by the control path (DESIGN 8). What FACTS 8 knows to be dangerous is refused before anything is sent.
+ * Writes, by the control path. What is dangerous (docs/upstreams/vagrant.md#dangerous-requests) is refused before
+ * anything is sent.
  * @throws UpstreamError the upstream's own refusal, with its code and text
  * @throws TapedeckError refused_dangerous, upstream_away, and those of the source and session that the call means
  */

@@ -32,7 +32,7 @@ export type ApiRouteOptions = {
   readonly limits: Pick<CallerLimits, "live" | "requests" | "unreadBytes" | "webSocket">;
 };
 
-/** Tapedeck's own API under /api/v1 (DESIGN 7), as openapi-routes.ts describes it. */
+/** Tapedeck's own API under /api/v1 (docs/api.md), as openapi-routes.ts describes it. */
 export function apiRoutes(
   app: FastifyInstance,
   api: TapedeckApi,

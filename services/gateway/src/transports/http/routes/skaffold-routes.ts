@@ -37,7 +37,7 @@ const form = "application/x-www-form-urlencoded";
 /** grpc-gateway adds it to every answer. */
 const fromGrpc = { "grpc-metadata-content-type": "application/grpc" };
 
-/** Skaffold's own paths with Skaffold's own JSON (FACTS 2, 2.1, 2.2), answered from the record. */
+/** Skaffold's own paths with Skaffold's own JSON (docs/upstreams/skaffold.md#methods), answered from the record. */
 export function skaffoldRoutes(
   app: FastifyInstance,
   api: SkaffoldApi,

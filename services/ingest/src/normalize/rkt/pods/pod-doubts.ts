@@ -4,7 +4,8 @@ import { exitedApps } from "./app-runs.ts";
 import { type Last, podTable, stateOf } from "./pod-table.ts";
 
 /**
- * What one answer alone does not prove, because rkt reads a pod's files while the pod moves on:
+ * What one answer alone does not prove, because rkt reads a pod's files while the pod moves on
+ * (docs/upstreams/rkt.md#races):
  *
  * - aborted: a preparation that is renamed just then looks as if it had been given up;
  * - starting: a pod without its start time has not written its pid file yet;

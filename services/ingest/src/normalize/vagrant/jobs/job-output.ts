@@ -11,9 +11,9 @@ import { eventType, type OutputMasks, outputPieces } from "./output-pieces.ts";
 import { writtenFact } from "./terminal-text.ts";
 
 /**
- * A job's output, until it is final. Live output is cut when a job completes, so it is final only when a stream that was
- * opened after that has given all that there is. That stream's `complete` is recorded, as mirror.received: it ends the
- * output for whoever reads the log.
+ * A job's output, until it is final. Live output is cut when a job completes (docs/upstreams/vagrant.md#job-output), so
+ * it is final only when a stream that was opened after that has given all that there is. That stream's `complete` is
+ * recorded, as mirror.received: it ends the output for whoever reads the log.
  */
 export type JobOutput = {
   /** A state that the stream has told. `isFirst`: none before. `isFinished`: as it says itself. */
@@ -127,8 +127,9 @@ export function jobOutput(job: string, options: OutputOptions, from?: OutputMemo
   }
 
   /**
-   * Of a first replay: by then a job that prints fast may have filled windows that are gone. Whether it did can't be seen: a
-   * full window is dropped as a whole, so what is left of very much may be little. How much it is at most tells the time.
+   * Of a first replay: by then a job that prints fast may have filled windows that are gone. Whether it did can't be
+   * seen: a full window is dropped as a whole, so what is left of very much may be little. How much it is at most tells
+   * the time.
    */
   function late({ stream, isBuffered, events }: GivenEvents, { ran }: Stage, at: Moment): readonly Seen[] {
     if (isToldLate || !isBuffered || events.length === 0 || alignment.written() > 0 || ran === undefined) return [];

@@ -23,7 +23,8 @@ export type Step = { readonly missing: Missing } | { readonly placed: Placed };
 export type OutputMemory = Pick<KnownJobs_Job, "written" | "digests" | "digests_from" | "stream" | "offset">;
 
 /**
- * Where the events of a job's streams stand in its output, which only their position tells.
+ * Where the events of a job's streams stand in its output, which only their position tells
+ * (docs/upstreams/vagrant.md#job-output).
  *
  * A server keeps the events since the last multiple of 5,248, and a stream begins with those (the replay); what
  * follows continues it. So each stream stands at a multiple of that, as a whole: at the one before what is recorded, as

@@ -8,9 +8,9 @@ const findingMs = 10_000;
 
 /**
  * Of the first list of a session: ids of jobs that crashed commands left behind in the database, or that belong to
- * commands that run elsewhere. A server begins without what is over, so whatever is over was that after its begin: a job
- * for which something was done since is its own. Of a job for which nothing was done for a while before the look nothing
- * else speaks for it.
+ * commands that run elsewhere (docs/upstreams/vagrant.md#jobs-of-other-processes). A server begins without what is
+ * over, so whatever is over was that after its begin: a job for which something was done since is its own. Of a job for
+ * which nothing was done for a while before the look nothing else speaks for it.
  */
 export function leftBehind(jobs: readonly Job[], at: Moment): ReadonlySet<string> {
   const ends = jobs.flatMap((job) => (isFinished(job) ? (job.complete_time ?? job.cancel_time ?? []) : []));
