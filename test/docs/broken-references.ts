@@ -1,0 +1,104 @@
+import { matchesGlob, posix } from "node:path";
+import Slugger from "github-slugger";
+import { lexer, type Token, walkTokens } from "marked";
+
+export type Repository = {
+  /** Of all files, from the root. */
+  readonly paths: readonly string[];
+  readonly read: (path: string) => string;
+};
+
+type Reference = { readonly written: string; readonly path: string; readonly anchor: string };
+
+/** As a comment or a message names a file: from the root, with an anchor where it is Markdown. */
+const inSource =
+  /(?<![\w./@-])(?:docs|infra|packages|proto|services|test)\/[\w./*-]+\.(?:md|mjs|proto|ts)\b(?:#[\w-]+)?/g;
+const rootFolder = /^(?:docs|infra|packages|proto|services|test)\//;
+
+/** References in Markdown and in sources to files, and to headings of Markdown, that are not there; each as "where: what". */
+export function brokenReferences({ paths, read }: Repository): string[] {
+  const folders = new Set(paths.flatMap(foldersAbove));
+  const known = new Set(paths);
+  const anchors = new Map<string, ReadonlySet<string>>();
+
+  return paths.flatMap((path) => {
+    const references = path.endsWith(".md")
+      ? referencesOfMarkdown(path, read(path))
+      : /\.(?:mjs|proto|ts)$/.test(path)
+        ? referencesOfSource(read(path))
+        : [];
+    return references.filter((reference) => !leadsSomewhere(reference)).map(({ written }) => `${path}: ${written}`);
+  });
+
+  function leadsSomewhere({ path, anchor }: Reference): boolean {
+    if (path.includes("*")) return paths.some((each) => matchesGlob(each, path));
+    if (anchor === "") return known.has(path) || folders.has(path);
+    return known.has(path) && anchorsOf(path).has(anchor);
+  }
+
+  function anchorsOf(path: string): ReadonlySet<string> {
+    const found = anchors.get(path) ?? (path.endsWith(".md") ? headingAnchors(read(path)) : new Set<string>());
+    anchors.set(path, found);
+    return found;
+  }
+}
+
+function referencesOfMarkdown(path: string, text: string): Reference[] {
+  const references: Reference[] = [];
+  walkTokens(lexer(text), (token) => {
+    if (token.type === "link" || token.type === "image") {
+      const reference = referenceOfLink(path, token.href);
+      if (reference !== undefined) references.push(reference);
+    } else if (token.type === "codespan" && isPath(token.text)) {
+      references.push({ written: `\`${token.text}\``, path: withoutSlash(token.text), anchor: "" });
+    } else if (token.type === "text" && !("tokens" in token && token.tokens)) {
+      // A reference link without its definition is text to Markdown.
+      for (const [written] of token.raw.matchAll(/\[[^\]]+\]/g)) references.push({ written, path: "", anchor: "" });
+    }
+  });
+  return references;
+}
+
+/** Undefined for what leads elsewhere. */
+function referenceOfLink(from: string, href: string): Reference | undefined {
+  if (/^[a-z][a-z+.-]*:|^\/\//i.test(href)) return undefined;
+  const [target = "", anchor = ""] = href.split("#").map(decodeURIComponent);
+  const path = target === "" ? from : posix.join(posix.dirname(from), target);
+  return { written: href, path: withoutSlash(path), anchor };
+}
+
+/** Names with a placeholder are no paths. */
+function isPath(code: string): boolean {
+  return /^[\w./*-]+$/.test(code) && (rootFolder.test(code) || /\/.*\.ts$/.test(code));
+}
+
+function referencesOfSource(text: string): Reference[] {
+  return Array.from(text.matchAll(inSource), ([written]) => {
+    const [path = "", anchor = ""] = written.split("#");
+    return { written, path, anchor };
+  });
+}
+
+/** As GitHub makes them: the same heading once more has a number behind it. */
+function headingAnchors(text: string): ReadonlySet<string> {
+  const slugger = new Slugger();
+  const found = new Set<string>();
+  walkTokens(lexer(text), (token) => {
+    if (token.type === "heading") found.add(slugger.slug(plainText(token)));
+  });
+  return found;
+}
+
+function plainText(token: Token): string {
+  if ("tokens" in token && token.tokens) return token.tokens.map(plainText).join("");
+  return token.type === "html" || !("text" in token) ? "" : token.text;
+}
+
+function foldersAbove(path: string): string[] {
+  const above = posix.dirname(path);
+  return above === "." ? [above] : [above, ...foldersAbove(above)];
+}
+
+function withoutSlash(path: string): string {
+  return path.replace(/\/$/, "");
+}
