@@ -45,7 +45,7 @@ export function brokenReferences({ paths, read }: Repository): string[] {
 
 function referencesOfMarkdown(path: string, text: string): Reference[] {
   const references: Reference[] = [];
-  walkTokens(lexer(text), (token) => {
+  for (const token of tokensOf(text)) {
     if (token.type === "link" || token.type === "image") {
       const reference = referenceOfLink(path, token.href);
       if (reference !== undefined) references.push(reference);
@@ -55,8 +55,18 @@ function referencesOfMarkdown(path: string, text: string): Reference[] {
       // A reference link without its definition is text to Markdown.
       for (const [written] of token.raw.matchAll(/\[[^\]]+\]/g)) references.push({ written, path: "", anchor: "" });
     }
-  });
+  }
   return references;
+}
+
+/** All of them, the inner ones too. */
+function tokensOf(text: string): Token[] {
+  const tokens: Token[] = [];
+  // It promises only what its callback promises: nothing.
+  void walkTokens(lexer(text), (token) => {
+    tokens.push(token);
+  });
+  return tokens;
 }
 
 /** Undefined for what leads elsewhere. */
@@ -83,9 +93,9 @@ function referencesOfSource(text: string): Reference[] {
 function headingAnchors(text: string): ReadonlySet<string> {
   const slugger = new Slugger();
   const found = new Set<string>();
-  walkTokens(lexer(text), (token) => {
+  for (const token of tokensOf(text)) {
     if (token.type === "heading") found.add(slugger.slug(plainText(token)));
-  });
+  }
   return found;
 }
 
