@@ -1,7 +1,7 @@
+import { hostsSetting, servicesKeySetting, workspaceSetting } from "@tapedeck/shared/service/common-settings";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { isLoopback, refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
-import { namePart } from "@tapedeck/shared/source";
 import { z } from "zod";
 import { type Limits, limitSettings } from "./limits/settings.ts";
 import { splitAddress } from "./transports/address.ts";
@@ -49,10 +49,18 @@ const address = z
 const endpoints = z.array(
   z
     .strictObject({
-      source: z.string().min(1),
-      grpc: address.optional(),
-      http: address.optional(),
-      open: z.literal("viewer", "expected viewer: more than reading needs a token").optional(),
+      source: z.string().min(1).meta({
+        description: "The source that the listener is bound to: `developer/project`, or its full name.",
+        form: "text",
+      }),
+      grpc: address.optional().meta({ description: "Where gRPC listens for it.", form: "`host:port`" }),
+      http: address
+        .optional()
+        .meta({ description: "Where HTTP listens for it. One of `grpc` and `http` is needed.", form: "`host:port`" }),
+      open: z.literal("viewer", "expected viewer: more than reading needs a token").optional().meta({
+        description: "Callers without a token may read there, where `auth` is `tokens`; on loopback only.",
+        form: "`viewer`",
+      }),
     })
     .refine(({ grpc, http }) => grpc !== undefined || http !== undefined, "expected grpc or http with an address"),
 );
@@ -72,17 +80,35 @@ export function readConfig(sources: SettingsSources): GatewayConfig {
 
 export function gatewaySettings(read: SettingsReader): GatewayConfig {
   const config: GatewayConfig = {
-    grpc: { host: read.string("gateway.grpc.host", "127.0.0.1"), port: read.port("gateway.grpc.port", 7051) },
-    http: { host: read.string("gateway.http.host", "127.0.0.1"), port: read.port("gateway.http.port", 7052) },
+    grpc: {
+      host: read.string("gateway.grpc.host", "127.0.0.1", { description: "Where gRPC listens." }),
+      port: read.port("gateway.grpc.port", 7051, { description: "gRPC, for clients and taps." }),
+    },
+    http: {
+      host: read.string("gateway.http.host", "127.0.0.1", { description: "Where HTTP listens." }),
+      port: read.port("gateway.http.port", 7052, { description: "HTTP and WebSocket." }),
+    },
     nats: natsSettings(read),
-    query: read.string("query.address", "127.0.0.1:7053"),
-    ingest: read.string("ingest.address", "127.0.0.1:7054"),
-    servicesKey: read.string("services.key", ""),
-    workspace: namePart(read.string("workspace", "default")),
-    hosts: read.list("gateway.hosts", []),
-    origins: read.list("gateway.origins", []),
-    endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, []),
-    auth: read.oneOf("auth", authentications, "none"),
+    query: read.string("query.address", "127.0.0.1:7053", {
+      description: "Where query is (`host:port`), for services that are started one by one, without `tapedeck up`.",
+    }),
+    ingest: read.string("ingest.address", "127.0.0.1:7054", {
+      description: "Where ingest is (`host:port`), for services that are started one by one, without `tapedeck up`.",
+    }),
+    servicesKey: servicesKeySetting(read),
+    workspace: workspaceSetting(read),
+    hosts: hostsSetting(read),
+    origins: read.list("gateway.origins", [], {
+      description:
+        "Origins that the header `Origin` may have beside loopback. Pages of these origins may read the answers; with `auth: none` they only read. An origin may be a pattern: `http://localhost:*` (any port), `vscode-webview://*`.",
+    }),
+    endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
+      description: "Extra listeners that are bound to one source each, for clients that can't say which one they mean.",
+    }),
+    auth: read.oneOf("auth", authentications, "none", {
+      description:
+        "`tokens`: every call needs a token, made with `tapedeck token` ([for a team](team.md)). `none`: whoever reaches the port may call.",
+    }),
     tls: tlsFiles(read),
     limits: limitSettings(read),
   };
@@ -103,7 +129,11 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
 }
 
 function tlsFiles(read: SettingsReader): TlsFiles | undefined {
-  const [cert, key] = [read.string("tls.cert", undefined), read.string("tls.key", undefined)];
+  const cert = read.string("tls.cert", undefined, {
+    description:
+      "PEM file of the certificate. With it the gateway's listeners speak TLS, `endpoints` too, unless they are `open`. It needs `tls.key`.",
+  });
+  const key = read.string("tls.key", undefined, { description: "PEM file of the certificate's private key." });
   if (cert !== undefined && key !== undefined) return { cert, key };
   if (cert !== undefined || key !== undefined) {
     read.problem(`${cert === undefined ? "tls.cert" : "tls.key"}: missing; TLS needs tls.cert and tls.key`);

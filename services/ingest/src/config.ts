@@ -1,5 +1,6 @@
 import { hostname, userInfo } from "node:os";
 import { basename } from "node:path";
+import { servicesKeySetting, workspaceSetting } from "@tapedeck/shared/service/common-settings";
 import { type DoorLimits, doorLimits } from "@tapedeck/shared/service/grpc-listener";
 import { type HealthPlace, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
@@ -47,26 +48,51 @@ const text = z.string({ error: "expected text" }).min(1, { error: "expected text
 
 const addressForm = "expected host:port, such as 127.0.0.1:50051";
 
-/** In ms, of `min` or more. */
-const duration = (min: number) =>
-  z.unknown().transform((value, context) => {
-    const ms = durationMs(value);
-    if (ms !== undefined && ms >= min) return ms;
-    context.addIssue({ code: "custom", message: `expected ${durationForm}, ${min} ms or more` });
-    return z.NEVER;
-  });
+/** In ms, of `min` or more; `otherwise` in ms, too. */
+const duration = (min: number, otherwise: number, description: string) =>
+  z
+    .unknown()
+    .transform((value, context) => {
+      const ms = durationMs(value);
+      if (ms !== undefined && ms >= min) return ms;
+      context.addIssue({ code: "custom", message: `expected ${durationForm}, ${min} ms or more` });
+      return z.NEVER;
+    })
+    .default(otherwise)
+    .meta({ description, form: min === 0 ? "duration" : `duration, ${min}ms or more`, isDuration: true });
+
+/** A part of the source's name: `otherwise` depends on the machine, `otherwiseText` says how. */
+const nameText = (otherwise: () => string, otherwiseText: string, description: string) =>
+  text.default(otherwise).meta({ description, form: "text", defaultText: otherwiseText });
+
+const folderName = () => basename(process.cwd());
+const loginName = () => userInfo().username;
+
+const developer = nameText(loginName, "login name", "Whose it is: the second part of the source's name.");
+const project = nameText(folderName, "the folder's name", "Which project it is: the third part of the source's name.");
+
+const upstreamName = <T extends string>(name: T, description: string) =>
+  z.literal(name).meta({ description, form: `\`${name}\`` });
 
 const everySource = {
   address: z
     .string({ error: addressForm })
     .regex(/^\S+:\d{1,5}$/, { error: addressForm })
-    .refine((address) => Number(/\d+$/.exec(address)?.[0] ?? 0) <= 65_535, { error: addressForm }),
-  /** Of every session. */
-  labels: z.record(z.string(), z.coerce.string()).default({}),
-  /** Mask secrets before the log. */
-  redact: switched.default("on"),
-  /** Wait for the log before dialling, and dial only when nobody else does. */
-  standby: z.boolean({ error: "expected true or false" }).default(false),
+    .refine((address) => Number(/\d+$/.exec(address)?.[0] ?? 0) <= 65_535, { error: addressForm })
+    .meta({ description: "Where the upstream listens.", form: "`host:port`" }),
+  labels: z.record(z.string(), z.coerce.string()).default({}).meta({
+    description: "Labels that every session of the source has, such as `{ team: checkout }`.",
+    form: "mapping of texts",
+    defaultText: "none",
+  }),
+  redact: switched.default("on").meta({
+    description: "Mask secrets before anything is stored. See [secrets](secrets.md).",
+    form: "`on`, `off`",
+  }),
+  standby: z.boolean({ error: "expected true or false" }).default(false).meta({
+    description: "Wait for the log before dialling, and dial only when nobody else does.",
+    form: "`true`, `false`",
+  }),
 };
 
 const strict = {
@@ -74,14 +100,22 @@ const strict = {
     issue.code === "unrecognized_keys" ? `unknown: ${issue.keys.join(", ")}` : undefined,
 };
 
+const callTimeout = duration(10, 10_000, "Time that one call may take.");
+
 const skaffoldSource = z.strictObject(
   {
-    upstream: z.literal("skaffold"),
-    developer: text.default(() => userInfo().username),
-    project: text.default(() => basename(process.cwd())),
+    upstream: z.literal("skaffold").meta({
+      description: "A Skaffold; `address` is its `--rpc-port`.",
+      form: "`skaffold`",
+      defaultText: "`skaffold`",
+    }),
+    developer,
+    project,
     ...everySource,
-    /** Record what the application's containers print. */
-    logs: switched.default("on"),
+    logs: switched.default("on").meta({
+      description: "Record what the application's containers print.",
+      form: "`on`, `off`",
+    }),
   },
   strict,
 );
@@ -89,24 +123,35 @@ const skaffoldSource = z.strictObject(
 /** A rkt host is `<workspace>/<host>/host/rkt`. */
 const rktSource = z.strictObject(
   {
-    upstream: z.literal("rkt"),
-    developer: text.default(() => hostname()),
-    project: text.default("host"),
+    upstream: upstreamName("rkt", "A rkt host; `address` is that of its `rkt api-service`."),
+    developer: nameText(hostname, "this machine's name", "The host's name: the second part of the source's name."),
+    project: text.default("host").meta({ description: "The third part of the source's name.", form: "text" }),
     ...everySource,
-    /** Record what the apps print: needs an api-service that was built with journal support. */
-    logs: switched.default("off"),
-    /** Between two looks at the host; it is looked at more often while something changes. */
-    interval: duration(10).default(1_000),
-    /** Of one call. */
-    timeout: duration(10).default(10_000),
-    /** Percent of one of the host's processors that looks may take, of pods and images together. */
+    logs: switched.default("off").meta({
+      description: "Record what the apps print. `on` needs a rkt that was built with journal support.",
+      form: "`on`, `off`",
+    }),
+    interval: duration(
+      10,
+      1_000,
+      "Time between two looks at the host. Looks are more frequent while something changes, and less frequent where lists are long: see `load`.",
+    ),
+    timeout: callTimeout,
     load: z.coerce
       .number("expected percent of a processor, such as 2")
       .min(0.1, "expected 0.1 or more")
       .max(100, "expected 100 or less")
-      .default(2),
-    /** How long a host that seems empty after a reconnect is taken for a directory that is not mounted. */
-    extinction_hold: duration(0).default(600_000),
+      .default(2)
+      .meta({
+        description:
+          "Percent of one of the host's processors that looks may take at most, at pods and images together.",
+        form: "percent",
+      }),
+    extinction_hold: duration(
+      0,
+      600_000,
+      "How long a host where all is gone after a lost connection is taken for a directory that is not mounted.",
+    ),
   },
   strict,
 );
@@ -114,12 +159,11 @@ const rktSource = z.strictObject(
 /** A Vagrant server lives inside of a command; this one lives longer. Looks follow what goes on there: no interval is set. */
 const vagrantSource = z.strictObject(
   {
-    upstream: z.literal("vagrant"),
-    developer: text.default(() => userInfo().username),
-    project: text.default(() => basename(process.cwd())),
+    upstream: upstreamName("vagrant", "A Vagrant server that outlives a command."),
+    developer,
+    project,
     ...everySource,
-    /** Of one call. */
-    timeout: duration(10).default(10_000),
+    timeout: callTimeout,
   },
   strict,
 );
@@ -174,23 +218,50 @@ export function readConfig(sources: SettingsSources): IngestConfig {
 
 export function ingestSettings(read: SettingsReader): IngestConfig {
   const config = {
-    workspace: namePart(read.string("workspace", "default")),
-    grpc: { host: read.string("ingest.grpc.host", "127.0.0.1"), port: read.port("ingest.grpc.port", 7054) },
+    workspace: workspaceSetting(read),
+    grpc: {
+      host: read.string("ingest.grpc.host", "127.0.0.1", {
+        description: "Where ingest listens. Leave it, unless the services run on several machines.",
+      }),
+      port: read.port("ingest.grpc.port", 7054, { description: "gRPC of ingest, for the gateway only." }),
+    },
     door: doorLimits(read),
     health: healthSettings(read, "ingest", 7061),
     nats: natsSettings(read),
-    servicesKey: read.string("services.key", ""),
-    sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, []),
+    servicesKey: servicesKeySetting(read),
+    sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, [], {
+      description: "What ingest records by itself.",
+    }),
     retention: { textTtl: textTtl(read) },
-    lostAfterMs: read.duration("ingest.lostAfter", 600_000, { min: 10 }),
+    lostAfterMs: read.duration("ingest.lostAfter", 600_000, {
+      min: 10,
+      description:
+        "How long a tap may be away before its session is given up (`session.lost`). Its source is `lost` after 15 s, or after half of this if that is less.",
+    }),
     check: {
-      everyMs: read.duration("ingest.check.every", 24 * 3_600_000, { min: 10 }),
-      rate: read.integer("ingest.check.rate", 2_000, { min: 1 }),
+      everyMs: read.duration("ingest.check.every", 24 * 3_600_000, {
+        min: 10,
+        description:
+          "How often all of the log is read to look for damage; the first time is at the start. See [reliability](reliability.md).",
+      }),
+      rate: read.integer("ingest.check.rate", 2_000, {
+        min: 1,
+        description: "Messages a second that such a check reads at most.",
+      }),
     },
     spill: {
-      dir: read.string("ingest.spill.dir", ".tapedeck/spill"),
-      memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * MiB),
-      diskBytes: read.integer("ingest.spill.diskBytes", 1024 * MiB),
+      dir: read.string("ingest.spill.dir", ".tapedeck/spill", {
+        description:
+          "Folder for what waits on the disk while the log is away. `tapedeck up` puts it in its data folder.",
+      }),
+      memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * MiB, {
+        unit: "bytes",
+        description: `Memory for what waits while the log is away. All sources share it in even parts, of at least ${leastOfSource.memoryBytes / MiB} MiB each.`,
+      }),
+      diskBytes: read.integer("ingest.spill.diskBytes", 1024 * MiB, {
+        unit: "bytes",
+        description: `Disk for the same. All sources share it in even parts, of at least ${leastOfSource.diskBytes / MiB} MiB each.`,
+      }),
     },
   };
   const { grpc, health, servicesKey } = config;
@@ -216,7 +287,11 @@ export function spillOfEach({ dir, memoryBytes, diskBytes }: SpillBounds, source
 
 /** The log counts it in whole seconds. */
 function textTtl(read: SettingsReader): number | undefined {
-  const ms = read.duration("retention.text", undefined);
+  const ms = read.duration("retention.text", undefined, {
+    defaultText: "none: for ever",
+    description:
+      "How long log text stays in the log, counted from its recording, such as `30d`; 1s or more. All else stays for ever, and so do rows of `query.textRows`.",
+  });
   if (ms !== undefined && ms < 1_000)
     read.problem("retention.text: expected 1s or more; without it text stays for ever");
   return ms === undefined ? undefined : Math.ceil(ms / 1_000);

@@ -1,3 +1,4 @@
+import { servicesKeySetting } from "@tapedeck/shared/service/common-settings";
 import { type DoorLimits, doorLimits } from "@tapedeck/shared/service/grpc-listener";
 import { type HealthPlace, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
@@ -38,17 +39,35 @@ export function readConfig(sources: SettingsSources): QueryConfig {
 
 export function querySettings(read: SettingsReader): QueryConfig {
   const config = {
-    grpc: { host: read.string("query.grpc.host", "127.0.0.1"), port: read.port("query.grpc.port", 7053) },
+    grpc: {
+      host: read.string("query.grpc.host", "127.0.0.1", {
+        description: "Where query listens. Leave it, unless the services run on several machines.",
+      }),
+      port: read.port("query.grpc.port", 7053, { description: "gRPC of query, for the gateway only." }),
+    },
     door: doorLimits(read),
     health: healthSettings(read, "query", 7062),
     nats: natsSettings(read),
-    databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck"),
-    analystPassword: read.string("postgres.analystPassword", undefined),
+    databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck", {
+      description:
+        "A Postgres of yours. Its user owns the database and makes schemas in it. Where it is not set, `tapedeck up` starts the Postgres that comes along.",
+    }),
+    analystPassword: read.string("postgres.analystPassword", undefined, {
+      defaultText: "none; made by `tapedeck up` for the Postgres that comes along",
+      description:
+        "With it `tapedeck_analyst` may log in to your Postgres. Without it `tapedeck_analyst` is a role that you grant to others.",
+    }),
     readers: readerLimits(read),
-    servicesKey: read.string("services.key", ""),
+    servicesKey: servicesKeySetting(read),
     patienceMs: queryPatience(read),
-    textRows: read.boolean("query.textRows", false),
-    batchEvents: read.integer("query.batchEvents", defaultLimits.events, { min: 1, max: 10_000 }),
+    textRows: read.boolean("query.textRows", false, {
+      description: "Whether log text has rows in the table `events`, too.",
+    }),
+    batchEvents: read.integer("query.batchEvents", defaultLimits.events, {
+      min: 1,
+      max: 10_000,
+      description: "Most events that go into the tables in one transaction.",
+    }),
   };
   const { grpc, health, servicesKey } = config;
   const hosts = [["query.grpc.host", grpc.host] as const, ["query.health.host", health.host] as const];

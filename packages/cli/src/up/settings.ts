@@ -7,9 +7,10 @@ import { certificateProblem } from "@tapedeck/gateway/transports/tls";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
 import { ingestSettings, type SourceConfig } from "@tapedeck/ingest/config";
 import { querySettings } from "@tapedeck/query/config";
-import { envName, loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
+import { envName, loadSettingsFile, type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
 import { demoWorkspace } from "@tapedeck/shared/source";
 import type { UpOptions } from "../commands/up/options.ts";
+import { environmentVariables, logLevels } from "../environment-variables.ts";
 import { projectName } from "../run/project-name.ts";
 import { vagrantProject } from "../run/vagrant-command.ts";
 import type { Listener } from "./ports.ts";
@@ -75,12 +76,7 @@ export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): Up
   const gateway = gatewaySettings(read);
   const query = querySettings(read);
   const ingest = ingestSettings(read);
-  const own = {
-    natsUrl: read.string("nats.url", undefined),
-    postgresUrl: read.string("postgres.url", undefined),
-    nats: read.port("nats.port", 7042),
-    postgres: read.port("postgres.port", 7043),
-  };
+  const own = ownSettings(read);
   const noCertificate = gateway.tls && certificateProblem(gateway.tls);
   if (noCertificate !== undefined) read.problem(noCertificate);
   for (const problem of [...strangeVariables(env, read.knownKeys()), ...strangeFlags(options)]) read.problem(problem);
@@ -116,14 +112,18 @@ export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): Up
   };
 }
 
-/** Read by the commands, by the loggers and by `run`; everything else is a key of the settings. */
-const otherVariables: ReadonlySet<string> = new Set(
-  "CA CONFIG DATA DEVELOPER FIND GRPC_PORT LOG_FORMAT LOG_LEVEL OFF PROJECT REDACT RUN SOURCE SPILL TOKEN URL"
-    .split(" ")
-    .map((name) => `TAPEDECK_${name}`),
-);
+/** What only `up` reads, or reads in its own way. */
+export function ownSettings(read: SettingsReader) {
+  return {
+    natsUrl: read.string("nats.url", undefined),
+    postgresUrl: read.string("postgres.url", undefined),
+    nats: read.port("nats.port", 7042, { description: "The NATS that comes along." }),
+    postgres: read.port("postgres.port", 7043, { description: "The Postgres that comes along." }),
+  };
+}
 
-const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+/** Everything that is no key of the settings. TAPEDECK_RUN is there inside of `tapedeck run`; nobody sets it. */
+const otherVariables: ReadonlySet<string> = new Set(["TAPEDECK_RUN", ...environmentVariables.map(({ name }) => name)]);
 
 /** A misspelt variable would mean nothing, and nobody would notice. */
 function strangeVariables(env: NodeJS.ProcessEnv, keys: ReadonlySet<string>): readonly string[] {

@@ -24,7 +24,7 @@ export const filterFields = [
 export type FilterField = (typeof filterFields)[number];
 
 /** More values than this in one field are refused. */
-const mostValues = 100;
+export const mostValues = 100;
 
 /** A filter from what a client wrote, `{"kinds": ["build.*"], …}`. Errors name the field. */
 export function parseFilter(input: unknown): Filter {

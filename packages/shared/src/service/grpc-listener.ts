@@ -16,8 +16,17 @@ export type DoorLimits = {
 
 export function doorLimits(read: SettingsReader): DoorLimits {
   return {
-    connections: read.integer("limits.grpc.connections", 10_000, { min: 1 }),
-    arrivalMs: read.duration("limits.arrival", 60_000, { min: 100 }),
+    connections: read.integer("limits.grpc.connections", 10_000, {
+      min: 1,
+      description: "TCP connections of one gRPC listener.",
+      past: "The connection is closed at once.",
+    }),
+    arrivalMs: read.duration("limits.arrival", 60_000, {
+      min: 100,
+      description:
+        "The time that a request may take to arrive. On gRPC it is also the time until the first request of a connection begins.",
+      past: "HTTP: status 408. gRPC: RESOURCE_EXHAUSTED. The connection is closed.",
+    }),
   };
 }
 

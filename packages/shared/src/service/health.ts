@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "@prometheus-io/client";
+import { hostsSetting } from "./common-settings.ts";
 import { hostName, isAllowedHost } from "./host-names.ts";
 import type { SettingsReader } from "./settings.ts";
 
@@ -38,9 +39,13 @@ export type HealthPlace = {
 
 export function healthSettings(read: SettingsReader, service: "ingest" | "query", port: number): HealthPlace {
   return {
-    host: read.string(`${service}.health.host`, "127.0.0.1"),
-    port: read.port(`${service}.health.port`, port),
-    hosts: read.list("gateway.hosts", []),
+    host: read.string(`${service}.health.host`, "127.0.0.1", {
+      description: `Where ${service} tells its health. Leave it, unless the services run on several machines.`,
+    }),
+    port: read.port(`${service}.health.port`, port, {
+      description: `HTTP of ${service} for operators: \`/healthz\`, \`/readyz\`, \`/metrics\`.`,
+    }),
+    hosts: hostsSetting(read),
   };
 }
 

@@ -8,7 +8,11 @@ export type Host = readonly [key: string, host: string];
  * `insecure: true` says that it is to be open all the same.
  */
 export function refuseOpenHosts(read: SettingsReader, hosts: readonly Host[], lacks: string | undefined): void {
-  if (read.boolean("insecure", false) || lacks === undefined) return;
+  const isInsecure = read.boolean("insecure", false, {
+    description:
+      "Listen beyond loopback without TLS and tokens (query and ingest: without a `services.key`). The command line then also sends plaintext to other machines, but never a token.",
+  });
+  if (isInsecure || lacks === undefined) return;
   for (const [key, host] of hosts) {
     if (isLoopback(host)) continue;
     read.problem(

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
+import type { SettingAbout, SettingDefinition } from "./setting-definition.ts";
 
 /** Every problem of a configuration at once: where, which key, what was expected. */
 export class SettingsError extends Error {
@@ -56,6 +57,8 @@ export function settingsSources(env: NodeJS.ProcessEnv): SettingsSources {
   return { env, file: path === undefined || path === "" ? undefined : loadSettingsFile(path) };
 }
 
+type Range = { readonly min?: number; readonly max?: number };
+
 export type SettingsReader = ReturnType<typeof settingsReader>;
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -76,10 +79,10 @@ export function durationMs(value: unknown): number | undefined {
  */
 export function settingsReader({ env, file }: SettingsSources) {
   const problems: string[] = [];
-  const known = new Set<string>();
+  const definitions: SettingDefinition[] = [];
+  const knownKeys = (): ReadonlySet<string> => new Set(definitions.map(({ key }) => key));
 
   const find = (key: string): { readonly value: unknown; readonly where: string } | undefined => {
-    known.add(key);
     const name = envName(key);
     const fromEnv = env[name];
     if (fromEnv !== undefined && fromEnv !== "") return { value: fromEnv, where: name };
@@ -90,7 +93,13 @@ export function settingsReader({ env, file }: SettingsSources) {
   };
 
   /** Reads with a parser that gives undefined for what it can't take. */
-  const read = <T, D>(key: string, fallback: D, expected: string, parse: (value: unknown) => T | undefined): T | D => {
+  const read = <T, D>(
+    definition: SettingDefinition & { readonly fallback: D },
+    expected: string,
+    parse: (value: unknown) => T | undefined,
+  ): T | D => {
+    definitions.push(definition);
+    const { key, fallback } = definition;
     const found = find(key);
     if (found === undefined) return fallback;
     const value = parse(found.value);
@@ -99,29 +108,44 @@ export function settingsReader({ env, file }: SettingsSources) {
     return fallback;
   };
 
-  const integer = <D>(key: string, fallback: D, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}): number | D =>
-    read(key, fallback, `a whole number from ${min} to ${max}`, (value) => {
+  const integer = <D>(
+    key: string,
+    fallback: D,
+    { min = 0, max = Number.MAX_SAFE_INTEGER, ...about }: Range & SettingAbout = {},
+  ): number | D =>
+    read({ key, form: "integer", fallback, min, max, ...about }, `a whole number from ${min} to ${max}`, (value) => {
       const number = toNumber(value);
       return number !== undefined && Number.isInteger(number) && number >= min && number <= max ? number : undefined;
     });
 
   return {
-    string: <D>(key: string, fallback: D): string | D =>
-      read(key, fallback, "text", (value) => (isScalar(value) ? String(value) : undefined)),
+    string: <D>(key: string, fallback: D, about: SettingAbout = {}): string | D =>
+      read({ key, form: "text", fallback, ...about }, "text", (value) => (isScalar(value) ? String(value) : undefined)),
     integer,
     /** 0 means any free port. */
-    port: <D>(key: string, fallback: D): number | D => integer(key, fallback, { max: 65_535 }),
-    boolean: <D>(key: string, fallback: D): boolean | D =>
-      read(key, fallback, "true or false", (value) => booleans.get(String(value).toLowerCase())),
+    port: <D>(key: string, fallback: D, about: SettingAbout = {}): number | D =>
+      integer(key, fallback, { unit: "port", max: 65_535, ...about }),
+    boolean: <D>(key: string, fallback: D, about: SettingAbout = {}): boolean | D =>
+      read({ key, form: "boolean", fallback, ...about }, "true or false", (value) =>
+        booleans.get(String(value).toLowerCase()),
+      ),
     /** Milliseconds, from "500ms", "30s", "10m", "2h" or "30d"; `min` in milliseconds. */
-    duration: <D>(key: string, fallback: D, { min = 0 } = {}): number | D =>
-      read(key, fallback, min === 0 ? durationForm : `${durationForm}, of at least ${min}ms`, (value) => {
-        const ms = durationMs(value);
-        return ms !== undefined && ms >= min ? ms : undefined;
-      }),
+    duration: <D>(
+      key: string,
+      fallback: D,
+      { min = 0, ...about }: { readonly min?: number } & SettingAbout = {},
+    ): number | D =>
+      read(
+        { key, form: "duration", fallback, min, ...about },
+        min === 0 ? durationForm : `${durationForm}, of at least ${min}ms`,
+        (value) => {
+          const ms = durationMs(value);
+          return ms !== undefined && ms >= min ? ms : undefined;
+        },
+      ),
     /** From a YAML list; from the environment text with commas, or JSON. */
-    list: (key: string, fallback: readonly string[]): readonly string[] =>
-      read(key, fallback, "a list of texts", (given) => {
+    list: (key: string, fallback: readonly string[], about: SettingAbout = {}): readonly string[] =>
+      read({ key, form: "list", fallback, ...about }, "a list of texts", (given) => {
         const json = typeof given === "string" ? fromJson(given) : undefined;
         // A host may begin like JSON, too: [fd00::1].
         const value = Array.isArray(json) ? json : given;
@@ -132,12 +156,13 @@ export function settingsReader({ env, file }: SettingsSources) {
             .filter((item) => item !== "");
         return Array.isArray(value) && value.every(isScalar) ? value.map(String) : undefined;
       }),
-    oneOf: <T extends string, D>(key: string, choices: readonly T[], fallback: D): T | D =>
-      read(key, fallback, `one of ${choices.join(", ")}`, (value) =>
+    oneOf: <T extends string, D>(key: string, choices: readonly T[], fallback: D, about: SettingAbout = {}): T | D =>
+      read({ key, form: "choice", fallback, choices, ...about }, `one of ${choices.join(", ")}`, (value) =>
         choices.find((choice) => choice === String(value)),
       ),
     /** Anything larger, by a schema; from the environment it is JSON. Each issue is a problem of its own. */
-    custom: <T, D>(key: string, schema: z.ZodType<T>, fallback: D): T | D => {
+    custom: <T, D>(key: string, schema: z.ZodType<T>, fallback: D, about: SettingAbout = {}): T | D => {
+      definitions.push({ key, form: "custom", fallback, schema, ...about });
       const found = find(key);
       if (found === undefined) return fallback;
       const parsed = schema.safeParse(typeof found.value === "string" ? fromJson(found.value) : found.value);
@@ -151,13 +176,15 @@ export function settingsReader({ env, file }: SettingsSources) {
     problem: (text: string): void => {
       problems.push(text);
     },
-    knownKeys: (): ReadonlySet<string> => known,
+    knownKeys,
+    /** Every read so far, for the page of the settings; a key that was read twice is there twice. */
+    definitions: (): readonly SettingDefinition[] => definitions,
     /**
      * Throws SettingsError when anything was wrong. With `complete`, every key of the product has been read by now,
      * and keys of the file that nobody knows are problems too.
      */
     assertValid: ({ complete = false, alsoKnown = [] as Iterable<string> } = {}): void => {
-      const all = new Set([...known, ...alsoKnown]);
+      const all = new Set([...knownKeys(), ...alsoKnown]);
       const unknown =
         complete && file !== undefined ? unknownKeys(file.values, all).map((key) => unknownKey(file, key, all)) : [];
       // What several services read is told once.

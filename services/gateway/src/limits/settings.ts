@@ -1,5 +1,6 @@
 import { doorLimits } from "@tapedeck/shared/service/grpc-listener";
 import { queryPatience } from "@tapedeck/shared/service/query-patience";
+import type { SettingAbout } from "@tapedeck/shared/service/setting-definition";
 import { type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
 
 /** Every bound on what callers may ask of this process; bytes, milliseconds, counts. */
@@ -51,38 +52,128 @@ export type PerCaller = { readonly most: number; readonly holdsForAddresses: boo
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
+const oneOrMore = { min: 1 };
+const aKiBOrMore = { min: KiB, unit: "bytes" } as const;
+
 export function limitSettings(read: SettingsReader): Limits {
-  const atLeast = (min: number) => ({ min });
-  const perCaller = (key: string, most: number): PerCaller => {
-    const set = read.integer(key, undefined, atLeast(1));
-    return { most: set ?? most, holdsForAddresses: set !== undefined };
-  };
   const { connections, arrivalMs } = doorLimits(read);
   return {
-    grpc: {
-      connections,
-      messageBytes: read.integer("limits.grpc.messageBytes", 4 * MiB, atLeast(KiB)),
-      streams: read.integer("limits.grpc.streams", 100, atLeast(1)),
-    },
-    http: {
-      bodyBytes: read.integer("limits.http.bodyBytes", 4 * MiB, atLeast(KiB)),
-      headerBytes: read.integer("limits.http.headerBytes", 16 * KiB, atLeast(KiB)),
-      connections: read.integer("limits.http.connections", 10_000, atLeast(1)),
-    },
-    webSocket: {
-      messageBytes: read.integer("limits.webSocket.messageBytes", 256 * KiB, atLeast(KiB)),
-      subscriptions: read.integer("limits.webSocket.subscriptions", 64, atLeast(1)),
-    },
-    connections: perCaller("limits.connections", 50),
-    tokenConnections: read.integer("limits.tokenConnections", 1_000, atLeast(1)),
-    requestsPerSecond: perCaller("limits.requestsPerSecond", 100),
-    refusalsPerMinute: read.integer("limits.refusalsPerMinute", 60, atLeast(1)),
+    grpc: { connections, ...grpcLimits(read) },
+    http: httpLimits(read),
+    webSocket: webSocketLimits(read),
+    ...tokenLimits(read),
     arrivalMs,
     queryMs: queryPatience(read),
-    unreadBytes: read.integer("limits.unreadBytes", MiB, atLeast(KiB)),
-    historyReaders: read.integer("limits.historyReaders", 256, atLeast(1)),
-    pages: read.integer("limits.pages", 32, atLeast(1)),
-    largeAnswers: read.integer("limits.largeAnswers", 8, atLeast(1)),
+    ...readingLimits(read),
+  };
+}
+
+function grpcLimits(read: SettingsReader): Omit<Limits["grpc"], "connections"> {
+  return {
+    messageBytes: read.integer("limits.grpc.messageBytes", 4 * MiB, {
+      ...aKiBOrMore,
+      description: "A client's gRPC message.",
+      past: "RESOURCE_EXHAUSTED, in grpc-js's own words",
+    }),
+    streams: read.integer("limits.grpc.streams", 100, {
+      ...oneOrMore,
+      description: "Calls at once on one gRPC connection.",
+      past: "The next call waits.",
+    }),
+  };
+}
+
+function httpLimits(read: SettingsReader): Limits["http"] {
+  return {
+    bodyBytes: read.integer("limits.http.bodyBytes", 4 * MiB, {
+      ...aKiBOrMore,
+      description: "The body of an HTTP request.",
+      past: "`limit_exceeded`",
+    }),
+    headerBytes: read.integer("limits.http.headerBytes", 16 * KiB, {
+      ...aKiBOrMore,
+      description: "The path and headers of an HTTP request.",
+      past: "`limit_exceeded` with status 431",
+    }),
+    connections: read.integer("limits.http.connections", 10_000, {
+      ...oneOrMore,
+      description: "TCP connections of one HTTP listener, event streams and WebSockets included.",
+      past: "The connection is closed at once.",
+    }),
+  };
+}
+
+function webSocketLimits(read: SettingsReader): Limits["webSocket"] {
+  return {
+    messageBytes: read.integer("limits.webSocket.messageBytes", 256 * KiB, {
+      ...aKiBOrMore,
+      description: "A client's WebSocket message.",
+      past: "The socket is closed with 1009.",
+    }),
+    subscriptions: read.integer("limits.webSocket.subscriptions", 64, {
+      ...oneOrMore,
+      description: "Subscriptions of one WebSocket.",
+      past: "The socket is closed with 4429.",
+    }),
+  };
+}
+
+type TokenLimits = Pick<Limits, "connections" | "tokenConnections" | "requestsPerSecond" | "refusalsPerMinute">;
+
+function tokenLimits(read: SettingsReader): TokenLimits {
+  const perCaller = (key: string, most: number, about: SettingAbout): PerCaller => {
+    const set = read.integer(key, undefined, { ...oneOrMore, defaultText: `\`${most}\``, ...about });
+    return { most: set ?? most, holdsForAddresses: set !== undefined };
+  };
+  const refused = "`limit_exceeded` with `Retry-After`. A WebSocket is told and closed with 4429.";
+  return {
+    connections: perCaller("limits.connections", 50, {
+      description:
+        "Live streams and sockets of a token at one address, pushes included. Behind a proxy all have the proxy's address.",
+      past: refused,
+    }),
+    tokenConnections: read.integer("limits.tokenConnections", 1_000, {
+      ...oneOrMore,
+      description: "Live streams and sockets of a token at all addresses together.",
+      past: refused,
+    }),
+    requestsPerSecond: perCaller("limits.requestsPerSecond", 100, {
+      description: "HTTP requests, gRPC calls and WebSocket messages of a token together, in one second.",
+      past: "`limit_exceeded` with `Retry-After` and `RateLimit-*`. A WebSocket is told and not read for a second.",
+    }),
+    refusalsPerMinute: read.integer("limits.refusalsPerMinute", 60, {
+      ...oneOrMore,
+      description: "Requests of an address without a good token, in one minute.",
+      past: "`limit_exceeded` in place of `unauthenticated`",
+    }),
+  };
+}
+
+function readingLimits(
+  read: SettingsReader,
+): Pick<Limits, "unreadBytes" | "historyReaders" | "pages" | "largeAnswers"> {
+  const waits = "The request waits its turn, for `limits.query` at most.";
+  return {
+    unreadBytes: read.integer("limits.unreadBytes", MiB, {
+      ...aKiBOrMore,
+      description: "What waits unread for one socket or stream.",
+      past: "Nothing: the reader goes on with history at its own pace.",
+    }),
+    historyReaders: read.integer("limits.historyReaders", 256, {
+      ...oneOrMore,
+      description: "Readers of history that read the log at once.",
+      past: "The reader waits its turn.",
+    }),
+    pages: read.integer("limits.pages", 32, {
+      ...oneOrMore,
+      description: "Pages of events that are made at once.",
+      past: waits,
+    }),
+    largeAnswers: read.integer("limits.largeAnswers", 8, {
+      ...oneOrMore,
+      description: "Answers of tens of MiB that are made at once.",
+      past: waits,
+    }),
   };
 }
 

@@ -1,0 +1,90 @@
+/** A variable of the environment that is no key of tapedeck.yaml. For docs/settings.md: Markdown, in one line. */
+export type EnvironmentVariable = {
+  readonly name: string;
+  /** What holds without it. */
+  readonly otherwise: string;
+  readonly description: string;
+};
+
+export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+
+/** What users set. Options of commands have more of the words: the page of the settings adds their flags. */
+export const environmentVariables: readonly EnvironmentVariable[] = [
+  {
+    name: "TAPEDECK_DATA",
+    otherwise: "`.tapedeck`",
+    description: "The data folder. The services' logs are in `log/` there.",
+  },
+  {
+    name: "TAPEDECK_CONFIG",
+    otherwise: "`tapedeck.yaml`, if there",
+    description: "The file of the settings. Services that are started one by one read no file without it.",
+  },
+  {
+    name: "TAPEDECK_LOG_LEVEL",
+    otherwise: "`info`",
+    description: `Which lines the services log: ${logLevels.map((level) => `\`${level}\``).join(", ")}. With \`debug\`, a command that fails shows where.`,
+  },
+  {
+    name: "TAPEDECK_LOG_FORMAT",
+    otherwise: "`pretty` in a terminal, else `json`",
+    description: "`json` or `pretty`, for services that are started one by one. `tapedeck up` writes JSON.",
+  },
+  {
+    name: "TAPEDECK_URL",
+    otherwise: "that of `tapedeck login`, else this machine's",
+    description:
+      "The Tapedeck that commands talk to: `https://host[:port]`, on this machine `http://127.0.0.1:7052` (`--url`).",
+  },
+  {
+    name: "TAPEDECK_GRPC_PORT",
+    otherwise: "as `tapedeck login` was told, else one below the port of the URL",
+    description: "The port on which the same host takes gRPC.",
+  },
+  {
+    name: "TAPEDECK_TOKEN",
+    otherwise: "that of `tapedeck login`",
+    description: "The token that every command sends. `tapedeck run` does not hand it on to the command in it.",
+  },
+  {
+    name: "TAPEDECK_CA",
+    otherwise: "that of `tapedeck login`, else what Node.js and the system trust",
+    description: "PEM file of certificate authorities to trust.",
+  },
+  {
+    name: "TAPEDECK_SOURCE",
+    otherwise: "none",
+    description: "The source that `state`, `sessions`, `logs` and other commands are about.",
+  },
+  {
+    name: "TAPEDECK_DEVELOPER",
+    otherwise: "login name; of a rkt host this machine's name; of an imported file what stands in it",
+    description: "Whose recordings `run`, `record` and `import` make.",
+  },
+  {
+    name: "TAPEDECK_PROJECT",
+    otherwise:
+      "from skaffold.yaml, else the Vagrantfile's folder, else this folder; of a rkt host `host`; of an imported file what stands in it",
+    description: "Which project `run`, `record` and `import` record.",
+  },
+  {
+    name: "TAPEDECK_REDACT",
+    otherwise: "`on`",
+    description: "Whether `run`, `record` and `import` mask secrets before anything is stored: `on` or `off`.",
+  },
+  {
+    name: "TAPEDECK_FIND",
+    otherwise: "`sockets` on Linux, else `log`",
+    description: "How `run` finds a Vagrant server: by its sockets or by its log.",
+  },
+  {
+    name: "TAPEDECK_SPILL",
+    otherwise: "`$XDG_STATE_HOME/tapedeck/spill`, else `~/.local/state/tapedeck/spill`",
+    description: "Where `run` and `record` leave what no Tapedeck took, and where `up` looks for it.",
+  },
+  {
+    name: "TAPEDECK_OFF",
+    otherwise: "off",
+    description: "With `1`, `tapedeck run` runs the command as it is, and records nothing.",
+  },
+];

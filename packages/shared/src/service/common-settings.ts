@@ -1,0 +1,27 @@
+import { namePart } from "../source.ts";
+import type { SettingsReader } from "./settings.ts";
+
+/** The first part of the name of every source here, as it may be written there. */
+export function workspaceSetting(read: SettingsReader): string {
+  return namePart(
+    read.string("workspace", "default", {
+      description: "The first part of every source's name. Callers without a token are in this workspace.",
+    }),
+  );
+}
+
+/** Empty: the services ask each other for no key. */
+export function servicesKeySetting(read: SettingsReader): string {
+  return read.string("services.key", "", {
+    description:
+      "The key that gateway, query and ingest share. `tapedeck up` makes one. Services that are started one by one need it where `auth` is `tokens`, and where query or ingest listen beyond loopback.",
+  });
+}
+
+/** Names that `Host` may have beside loopback. */
+export function hostsSetting(read: SettingsReader): readonly string[] {
+  return read.list("gateway.hosts", [], {
+    description:
+      "Host names that the header `Host` of a request may have beside loopback. They hold for the health ports of ingest and query too.",
+  });
+}

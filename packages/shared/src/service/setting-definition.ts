@@ -1,0 +1,26 @@
+import type { z } from "zod";
+
+/** What docs/settings.md says of a setting beyond its form. Markdown, in one line. */
+export type SettingAbout = {
+  /** What it does. One of the reads of a setting has to say it; where several services read it, only one place does. */
+  readonly description?: string;
+  /** What a number counts. */
+  readonly unit?: "bytes" | "port";
+  /** In place of the default in code, where that depends on the machine or stands for something else. */
+  readonly defaultText?: string;
+  /** Of a limit: what a client sees past it. */
+  readonly past?: string;
+};
+
+/** A setting as the code that reads it knows it. */
+export type SettingDefinition = SettingAbout & {
+  readonly key: string;
+  readonly form: "text" | "integer" | "boolean" | "duration" | "list" | "choice" | "custom";
+  readonly fallback: unknown;
+  /** Of integers, and of durations in ms. */
+  readonly min?: number;
+  readonly max?: number;
+  readonly choices?: readonly string[];
+  /** Of `custom`; its `meta` describes what is inside. */
+  readonly schema?: z.ZodType;
+};
