@@ -1,30 +1,8 @@
 import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
 import { version } from "@tapedeck/shared/version";
 import { Command } from "commander";
-import { backupCommand } from "./commands/backup/command.ts";
+import { allCommands } from "./commands/all.ts";
 import { completionCommand } from "./commands/completion/command.ts";
-import { contextCommand } from "./commands/context/command.ts";
-import { doctorCommand } from "./commands/doctor/command.ts";
-import { eraseCommand } from "./commands/erase/command.ts";
-import { exportCommand } from "./commands/export/command.ts";
-import { importCommand } from "./commands/import/command.ts";
-import { loginCommand, logoutCommand } from "./commands/login/command.ts";
-import { logsCommand } from "./commands/logs/command.ts";
-import { newEpochCommand } from "./commands/new-epoch/command.ts";
-import { rebuildCommand } from "./commands/rebuild/command.ts";
-import { recordCommand } from "./commands/record/command.ts";
-import { replayCommand } from "./commands/replay/command.ts";
-import { restoreCommand } from "./commands/restore/command.ts";
-import { runCommand } from "./commands/run/command.ts";
-import { sessionsCommand } from "./commands/sessions/command.ts";
-import { sqlRoleCommand } from "./commands/sql-role/command.ts";
-import { stateCommand } from "./commands/state/command.ts";
-import { statsCommand } from "./commands/stats/command.ts";
-import { statusCommand } from "./commands/status/command.ts";
-import { tailCommand } from "./commands/tail/command.ts";
-import { tokenCommand } from "./commands/token/command.ts";
-import { upCommand } from "./commands/up/command.ts";
-import { waitCommand } from "./commands/wait/command.ts";
 
 /** A shell asks for words: `complete -- <words>`. It describes the `completion` command by itself. */
 const isCompleting = process.argv[2] === "complete" && process.argv[3] === "--";
@@ -37,35 +15,7 @@ const program = new Command("tapedeck")
   .showHelpAfterError("(--help says more)")
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "tapedeck: ")) });
 
-for (const command of [
-  upCommand(),
-  runCommand(),
-  recordCommand(),
-  statusCommand(),
-  tailCommand(),
-  logsCommand(),
-  waitCommand(),
-  stateCommand(),
-  sessionsCommand(),
-  statsCommand(),
-  exportCommand(),
-  replayCommand(),
-  importCommand(),
-  eraseCommand(),
-  rebuildCommand(),
-  backupCommand(),
-  restoreCommand(),
-  newEpochCommand(),
-  tokenCommand(),
-  sqlRoleCommand(),
-  loginCommand(),
-  logoutCommand(),
-  contextCommand(),
-  doctorCommand(),
-  ...(isCompleting ? [] : [completionCommand()]),
-]) {
-  program.addCommand(command);
-}
+for (const command of [...allCommands(), ...(isCompleting ? [] : [completionCommand()])]) program.addCommand(command);
 sayAlike(program);
 
 /** Commands that were made apart have settings of their own. */

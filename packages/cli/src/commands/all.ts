@@ -1,0 +1,52 @@
+import type { Command } from "commander";
+import { backupCommand } from "./backup/command.ts";
+import { contextCommand } from "./context/command.ts";
+import { doctorCommand } from "./doctor/command.ts";
+import { eraseCommand } from "./erase/command.ts";
+import { exportCommand } from "./export/command.ts";
+import { importCommand } from "./import/command.ts";
+import { loginCommand, logoutCommand } from "./login/command.ts";
+import { logsCommand } from "./logs/command.ts";
+import { newEpochCommand } from "./new-epoch/command.ts";
+import { rebuildCommand } from "./rebuild/command.ts";
+import { recordCommand } from "./record/command.ts";
+import { replayCommand } from "./replay/command.ts";
+import { restoreCommand } from "./restore/command.ts";
+import { runCommand } from "./run/command.ts";
+import { sessionsCommand } from "./sessions/command.ts";
+import { sqlRoleCommand } from "./sql-role/command.ts";
+import { stateCommand } from "./state/command.ts";
+import { statsCommand } from "./stats/command.ts";
+import { statusCommand } from "./status/command.ts";
+import { tailCommand } from "./tail/command.ts";
+import { tokenCommand } from "./token/command.ts";
+import { upCommand } from "./up/command.ts";
+import { waitCommand } from "./wait/command.ts";
+
+/** As `tapedeck --help` lists them, but for `completion`, which is left out while a shell completes. */
+export const allCommands = (): readonly Command[] => [
+  upCommand(),
+  runCommand(),
+  recordCommand(),
+  statusCommand(),
+  tailCommand(),
+  logsCommand(),
+  waitCommand(),
+  stateCommand(),
+  sessionsCommand(),
+  statsCommand(),
+  exportCommand(),
+  replayCommand(),
+  importCommand(),
+  eraseCommand(),
+  rebuildCommand(),
+  backupCommand(),
+  restoreCommand(),
+  newEpochCommand(),
+  tokenCommand(),
+  sqlRoleCommand(),
+  loginCommand(),
+  logoutCommand(),
+  contextCommand(),
+  doctorCommand(),
+];

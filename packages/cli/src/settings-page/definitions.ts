@@ -1,0 +1,58 @@
+import { isDeepStrictEqual } from "node:util";
+import { gatewaySettings } from "@tapedeck/gateway/config";
+import { ingestSettings } from "@tapedeck/ingest/config";
+import { querySettings } from "@tapedeck/query/config";
+import type { SettingDefinition } from "@tapedeck/shared/service/setting-definition";
+import { type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
+import { ownSettings } from "../up/settings.ts";
+
+const readers = {
+  gateway: gatewaySettings,
+  query: querySettings,
+  ingest: ingestSettings,
+  "tapedeck up": ownSettings,
+} satisfies Readonly<Record<string, (read: SettingsReader) => unknown>>;
+
+export type Reader = keyof typeof readers;
+
+export type ReadSetting = SettingDefinition & { readonly description: string; readonly readBy: readonly Reader[] };
+
+/**
+ * Every setting of tapedeck.yaml once, with who reads it.
+ * @throws Error for settings that nobody describes, or that two places define differently
+ */
+export function allSettings(): readonly ReadSetting[] {
+  const reads = (Object.keys(readers) as Reader[]).flatMap((reader) => definitionsOf(readers[reader], reader));
+  return mergedSettings(reads);
+}
+
+type Read = SettingDefinition & { readonly reader: Reader };
+
+function definitionsOf(settings: (read: SettingsReader) => unknown, reader: Reader): readonly Read[] {
+  const read = settingsReader({ env: {} });
+  settings(read);
+  return read.definitions().map((definition) => ({ ...definition, reader }));
+}
+
+/** The read that describes a setting defines it; a read without words only asks whether it is set. */
+export function mergedSettings(reads: readonly Read[]): readonly ReadSetting[] {
+  const byKey = [...Map.groupBy(reads, ({ key }) => key)];
+  const undescribed = byKey.filter(([, same]) => same.every(({ description = "" }) => description === ""));
+  if (undescribed.length > 0) {
+    throw new Error(`settings without a description: ${undescribed.map(([key]) => key).join(", ")}`);
+  }
+  return byKey.map(([key, same]) => {
+    const described = same.filter((read): read is Read & { description: string } => read.description !== undefined);
+    const [first] = described;
+    if (first === undefined) throw new Error(`${key}: without a description`);
+    for (const other of described) assertSame(first, other);
+    const { reader: _, ...definition } = first;
+    // `up` reads everything for the services; what it only looks at is not its own.
+    return { ...definition, readBy: [...new Set(described.map(({ reader }) => reader))] };
+  });
+}
+
+function assertSame({ reader: one, ...first }: Read, { reader: other, ...second }: Read): void {
+  if (isDeepStrictEqual(first, second)) return;
+  throw new Error(`${first.key}: ${one} and ${other} define it differently`);
+}

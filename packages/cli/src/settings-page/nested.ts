@@ -1,0 +1,68 @@
+import type { SettingDefinition } from "@tapedeck/shared/service/setting-definition";
+import { z } from "zod";
+import { code, table } from "./table.ts";
+import { durationText } from "./values.ts";
+
+/** What `meta` in a schema says, beside what JSON Schema has. */
+const propertySchema = z.looseObject({
+  description: z.string().min(1).optional(),
+  /** Kind and unit, and the range where JSON Schema has none. */
+  form: z.string().min(1).optional(),
+  minimum: z.number().optional(),
+  maximum: z.number().optional(),
+  default: z.unknown().optional(),
+  /** In place of `default`, which may depend on the machine. */
+  defaultText: z.string().optional(),
+  /** A number that stands for a duration in ms. */
+  isDuration: z.literal(true).optional(),
+});
+
+type Property = z.infer<typeof propertySchema>;
+
+const objectSchema = z.looseObject({
+  properties: z.record(z.string(), propertySchema),
+  required: z.array(z.string()).default([]),
+});
+
+/** A list of objects, of one shape or of several. */
+const listSchema = z.looseObject({
+  items: z.union([
+    z.looseObject({ oneOf: z.array(objectSchema) }).transform(({ oneOf }) => oneOf),
+    z.looseObject({ anyOf: z.array(objectSchema) }).transform(({ anyOf }) => anyOf),
+    objectSchema.transform((shape) => [shape]),
+  ]),
+});
+
+export type NestedTable = { readonly title: string | undefined; readonly table: string };
+
+/**
+ * What an item of a list such as `sources` may say: a table for each of its shapes.
+ * @throws Error for what inside of it nobody describes
+ */
+export function nestedTables({ key, schema }: SettingDefinition): readonly NestedTable[] {
+  if (schema === undefined) return [];
+  const json = z.toJSONSchema(schema, { io: "input", unrepresentable: "any", reused: "inline", override: withDefault });
+  return listSchema.parse(json).items.map((shape) => {
+    const { upstream } = shape.properties;
+    const rows = Object.entries(shape.properties).map(([name, property]) => {
+      const { description, form, minimum, maximum } = property;
+      if (description === undefined) throw new Error(`settings without a description: ${key}[].${name}`);
+      if (form === undefined) throw new Error(`settings without a form: ${key}[].${name}`);
+      const range = minimum === undefined || maximum === undefined ? "" : `, ${minimum} to ${maximum}`;
+      return [code(name), nestedDefault(property, shape.required.includes(name)), `${form}${range}`, description];
+    });
+    const title = typeof upstream?.const === "string" ? upstream.const : undefined;
+    return { title, table: table(["setting", "default", "values", "what it does"], rows) };
+  });
+}
+
+/** Else zod leaves out the defaults of what it transforms. */
+const withDefault: NonNullable<z.core.ToJSONSchemaParams["override"]> = ({ zodSchema, jsonSchema }) => {
+  if (zodSchema instanceof z.ZodDefault) jsonSchema.default = zodSchema.def.defaultValue as typeof jsonSchema.default;
+};
+
+function nestedDefault({ default: value, defaultText, isDuration }: Property, isRequired: boolean): string {
+  if (defaultText !== undefined) return defaultText;
+  if (value === undefined) return isRequired ? "must be set" : "none";
+  return code(isDuration && typeof value === "number" ? durationText(value) : String(value));
+}

@@ -1,0 +1,133 @@
+import { largestLimit } from "@tapedeck/gateway/apis/tapedeck/list-request";
+import { mostValues } from "@tapedeck/shared/filter/filter";
+import { envName } from "@tapedeck/shared/service/settings";
+import { upFlagsTable, variablesTable } from "./commands.ts";
+import { allSettings, type Reader, type ReadSetting } from "./definitions.ts";
+import { nestedTables } from "./nested.ts";
+import { code, table } from "./table.ts";
+import { defaultText, formText } from "./values.ts";
+
+/** A tapedeck.yaml with most of what people write there. */
+export const example = `sources:
+  - developer: alice
+    project: shop
+    address: 127.0.0.1:50051     # Skaffold's --rpc-port
+    labels: { team: checkout }
+    redact: on                   # mask secrets before they are stored
+    logs: on                     # what the application's containers print
+  - upstream: vagrant
+    developer: dana
+    project: shop
+    address: 127.0.0.1:9701      # of a server that outlives a command
+  - upstream: rkt
+    developer: node-1            # the host's name; the source is node-1/host
+    address: 127.0.0.1:15441     # of its rkt api-service
+endpoints:                       # listeners bound to one source, for clients that can't say which
+  - source: alice/shop
+    grpc: 127.0.0.1:50061
+    http: 127.0.0.1:50062
+    open: viewer                 # read without a token, where auth is tokens; on loopback only
+`;
+
+/** docs/settings.md, as the code has it. */
+export function settingsPage(): string {
+  const settings = allSettings();
+  return `${[
+    "# Settings",
+    "<!-- Written from the code by `npm run docs`: change the settings there, not here. -->",
+    howToSet,
+    `\`\`\`yaml\n${example}\`\`\``,
+    howToWrite,
+    ...settingsOf(settings),
+    ...limitsOf(settings),
+    "## `tapedeck up`",
+    "Its flags. A flag goes before the environment and the file. A source of a flag comes to those of the file.",
+    upFlagsTable(),
+    "## Environment only",
+    "Commands, services and loggers read these; they are no keys of `tapedeck.yaml`. A flag goes before its variable.",
+    variablesTable(),
+  ].join("\n\n")}\n`;
+}
+
+const howToSet = `Settings are flags of \`tapedeck up\`, environment variables, or keys of \`tapedeck.yaml\` in the folder of the start (else
+\`--config FILE\`). The environment goes before the file. The name of a variable follows from its key: \`gateway.http.port\` is
+\`TAPEDECK_GATEWAY_HTTP_PORT\`, \`ingest.spill.memoryBytes\` is \`TAPEDECK_INGEST_SPILL_MEMORY_BYTES\`. Settings that are wrong or
+unknown stop the start, and all of them are named at once.`;
+
+const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port**
+of 0 is any free port. A **list of texts** is a YAML list; in the environment its items have commas between them. \`sources\` and
+\`endpoints\` are JSON in the environment.`;
+
+const sections: readonly (readonly [title: string, isHere: (readBy: readonly Reader[]) => boolean])[] = [
+  ["Several services", (readBy) => readBy.length > 1],
+  ["Gateway", (readBy) => isOnly(readBy, "gateway")],
+  ["Query", (readBy) => isOnly(readBy, "query")],
+  ["Ingest", (readBy) => isOnly(readBy, "ingest")],
+  ["NATS and Postgres that come along", (readBy) => isOnly(readBy, "tapedeck up")],
+];
+
+function isOnly(readBy: readonly Reader[], reader: Reader): boolean {
+  return readBy.length === 1 && readBy[0] === reader;
+}
+
+const isLimit = ({ key }: ReadSetting) => key.startsWith("limits.");
+
+function settingsOf(settings: readonly ReadSetting[]): readonly string[] {
+  const others = settings.filter((setting) => !isLimit(setting));
+  return sections.flatMap(([title, isHere]) => {
+    const here = others.filter(({ readBy }) => isHere(readBy));
+    return here.length === 0 ? [] : [`## ${title}`, settingsTable(here), ...here.flatMap(nestedSection)];
+  });
+}
+
+function settingsTable(settings: readonly ReadSetting[]): string {
+  const isShared = settings.some(({ readBy }) => readBy.length > 1);
+  const head = ["setting", "variable", "default", "values", "what it does", ...(isShared ? ["read by"] : [])];
+  const rows = settings.map((setting) => [
+    ...commonCells(setting),
+    setting.description,
+    ...(isShared ? [setting.readBy.join(", ")] : []),
+  ]);
+  return table(head, rows);
+}
+
+function commonCells(setting: ReadSetting): readonly string[] {
+  return [code(setting.key), code(envName(setting.key)), defaultText(setting), formText(setting)];
+}
+
+function limitsOf(settings: readonly ReadSetting[]): readonly string[] {
+  const limits = settings.filter(isLimit);
+  const silent = limits.filter(({ past = "" }) => past === "");
+  if (silent.length > 0) throw new Error(`limits without what happens past them: ${keysOf(silent)}`);
+  const head = ["limit", "variable", "default", "values", "of what", "what a client sees past it", "read by"];
+  const rows = limits.map((limit) => [
+    ...commonCells(limit),
+    limit.description,
+    limit.past ?? "",
+    limit.readBy.join(", "),
+  ]);
+  return ["## Limits", howLimitsHold, table(head, rows), fixedLimits];
+}
+
+function keysOf(settings: readonly ReadSetting[]): string {
+  return settings.map(({ key }) => key).join(", ");
+}
+
+const howLimitsHold = `A limit holds for each process that reads it. Limits of a token hold also for each address that comes without one to an endpoint
+which is \`open: viewer\`. Without authentication they hold only where they are set, and for each address then.`;
+
+const fixedLimits = `Fixed: a page has at most ${largestLimit.toLocaleString("en-US")} items, a field of a filter at most ${mostValues} values. A reader that vanishes without a
+word is found within 35 s, except over HTTP (server-sent events too) with data under way: there the system gives it up, Linux
+after about 15 minutes.`;
+
+function nestedSection(setting: ReadSetting): readonly string[] {
+  const shapes = nestedTables(setting);
+  if (shapes.length === 0) return [];
+  const titled = ({ title }: { readonly title: string | undefined }) =>
+    title === undefined ? [] : [`#### ${code(`upstream: ${title}`)}`];
+  return [
+    `### ${setting.key}`,
+    "What an item of this list may say:",
+    ...shapes.flatMap((shape) => [...titled(shape), shape.table]),
+  ];
+}

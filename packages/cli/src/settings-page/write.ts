@@ -1,0 +1,6 @@
+import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { settingsPage } from "./page.ts";
+
+// `npm run docs`
+writeFileSync(fileURLToPath(import.meta.resolve("../../../../docs/settings.md")), settingsPage());
