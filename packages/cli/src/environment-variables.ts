@@ -1,8 +1,8 @@
 /** A variable of the environment that is no key of tapedeck.yaml. For docs/settings.md: Markdown, in one line. */
 export type EnvironmentVariable = {
   readonly name: string;
-  /** What holds without it. */
-  readonly otherwise: string;
+  /** What holds without it, where the option of a command does not say so. */
+  readonly otherwise?: string;
   readonly description: string;
 };
 
@@ -12,7 +12,6 @@ export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "s
 export const environmentVariables: readonly EnvironmentVariable[] = [
   {
     name: "TAPEDECK_DATA",
-    otherwise: "`.tapedeck`",
     description: "The data folder. The services' logs are in `log/` there.",
   },
   {
@@ -69,7 +68,6 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
   },
   {
     name: "TAPEDECK_REDACT",
-    otherwise: "`on`",
     description: "Whether `run`, `record` and `import` mask secrets before anything is stored: `on` or `off`.",
   },
   {

@@ -1,33 +1,39 @@
 import type { Command, Option } from "commander";
 import { allCommands } from "../commands/all.ts";
-import { environmentVariables } from "../environment-variables.ts";
+import { type EnvironmentVariable, environmentVariables } from "../environment-variables.ts";
 import { code, table } from "./table.ts";
 
-/** All commands, and those inside of them, with their full name: "sql-role create". */
-function commandsWithin(commands: readonly Command[], before = ""): readonly (readonly [string, Command])[] {
-  return commands.flatMap((command) => {
-    const name = `${before}${command.name()}`;
-    return [[name, command] as const, ...commandsWithin(command.commands, `${name} `)];
-  });
+/** All commands, and those inside of them. */
+function commandsWithin(commands: readonly Command[]): readonly Command[] {
+  return commands.flatMap((command) => [command, ...commandsWithin(command.commands)]);
 }
 
-/** @throws Error for a variable that a command reads and `environmentVariables` lacks */
+/** @throws Error for a variable that a command reads and `environmentVariables` lacks, and for one without a default */
 export function variablesTable(): string {
-  const flags = flagsOfVariables();
+  const options = optionsByVariable();
   const known = new Set(environmentVariables.map(({ name }) => name));
-  const undescribed = [...flags.keys()].filter((name) => !known.has(name));
+  const undescribed = [...options.keys()].filter((name) => !known.has(name));
   if (undescribed.length > 0) throw new Error(`variables without a description: ${undescribed.join(", ")}`);
-  const rows = environmentVariables.map(({ name, otherwise, description }) => {
-    const own = [...(flags.get(name) ?? [])].map(code).join(", ");
-    return [code(name), own, otherwise, description];
+  const rows = environmentVariables.map((variable) => {
+    const own = options.get(variable.name) ?? [];
+    const flags = new Set(own.flatMap(({ long }) => (long ? [code(long)] : [])));
+    return [code(variable.name), [...flags].join(", "), variableDefault(variable, own), variable.description];
   });
   return table(["variable", "flag", "default", "what it does"], rows);
 }
 
-function flagsOfVariables(): ReadonlyMap<string, ReadonlySet<string>> {
-  const options = commandsWithin(allCommands()).flatMap(([, command]) => command.options);
-  const read = options.flatMap(({ envVar, long }) => (envVar && long ? [[envVar, long] as const] : []));
-  return new Map([...Map.groupBy(read, ([name]) => name)].map(([name, all]) => [name, new Set(all.map(([, l]) => l))]));
+function variableDefault({ name, otherwise }: EnvironmentVariable, options: readonly Option[]): string {
+  const said = options.flatMap(({ defaultValue }) => (defaultValue === undefined ? [] : [code(String(defaultValue))]));
+  const all = new Set(otherwise === undefined ? said : [otherwise, ...said]);
+  const [only] = all;
+  if (only === undefined || all.size > 1) throw new Error(`${name}: ${all.size} defaults, expected one`);
+  return only;
+}
+
+function optionsByVariable(): ReadonlyMap<string, readonly Option[]> {
+  const options = commandsWithin(allCommands()).flatMap(({ options }) => options);
+  const read = options.filter(({ envVar }) => envVar !== undefined);
+  return Map.groupBy(read, ({ envVar = "" }) => envVar);
 }
 
 /** The flags of `tapedeck up`. */
