@@ -85,4 +85,10 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
     otherwise: "off",
     description: "With `1`, `tapedeck run` runs the command as it is, and records nothing.",
   },
+  {
+    name: "TAPEDECK_ANSWER_WITHIN",
+    otherwise: "`250ms`",
+    description:
+      "How long `tapedeck run` waits, before the command starts, for Tapedeck to say whether it takes the recording; `0s` does not ask.",
+  },
 ];
