@@ -8,7 +8,13 @@ export type Repository = {
   readonly read: (path: string) => string;
 };
 
-type Reference = { readonly written: string; readonly path: string; readonly anchor: string };
+type Reference = {
+  readonly written: string;
+  readonly path: string;
+  readonly anchor: string;
+  /** Text that goes through one package names files by the end of their path: `record/journal/writer.ts`. */
+  readonly isTail?: boolean;
+};
 
 /** As a comment or a message names a file: from the root, with an anchor where it is Markdown. */
 const inSource =
@@ -30,8 +36,9 @@ export function brokenReferences({ paths, read }: Repository): string[] {
     return references.filter((reference) => !leadsSomewhere(reference)).map(({ written }) => `${path}: ${written}`);
   });
 
-  function leadsSomewhere({ path, anchor }: Reference): boolean {
+  function leadsSomewhere({ path, anchor, isTail }: Reference): boolean {
     if (path.includes("*")) return paths.some((each) => matchesGlob(each, path));
+    if (isTail) return paths.some((each) => each.endsWith(`/${path}`));
     if (anchor === "") return known.has(path) || folders.has(path);
     return known.has(path) && anchorsOf(path).has(anchor);
   }
@@ -50,7 +57,7 @@ function referencesOfMarkdown(path: string, text: string): Reference[] {
       const reference = referenceOfLink(path, token.href);
       if (reference !== undefined) references.push(reference);
     } else if (token.type === "codespan" && isPath(token.text)) {
-      references.push({ written: `\`${token.text}\``, path: withoutSlash(token.text), anchor: "" });
+      references.push(referenceOfCode(token.text));
     } else if (token.type === "text" && !("tokens" in token && token.tokens)) {
       // A reference link without its definition is text to Markdown.
       for (const [written] of token.raw.matchAll(/\[[^\]]+\]/g)) references.push({ written, path: "", anchor: "" });
@@ -67,6 +74,14 @@ function tokensOf(text: string): Token[] {
     tokens.push(token);
   });
   return tokens;
+}
+
+function referenceOfCode(code: string): Reference {
+  const written = `\`${code}\``;
+  if (rootFolder.test(code)) return { written, path: withoutSlash(code), anchor: "" };
+  return code.includes("*")
+    ? { written, path: `**/${code}`, anchor: "" }
+    : { written, path: code, anchor: "", isTail: true };
 }
 
 /** Undefined for what leads elsewhere. */

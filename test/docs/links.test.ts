@@ -40,7 +40,9 @@ it.each<[string, string, string, boolean]>([
   ["a link in a code block", "docs/a.md", "```\n[c](c.md)\n```", true],
   ["a path in backticks", "docs/a.md", "`docs/b.md`, `docs/`, `docs/*.md`", true],
   ["a path in backticks that is not there", "docs/a.md", "`services/x.ts`", false],
-  ["a source in backticks without its root", "docs/a.md", "`b/x.ts`", false],
+  ["the end of a source's path in backticks", "docs/a.md", "`views/z.ts`, `views/*.ts`", true],
+  ["the end of no source's path", "docs/a.md", "`b/x.ts`", false],
+  ["a part of a folder's name", "docs/a.md", "`ews/z.ts`", false],
   ["a pattern that nothing matches", "docs/a.md", "`docs/*.ts`", false],
   ["a path with a placeholder", "docs/a.md", "`docs/<name>/b.md`", true],
   ["a comment", "src/y.ts", "// docs/b.md#two-words-and-code says why (docs/b.md).", true],
@@ -51,6 +53,7 @@ it.each<[string, string, string, boolean]>([
   const files = new Map([
     ["docs/b.md", "# Two words, and `code`\n\n## Again\n\n## Again\n\n```\n# No heading\n```\n"],
     ["src/x.ts", ""],
+    ["services/query/src/views/z.ts", ""],
     [path, text],
   ]);
   const broken = brokenReferences({ paths: [...files.keys()], read: (each) => files.get(each) ?? "" });
