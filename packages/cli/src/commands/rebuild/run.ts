@@ -28,7 +28,8 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
     log: reader,
     views: views({ textRows: querySettings(settingsReader({ env: process.env, file })).textRows }),
     signal: stop.signal,
-    onProgress: ({ position }) => progress.reached(Math.max(0, position - firstSeq + 1)),
+    // The log grows while it is read.
+    onProgress: ({ position }) => progress.reached(Math.min(all, Math.max(0, position - firstSeq + 1))),
   });
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
