@@ -1,15 +1,23 @@
 import { sql } from "kysely";
 import type { Tx } from "./database.ts";
-import type { Schema } from "./schema.ts";
-
-type PgType = "text" | "int" | "bigint" | "boolean" | "timestamptz" | "jsonb" | "bytea";
+import { columnTypes } from "./schema.generated.ts";
+import type { RowOf, TableName } from "./schema.ts";
 
 /** How rows of a table are written, whole batches at once. */
 export type Table<Row> = {
-  readonly name: keyof Schema & string;
+  readonly name: TableName;
   readonly key: readonly (keyof Row & string)[];
-  readonly columns: { readonly [Column in keyof Row & string]: PgType };
+  /** SQL types of all columns, by name. */
+  readonly columns: Readonly<Record<string, string>>;
 };
+
+/** A table and the columns that identify its rows. */
+export function table<Name extends TableName>(
+  name: Name,
+  key: readonly (keyof RowOf<Name> & string)[],
+): Table<RowOf<Name>> {
+  return { name, key, columns: columnTypes[name] };
+}
 
 /** Inserts rows, or puts them in the place of those with the same key. One row per key. */
 export async function upsert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
@@ -62,7 +70,7 @@ function columnsOf<Row>(table: Table<Row>): (keyof Row & string)[] {
 function arrays<Row>(table: Table<Row>, columns: readonly (keyof Row & string)[], rows: readonly Partial<Row>[]) {
   return sql.join(
     columns.map((column) => {
-      const type = table.columns[column];
+      const type = table.columns[column] ?? "";
       const values = rows.map((row) =>
         type === "jsonb" && row[column] !== null ? JSON.stringify(row[column]) : row[column],
       );

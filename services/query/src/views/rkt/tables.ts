@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Image, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { isDeleted } from "@tapedeck/shared/rkt/accept";
 import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
+import { table } from "../../db/table.ts";
 import { type Base64, fromBase64 } from "../states/base64.ts";
 import { historyTable } from "../states/history-table.ts";
 import type { StateTable, Step } from "../states/state-table.ts";
@@ -10,73 +11,27 @@ import { changesBetween, type Entries } from "./entries.ts";
 import { appRow, imageRow, networkRow, podRow } from "./rows.ts";
 import type { RktState } from "./state.ts";
 
-const pods = historyTable<RktState, RktPodRow>(
-  {
-    name: "rkt_pods",
-    key: ["session", "pod"],
-    columns: {
-      session: "text",
-      source: "text",
-      pod: "text",
-      name: "text",
-      state: "text",
-      pid: "int",
-      cgroup: "text",
-      created_at: "timestamptz",
-      started_at: "timestamptz",
-      gc_marked_at: "timestamptz",
-      apps: "int",
-      gone: "boolean",
-      gone_at: "timestamptz",
-      first_position: "bigint",
-      last_position: "bigint",
-    },
-  },
-  (step, of) =>
-    changedPods(step).flatMap(({ before, after }) => {
-      const was = before.map((pod) => podRow(step, of, pod));
-      const now = after.map((pod) => podRow(step, of, pod));
-      // Of a pod that is being deleted rkt tells next to nothing: what was known of it stays.
-      const news = (known: RktPodRow, row: RktPodRow) => (after.some(isDeleted) ? { ...known, state: row.state } : row);
-      return touches(step, { was, now, keyOf: ({ pod }) => pod, news });
-    }),
+const pods = historyTable<RktState, RktPodRow>(table("rkt_pods", ["session", "pod"]), (step, of) =>
+  changedPods(step).flatMap(({ before, after }) => {
+    const was = before.map((pod) => podRow(step, of, pod));
+    const now = after.map((pod) => podRow(step, of, pod));
+    // Of a pod that is being deleted rkt tells next to nothing: what was known of it stays.
+    const news = (known: RktPodRow, row: RktPodRow) => (after.some(isDeleted) ? { ...known, state: row.state } : row);
+    return touches(step, { was, now, keyOf: ({ pod }) => pod, news });
+  }),
 );
 
-const apps = historyTable<RktState, RktAppRow>(
-  {
-    name: "rkt_apps",
-    key: ["session", "pod", "app"],
-    columns: {
-      session: "text",
-      source: "text",
-      pod: "text",
-      app: "text",
-      image_id: "text",
-      image_name: "text",
-      image_version: "text",
-      state: "text",
-      exit_code: "int",
-      gone: "boolean",
-      gone_at: "timestamptz",
-      first_position: "bigint",
-      last_position: "bigint",
-    },
-  },
-  (step, of) =>
-    changedPods(step).flatMap(({ before, after }) => {
-      const was = before.flatMap((pod) => pod.apps.map((app) => appRow(step, of, pod, app)));
-      const now = after.flatMap((pod) => pod.apps.map((app) => appRow(step, of, pod, app)));
-      const news = (known: RktAppRow, row: RktAppRow) => (after.some(isDeleted) ? known : row);
-      return touches(step, { was, now, keyOf: ({ app }) => app, news });
-    }),
+const apps = historyTable<RktState, RktAppRow>(table("rkt_apps", ["session", "pod", "app"]), (step, of) =>
+  changedPods(step).flatMap(({ before, after }) => {
+    const was = before.flatMap((pod) => pod.apps.map((app) => appRow(step, of, pod, app)));
+    const now = after.flatMap((pod) => pod.apps.map((app) => appRow(step, of, pod, app)));
+    const news = (known: RktAppRow, row: RktAppRow) => (after.some(isDeleted) ? known : row);
+    return touches(step, { was, now, keyOf: ({ app }) => app, news });
+  }),
 );
 
 const networks = historyTable<RktState, RktNetworkRow>(
-  {
-    name: "rkt_networks",
-    key: ["session", "pod", "network"],
-    columns: { session: "text", source: "text", pod: "text", network: "text", ipv4: "text", ipv6: "text" },
-  },
+  table("rkt_networks", ["session", "pod", "network"]),
   (step, of) =>
     changedPods(step).flatMap(({ before, after }) => {
       const was = before.flatMap((pod) => pod.networks.map((network) => networkRow(of, pod, network)));
@@ -86,31 +41,12 @@ const networks = historyTable<RktState, RktNetworkRow>(
     }),
 );
 
-const images = historyTable<RktState, RktImageRow>(
-  {
-    name: "rkt_images",
-    key: ["session", "image"],
-    columns: {
-      session: "text",
-      source: "text",
-      image: "text",
-      name: "text",
-      version: "text",
-      imported_at: "timestamptz",
-      size: "bigint",
-      labels: "jsonb",
-      gone: "boolean",
-      gone_at: "timestamptz",
-      first_position: "bigint",
-      last_position: "bigint",
-    },
-  },
-  (step, of) =>
-    changed(Image, step.before.images, step.after.images).flatMap(({ before, after }) => {
-      const was = before.map((image) => imageRow(step, of, image));
-      const now = after.map((image) => imageRow(step, of, image));
-      return touches(step, { was, now, keyOf: ({ image }) => image });
-    }),
+const images = historyTable<RktState, RktImageRow>(table("rkt_images", ["session", "image"]), (step, of) =>
+  changed(Image, step.before.images, step.after.images).flatMap(({ before, after }) => {
+    const was = before.map((image) => imageRow(step, of, image));
+    const now = after.map((image) => imageRow(step, of, image));
+    return touches(step, { was, now, keyOf: ({ image }) => image });
+  }),
 );
 
 export const tables: readonly StateTable<RktState>[] = [pods, apps, networks, images];

@@ -7,8 +7,6 @@ import { evolveV2 } from "./evolve-v2.ts";
 import { v1EventOf, v2EventOf } from "./message-of.ts";
 import type { SkaffoldState } from "./state.ts";
 
-export { foldVersion, initialState, type SkaffoldState } from "./state.ts";
-
 /**
  * One event of a session, in the order of the log. What can't touch state gives the very same object back. Total: what
  * can't be read changes nothing. A position must not be given twice.

@@ -3,30 +3,14 @@ import type { Recorded } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Tx } from "../../db/database.ts";
 import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
-import { insert, type Table, upsert } from "../../db/table.ts";
+import { insert, table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { type Fold, type Folds, isState } from "./fold.ts";
 import type { Step } from "./state-table.ts";
 
-const foldStates: Table<FoldStateRow> = {
-  name: "fold_states",
-  key: ["session"],
-  columns: {
-    session: "text",
-    source: "text",
-    fold_version: "int",
-    position: "bigint",
-    state: "text",
-    events_since_snapshot: "int",
-    bytes_since_snapshot: "bigint",
-  },
-};
+const foldStates = table("fold_states", ["session"]);
 
-const snapshots: Table<SnapshotRow> = {
-  name: "snapshots",
-  key: ["session", "position"],
-  columns: { session: "text", fold_version: "int", position: "bigint", state: "text" },
-};
+const snapshots = table("snapshots", ["session", "position"]);
 
 /** Events between two looks at whether a snapshot pays: the least distance of two snapshots. */
 const snapshotStride = 500;

@@ -4,49 +4,15 @@ import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import type { VagrantJobRow, VagrantJobVersionRow } from "../../db/schema.ts";
-import { find, insert, type Table, upsert } from "../../db/table.ts";
+import { find, insert, table, upsert } from "../../db/table.ts";
 import { key } from "../../db/text.ts";
 import { endsSession } from "../operations/pairing.ts";
 import type { View } from "../view.ts";
 import { abandoned, evolve, isOfJob } from "./job-row.ts";
 
-const jobs: Table<VagrantJobRow> = {
-  name: "vagrant_jobs",
-  key: ["session", "job"],
-  columns: {
-    session: "text",
-    source: "text",
-    job: "text",
-    operation: "text",
-    command: "text",
-    args: "jsonb",
-    scope: "text",
-    scope_id: "text",
-    scope_name: "text",
-    runner: "text",
-    state: "text",
-    stale: "boolean",
-    queued_at: "timestamptz",
-    assigned_at: "timestamptz",
-    started_at: "timestamptz",
-    cancel_requested_at: "timestamptz",
-    completed_at: "timestamptz",
-    expires_at: "timestamptz",
-    outcome: "text",
-    exit_code: "int",
-    error_code: "text",
-    error: "text",
-    first_position: "bigint",
-    last_position: "bigint",
-    message: "bytea",
-  },
-};
+const jobs = table("vagrant_jobs", ["session", "job"]);
 
-const versions: Table<VagrantJobVersionRow> = {
-  name: "vagrant_job_versions",
-  key: ["position"],
-  columns: { session: "text", source: "text", job: "text", position: "bigint", message: "bytea" },
-};
+const versions = table("vagrant_job_versions", ["position"]);
 
 /**
  * Vagrant's jobs, each a row, and what was answered of each at any position. They are no part of a session's folded

@@ -3,7 +3,7 @@ import type { Recorded } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import type { VagrantJobSpanRow } from "../../db/schema.ts";
-import { type Table, upsert } from "../../db/table.ts";
+import { table, upsert } from "../../db/table.ts";
 import { key } from "../../db/text.ts";
 import type { View } from "../view.ts";
 import { isVagrants } from "./jobs.ts";
@@ -14,18 +14,7 @@ import { isVagrants } from "./jobs.ts";
  */
 const longestGap = 64;
 
-const spans: Table<VagrantJobSpanRow> = {
-  name: "vagrant_job_spans",
-  key: ["session", "job", "first_position"],
-  columns: {
-    session: "text",
-    source: "text",
-    job: "text",
-    first_position: "bigint",
-    last_position: "bigint",
-    last_ordinal: "bigint",
-  },
-};
+const spans = table("vagrant_job_spans", ["session", "job", "first_position"]);
 
 /**
  * Where in the log the events of each job stand, its output included: a source's jobs share the log's subjects, and who

@@ -1,12 +1,5 @@
-import type {
-  VagrantBasisRow,
-  VagrantBoxRow,
-  VagrantProjectRow,
-  VagrantRunnerRow,
-  VagrantTargetRow,
-  VagrantThingRow,
-} from "../../db/schema.ts";
-import type { Table } from "../../db/table.ts";
+import type { VagrantResourceRow } from "../../db/schema.ts";
+import { type Table, table } from "../../db/table.ts";
 import { key } from "../../db/text.ts";
 import { fromBase64 } from "../states/base64.ts";
 import { historyTable } from "../states/history-table.ts";
@@ -17,72 +10,15 @@ import { basisRow, boxRow, projectRow, runnerRow, targetRow } from "./rows.ts";
 import type { VagrantState } from "./state.ts";
 import { changesBetween, type Thing, type ThingKind } from "./things.ts";
 
-const ofThing = {
-  session: "text",
-  source: "text",
-  id: "text",
-  gone: "boolean",
-  gone_at: "timestamptz",
-  first_position: "bigint",
-  last_position: "bigint",
-  message: "bytea",
-} as const;
+const targets = table("vagrant_targets", ["session", "id"]);
 
-const targets: Table<VagrantTargetRow> = {
-  name: "vagrant_targets",
-  key: ["session", "id"],
-  columns: {
-    ...ofThing,
-    name: "text",
-    project_id: "text",
-    project_name: "text",
-    state: "text",
-    provider: "text",
-    uuid: "text",
-    machine_id: "text",
-    machine_state: "text",
-    box_name: "text",
-    box_version: "text",
-  },
-};
+const projects = table("vagrant_projects", ["session", "id"]);
 
-const projects: Table<VagrantProjectRow> = {
-  name: "vagrant_projects",
-  key: ["session", "id"],
-  columns: {
-    ...ofThing,
-    name: "text",
-    path: "text",
-    basis_id: "text",
-    basis_name: "text",
-    remote_enabled: "boolean",
-  },
-};
+const bases = table("vagrant_bases", ["session", "id"]);
 
-const bases: Table<VagrantBasisRow> = {
-  name: "vagrant_bases",
-  key: ["session", "id"],
-  columns: { ...ofThing, name: "text", path: "text", remote_enabled: "boolean" },
-};
+const boxes = table("vagrant_boxes", ["session", "id"]);
 
-const boxes: Table<VagrantBoxRow> = {
-  name: "vagrant_boxes",
-  key: ["session", "id"],
-  columns: {
-    ...ofThing,
-    name: "text",
-    provider: "text",
-    version: "text",
-    directory: "text",
-    metadata_url: "text",
-  },
-};
-
-const runners: Table<VagrantRunnerRow> = {
-  name: "vagrant_runners",
-  key: ["session", "id"],
-  columns: { ...ofThing, by_id_only: "boolean", components: "jsonb" },
-};
+const runners = table("vagrant_runners", ["session", "id"]);
 
 export const tables: readonly StateTable<VagrantState>[] = [
   thingTable("target", targets, messages.target.message, targetRow),
@@ -93,11 +29,11 @@ export const tables: readonly StateTable<VagrantState>[] = [
 ];
 
 /** Things of a kind, also those that are gone. */
-function thingTable<Message, Row extends VagrantThingRow>(
+function thingTable<Message, Row extends VagrantResourceRow>(
   kind: ThingKind,
   table: Table<Row>,
   message: { readonly decode: (bytes: Uint8Array) => Message },
-  rowOf: (of: VagrantThingRow, message: Message) => Row,
+  rowOf: (of: VagrantResourceRow, message: Message) => Row,
 ): StateTable<VagrantState> {
   return historyTable<VagrantState, Row>(table, (step, of) =>
     changesBetween(kind, step.before.things, step.after.things).flatMap(({ before, after }) => {
@@ -111,6 +47,6 @@ function thingTable<Message, Row extends VagrantThingRow>(
   );
 }
 
-function thingRow(step: Step<VagrantState>, of: OfSession, id: string, bytes: Uint8Array): VagrantThingRow {
+function thingRow(step: Step<VagrantState>, of: OfSession, id: string, bytes: Uint8Array): VagrantResourceRow {
   return { ...of, id: key(id), ...there(step), message: Buffer.from(bytes) };
 }
