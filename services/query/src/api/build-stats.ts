@@ -6,7 +6,7 @@ import { readConsistently } from "../db/read.ts";
 import { text } from "../db/text.ts";
 import { allOf, anyOf, between, type Condition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import { notProjected, reachMinimum } from "./place.ts";
+import { notProjected, reachMinimum } from "./reach.ts";
 
 /** What can be grouped by. Days are those of UTC. */
 const columns: Readonly<Record<string, Condition>> = {

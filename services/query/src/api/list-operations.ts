@@ -9,7 +9,7 @@ import { key } from "../db/text.ts";
 import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** From the newest operation back. `at`: those that had begun; what has ended since, runs. */
 export async function listOperations(deps: ApiDeps, request: ListRequest): Promise<ListOperationsResponse> {

@@ -10,7 +10,7 @@ import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** From the newest session back. */
 export async function listSessions(deps: ApiDeps, request: ListRequest): Promise<ListSessionsResponse> {

@@ -10,7 +10,7 @@ import { currentSession } from "./current-session.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 import { sourceAt } from "./source-at.ts";
 
 type Row = SourceRow & { readonly current_session: string | null; readonly gaps: number };

@@ -7,7 +7,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import type { Tx } from "../db/database.ts";
 import type { SessionRow } from "../db/schema.ts";
 import { type Fold, isState } from "../views/states/fold.ts";
-import { askLog } from "./place.ts";
+import { askLog } from "./reach.ts";
 
 /** A state that was kept, and what to read of the log to come from it to the position that was asked for. */
 export type Base = { readonly state: unknown; readonly after: number; readonly until: number };

@@ -4,7 +4,7 @@ import {
   Job_State,
   type Operation_PhysicalState,
 } from "@tapedeck/proto/vagrant/vagrant";
-import { thingKinds } from "../views/vagrant/things.ts";
+import { resourceKinds } from "../views/vagrant/resources.ts";
 import type { Random } from "./random-story.ts";
 import type { Story } from "./story.ts";
 import { ulid, type VagrantSession } from "./vagrant-story.ts";
@@ -57,7 +57,7 @@ function randomJobStep(random: Random, server: VagrantSession, { id, state }: Jo
 }
 
 function randomThing(random: Random, server: VagrantSession): void {
-  const kind = thingKinds[random(thingKinds.length)] ?? "target";
+  const kind = resourceKinds[random(resourceKinds.length)] ?? "target";
   const id = ["odd\0id", "n".repeat(600), `${kind}-${random(9)}`, `${kind}-${random(9)}`][random(4)] ?? "";
   const name = `${id} ${random(3)}`;
   if (random(4) === 0) {

@@ -14,14 +14,14 @@ import {
 } from "@tapedeck/proto/vagrant/vagrant";
 import { sourceName } from "@tapedeck/shared/source";
 import { messages } from "../views/vagrant/messages.ts";
-import type { ThingKind } from "../views/vagrant/things.ts";
+import type { ResourceKind } from "../views/vagrant/resources.ts";
 import { type Fields, type Story, startedAt, timestamp } from "./story.ts";
 
 export const vagrantShop = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "vagrant" });
 
 type Fact = Fields & { readonly kind: string };
 type When = { readonly at?: number; readonly more?: Fields };
-type Entry = { readonly kind: ThingKind; readonly id: string; readonly bytes: Buffer };
+type Entry = { readonly kind: ResourceKind; readonly id: string; readonly bytes: Buffer };
 
 /** A Vagrant server and what is told of it. `at`: milliseconds since the story's start. */
 export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
@@ -172,18 +172,18 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       }
     },
     /** There before it was looked at first: told by the next description alone. */
-    there<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
+    there<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
       things.set(`${kind}/${id}`, { kind, id, bytes: encoded(kind, id, message) });
     },
     /** It was added, or has changed. */
-    told<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>, when: When = {}) {
+    told<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>, when: When = {}) {
       const verb = things.has(`${kind}/${id}`) ? "changed" : "added";
       const bytes = encoded(kind, id, message);
       things.set(`${kind}/${id}`, { kind, id, bytes });
       const detail = { $case: "thing" as const, value: { kind, id } };
       frame("things", original(messages[kind].type, bytes), [{ kind: `${kind}.${verb}`, subject: id, detail }], when);
     },
-    removed(kind: ThingKind, id: string, when: When = {}) {
+    removed(kind: ResourceKind, id: string, when: When = {}) {
       things.delete(`${kind}/${id}`);
       const detail = { $case: "thing" as const, value: { kind, id } };
       frame("things", undefined, [{ kind: `${kind}.removed`, subject: id, detail }], when);
@@ -193,7 +193,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
 
 export type VagrantSession = ReturnType<typeof vagrantSession>;
 
-type MessageOf<Kind extends ThingKind> = ReturnType<(typeof messages)[Kind]["message"]["decode"]>;
+type MessageOf<Kind extends ResourceKind> = ReturnType<(typeof messages)[Kind]["message"]["decode"]>;
 
 /** Ids as Vagrant makes them: later ones are greater. */
 export function ulid(number: number): string {
@@ -201,7 +201,7 @@ export function ulid(number: number): string {
 }
 
 const encoders: {
-  readonly [Kind in ThingKind]: (
+  readonly [Kind in ResourceKind]: (
     resource_id: string,
     message: DeepPartial<MessageOf<Kind>>,
   ) => { finish(): Uint8Array };
@@ -213,7 +213,7 @@ const encoders: {
   runner: (id, message) => Runner.encode(Runner.fromPartial({ id, ...message })),
 };
 
-function encoded<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>): Buffer {
+function encoded<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>): Buffer {
   return Buffer.from(encoders[kind](id, message).finish());
 }
 

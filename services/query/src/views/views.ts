@@ -4,8 +4,8 @@ import { operations } from "./operations/operations.ts";
 import { sessions } from "./sessions/sessions.ts";
 import { sources } from "./sources/sources.ts";
 import { states } from "./states/states.ts";
-import { vagrantJobs } from "./vagrant/jobs.ts";
-import { vagrantJobSpans } from "./vagrant/spans.ts";
+import { vagrantJobs } from "./vagrant/jobs/jobs.ts";
+import { vagrantJobSpans } from "./vagrant/jobs/spans.ts";
 import type { View } from "./view.ts";
 
 export type ViewOptions = {

@@ -3,9 +3,9 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
 import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-story.ts";
 import { type Fields, story } from "../../testing/story.ts";
-import { entriesOf } from "./entries.ts";
 import { evolve } from "./evolve.ts";
-import { rkt } from "./rkt.ts";
+import { rkt } from "./fold.ts";
+import { itemsOf } from "./inventory.ts";
 import { initialState, type RktState } from "./state.ts";
 
 const pod = uuid(1);
@@ -22,11 +22,11 @@ function fold(events: readonly Event[], from: RktState = initialState): RktState
 }
 
 function pods(state: RktState): Pod[] {
-  return entriesOf(state.pods).map(({ bytes }) => Pod.decode(Buffer.from(bytes, "base64")));
+  return itemsOf(state.pods).map(({ bytes }) => Pod.decode(Buffer.from(bytes, "base64")));
 }
 
 function podIds(state: RktState): string[] {
-  return entriesOf(state.pods).map(({ id }) => id);
+  return itemsOf(state.pods).map(({ id }) => id);
 }
 
 /** An event that no watcher would give so. */
@@ -95,7 +95,7 @@ it("keeps images until they are removed, and what the host says of itself", () =
     host.imageRemoved("sha512-a");
   });
   const state = fold(events);
-  const images = entriesOf(state.images).map(({ bytes }) => Image.decode(Buffer.from(bytes, "base64")));
+  const images = itemsOf(state.images).map(({ bytes }) => Image.decode(Buffer.from(bytes, "base64")));
   expect(images).toMatchObject([{ id: "sha512-b", size: 6n }]);
   const items = rkt.collections.info?.(state) ?? [];
   expect(items.map(({ key }) => key)).toEqual(["info"]);
@@ -119,7 +119,7 @@ describe("a description", () => {
     const state = fold([...three, ...description(parts)]);
     expect(podIds(state)).toEqual(listed);
     expect(pods(state).find(({ id }) => id === uuid(8))?.apps[0]?.name).toBe("app8");
-    expect(entriesOf(state.images)).toHaveLength(1);
+    expect(itemsOf(state.images)).toHaveLength(1);
     expect(state.pods.describing).toBeNull();
   });
 

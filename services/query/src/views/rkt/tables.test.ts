@@ -18,7 +18,7 @@ import { type Story, story } from "../../testing/story.ts";
 import { contents, rktOrder, rows } from "../../testing/tables.ts";
 import { folds } from "../folds.ts";
 import { views as allViews } from "../views.ts";
-import { rkt } from "./rkt.ts";
+import { rkt } from "./fold.ts";
 
 const views = allViews({ textRows: false });
 

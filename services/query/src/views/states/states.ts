@@ -6,7 +6,7 @@ import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
 import { insert, table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { type Fold, type Folds, isState } from "./fold.ts";
-import type { Step } from "./state-table.ts";
+import type { StateStep } from "./state-table.ts";
 
 const foldStates = table("fold_states", ["session"]);
 
@@ -86,7 +86,7 @@ function foldedSession(fold: Fold, of: { session: string; source: string }, load
   let events = loaded?.events_since_snapshot ?? 0;
   let bytes = loaded?.bytes_since_snapshot ?? 0;
   const taken: SnapshotRow[] = [];
-  const steps: Step<unknown>[] = [];
+  const steps: StateStep<unknown>[] = [];
 
   const stateJson = (): string => {
     if (json === undefined || jsonOf !== state) {

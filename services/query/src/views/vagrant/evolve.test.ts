@@ -5,8 +5,8 @@ import { expect, it } from "vitest";
 import { type Fields, story } from "../../testing/story.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
 import { evolve } from "./evolve.ts";
+import { vagrant } from "./fold.ts";
 import { initialState, type VagrantState } from "./state.ts";
-import { vagrant } from "./vagrant.ts";
 
 function told(tell: (server: VagrantSession) => void): readonly Event[] {
   const tale = story(vagrantShop);

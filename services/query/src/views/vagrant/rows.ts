@@ -18,7 +18,7 @@ import type {
   VagrantTargetRow,
 } from "../../db/schema.ts";
 import { text } from "../../db/text.ts";
-import { read } from "../states/message-of.ts";
+import { decoded } from "../states/message-of.ts";
 
 export function targetRow(
   of: VagrantResourceRow,
@@ -40,10 +40,10 @@ export function targetRow(
   };
 }
 
-/** Of the machine that the provider made; undefined: none yet, or of a type that we don't know. */
+/** The machine that the provider made; undefined: none yet, or of an unknown type. */
 function machineOf(record: Any | undefined): Target_Machine | undefined {
   if (!record?.type_url.endsWith("/hashicorp.vagrant.Target.Machine")) return undefined;
-  return read(Target_Machine, record.value);
+  return decoded(Target_Machine, record.value);
 }
 
 export function projectRow(of: VagrantResourceRow, { name, path, basis, remote_enabled }: Project): VagrantProjectRow {
@@ -86,7 +86,7 @@ export function runnerRow(of: VagrantResourceRow, { by_id_only, components }: Ru
   };
 }
 
-/** The number of a value that we don't know. */
+/** The name of an enum value; an unknown value is its number. */
 function word(name: string, value: number): string {
   return name === "UNRECOGNIZED" ? String(value) : name;
 }

@@ -18,7 +18,7 @@ import { contents, rows, vagrantOrder } from "../../testing/tables.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
 import { folds } from "../folds.ts";
 import { views as allViews } from "../views.ts";
-import { vagrant } from "./vagrant.ts";
+import { vagrant } from "./fold.ts";
 
 const views = allViews({ textRows: false });
 

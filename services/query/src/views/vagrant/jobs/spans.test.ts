@@ -1,10 +1,10 @@
 import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Query } from "../../query.ts";
-import { queryClient } from "../../testing/client.ts";
-import { reaches, type Stage, stage } from "../../testing/stage.ts";
-import { story } from "../../testing/story.ts";
-import { ulid, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
+import type { Query } from "../../../query.ts";
+import { queryClient } from "../../../testing/client.ts";
+import { reaches, type Stage, stage } from "../../../testing/stage.ts";
+import { story } from "../../../testing/story.ts";
+import { ulid, vagrantSession, vagrantShop } from "../../../testing/vagrant-story.ts";
 
 /** One job prints beside another one: first by turns, then the other prints much, then the first is over. */
 const tale = story(vagrantShop);

@@ -15,6 +15,7 @@ export const skaffold = fold<SkaffoldState>({
     v1: (state) => [{ key: "state", bytes: toV1State(state) }],
     v2: (state) => [{ key: "state", bytes: toV2State(state) }],
   },
+  tableCollections: {},
   tables,
   drift,
 });

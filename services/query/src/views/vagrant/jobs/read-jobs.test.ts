@@ -2,12 +2,12 @@ import { Job, job_StateToJSON } from "@tapedeck/proto/vagrant/vagrant";
 import { sourceName } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { openDatabase } from "../db/database.ts";
-import type { Query } from "../query.ts";
-import { queryClient } from "../testing/client.ts";
-import { reaches, type Stage, stage } from "../testing/stage.ts";
-import { story } from "../testing/story.ts";
-import { ulid, vagrantSession, vagrantShop } from "../testing/vagrant-story.ts";
+import { openDatabase } from "../../../db/database.ts";
+import type { Query } from "../../../query.ts";
+import { queryClient } from "../../../testing/client.ts";
+import { reaches, type Stage, stage } from "../../../testing/stage.ts";
+import { story } from "../../../testing/story.ts";
+import { ulid, vagrantSession, vagrantShop } from "../../../testing/vagrant-story.ts";
 
 /** Two servers one after the other; what is left of a job of the first shows up in the second. */
 const tale = story(vagrantShop);
