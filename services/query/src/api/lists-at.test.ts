@@ -4,7 +4,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
-import { progress } from "../projecting/progress.ts";
+import { Progress } from "../projecting/progress.ts";
 import { randomEvents, seeded } from "../testing/random-story.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { type Stage, stage } from "../testing/stage.ts";
@@ -46,7 +46,7 @@ function upTo(log: LogReader, position: number): LogReader {
 }
 
 async function lists(on: Stage, database: Database, at: string) {
-  const deps: ApiDeps = { database: () => database, log: () => on.log.reader, progress: progress(), folds };
+  const deps: ApiDeps = { database: () => database, log: () => on.log.reader, progress: new Progress(), folds };
   const request: ListRequest = Request.fromPartial({ workspace: "acme", at, limit: 1_000 });
   const sources = await listSources(deps, request);
   const sessions = await listSessions(deps, request);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { listOperations } from "../../api/list-operations.ts";
 import { readState } from "../../api/read-state.ts";
 import { type Database, openDatabase } from "../../db/database.ts";
-import { progress } from "../../projecting/progress.ts";
+import { Progress } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
 import { randomHost } from "../../testing/random-host.ts";
 import { seeded } from "../../testing/random-story.ts";
@@ -209,7 +209,7 @@ describe("whatever a host goes through", () => {
   afterAll(() => on[Symbol.asyncDispose]());
 
   const deps = (database: Database) => {
-    const reached = progress();
+    const reached = new Progress();
     reached.advance(end);
     return { database: () => database, log: () => on.log.reader, progress: reached, folds };
   };

@@ -7,7 +7,7 @@ import { readState } from "../../api/read-state.ts";
 import { type Database, openDatabase } from "../../db/database.ts";
 import type { VagrantJobVersionRow } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
-import { progress } from "../../projecting/progress.ts";
+import { Progress } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
 import { randomServer } from "../../testing/random-server.ts";
 import { seeded } from "../../testing/random-story.ts";
@@ -309,7 +309,7 @@ describe("whatever a server goes through", () => {
   });
 
   async function readAll(database: Database, { collection, ...of }: Record<"collection" | "session" | "at", string>) {
-    const reached = progress();
+    const reached = new Progress();
     reached.advance(end);
     const deps = { database: () => database, log: () => on.log.reader, progress: reached, folds };
     const request = { workspace: "acme", source: vagrantShop, min_position: "", key_prefix: "", ...of };
