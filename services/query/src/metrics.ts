@@ -4,12 +4,12 @@ import type { Projected } from "./projecting/project.ts";
 export type QueryMetrics = {
   readonly registry: Registry;
   readonly applied: (applied: Projected) => void;
-  /** An upstream's answer was held against the folded state. */
+  /** An upstream's answer was compared with the folded state. */
   readonly compared: (source: string, differs: boolean) => void;
   readonly failed: () => void;
 };
 
-/** `logEnd`: the log's last position, or undefined when it can't be told now; `position`: that of the tables. */
+/** `logEnd`: the log's last position, or undefined while it is unknown; `position`: that of the tables. */
 export function queryMetrics(position: () => number, logEnd: () => Promise<number | undefined>): QueryMetrics {
   const registry = createMetrics("query");
   const registers = [registry];

@@ -3,7 +3,7 @@ import type { Tx } from "./database.ts";
 import { columnTypes } from "./schema.generated.ts";
 import type { RowOf, TableName } from "./schema.ts";
 
-/** How rows of a table are written, whole batches at once. */
+/** What writing whole batches of rows to a table needs. */
 export type Table<Row> = {
   readonly name: TableName;
   readonly key: readonly (keyof Row & string)[];
@@ -19,7 +19,7 @@ export function table<Name extends TableName>(
   return { name, key, columns: columnTypes[name] };
 }
 
-/** Inserts rows, or puts them in the place of those with the same key. One row per key. */
+/** Inserts rows, or replaces those with the same key. `rows` has one row per key. */
 export async function upsert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
   const columns = columnsOf(table);
@@ -42,7 +42,7 @@ export async function insert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[
   `.execute(tx);
 }
 
-/** The rows that have the keys of these. */
+/** The rows of the table that have these keys. */
 export async function find<Row>(tx: Tx, table: Table<Row>, keys: readonly Partial<Row>[]): Promise<readonly Row[]> {
   if (keys.length === 0) return [];
   const columns = sql.join(table.key.map((column) => sql.ref(column)));
@@ -53,7 +53,7 @@ export async function find<Row>(tx: Tx, table: Table<Row>, keys: readonly Partia
   return rows;
 }
 
-/** Removes the rows that have the keys of these. */
+/** Removes the rows that have the same keys. */
 export async function remove<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
   await sql`

@@ -6,12 +6,12 @@ import { eventRow } from "./row.ts";
 const eventsTable = table("events", ["recorded_at", "position"]);
 
 /**
- * One row per fact. Mirrors are left out, so that nothing counts twice; text (log.written) too unless it is asked for:
+ * One row per fact. Mirrors have no rows, so that nothing counts twice. Text (log.written) has rows only on request:
  * there is much of it, and the log has it.
  */
 export function events(options: { readonly textRows: boolean }): View {
   return {
-    // By another name, so that switching text on or off rebuilds the tables.
+    // The name differs, so that switching text on or off rebuilds the tables.
     name: options.textRows ? "events+text" : "events",
     version: 1,
     sessionTables: ["events"],
