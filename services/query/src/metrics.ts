@@ -16,18 +16,18 @@ export function queryMetrics(position: () => number, logEnd: () => Promise<numbe
   const events = new Counter({ name: "tapedeck_query_events_total", help: "Events applied to the tables.", registers });
   const failures = new Counter({
     name: "tapedeck_query_interruptions_total",
-    help: "Times that projecting broke off (database or log away) and was begun again.",
+    help: "Interruptions of projecting because the database or the log was away.",
     registers,
   });
   const checks = new Counter({
     name: "tapedeck_query_fold_checks_total",
-    help: "Answers of an upstream at rest about its state that were held against the folded state.",
+    help: "Answers of an upstream at rest about its state that were compared with the folded state.",
     labelNames: ["source"],
     registers,
   });
   const drift = new Counter({
     name: "tapedeck_query_fold_drift_total",
-    help: "Those of them whose statuses differ from the folded state.",
+    help: "Compared answers whose statuses differ from the folded state.",
     labelNames: ["source"],
     registers,
   });
@@ -45,7 +45,7 @@ export function queryMetrics(position: () => number, logEnd: () => Promise<numbe
   });
   new Gauge({
     name: "tapedeck_query_position",
-    help: "Position that the tables reflect.",
+    help: "The position that the tables reflect.",
     registers,
     collect() {
       this.set(position());
@@ -53,7 +53,7 @@ export function queryMetrics(position: () => number, logEnd: () => Promise<numbe
   });
   new Gauge({
     name: "tapedeck_query_lag_events",
-    help: "Positions between the tables and the log's end.",
+    help: "The distance from the tables' position to the log's end.",
     registers,
     async collect() {
       const end = await logEnd();

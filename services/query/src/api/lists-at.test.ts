@@ -14,7 +14,7 @@ import { listOperations } from "./list-operations.ts";
 import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
 
-it("lists as they stood are the lists of tables that have come no further", async () => {
+it("lists as of a position equal the lists of tables that end there", async () => {
   await using on = await stage();
   const random = seeded(8);
   const events = randomEvents(random, 2_000).filter(({ kind }) => kind !== "session.erased");

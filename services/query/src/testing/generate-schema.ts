@@ -11,7 +11,7 @@ export async function generateSchema(url: string): Promise<string> {
     dialect: new PostgresDialect({ defaultSchemas: [schema] }),
     includePattern: `${schema}.*`,
     defaultSchemas: [schema],
-    // As the type parsers of openDatabase return them.
+    // The types that the type parsers of openDatabase return.
     typeMapping: { int8: "number", timestamptz: "string", jsonb: "unknown" },
     outFile: null,
     async postprocess({ metadata }) {

@@ -23,12 +23,12 @@ type Fact = Fields & { readonly kind: string };
 type When = { readonly at?: number; readonly more?: Fields };
 type Entry = { readonly kind: ResourceKind; readonly id: string; readonly bytes: Buffer };
 
-/** A Vagrant server and what is told of it. `at`: milliseconds since the story's start. */
+/** The events of a Vagrant server. `at`: milliseconds since the story's start. */
 export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
   const jobs = new Map<string, Job>();
   const things = new Map<string, Entry>();
 
-  /** The facts of one look: the first has what the upstream answered. */
+  /** The facts of one observation. The first fact carries the upstream's answer. */
   const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
     for (const [part, fact] of facts.entries()) {
       const first = part === 0 && original ? { original } : {};
@@ -59,7 +59,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       },
     ];
   };
-  /** The end of a command of which nothing was answered: it can't go on without its job. */
+  /** The end of a command without an answer: the command can't go on without its job. */
   const withJob = (job: Job, how: Fields): Fact[] =>
     job.ack_time === undefined ? [] : ofCommand("command.finished", job, {}, { ...how, inferred: true });
   const looked = (changed: DeepPartial<Job> & { readonly id: string }, facts: (job: Job) => Fact[], when: When) => {
@@ -104,7 +104,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       const cancel_time = timestamp(startedAt + (when.at ?? 0));
       looked({ id, cancel_time }, (job) => [ofJob("job.cancel_requested", job)], when);
     },
-    /** The job is over, and its command succeeded (no code), or failed. */
+    /** The job ended, and its command succeeded (no code) or failed. */
     finished(id: string, exit_code?: number, when: When = {}) {
       const succeeded = exit_code === undefined;
       const result = { run: { run_result: succeeded, exit_code: exit_code ?? 0 } };
@@ -133,7 +133,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       const facts = (job: Job) => [ofJob("job.canceled", job, { reason: "requested" }, over), ...withJob(job, over)];
       looked({ id, state: Job_State.ERROR, cancel_time, error }, facts, when);
     },
-    /** Not listed any more, and nobody answers anything. */
+    /** The job is no longer listed, and the server no longer answers about it. */
     lost(id: string, when: When = {}) {
       const job = known(id);
       jobs.delete(id);
@@ -149,7 +149,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
         detail: { $case: "text", value: { text: line, output: { job: id, index, stream: "S", offset: index } } },
       }),
 
-    /** What is there, in parts; `between` comes after each but the last. */
+    /** A description in parts; `between` runs after each part but the last. */
     described(parts = 1, between: (part: number) => void = () => {}) {
       const all = [...things.values()];
       const size = Math.ceil(all.length / parts);
@@ -171,11 +171,11 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
         if (part + 1 < parts) between(part);
       }
     },
-    /** There before it was looked at first: told by the next description alone. */
+    /** The resource existed before the first observation: only the next description reports it. */
     there<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
       things.set(`${kind}/${id}`, { kind, id, bytes: encoded(kind, id, message) });
     },
-    /** It was added, or has changed. */
+    /** The resource was added or changed. */
     told<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>, when: When = {}) {
       const verb = things.has(`${kind}/${id}`) ? "changed" : "added";
       const bytes = encoded(kind, id, message);
@@ -195,7 +195,7 @@ export type VagrantSession = ReturnType<typeof vagrantSession>;
 
 type MessageOf<Kind extends ResourceKind> = ReturnType<(typeof messages)[Kind]["message"]["decode"]>;
 
-/** Ids as Vagrant makes them: later ones are greater. */
+/** Ids as Vagrant creates them: later ones are greater. */
 export function ulid(number: number): string {
   return `01KABC${number.toString(32).toUpperCase().padStart(20, "0")}`;
 }

@@ -58,7 +58,7 @@ describe("a pod's life, in one batch and event by event", () => {
     host.removed(pod, { at: 4_000 });
   };
 
-  it.each([1_000, 1])("stays in the tables with what was known of it (batches of %i)", async (batch) => {
+  it.each([1_000, 1])("stays in the tables with what was known about it (batches of %i)", async (batch) => {
     const found = await told(life, batch);
     expect(found.rkt_pods).toEqual([
       {
@@ -95,7 +95,7 @@ describe("a pod's life, in one batch and event by event", () => {
   });
 });
 
-it("a pod that the host says to run, though it had ended, runs; how it ends then is its end", async () => {
+it("a pod that the host reports as running after its end runs again, and its later end counts", async () => {
   const life = (host: RktSession) => {
     host.prepared(pod, ["web"], { at: 10 });
     host.started(pod, { at: 20 });
@@ -116,7 +116,7 @@ it("a pod that the host says to run, though it had ended, runs; how it ends then
   ]);
 });
 
-it("a pod that was thought to be gone is there again", async () => {
+it("a pod that was considered gone comes back", async () => {
   const found = await told((host) => {
     host.prepared(pod, ["web"]);
     host.removed(pod);
@@ -125,7 +125,7 @@ it("a pod that was thought to be gone is there again", async () => {
   expect(found.rkt_pods).toMatchObject([{ cgroup: "/back", gone: false, gone_at: null, first_position: 1 }]);
 });
 
-it("an app that was taken out of a pod that goes on is gone alone", async () => {
+it("an app that is removed from a running pod is gone, and its pod is not", async () => {
   const found = await told((host) => {
     host.prepared(pod, ["web", "api"]);
     host.started(pod);
@@ -138,7 +138,7 @@ it("an app that was taken out of a pod that goes on is gone alone", async () => 
   ]);
 });
 
-it("an image that is gone stays, and odd numbers of an upstream do no harm", async () => {
+it("an image that is gone keeps its row, and out-of-range numbers of an upstream are cut", async () => {
   const found = await told((host) => {
     const labels = ["arm64", "amd64"].map((value) => ({ Key: "arch", value }));
     host.imported({ id: "sha512-a", name: "example.com/web\0", import_timestamp: 1_700_000_000n, size: 5n, labels });
@@ -159,7 +159,7 @@ it("an image that is gone stays, and odd numbers of an upstream do no harm", asy
   ]);
 });
 
-it("what a description does not list is gone since then", async () => {
+it("what a description does not list is gone from then on", async () => {
   const found = await told((host, tale) => {
     host.prepared(pod, ["web"]);
     host.prepared(uuid(2), ["web"]);
@@ -228,7 +228,7 @@ describe("whatever a host goes through", () => {
     expect(await contents(database.url, rktOrder)).toEqual(expected);
   });
 
-  it(`a rebuild makes the same tables (seed ${seed})`, async () => {
+  it(`a rebuild creates the same tables (seed ${seed})`, async () => {
     await using database = await freshDatabase();
     await projectUntil(database.url, on.log.reader, end, { views });
     await using spoiled = openDatabase({ url: database.url, connections: 1 });
@@ -238,7 +238,7 @@ describe("whatever a host goes through", () => {
     expect(await contents(database.url, rktOrder)).toEqual(expected);
   });
 
-  it(`what is not gone is what the state has (seed ${seed})`, async () => {
+  it(`rows that are not gone are those of the state (seed ${seed})`, async () => {
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     for (const session of ["first", "last"]) {
       const state = fold(events.filter((event) => event.session === session));
