@@ -21,6 +21,6 @@ test("its port is bounded by the same settings as the gateway's", () => {
   expect(door).toEqual({ connections: 5, arrivalMs: 2_000 });
 });
 
-test("its health is told to who names a host of the gateway's", () => {
+test("its health endpoint accepts the gateway's hosts", () => {
   expect(yaml("gateway: { hosts: [deck.example.com] }")().health.hosts).toEqual(["deck.example.com"]);
 });

@@ -13,19 +13,19 @@ export type QueryConfig = {
   readonly door: DoorLimits;
   readonly health: HealthPlace;
   readonly nats: NatsSettings;
-  /** Its user owns the database: makes schemas in it, and the role tapedeck_analyst if it may. */
+  /** Its user owns the database, creates schemas in it, and creates the role tapedeck_analyst if it may. */
   readonly databaseUrl: string;
-  /** With it tapedeck_analyst may log in; without it is a role to grant. */
+  /** The password of tapedeck_analyst. Without it the role can only be granted to logins. */
   readonly analystPassword: string | undefined;
-  /** What its logins may take. */
+  /** The limits of its logins. */
   readonly readers: ReaderLimits;
-  /** Of the services; empty: whoever reaches the port may ask. */
+  /** The services' shared key; empty: callers are not authenticated. */
   readonly servicesKey: string;
-  /** How long an answer may take, in ms. */
+  /** The longest time for an answer, in ms. */
   readonly patienceMs: number;
-  /** Rows in `events` for log and terminal text too. */
+  /** Whether `events` has rows for log and terminal text too. */
   readonly textRows: boolean;
-  /** Most events that go into the tables in one transaction. */
+  /** The largest number of events in one transaction. */
   readonly batchEvents: number;
 };
 

@@ -4,30 +4,30 @@ import type { Projected } from "./projecting/project.ts";
 export type QueryMetrics = {
   readonly registry: Registry;
   readonly applied: (applied: Projected) => void;
-  /** An upstream's answer was held against the folded state. */
+  /** An upstream's answer was compared with the folded state. */
   readonly compared: (source: string, differs: boolean) => void;
   readonly failed: () => void;
 };
 
-/** `logEnd`: the log's last position, or undefined when it can't be told now; `position`: that of the tables. */
+/** `logEnd`: the log's last position, or undefined while it is unknown; `position`: that of the tables. */
 export function queryMetrics(position: () => number, logEnd: () => Promise<number | undefined>): QueryMetrics {
   const registry = createMetrics("query");
   const registers = [registry];
   const events = new Counter({ name: "tapedeck_query_events_total", help: "Events applied to the tables.", registers });
   const failures = new Counter({
     name: "tapedeck_query_interruptions_total",
-    help: "Times that projecting broke off (database or log away) and was begun again.",
+    help: "Interruptions of projecting because the database or the log was away.",
     registers,
   });
   const checks = new Counter({
     name: "tapedeck_query_fold_checks_total",
-    help: "Answers of an upstream at rest about its state that were held against the folded state.",
+    help: "Answers of an upstream at rest about its state that were compared with the folded state.",
     labelNames: ["source"],
     registers,
   });
   const drift = new Counter({
     name: "tapedeck_query_fold_drift_total",
-    help: "Those of them whose statuses differ from the folded state.",
+    help: "Compared answers whose statuses differ from the folded state.",
     labelNames: ["source"],
     registers,
   });
@@ -45,7 +45,7 @@ export function queryMetrics(position: () => number, logEnd: () => Promise<numbe
   });
   new Gauge({
     name: "tapedeck_query_position",
-    help: "Position that the tables reflect.",
+    help: "The position that the tables reflect.",
     registers,
     collect() {
       this.set(position());
@@ -53,7 +53,7 @@ export function queryMetrics(position: () => number, logEnd: () => Promise<numbe
   });
   new Gauge({
     name: "tapedeck_query_lag_events",
-    help: "Positions between the tables and the log's end.",
+    help: "The distance from the tables' position to the log's end.",
     registers,
     async collect() {
       const end = await logEnd();

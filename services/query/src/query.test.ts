@@ -68,7 +68,7 @@ it("refuses a log that lost its end and has grown past the tables since", async 
   await reaches(query, end + 12);
 });
 
-it("goes on with tables whose last events are gone from the log on purpose", async () => {
+it("keeps tables whose last events were removed from the log on purpose", async () => {
   await using on = await stage();
   const tale = story();
   await on.write(Array.from({ length: 10 }, () => tale.tell({ kind: "source.checkpoint" })));
@@ -93,7 +93,7 @@ it("refuses the schema of a newer Tapedeck in one sentence", async () => {
   await expect(on.startQuery()).rejects.toThrow(/schema of a newer Tapedeck .*9999-next.*: update Tapedeck/);
 });
 
-it("names a port that is taken", async () => {
+it("names a port that is in use", async () => {
   await using on = await stage();
   await using query = await on.startQuery();
   const port = Number(query.address.split(":")[1]);
@@ -102,7 +102,7 @@ it("names a port that is taken", async () => {
   );
 });
 
-it("waits for a database that is away, and goes on where it was", async () => {
+it("waits for a database that is away, and continues where it stopped", async () => {
   await using on = await stage();
   const folder = await mkdtemp(join(tmpdir(), "tapedeck-query-"));
   await chmod(folder, 0o711);
@@ -156,7 +156,7 @@ it("waits for a log that is away", async () => {
   await reaches(query, second);
 });
 
-it("one query projects, the other stands by, answers, and takes over", async () => {
+it("one query projects; the standby answers, and takes over", async () => {
   await using on = await stage();
   const tale = story();
   const first = await on.startQuery();
@@ -202,7 +202,7 @@ it("an erased session leaves nothing", async () => {
   expect((await ask.listSources()).items).toMatchObject([{ current_session: "kept" }]);
 });
 
-it("forgets the sessions that ended before a place, and no other", async () => {
+it("removes the sessions that ended before a position, and no others", async () => {
   await using on = await stage();
   await using query = await on.startQuery();
   const tale = story();
@@ -228,7 +228,7 @@ it("forgets the sessions that ended before a place, and no other", async () => {
   expect(await forgetSessions(on.databaseUrl, last + 1)).toBe(0);
 });
 
-it("has no rows for text, until it is asked to: then for all there was", async () => {
+it("has rows for text only on request, and then for all earlier text", async () => {
   await using on = await stage();
   const tale = story();
   const session = tale.session("S");
@@ -248,7 +248,7 @@ it("has no rows for text, until it is asked to: then for all there was", async (
   await until(async () => (await kinds()).join() === "log.written,build.started", { message: "the text to have rows" });
 });
 
-it("lets readers in as far as they may, and ends those who take too long", async () => {
+it("limits what readers may read, and ends those that take too long", async () => {
   await using on = await stage();
   const readers = { ...on.config.readers, statementMs: 1_000 };
   await using query = await on.startQuery({ readers });
@@ -282,7 +282,7 @@ it("lets readers in as far as they may, and ends those who take too long", async
   }
 });
 
-it("tells in its metrics how far the tables are", async () => {
+it("reports the position of the tables in its metrics", async () => {
   await using on = await stage();
   await using query = await on.startQuery();
   const tale = story();

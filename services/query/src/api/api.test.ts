@@ -93,7 +93,7 @@ async function artifacts(request: Parameters<typeof ask.readState>[0]) {
 }
 
 describe("ReadState", () => {
-  it("gives the state of the newest session, with the position that it reflects", async () => {
+  it("returns the state of the newest session, with the position that it reflects", async () => {
     expect(await artifacts({ source })).toMatchObject({
       position: on.at(end),
       source,
@@ -103,14 +103,14 @@ describe("ReadState", () => {
     });
   });
 
-  it("gives an older session its last state", async () => {
+  it("returns the last state of an older session", async () => {
     expect(await artifacts({ source, session: "A1" })).toMatchObject({
       session_ended: true,
       artifacts: { web: "Complete", api: "Failed" },
     });
   });
 
-  it("gives the state as it stood", async () => {
+  it("returns the state as of an earlier position", async () => {
     const mid = at("build.started");
     expect(await artifacts({ source, at: mid })).toMatchObject({
       position: mid,
@@ -122,7 +122,7 @@ describe("ReadState", () => {
     expect(await artifacts({ source, at: at("session.ended") })).toMatchObject({ session: "A1", session_ended: true });
   });
 
-  it("takes a time for a position", async () => {
+  it("accepts a time as a position", async () => {
     const { position } = await artifacts({ source, at: new Date().toISOString() });
     expect(position).toBe(on.at(end));
     await expect(ask.readState({ source, at: new Date(0).toISOString() })).rejects.toMatchObject({
@@ -130,7 +130,7 @@ describe("ReadState", () => {
     });
   });
 
-  it("gives Skaffold's empty state for a source without a session", async () => {
+  it("returns Skaffold's empty state for a source without a session", async () => {
     const { head, rows } = await ask.readState({ source: known.source });
     expect(head).toMatchObject({ session: "", session_ended: false });
     expect(rows).toEqual([Buffer.of()]);
@@ -170,7 +170,7 @@ describe("ReadState", () => {
 });
 
 describe("ListSources", () => {
-  it("gives the newest first, and how each stands", async () => {
+  it("returns the newest first, with the status of each", async () => {
     const { items, position } = await ask.listSources();
     expect(position).toBe(on.at(end));
     expect(items.map((item) => [item.developer, item.status, item.current_session])).toEqual([
@@ -187,7 +187,7 @@ describe("ListSources", () => {
     });
   });
 
-  it("gives them as they stood", async () => {
+  it("returns them as of an earlier position", async () => {
     const { items } = await ask.listSources({ at: at("session.ended") });
     expect(items).toMatchObject([
       { developer: "alice", status: "waiting", current_session: "A1", last_position: at("session.ended") },
@@ -221,7 +221,7 @@ describe("ListSources", () => {
 });
 
 describe("ListSessions", () => {
-  it("gives the newest first", async () => {
+  it("returns the newest first", async () => {
     const { items } = await ask.listSessions({ sources: [source] });
     expect(items).toMatchObject([
       { session: "A2", ended: false, labels: { branch: "fix" }, end_position: on.at(positions.at(-1) ?? 0) },
@@ -242,7 +242,7 @@ describe("ListSessions", () => {
     expect((await ask.listSessions(later)).items).toMatchObject([{ session: "A2" }]);
   });
 
-  it("gives them as they stood", async () => {
+  it("returns them as of an earlier position", async () => {
     const then = await ask.listSessions({ sources: [source], at: at("build.failed") });
     expect(then.items).toMatchObject([
       { session: "A1", ended: false, end_reason: "", end_position: at("build.failed") },
@@ -252,7 +252,7 @@ describe("ListSessions", () => {
 });
 
 describe("ListOperations", () => {
-  it("gives builds with what became of them", async () => {
+  it("returns builds with their outcomes", async () => {
     const { items } = await ask.listOperations({ kinds: ["build"], sources: [source] });
     expect(items.map((item) => [item.subject, item.outcome, item.duration_ms, item.cache_hit])).toEqual([
       ["api", "succeeded", 4_000n, false],
@@ -272,7 +272,7 @@ describe("ListOperations", () => {
     expect(items.map(({ kind, session }) => `${kind} ${session}`)).toEqual(["build A1", "loop A1"]);
   });
 
-  it("gives them as they stood", async () => {
+  it("returns them as of an earlier position", async () => {
     const { items } = await ask.listOperations({ kinds: ["build"], at: at("build.started") });
     expect(items).toMatchObject([{ subject: "web", outcome: "", end_position: "" }]);
     expect(items[0]?.ended_at).toBeUndefined();
@@ -281,7 +281,7 @@ describe("ListOperations", () => {
 });
 
 describe("BuildStats", () => {
-  it("leaves out of percentiles what did not run", async () => {
+  it("excludes builds that did not run from the percentiles", async () => {
     const { items } = await ask.buildStats({ group: ["artifact", "day"], developers: ["alice"] });
     expect(items).toMatchObject([
       {
@@ -296,14 +296,14 @@ describe("BuildStats", () => {
     ]);
   });
 
-  it("counts all in one without a group", async () => {
+  it("counts everything in one group without a grouping", async () => {
     expect((await ask.buildStats()).items).toMatchObject([{ group: {}, count: 3n, cached: 1n, unknown: 0n }]);
     expect((await ask.buildStats({ artifacts: ["none"] })).items).toMatchObject([{ count: 0n, failure_rate: 0 }]);
     await expect(ask.buildStats({ group: ["phase"] })).rejects.toMatchObject({ details: { field: "group" } });
   });
 });
 
-it("shows nothing of another workspace", async () => {
+it("returns nothing of another workspace", async () => {
   const all = [
     ...(await ask.listSources()).items,
     ...(await ask.listSessions()).items,
@@ -315,7 +315,7 @@ it("shows nothing of another workspace", async () => {
   await expect(ask.listSessions({ workspace: "" })).rejects.toMatchObject({ code: "invalid_argument" });
 });
 
-it("answers nobody without the services' key", async () => {
+it("refuses calls without the services' key", async () => {
   using stranger = queryClient(query.address, "guess");
   await expect(stranger.listSources()).rejects.toMatchObject({ code: "unauthenticated" });
   await expect(stranger.readState({ source })).rejects.toMatchObject({ code: "unauthenticated" });

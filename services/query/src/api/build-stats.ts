@@ -6,9 +6,9 @@ import { readConsistently } from "../db/read.ts";
 import { text } from "../db/text.ts";
 import { allOf, anyOf, between, type Condition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import { notProjected, reachMinimum } from "./place.ts";
+import { notProjected, reachMinimum } from "./reach.ts";
 
-/** What can be grouped by. Days are those of UTC. */
+/** The columns to group by. Days are UTC days. */
 const columns: Readonly<Record<string, Condition>> = {
   artifact: sql`t.artifact`,
   developer: sql`t.developer`,
@@ -17,8 +17,8 @@ const columns: Readonly<Record<string, Condition>> = {
   day: sql`to_char(t.started_at at time zone 'UTC', 'YYYY-MM-DD')`,
 };
 
-/** More groups than this are refused: nobody reads them. */
-const mostGroups = 10_000;
+/** A request for more groups is refused, because nobody reads them. */
+const maxGroups = 10_000;
 
 type Row = {
   readonly names: readonly (string | null)[];
@@ -65,11 +65,11 @@ export async function buildStats(deps: ApiDeps, request: BuildStatsRequest): Pro
       from (select *, outcome in ('succeeded', 'failed') and not cache_hit as ran from build_times) as t
       where ${allOf(conditions)}
       ${grouped.length === 0 ? sql`` : sql`group by ${names}`}
-      order by names limit ${mostGroups + 1}`.execute(tx);
-    if (rows.length > mostGroups) {
+      order by names limit ${maxGroups + 1}`.execute(tx);
+    if (rows.length > maxGroups) {
       throw new TapedeckError(
         "limit_exceeded",
-        `more than ${mostGroups} groups: ask for less, for example a shorter time`,
+        `more than ${maxGroups} groups: ask for less, for example a shorter time`,
       );
     }
     return {

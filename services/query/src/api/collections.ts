@@ -1,70 +1,42 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import type { Tx } from "../db/database.ts";
-import type { Fold, Item } from "../views/states/fold.ts";
-import type { ApiDeps } from "./deps.ts";
-import { readJobSpans } from "./read-job-spans.ts";
-import { readJobs } from "./read-jobs.ts";
-import type { ReadPlace } from "./read-place.ts";
+import type { Collection, Item } from "../views/states/collection.ts";
+import type { Fold, Folds } from "../views/states/fold.ts";
 import { foldFrom, nearestState } from "./state-at.ts";
 
-/** What ReadState serves under one name. */
-export type Collection = {
-  readonly upstream: string;
-  /** Looks up, in the transaction that found the place, what reading it afterwards takes. */
-  readonly open: (tx: Tx, place: ReadPlace) => Promise<ReadItems>;
-};
+export type UpstreamCollection = Collection & { readonly upstream: string };
 
-export type ReadItems = (signal: AbortSignal) => Promise<Iterable<Item> | AsyncIterable<Item>>;
-
-/** @throws TapedeckError invalid_argument for a name that nothing has */
-export function collectionOf(deps: ApiDeps, name: string): Collection {
-  const found = new Map(collections(deps)).get(name);
+/** @throws TapedeckError invalid_argument for an unknown name */
+export function collectionOf(folds: Folds, name: string): UpstreamCollection {
+  const known = collectionsOf(folds);
+  const found = known.get(name);
   if (found !== undefined) return found;
-  const names = collections(deps).map(([known]) => known);
-  throw new TapedeckError("invalid_argument", `no collection "${name}": any of ${names.join(", ")}`, {
+  throw new TapedeckError("invalid_argument", `no collection "${name}": any of ${[...known.keys()].join(", ")}`, {
     field: "collection",
   });
 }
 
-function collections(deps: ApiDeps): readonly (readonly [string, Collection])[] {
-  const states = Object.entries<Fold>(deps.folds).flatMap(([upstream, fold]) =>
-    Object.entries(fold.collections).map(
-      ([part, itemsOf]) => [`${upstream}.${part}`, ofState(deps, upstream, fold, itemsOf)] as const,
-    ),
-  );
-  return [...states, ["vagrant.jobs", jobs(deps)], ["vagrant.job_spans", jobSpans]];
+function collectionsOf(folds: Folds): ReadonlyMap<string, UpstreamCollection> {
+  const all = new Map<string, UpstreamCollection>();
+  for (const [upstream, fold] of Object.entries<Fold>(folds)) {
+    for (const [name, itemsOf] of Object.entries(fold.collections)) {
+      all.set(`${upstream}.${name}`, { upstream, ...stateCollection(fold, itemsOf) });
+    }
+    for (const [name, collection] of Object.entries(fold.tableCollections)) {
+      all.set(`${upstream}.${name}`, { upstream, ...collection });
+    }
+  }
+  return all;
 }
 
 /** A part of a session's folded state. */
-function ofState(
-  { log }: ApiDeps,
-  upstream: string,
-  fold: Fold,
-  itemsOf: (state: unknown) => readonly Item[],
-): Collection {
+function stateCollection(fold: Fold, itemsOf: (state: unknown) => readonly Item[]): Collection {
   return {
-    upstream,
-    async open(tx, { session, seq, key_prefix }) {
+    async open(tx, { session, seq, keyPrefix }, { log }) {
       const base = session && (await nearestState(tx, fold, session, seq));
       return async (signal) => {
         const state = session && base ? await foldFrom(log, fold, session, base, signal) : fold.initial;
-        return itemsOf(state).filter(({ key }) => key.startsWith(key_prefix));
+        return itemsOf(state).filter(({ key }) => key.startsWith(keyPrefix));
       };
     },
   };
 }
-
-function jobs(deps: ApiDeps): Collection {
-  return {
-    upstream: "vagrant",
-    open: async (_tx, place) => async () => readJobs(deps, place),
-  };
-}
-
-const jobSpans: Collection = {
-  upstream: "vagrant",
-  async open(tx, place) {
-    const spans = await readJobSpans(tx, place);
-    return async () => spans;
-  },
-};

@@ -7,7 +7,7 @@ import { text } from "../db/text.ts";
 
 export type Condition = RawBuilder<unknown>;
 
-/** ANDed; never empty, because the workspace is always one of them. */
+/** The conjunction of the conditions. It is never empty, because the workspace is always one of them. */
 export function allOf(conditions: readonly (Condition | undefined)[]): Condition {
   return sql.join(
     conditions.filter((condition) => condition !== undefined),
@@ -15,12 +15,12 @@ export function allOf(conditions: readonly (Condition | undefined)[]): Condition
   );
 }
 
-/** Values of a field are ORed; none: anything. */
+/** Any of the values; without values, no condition. */
 export function anyOf(column: Condition, values: readonly string[]): Condition | undefined {
   return values.length === 0 ? undefined : sql`${column} = any(${values.map(text)}::text[])`;
 }
 
-/** What every list can be asked for. Columns are those of the table called `t`. */
+/** The filters that every list has. The columns belong to the table named `t`. */
 export function ofSource(request: ListRequest): (Condition | undefined)[] {
   if (request.workspace === "") {
     throw new TapedeckError("invalid_argument", "workspace is missing", { field: "workspace" });

@@ -4,7 +4,7 @@ import { rktHost, rktSession, uuid } from "../testing/rkt-story.ts";
 import { reaches, stage } from "../testing/stage.ts";
 import { story } from "../testing/story.ts";
 
-it("a source's current session is the one that was gone on with last, also as it stood", async () => {
+it("a source's current session is the last one that began or was resumed, also as of an earlier position", async () => {
   await using on = await stage();
   const tale = story(rktHost);
   const first = rktSession("01A", tale);

@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from "kysely";
 
 /**
- * Of a source, by this position: the session that was begun or gone on with last (a rkt host may come back to an earlier
- * data directory), running or ended; in a log that begins in its middle the newest one. Null: there is none.
+ * The session of a source that last began or was resumed by this position, running or ended. A rkt host may return to an
+ * earlier data directory and so resume an earlier session. In a log whose beginning was removed it is the newest session.
+ * Null: the source has none.
  */
 export function currentSession(source: RawBuilder<unknown>, at: number): RawBuilder<string | null> {
   return sql<string | null>`coalesce(

@@ -9,9 +9,9 @@ import { key } from "../db/text.ts";
 import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
-/** From the newest operation back. `at`: those that had begun; what has ended since, runs. */
+/** Newest first. With `at`: the operations that had begun by then; those that ended later are listed as running. */
 export async function listOperations(deps: ApiDeps, request: ListRequest): Promise<ListOperationsResponse> {
   const page = pageOf(request);
   const before = [
@@ -45,7 +45,7 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
   });
 }
 
-/** A command has its own name and its job's id: both mean it, as they do in a filter of events. */
+/** A command matches by its name and by its job's id, as in an event filter. */
 function subjects(names: readonly string[]): Condition | undefined {
   const own = anyOf(sql`t.subject`, names);
   return own && sql`(${own} or ${anyOf(sql`t.instance`, names)})`;

@@ -10,9 +10,9 @@ import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
-/** From the newest session back. */
+/** Newest first. */
 export async function listSessions(deps: ApiDeps, request: ListRequest): Promise<ListSessionsResponse> {
   const page = pageOf(request);
   const conditions = [
@@ -58,7 +58,7 @@ function now(conditions: readonly (Condition | undefined)[], limit: number) {
     select t.* from sessions t where ${allOf(conditions)} order by t.start_position desc limit ${limit + 1}`;
 }
 
-/** As it stood: a session may have ended, and been found again, since. */
+/** The sessions as they stood. A session may have ended or been resumed since. */
 function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
   return sql<SessionRow>`
     select t.*, coalesce(last.position, t.start_position) as last_position, greatest(0, lost.gaps)::int as gaps,

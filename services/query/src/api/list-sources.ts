@@ -10,12 +10,12 @@ import { currentSession } from "./current-session.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
-import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 import { sourceAt } from "./source-at.ts";
 
 type Row = SourceRow & { readonly current_session: string | null; readonly gaps: number };
 
-/** From the newest source back. */
+/** Newest first. */
 export async function listSources(deps: ApiDeps, request: ListRequest): Promise<ListSourcesResponse> {
   const page = pageOf(request);
   const where = ofSource(request);
@@ -64,8 +64,8 @@ function now(conditions: readonly (Condition | undefined)[], limit: number, chec
 }
 
 /**
- * As it stood: what changes is read from the events. The last event is the last one that has a row (text and mirrors
- * have none).
+ * The sources as they stood. Columns that change are read from the events. The last event is the last one that has a row:
+ * text and mirrors have none.
  */
 function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
   return sql<Row>`

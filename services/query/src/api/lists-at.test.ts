@@ -4,7 +4,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
-import { progress } from "../projecting/progress.ts";
+import { Progress } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-story.ts";
 import { projectUntil } from "../testing/run-projection.ts";
@@ -15,7 +15,7 @@ import { listOperations } from "./list-operations.ts";
 import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
 
-it("lists as they stood are the lists of tables that have come no further", async () => {
+it("lists as of a position equal the lists of tables that end there", async () => {
   await using on = await stage();
   const random = seeded(8);
   const events = randomEvents(random, 2_000).filter(({ kind }) => kind !== "session.erased");
@@ -47,7 +47,7 @@ function upTo(log: LogReader, position: number): LogReader {
 }
 
 async function lists(on: Stage, database: Database, at: string) {
-  const deps: ApiDeps = { database: () => database, log: () => on.log.reader, progress: progress(), folds };
+  const deps: ApiDeps = { database: () => database, log: () => on.log.reader, progress: new Progress(), folds };
   const request: ListRequest = Request.fromPartial({ workspace: "acme", at, limit: 1_000 });
   const sources = await listSources(deps, request);
   const sessions = await listSessions(deps, request);

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
 
-/** Over events: how many gaps were told and not filled since. */
+/** An aggregate over events: the gaps that were recorded and not filled since. */
 export const openGaps = sql`(count(*) filter (where kind = 'session.gap')
   - count(*) filter (where kind = 'session.gap_filled'))`;

@@ -3,7 +3,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 const defaultLimit = 100;
 const largestLimit = 1_000;
 
-/** Lists run from the newest back; a page goes on before the last position of the one before. */
+/** Lists start at the newest item. A page starts before the last position of the previous page. */
 export type Page = { readonly before: number; readonly limit: number };
 
 export function pageOf({ limit, page }: { readonly limit: number; readonly page: string }): Page {
@@ -13,7 +13,7 @@ export function pageOf({ limit, page }: { readonly limit: number; readonly page:
   };
 }
 
-/** Cuts what was read with one more than the limit. */
+/** Cuts rows that were read with a limit of one more than the page's. */
 export function cut<Row>(
   rows: readonly Row[],
   { limit }: Page,

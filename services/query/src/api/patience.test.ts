@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { queryClient } from "../testing/client.ts";
 import { stage } from "../testing/stage.ts";
 
-it("tells in time that it takes too long, also to those who wait for a connection to the database", async () => {
+it("reports in time that a call takes too long, also to callers that wait for a database connection", async () => {
   await using stack = new AsyncDisposableStack();
   const on = stack.use(await stage());
   const query = stack.use(await on.startQuery({ patienceMs: 1_000 }));
@@ -27,7 +27,7 @@ it("tells in time that it takes too long, also to those who wait for a connectio
   await until(() => ask.listSources(), { message: "answers in time" });
 });
 
-it("has no patience with a connection too many, and little with one that asks for nothing", async () => {
+it("closes a connection beyond the limit at once, and an idle one soon", async () => {
   await using on = await stage();
   await using query = await on.startQuery({ door: { connections: 1, arrivalMs: 3_000 } });
   using first = await silentConnection(query.address);

@@ -2,7 +2,7 @@ import type { PositionRequest, PositionResponse } from "@tapedeck/proto/tapedeck
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { readConsistently } from "../db/read.ts";
 import type { ApiDeps } from "./deps.ts";
-import { askLog, notProjected } from "./place.ts";
+import { askLog, notProjected } from "./reach.ts";
 
 export async function position({ database, log }: ApiDeps, _request: PositionRequest): Promise<PositionResponse> {
   const checkpoint = await readConsistently(database(), async (_tx, found) => found);

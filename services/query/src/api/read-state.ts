@@ -1,6 +1,6 @@
 import type { ReadStateRequest, ReadStateResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { formatPosition } from "@tapedeck/shared/log/position";
+import { formatPosition, type Position } from "@tapedeck/shared/log/position";
 import type { SourceName } from "@tapedeck/shared/source";
 import { sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
@@ -9,56 +9,61 @@ import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SessionRow, SourceRow } from "../db/schema.ts";
 import { text } from "../db/text.ts";
+import type { CollectionScope } from "../views/states/collection.ts";
 import { collectionOf } from "./collections.ts";
 import { currentSession } from "./current-session.ts";
 import type { ApiDeps, CallScope } from "./deps.ts";
-import { notProjected, reachAt, reachMinimum } from "./place.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 import { sourceAt } from "./source-at.ts";
 
-/** The head, then the rows. */
+/** Yields the head, then the rows. */
 export async function* readState(
   deps: ApiDeps,
   request: ReadStateRequest,
   { signal }: CallScope,
 ): AsyncGenerator<ReadStateResponse, void> {
-  const collection = collectionOf(deps, request.collection);
+  const collection = collectionOf(deps.folds, request.collection);
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
-  const { position, epoch, source, session, ended, unheardSince, read } = await readConsistently(
-    deps.database(),
-    async (tx, checkpoint) => {
-      if (checkpoint === undefined) throw notProjected();
-      const { epoch } = checkpoint;
-      const seq = at ?? checkpoint.position;
-      const source = await sourceOf(tx, request, collection.upstream);
-      assertBegun(source.first_position, seq, epoch, source.source);
-      const session = await sessionOf(tx, request.session, source, seq);
-      if (session !== undefined) assertBegun(session.start_position, seq, epoch, `session ${session.session}`);
-      const { key_prefix } = request;
-      const named = request.session !== "";
-      const read = await collection.open(tx, { source, session, named, epoch, seq, key_prefix });
-      return {
-        position: formatPosition({ epoch, seq }),
-        epoch,
-        source,
-        session,
-        ended: await hadEnded(tx, session, at),
-        unheardSince: await notHeardSince(tx, source, session, seq, at),
-        read,
-      };
-    },
-  );
+  const { scope, hasEnded, silentSince, read } = await readConsistently(deps.database(), async (tx, checkpoint) => {
+    if (checkpoint === undefined) throw notProjected();
+    const scope = await scopeOf(tx, request, collection.upstream, {
+      epoch: checkpoint.epoch,
+      seq: at ?? checkpoint.position,
+    });
+    return {
+      scope,
+      hasEnded: await hadEnded(tx, scope.session, at),
+      silentSince: await notHeardSince(tx, scope, at),
+      read: await collection.open(tx, scope, deps),
+    };
+  });
 
   const items = await read(signal);
+  const position = formatPosition(scope);
+  const { source, session } = scope;
   const head = {
-    ...{ position, source: source.source, session: session?.session ?? "", session_ended: ended },
-    not_heard_since: timestampOf(unheardSince, 0),
+    ...{ position, source: source.source, session: session?.session ?? "", session_ended: hasEnded },
+    not_heard_since: timestampOf(silentSince, 0),
   };
   yield { body: { $case: "head", value: head } };
   for await (const { key, bytes, seq } of items) {
-    const told = seq === undefined ? position : formatPosition({ epoch, seq });
-    yield { body: { $case: "row", value: { position: told, key, bytes: Buffer.from(bytes) } } };
+    const reported = seq === undefined ? position : formatPosition({ epoch: scope.epoch, seq });
+    yield { body: { $case: "row", value: { position: reported, key, bytes: Buffer.from(bytes) } } };
   }
+}
+
+async function scopeOf(
+  tx: Tx,
+  request: ReadStateRequest,
+  upstream: string,
+  position: Position,
+): Promise<CollectionScope> {
+  const source = await sourceOf(tx, request, upstream);
+  assertBegun(source.first_position, position, source.source);
+  const session = await sessionOf(tx, request.session, source, position.seq);
+  if (session !== undefined) assertBegun(session.start_position, position, `session ${session.session}`);
+  return { ...position, source, session, isSessionNamed: request.session !== "", keyPrefix: request.key_prefix };
 }
 
 async function sourceOf(tx: Tx, { workspace, source }: ReadStateRequest, upstream: string): Promise<SourceRow> {
@@ -75,7 +80,7 @@ async function sourceOf(tx: Tx, { workspace, source }: ReadStateRequest, upstrea
   return row;
 }
 
-/** The one that is named, or the current one then. */
+/** The session that is named, or the current one at the position. */
 async function sessionOf(tx: Tx, session: string, source: SourceRow, seq: number): Promise<SessionRow | undefined> {
   const query = tx.selectFrom("sessions").selectAll().where("source", "=", source.source);
   if (session === "") {
@@ -96,12 +101,10 @@ async function hadEnded(tx: Tx, session: SessionRow | undefined, at: number | un
   return rows[0]?.kind === "session.ended" || rows[0]?.kind === "session.lost";
 }
 
-/** Of the source's current session; what it was before it is known to its end. */
+/** Since when the source is silent. Null for a session that is not its current one: that one is known to its end. */
 async function notHeardSince(
   tx: Tx,
-  { source, status, not_heard_since }: SourceRow,
-  session: SessionRow | undefined,
-  seq: number,
+  { source: { source, status, not_heard_since }, session, seq }: CollectionScope,
   at: number | undefined,
 ): Promise<string | null> {
   const { rows: current } = await sql<{ session: string | null }>`
@@ -112,7 +115,7 @@ async function notHeardSince(
   return rows[0]?.not_heard_since ?? null;
 }
 
-function assertBegun(first: number, seq: number, epoch: string, what: string): void {
+function assertBegun(first: number, { epoch, seq }: Position, what: string): void {
   if (first <= seq) return;
   const earliest = formatPosition({ epoch, seq: first });
   throw new TapedeckError("before_first", `${what} begins at ${earliest}`, { field: "at", earliest });

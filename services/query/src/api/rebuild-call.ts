@@ -4,8 +4,8 @@ import { pause } from "@tapedeck/shared/sync/delay";
 import { AlreadyProjectedError } from "../db/lock.ts";
 import type { ApiDeps, RebuildTables } from "./deps.ts";
 
-/** How often it is told how far it has come. */
-const tellMs = 200;
+/** How often the caller gets the progress. */
+const progressMs = 200;
 
 /** tapedeck.v1.Query/Rebuild. */
 export async function* rebuildCall(
@@ -14,7 +14,7 @@ export async function* rebuildCall(
   signal: AbortSignal,
 ): AsyncGenerator<RebuildResponse, void> {
   const { firstSeq, lastSeq } = await log().bounds();
-  const place = { first: BigInt(firstSeq), last: BigInt(lastSeq) };
+  const range = { first: BigInt(firstSeq), last: BigInt(lastSeq) };
   let reached = 0n;
   const rebuilding = rebuild(signal, (position) => {
     reached = BigInt(position);
@@ -23,14 +23,14 @@ export async function* rebuildCall(
     throw new TapedeckError("limit_exceeded", "the tables are being rebuilt already: wait for that", {}, { cause });
   });
   for (let isOver = false; !isOver && !signal.aborted; ) {
-    const swapped = await Promise.race([rebuilding, pause(tellMs, signal).then(() => undefined)]);
+    const swapped = await Promise.race([rebuilding, pause(progressMs, signal).then(() => undefined)]);
     if (swapped === false && !signal.aborted) throw stopped();
     isOver = swapped !== undefined;
-    yield { ...place, reached };
+    yield { ...range, reached };
   }
 }
 
-/** By query's own end, which whoever asked for the tables knows nothing of. */
+/** The caller does not know that query itself ended the rebuild. */
 function stopped(): TapedeckError {
   const message =
     "query was stopped before the tables were made: they are as they were, and the next rebuild goes on from there";

@@ -27,18 +27,18 @@ export type ApiOptions = {
   readonly host: string;
   readonly port: number;
   readonly door: DoorLimits;
-  /** The services' shared key; empty: everybody on the network that this listens on may ask. */
+  /** The services' shared key; empty: callers are not authenticated. */
   readonly key: string;
-  /** A call that takes longer is ended. */
+  /** The longest time that a call may take. */
   readonly patienceMs: number;
   readonly rebuild: RebuildTables;
-  /** Told of what callers only see as "internal error". */
+  /** Receives the cause of an error that callers see only as "internal error". */
   readonly onError: (method: string, cause: unknown) => void;
 };
 
 export type Api = AsyncDisposable & { readonly address: string; readonly port: number };
 
-/** So much longer is waited for what ends by itself when its time is up, and knows better why. */
+/** The additional time for a call to end by itself at its limit, because then it reports a more precise error. */
 const graceMs = 1_000;
 
 export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api> {
@@ -93,7 +93,7 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api>
     buildStats: unary("BuildStats", buildStats),
     position: unary("Position", position),
     rebuild: (call: ServerWritableStream<RebuildRequest, RebuildResponse>) => {
-      // However long it takes: whoever asked for it sees that it goes on.
+      // A rebuild has no time limit, because its caller sees the progress.
       const left = new AbortController();
       call.once("cancelled", () => left.abort());
       const run = async () => {
@@ -142,7 +142,7 @@ function tooLong(cause?: unknown): TapedeckError {
   return new TapedeckError("limit_exceeded", "this takes too long: ask for less, or for a shorter time", {}, { cause });
 }
 
-/** Until the caller has taken what was written. */
+/** Waits until the send window has room again. */
 async function drained(call: EventEmitter, { signal }: CallScope): Promise<void> {
   try {
     await once(call, "drain", { signal });

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from "kysely";
 
 /**
- * How a source stood at a position, from the events: a row of `status`, and of `not_heard_since` where it was lost.
- * `source`: the column or text that names it.
+ * The status of a source at a position, read from the events: a row of `status`, and of `not_heard_since` if the source
+ * was lost. `source` is the column or text that names it.
  */
 export function sourceAt(source: RawBuilder<unknown>, at: number): RawBuilder<unknown> {
   const own = sql`source = ${source} and channel = 'tapedeck' and position <= ${at}`;
@@ -28,5 +28,5 @@ export function sourceAt(source: RawBuilder<unknown>, at: number): RawBuilder<un
       end as status) as how on true`;
 }
 
-/** One stream of a connection may break while the others go on. */
+/** The whole connection: a single stream of it may break while the others go on. */
 const lostUpstream = sql`kind = 'upstream.lost' and coalesce(detail ->> 'channel', '') = ''`;

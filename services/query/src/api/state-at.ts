@@ -7,12 +7,12 @@ import type { SourceName } from "@tapedeck/shared/source";
 import type { Tx } from "../db/database.ts";
 import type { SessionRow } from "../db/schema.ts";
 import { type Fold, isState } from "../views/states/fold.ts";
-import { askLog } from "./place.ts";
+import { askLog } from "./reach.ts";
 
-/** A state that was kept, and what to read of the log to come from it to the position that was asked for. */
+/** A stored state, and the range of the log that leads from it to the requested position. */
 export type Base = { readonly state: unknown; readonly after: number; readonly until: number };
 
-/** The kept state of a session that is nearest before the position. */
+/** The stored state of a session that is nearest before the position. */
 export async function nearestState(tx: Tx, fold: Fold, session: SessionRow, at: number): Promise<Base> {
   const live = await tx
     .selectFrom("fold_states")
@@ -21,7 +21,7 @@ export async function nearestState(tx: Tx, fold: Fold, session: SessionRow, at: 
     .where("fold_version", "=", fold.version)
     .where("position", "<=", at)
     .executeTakeFirst();
-  // Nothing after the live state has touched it.
+  // No event after the live state's position touches it.
   if (live !== undefined) return { state: JSON.parse(live.state), after: at, until: at };
   const snapshot = await tx
     .selectFrom("snapshots")
@@ -38,8 +38,8 @@ export async function nearestState(tx: Tx, fold: Fold, session: SessionRow, at: 
 }
 
 /**
- * Folds the session's events from the base on.
- * @throws TapedeckError out_of_range when the log has let go of them, not_ready when it is away or too slow
+ * Folds the session's events onto the base.
+ * @throws TapedeckError out_of_range when the log no longer holds them, not_ready when it is away or too slow
  */
 export async function foldFrom(
   log: () => LogReader,
@@ -52,7 +52,7 @@ export async function foldFrom(
   const reader = log();
   return askLog(async () => {
     const { firstSeq } = await reader.bounds();
-    // The first event that is needed is no text, so only a limit on the whole log can have taken it.
+    // The first event needed is not text, so only a limit on the whole log can have removed it.
     if (firstSeq > base.after + 1) throw expired(reader.epoch, firstSeq);
     let state = base.state;
     const from = { afterSeq: base.after, subjects: stateSubjects(source as SourceName) };
@@ -64,7 +64,7 @@ export async function foldFrom(
   });
 }
 
-/** The source's subjects that can touch state: text, which is most of a log, is not read. */
+/** The source's subjects that can touch state. Text, which is most of a log, is not read. */
 function stateSubjects(source: SourceName): string[] {
   const nouns = new Set(kinds.filter(isState).map(kindNoun));
   return [...nouns].map((noun) => sourceFilter(source).replace(/>$/, `*.${noun}`));

@@ -7,7 +7,8 @@ import { randomEvents, seeded } from "../testing/random-story.ts";
 import { reaches, stage } from "../testing/stage.ts";
 import { shop, story } from "../testing/story.ts";
 import { rows } from "../testing/tables.ts";
-import { evolve, initialState } from "../views/skaffold/evolve.ts";
+import { evolve } from "../views/skaffold/evolve.ts";
+import { initialState } from "../views/skaffold/state.ts";
 import { toV1State } from "../views/skaffold/to-v1-state.ts";
 import { toV2State } from "../views/skaffold/to-v2-state.ts";
 

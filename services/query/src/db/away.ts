@@ -1,4 +1,4 @@
-/** SQLSTATE classes and codes of a server that is not there: connection trouble, shutting down, starting up. */
+/** SQLSTATE classes and codes of an unavailable server: connection errors, shutting down, starting up. */
 const states = /^(08...|57P0[1-5]|53300)$/;
 const systemCodes = new Set([
   "ECONNREFUSED",
@@ -10,12 +10,12 @@ const systemCodes = new Set([
   "EAI_AGAIN",
 ]);
 
-/** True when the database could not be reached or went away meanwhile: try again later. */
+/** True when the database could not be reached or went away meanwhile, so that a later attempt may succeed. */
 export function isDatabaseAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "code" in error ? String(error.code) : "";
   if (states.test(code) || systemCodes.has(code)) return true;
-  // pg has no codes for these.
+  // pg has no codes for these errors.
   return /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/.test(
     error.message,
   );

@@ -2,14 +2,14 @@ import { CompiledQuery, type DialectAdapter, Kysely, PostgresAdapter, PostgresDi
 import pg from "pg";
 import type { Schema } from "./schema.ts";
 
-/** Everything that is served lives in here; a rebuild works beside it and takes its name at the end. */
+/** The schema that is served. A rebuild fills another schema, which takes this name at the end. */
 export const liveSchema = "tapedeck";
 
 /** A pool of connections that see one schema. */
 export type Database = AsyncDisposable & {
   readonly db: Kysely<Schema>;
   readonly schema: string;
-  /** A connection beside the pool. */
+  /** Opens a connection outside the pool. */
   readonly connect: () => Promise<pg.Client>;
 };
 export type Tx = Transaction<Schema>;
@@ -18,7 +18,7 @@ export type OpenDatabase = {
   readonly url: string;
   readonly schema?: string;
   readonly connections?: number;
-  /** A statement that takes longer is ended by the server; 0: never. */
+  /** The server ends a statement that takes longer; 0: never. */
   readonly statementTimeoutMs?: number;
 };
 
@@ -33,11 +33,11 @@ export function openDatabase(options: OpenDatabase): Database {
     types: { getTypeParser },
   };
   const pool = new pg.Pool({ ...connection, max: connections });
-  // A lost connection is told by the next statement on it; without listeners it would end the process.
+  // The next statement on a lost connection reports the loss. Without listeners the error would end the process.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   const db = new Kysely<Schema>({
-    dialect: new OurDialect({
+    dialect: new QueryDialect({
       pool,
       onCreateConnection: async (connection) => {
         await connection.executeQuery(
@@ -54,7 +54,7 @@ export function openDatabase(options: OpenDatabase): Database {
     schema,
     connect: async () => {
       const client = new pg.Client(connection);
-      client.on("error", () => {}); // told by its end
+      client.on("error", () => {}); // its end reports the loss
       await client.connect();
       return client;
     },
@@ -62,14 +62,14 @@ export function openDatabase(options: OpenDatabase): Database {
   };
 }
 
-/** Migrations have a lock of ours (see lock.ts); kysely's own is one that anybody may take. */
-class OurDialect extends PostgresDialect {
+/** Migrations use a lock of their own (see lock.ts), because any role may take kysely's advisory lock. */
+class QueryDialect extends PostgresDialect {
   override createAdapter(): DialectAdapter {
-    return new OurAdapter();
+    return new QueryAdapter();
   }
 }
 
-class OurAdapter extends PostgresAdapter {
+class QueryAdapter extends PostgresAdapter {
   override async acquireMigrationLock(): Promise<void> {}
   override async releaseMigrationLock(): Promise<void> {}
 }
@@ -77,7 +77,7 @@ class OurAdapter extends PostgresAdapter {
 const int8 = 20;
 const timestamptz = 1184;
 
-/** Positions fit a number; moments keep their microseconds as text (see Schema). */
+/** Positions fit a number; timestamps keep their microseconds as text (see Schema). */
 const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: "text" | "binary") => {
   if (format !== "binary" && oid === int8) return Number;
   if (format !== "binary" && oid === timestamptz) return momentText;

@@ -11,7 +11,7 @@ import { readConsistently } from "./read.ts";
 /** kysely's own, and those that a release before this one took. */
 const guessed = ["3853314791062309107", "hashtext('tapedeck tables tapedeck')", "hashtext('tapedeck swap')"];
 
-it("nobody who may only connect can keep us from starting, writing or reading", async () => {
+it("a role that may only connect can't keep query from starting, writing or reading", async () => {
   await using fresh = await freshDatabase();
   await using stranger = openDatabase({ url: fresh.url, connections: 1 });
   for (const key of guessed) await sql`select pg_advisory_lock(${sql.raw(key)})`.execute(stranger.db);
@@ -37,7 +37,7 @@ it("nobody who may only connect can keep us from starting, writing or reading", 
   }
 });
 
-it("one writes at a time, and keeps nothing from being vacuumed while it does", async () => {
+it("one process writes at a time, and does not block vacuum", async () => {
   await using fresh = await freshDatabase();
   await using one = openDatabase({ url: fresh.url, connections: 2 });
   await using other = openDatabase({ url: fresh.url, connections: 2 });
@@ -60,7 +60,7 @@ it("one writes at a time, and keeps nothing from being vacuumed while it does", 
   await until(() => isFree(other), { message: "the lock to be free" });
 });
 
-it("a lock that is lost is told", async () => {
+it("the loss of a lock is reported", async () => {
   await using fresh = await freshDatabase();
   await using one = openDatabase({ url: fresh.url, connections: 2 });
   await migrate(one);

@@ -10,15 +10,15 @@ export class AlreadyProjectedError extends Error {
 }
 
 /**
- * Names of our locks. Each is an empty table that only our own user may touch: an advisory lock can be taken by whoever
- * may connect, who would keep us from starting for ever.
+ * Each lock is an empty table that only query's own database user may touch. Any role that may connect can take an
+ * advisory lock, and so could keep query from starting forever.
  */
 type LockName = "migration" | "swap" | `writer_${string}`;
 
 /**
- * Runs `use` on one connection, while no other process may write the tables of its schema, and gives it back when `use` is
- * left. `held` aborts when the lock is lost. It goes with its own connection, so a process that dies leaves none behind.
- * @throws AlreadyProjectedError at once when another has it
+ * Runs `use` on one connection while no other process may write the tables of its schema. `held` aborts when the lock is
+ * lost. The lock belongs to a connection of its own, so a process that dies does not leave it behind.
+ * @throws AlreadyProjectedError at once when another process holds it
  */
 export async function* withTables<T>(
   database: Database,
@@ -35,20 +35,20 @@ export async function* withTables<T>(
   }
 }
 
-/** Runs `use` while nobody else brings the schema up to date; waits for who does. */
+/** Runs `use` while no other process migrates the schema; waits for one that does. */
 export async function whileMigrating(database: Database, use: () => Promise<void>): Promise<void> {
   await using _lock = await hold(database, "migration", "wait");
   await use();
 }
 
-/** Keeps others out of a lock, or with "shared" those who want it alone, until the transaction ends. */
+/** Holds a lock until the transaction ends: alone, or shared with others that share it. */
 export async function lockUntilCommit(tx: Tx, name: LockName, mode: "alone" | "shared"): Promise<void> {
   await sql`lock table ${privateTable(name)} in ${sql.raw(mode === "alone" ? "access exclusive" : "access share")} mode`.execute(
     tx,
   );
 }
 
-/** Makes the locks that transactions take: within one it would be too late. */
+/** Creates the locks that transactions take, because a transaction can't create them itself. */
 export async function makeLocks({ db }: Pick<Database, "db">): Promise<void> {
   await makeLock(db, "swap");
 }
@@ -56,8 +56,8 @@ export async function makeLocks({ db }: Pick<Database, "db">): Promise<void> {
 type Held = AsyncDisposable & { readonly lost: AbortSignal };
 
 /**
- * Holds a lock on a connection of its own, in a transaction that does nothing else: without a snapshot it keeps nothing
- * from being vacuumed. Undefined: somebody else has it.
+ * Holds a lock on a connection of its own, in a transaction that does nothing else. Such a transaction has no snapshot, so
+ * it does not block vacuum. Undefined: another process holds the lock.
  */
 async function hold(database: Database, name: LockName, patience: "wait" | "nowait"): Promise<Held | undefined> {
   await makeLock(database.db, name);
@@ -66,7 +66,7 @@ async function hold(database: Database, name: LockName, patience: "wait" | "nowa
   client.once("end", () => lost.abort(new Error("the connection that held the lock on the tables is gone")));
   const close = () => client.end().catch(() => {});
   try {
-    // The settings of a server of the user's may end a transaction that is idle.
+    // A server that Tapedeck does not configure may end idle transactions.
     await client.query("select set_config(name, '0', false) from pg_settings where name = any($1)", [patient]);
     await client.query("begin");
     const table = `${privateSchema}.${pg.escapeIdentifier(name)}`;
@@ -89,7 +89,7 @@ const patient = [
   "transaction_timeout",
 ];
 
-/** Partitioned, and without a partition: it has no storage, so no vacuum ever waits for a lock that is held for months. */
+/** A partitioned table without partitions has no storage, so vacuum never waits for a lock that is held for months. */
 async function makeLock(db: Kysely<Schema>, name: LockName): Promise<void> {
   const { rows } = await sql<{ there: boolean }>`
     select to_regclass(${`${privateSchema}.${pg.escapeIdentifier(name)}`}) is not null as there`.execute(db);
@@ -100,7 +100,7 @@ async function makeLock(db: Kysely<Schema>, name: LockName): Promise<void> {
   });
 }
 
-/** kysely lends a connection for the length of a callback only. */
+/** kysely lends a connection only for the duration of a callback. */
 async function pinned(db: Kysely<Schema>): Promise<{ readonly db: Kysely<Schema>; readonly release: () => void }> {
   const lent = Promise.withResolvers<Kysely<Schema>>();
   const done = Promise.withResolvers<void>();

@@ -10,7 +10,7 @@ import { contents } from "../testing/tables.ts";
 import { openDatabase } from "./database.ts";
 import { migrations } from "./migrations/index.ts";
 
-it("a database from before rkt answers at once, and is made anew from the log", async () => {
+it("a database from before rkt answers at once, and is rebuilt from the log", async () => {
   await using on = await stage();
   const end = (await on.write(randomEvents(seeded(8), 600))).at(-1) ?? 0;
   await using straight = await freshDatabase();

@@ -5,7 +5,7 @@ import { makeLocks, whileMigrating } from "./lock.ts";
 import { migrations } from "./migrations/index.ts";
 import type { Schema } from "./schema.ts";
 
-/** The database was made by a later Tapedeck than this one. */
+/** A later Tapedeck than this one migrated the database. */
 export class NewerSchemaError extends Error {
   override readonly name = "NewerSchemaError";
   readonly migration: string;
@@ -18,7 +18,7 @@ export class NewerSchemaError extends Error {
 }
 
 /**
- * Makes the schema of this database handle and brings it up to date; several at once wait for each other.
+ * Creates the schema of this database handle or brings it up to date. Concurrent calls wait for each other.
  * @throws NewerSchemaError before anything is changed
  */
 export async function migrate(database: Database): Promise<void> {

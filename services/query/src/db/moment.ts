@@ -1,13 +1,13 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 
-/** A moment as two columns: text with microseconds for timestamptz, and the nanoseconds that it can't hold. */
+/** A timestamp as two columns: text with microseconds for timestamptz, and the remaining nanoseconds. */
 export type Moment = { readonly at: string | null; readonly ns: number };
 
 const unknown: Moment = { at: null, ns: 0 };
 const firstSecond = -62_135_596_800n;
 const lastSecond = 253_402_300_799n;
 
-/** What an upstream sent may lie outside of the years 1 to 9999: then the moment is unknown. */
+/** An upstream may send a time outside the years 1 to 9999, which counts as unknown. */
 export function momentOf(timestamp: Timestamp | undefined): Moment {
   if (timestamp === undefined) return unknown;
   const { seconds, nanos } = timestamp;
@@ -21,13 +21,13 @@ export function momentOfDate(date: Date): string {
   return `${date.toISOString().slice(0, 23)}000Z`;
 }
 
-/** The way back. */
+/** The inverse of momentOf. */
 export function timestampOf(at: string | null, ns: number): Timestamp | undefined {
   if (at === null) return undefined;
   return { seconds: BigInt(Date.parse(`${at.slice(0, 19)}Z`)) / 1_000n, nanos: Number(at.slice(20, 26)) * 1_000 + ns };
 }
 
-/** Whole milliseconds between two moments; parallel senders may stamp an end before its start: then 0. */
+/** Whole milliseconds between two moments. Parallel senders may stamp an end before its start, which counts as 0. */
 export function millisecondsBetween(start: Moment, end: Moment): number | null {
   const from = timestampOf(start.at, start.ns);
   const to = timestampOf(end.at, end.ns);

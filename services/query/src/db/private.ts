@@ -2,17 +2,17 @@ import { type Kysely, sql } from "kysely";
 import type { Schema } from "./schema.ts";
 
 /**
- * What belongs to the database and not to one set of tables: locks, and which login reads which workspace. It outlives
- * rebuilds, and no other role may touch its tables.
+ * The schema of what belongs to the database and not to one set of tables: locks, and which login reads which workspace.
+ * It outlives rebuilds, and no other role may touch its tables.
  */
 export const privateSchema = "tapedeck_private";
 
 export const privateTable = (name: string) => sql.table(`${privateSchema}.${name}`);
 
-/** Codes of what somebody else has made in the same moment. */
+/** SQLSTATEs of an object that another process created at the same time. */
 const raced = new Set(["23505", "42P06", "42P07", "42710", "42723"]);
 
-/** Runs statements that make what is not there; queries that start at the same time make the same. */
+/** Runs statements that create missing objects, and retries when another process creates the same ones. */
 export async function makeOnce(db: Kysely<Schema>, make: (db: Kysely<Schema>) => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -24,6 +24,6 @@ export async function makeOnce(db: Kysely<Schema>, make: (db: Kysely<Schema>) =>
 }
 
 function isRace({ code, message }: Error & { readonly code?: unknown }): boolean {
-  // Of roles, which several databases share: "tuple concurrently updated".
+  // Several databases share the roles: "tuple concurrently updated".
   return raced.has(String(code)) || (code === "XX000" && message.includes("concurrently"));
 }

@@ -3,14 +3,14 @@ import type { Database, Tx } from "./database.ts";
 import { lockUntilCommit } from "./lock.ts";
 import type { CheckpointRow } from "./schema.ts";
 
-/** Waits until nobody reads and keeps readers out until the transaction ends: tables are about to change their names. */
+/** Waits until nobody reads, and blocks readers until the transaction ends, because the tables are about to be swapped. */
 export async function swapLock(tx: Tx): Promise<void> {
   await lockUntilCommit(tx, "swap", "alone");
 }
 
 /**
- * Reads at one moment: all that `read` sees is what the checkpoint says. Undefined as checkpoint: nothing is projected
- * yet.
+ * Reads one consistent snapshot: `read` sees the tables exactly as of the checkpoint. The checkpoint is undefined while
+ * nothing is projected yet.
  */
 export async function readConsistently<T>(
   { db }: Database,

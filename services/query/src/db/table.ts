@@ -1,17 +1,25 @@
 import { sql } from "kysely";
 import type { Tx } from "./database.ts";
-import type { Schema } from "./schema.ts";
+import { columnTypes } from "./schema.generated.ts";
+import type { RowOf, TableName } from "./schema.ts";
 
-type PgType = "text" | "int" | "bigint" | "boolean" | "timestamptz" | "jsonb" | "bytea";
-
-/** How rows of a table are written, whole batches at once. */
+/** What writing whole batches of rows to a table needs. */
 export type Table<Row> = {
-  readonly name: keyof Schema & string;
+  readonly name: TableName;
   readonly key: readonly (keyof Row & string)[];
-  readonly columns: { readonly [Column in keyof Row & string]: PgType };
+  /** SQL types of all columns, by name. */
+  readonly columns: Readonly<Record<string, string>>;
 };
 
-/** Inserts rows, or puts them in the place of those with the same key. One row per key. */
+/** A table and the columns that identify its rows. */
+export function table<Name extends TableName>(
+  name: Name,
+  key: readonly (keyof RowOf<Name> & string)[],
+): Table<RowOf<Name>> {
+  return { name, key, columns: columnTypes[name] };
+}
+
+/** Inserts rows, or replaces those with the same key. `rows` has one row per key. */
 export async function upsert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
   const columns = columnsOf(table);
@@ -34,7 +42,7 @@ export async function insert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[
   `.execute(tx);
 }
 
-/** The rows that have the keys of these. */
+/** The rows of the table that have these keys. */
 export async function find<Row>(tx: Tx, table: Table<Row>, keys: readonly Partial<Row>[]): Promise<readonly Row[]> {
   if (keys.length === 0) return [];
   const columns = sql.join(table.key.map((column) => sql.ref(column)));
@@ -45,7 +53,7 @@ export async function find<Row>(tx: Tx, table: Table<Row>, keys: readonly Partia
   return rows;
 }
 
-/** Removes the rows that have the keys of these. */
+/** Removes the rows that have the same keys. */
 export async function remove<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
   await sql`
@@ -62,7 +70,7 @@ function columnsOf<Row>(table: Table<Row>): (keyof Row & string)[] {
 function arrays<Row>(table: Table<Row>, columns: readonly (keyof Row & string)[], rows: readonly Partial<Row>[]) {
   return sql.join(
     columns.map((column) => {
-      const type = table.columns[column];
+      const type = table.columns[column] ?? "";
       const values = rows.map((row) =>
         type === "jsonb" && row[column] !== null ? JSON.stringify(row[column]) : row[column],
       );

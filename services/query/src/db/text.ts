@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 
-/** Postgres has no NUL in text. */
+/** Replaces NUL, which text in Postgres can't hold. */
 export function text(value: string): string {
   return value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value;
 }
 
 const keyLimit = 500;
 
-/** Text that stands in an index, whose entries may not pass some 2,700 bytes: a longer one ends in its hash. */
+/** Text for an indexed column. Index entries are limited to about 2,700 bytes, so a longer text ends in its hash. */
 export function key(value: string): string {
   const clean = text(value);
   if (clean.length <= keyLimit) return clean;
@@ -17,13 +17,13 @@ export function key(value: string): string {
 
 const longLimit = 65_536;
 
-/** Text for people, such as an error: at most 64 Ki characters. The log has the rest. */
+/** Text for people, such as an error, cut to 64 Ki characters. The log has the rest. */
 export function longText(value: string): string {
   const clean = text(value);
   return clean.length <= longLimit ? clean : `${clean.slice(0, longLimit - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-/** A protobuf message (of ts-proto) as JSON for jsonb: names as in the .proto, 64 bit as text, bytes as base64. */
+/** A protobuf message (of ts-proto) as JSON for jsonb: names as in the .proto, 64-bit integers as text, bytes as base64. */
 export function plain(value: unknown): unknown {
   if (typeof value === "string") return text(value);
   if (typeof value === "bigint") return value.toString();

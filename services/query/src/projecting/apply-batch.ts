@@ -7,29 +7,29 @@ import type { Batch } from "./batches.ts";
 import { lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
 
 export type Applied = {
-  /** The checkpoint as it stands now. */
+  /** The new checkpoint. */
   readonly position: number;
   readonly events: number;
 };
 
-/** The tables are not those that this batch goes on from: they were swapped or put back meanwhile. */
+/** The tables are not at the batch's start: they were swapped or restored meanwhile. */
 export class CheckpointMovedError extends Error {
   override readonly name = "CheckpointMovedError";
 }
 
-/** Where the batch goes on from: of this log and projection, nothing between `after` and its first event. */
-export type Place = { readonly after: number; readonly epoch: string; readonly projection: string };
+/** The checkpoint that a batch continues from. No event of the log is between `after` and the batch's first event. */
+export type BatchStart = { readonly after: number; readonly epoch: string; readonly projection: string };
 
 /**
- * Applies what of the batch is new and moves the checkpoint, in the transaction given.
+ * Applies the new events of the batch and moves the checkpoint, in the given transaction.
  * @throws CheckpointMovedError
  */
-export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, place: Place): Promise<Applied> {
+export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, start: BatchStart): Promise<Applied> {
   const checkpoint = await lockCheckpoint(tx);
-  if (checkpoint === undefined || checkpoint.position < place.after) {
+  if (checkpoint === undefined || checkpoint.position < start.after) {
     throw new CheckpointMovedError("the tables have gone back");
   }
-  if (checkpoint.epoch !== place.epoch || checkpoint.projection !== place.projection) {
+  if (checkpoint.epoch !== start.epoch || checkpoint.projection !== start.projection) {
     throw new CheckpointMovedError("the tables are another projection's");
   }
   const fresh = batch.events.filter(({ seq }) => seq > checkpoint.position);
@@ -39,7 +39,7 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, p
     await erase(tx, views, [...erased.keys()]);
     const kept = fresh.filter(({ event, seq }) => seq >= (erased.get(event.session) ?? 0));
     for (const view of views) {
-      // What is known of a source stays; it must not matter whether the mark came in the same batch.
+      // What is known about a source stays, whether or not the mark comes in the same batch.
       const events = view.sessionTables.length === 0 ? fresh : kept;
       await view.apply(tx, events);
     }
@@ -49,7 +49,7 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, p
   return { position, events: fresh.length };
 }
 
-/** The latest of all, as the clock of a log may be set back. */
+/** Keeps the latest recording time of all events, because the clock of a log may be set back. */
 function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly Recorded[]): Partial<CheckpointRow> {
   const last = fresh.at(-1);
   if (last === undefined) return {};
@@ -57,7 +57,7 @@ function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly Recorde
   return { applied_position: last.seq, recorded_until_ms: latest };
 }
 
-/** Sessions that are erased in this batch, and where. */
+/** The sessions that this batch erases, with the positions of the marks. */
 function erasures(events: readonly Recorded[]): Map<string, number> {
   const marks = events.filter(({ event }) => event.kind === "session.erased");
   return new Map(marks.map(({ event, seq }) => [event.subject || event.session, seq]));

@@ -24,7 +24,7 @@ it("reads ahead by one batch at most, and loses nothing", async () => {
   expect(seqs).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
 });
 
-it("tells that the stream has caught up, also without an event", async () => {
+it("reports that the stream has caught up, also without an event", async () => {
   async function* stream(caughtUp: (position: number) => void) {
     caughtUp(7);
     await new Promise<void>(() => {});
@@ -36,7 +36,7 @@ it("tells that the stream has caught up, also without an event", async () => {
   }
 });
 
-it("gives what came before the stream broke, then its error", async () => {
+it("yields the events before a failure of the stream, then throws its error", async () => {
   async function* stream() {
     yield recorded(1);
     throw new Error("broken");
@@ -51,7 +51,7 @@ it("gives what came before the stream broke, then its error", async () => {
   expect(seqs).toEqual([1]);
 });
 
-it("ends when the signal does, whatever it waits for", async () => {
+it("ends when the signal aborts, whatever it waits for", async () => {
   const over = new AbortController();
   async function* stream() {
     yield recorded(1);

@@ -1,9 +1,9 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Recorded } from "@tapedeck/shared/log/log";
 
 export type BatchLimits = {
   readonly events: number;
-  /** Of originals, which are nearly all of an event. One event always fits. */
+  /** Bytes of the originals, which are nearly all of an event. One event always fits. */
   readonly bytes: number;
 };
 
@@ -11,70 +11,36 @@ export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 102
 
 export type Batch = {
   readonly events: readonly Recorded[];
-  /** Everything up to it has been handed out, this batch included; it may lie behind the last event that is kept. */
+  /** All events up to this position were yielded, with this batch. It may lie behind the log's last remaining event. */
   readonly caughtUp?: number;
 };
 
-/** Opens the stream; `caughtUp` is to be called with the position that it has reached. */
+/** Opens the stream, which calls `caughtUp` with the position that it has reached. */
 export type OpenStream = (caughtUp: (position: number) => void) => AsyncIterable<Recorded>;
 
 /**
- * Cuts a stream into batches: whatever has come while the last one was worked on, up to the limits. So nothing waits
- * when little comes, and batches are large when much does. Reads ahead by one batch at most.
+ * Cuts a stream into batches: whatever came while the last batch was processed, up to the limits. So nothing waits while
+ * few events come, and batches are large while many come. Reads ahead by one batch at most.
  */
 export async function* batches(
   open: OpenStream,
   limits: BatchLimits,
   signal: AbortSignal,
 ): AsyncGenerator<Batch, void> {
-  let events: Recorded[] = [];
-  let bytes = 0;
-  let caughtUp: number | undefined;
-  let end: { readonly error?: unknown } | undefined;
-  const filled = gate();
-  const emptied = gate();
-  const isFull = () => events.length >= limits.events || bytes >= limits.bytes;
-
-  const pump = async () => {
-    try {
-      const stream = open((position) => {
-        caughtUp = position;
-        filled.open();
-      });
-      for await (const recorded of stream) {
-        events.push(recorded);
-        bytes += recorded.event.original?.bytes.length ?? 0;
-        filled.open();
-        while (isFull() && !signal.aborted) await emptied.passed();
-        if (signal.aborted) break;
-      }
-      end = {};
-    } catch (error) {
-      end = { error };
-    }
-    filled.open();
-  };
-  const release = () => {
-    emptied.open();
-    filled.open();
-  };
+  const buffer = new BatchBuffer(limits, signal);
+  const release = () => buffer.release();
   signal.addEventListener("abort", release);
-  void pump();
+  void buffer.fill(open);
   try {
     while (!signal.aborted) {
-      if (events.length > 0 || caughtUp !== undefined) {
-        await turn(); // what arrived in the same turn belongs together
-        const batch = { events, ...(caughtUp !== undefined && { caughtUp }) };
-        events = [];
-        bytes = 0;
-        caughtUp = undefined;
-        emptied.open();
-        yield batch;
-      } else if (end !== undefined) {
-        if ("error" in end) throw end.error;
+      if (buffer.hasBatch) {
+        await nextTurn(); // events that arrived in the same turn belong together
+        yield buffer.take();
+      } else if (buffer.end !== undefined) {
+        if (buffer.end.isError) throw buffer.end.error;
         return;
       } else {
-        await filled.passed();
+        await buffer.filled();
       }
     }
   } finally {
@@ -82,22 +48,93 @@ export async function* batches(
   }
 }
 
-/** Lets one waiter through per opening; an opening that nobody waits for is kept. */
-function gate() {
-  let isOpen = false;
-  let wake = () => {};
-  return {
-    open() {
-      isOpen = true;
-      wake();
-    },
-    async passed() {
-      if (!isOpen) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
+type StreamEnd = { readonly isError: false } | { readonly isError: true; readonly error: unknown };
+
+/** The next batch, while it is being filled. */
+class BatchBuffer {
+  readonly #limits: BatchLimits;
+  readonly #signal: AbortSignal;
+  readonly #filled = new Gate();
+  readonly #emptied = new Gate();
+  #events: Recorded[] = [];
+  #bytes = 0;
+  #caughtUp: number | undefined;
+  #end: StreamEnd | undefined;
+
+  constructor(limits: BatchLimits, signal: AbortSignal) {
+    this.#limits = limits;
+    this.#signal = signal;
+  }
+
+  get hasBatch(): boolean {
+    return this.#events.length > 0 || this.#caughtUp !== undefined;
+  }
+
+  get end(): StreamEnd | undefined {
+    return this.#end;
+  }
+
+  /** Reads the stream to its end, and pauses while the buffer is full. */
+  async fill(open: OpenStream): Promise<void> {
+    try {
+      const stream = open((position) => {
+        this.#caughtUp = position;
+        this.#filled.open();
+      });
+      for await (const recorded of stream) {
+        this.#events.push(recorded);
+        this.#bytes += recorded.event.original?.bytes.length ?? 0;
+        this.#filled.open();
+        while (this.#isFull && !this.#signal.aborted) await this.#emptied.passed();
+        if (this.#signal.aborted) break;
       }
-      isOpen = false;
-    },
-  };
+      this.#end = { isError: false };
+    } catch (error) {
+      this.#end = { isError: true, error };
+    }
+    this.#filled.open();
+  }
+
+  take(): Batch {
+    const batch = { events: this.#events, ...(this.#caughtUp !== undefined && { caughtUp: this.#caughtUp }) };
+    this.#events = [];
+    this.#bytes = 0;
+    this.#caughtUp = undefined;
+    this.#emptied.open();
+    return batch;
+  }
+
+  filled(): Promise<void> {
+    return this.#filled.passed();
+  }
+
+  /** Wakes both sides so that they see the signal. */
+  release(): void {
+    this.#emptied.open();
+    this.#filled.open();
+  }
+
+  get #isFull(): boolean {
+    return this.#events.length >= this.#limits.events || this.#bytes >= this.#limits.bytes;
+  }
+}
+
+/** Lets one waiter through per opening. An opening without a waiter is kept for the next one. */
+class Gate {
+  #isOpen = false;
+  #wake = () => {};
+
+  open(): void {
+    this.#isOpen = true;
+    this.#wake();
+  }
+
+  async passed(): Promise<void> {
+    if (!this.#isOpen) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    this.#isOpen = false;
+  }
 }

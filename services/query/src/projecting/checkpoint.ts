@@ -18,7 +18,7 @@ export async function readCheckpoint(db: Kysely<Schema>): Promise<CheckpointRow 
 const whatToDo =
   "bring a backup back with `tapedeck restore`, or go on with what is left, under new positions, with `tapedeck new-epoch`.";
 
-/** The place of a fresh set of tables: before the first event. */
+/** Creates the checkpoint of a fresh set of tables: before the first event. */
 export async function beginCheckpoint(db: Kysely<Schema>, projection: string, epoch: string): Promise<CheckpointRow> {
   const row = { name, projection, epoch, position: 0, applied_position: null, recorded_until_ms: null };
   await db
@@ -29,7 +29,7 @@ export async function beginCheckpoint(db: Kysely<Schema>, projection: string, ep
   return (await readCheckpoint(db)) ?? row;
 }
 
-/** Read under a lock that lasts to the end of the transaction: whoever else projects waits there. */
+/** Reads the checkpoint and locks it until the transaction ends; other writers wait there. */
 export async function lockCheckpoint(tx: Tx): Promise<CheckpointRow | undefined> {
   return tx.selectFrom("checkpoint").selectAll().where("name", "=", name).forUpdate().executeTakeFirst();
 }
@@ -43,8 +43,8 @@ export async function moveCheckpoint(
 }
 
 /**
- * The checkpoint, if the tables belong to this log. Those of a log that was restored since do, as far as the backup went:
- * they follow the restored one from now on.
+ * The checkpoint, if the tables belong to this log. If the log was restored from a backup since, tables that do not go
+ * beyond the backup belong to the restored log and follow it from now on.
  * @throws ForeignCheckpointError
  */
 export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, log: LogReader): Promise<CheckpointRow> {
@@ -65,7 +65,7 @@ export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, l
       `the database is at position ${epoch}-${position}, beyond the log's end ${epoch}-${lastSeq}, so the log has lost events: ${whatToDo}`,
     );
   }
-  const other = await givenTwice(checkpoint, log);
+  const other = await reassignedPosition(checkpoint, log);
   if (other !== undefined) {
     throw new ForeignCheckpointError(
       `the database is at position ${epoch}-${position}, but position ${epoch}-${other} was given to another event since, so the log has lost events: ${whatToDo}`,
@@ -82,10 +82,10 @@ export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, l
 }
 
 /**
- * The first position up to the last applied event that holds what was recorded after all that was applied: the log had
- * ended before it meanwhile. Erased and expired events don't matter: nothing takes their place.
+ * The first position up to the last applied event that holds an event recorded after all applied ones. It means that the
+ * log had lost its end before that position. Erased and expired events don't matter: no event takes their positions.
  */
-async function givenTwice(
+async function reassignedPosition(
   { applied_position, recorded_until_ms }: CheckpointRow,
   log: LogReader,
 ): Promise<number | undefined> {

@@ -6,18 +6,18 @@ import type { NatsConnection } from "nats";
 export type ConnectedLog = Log & { readonly nats: NatsConnection };
 
 /**
- * Opens the log on a connection of its own. Throws when the server is away: the caller has more to wait for than that.
- * What an opening warned of stands in `told`, so that it is said once however often the log is opened.
+ * Opens the log on a connection of its own. Throws when the server is away: the caller retries. `warned` holds the
+ * warnings of earlier calls, so that each is logged once however often the log is opened.
  */
-export async function connectLog(settings: NatsSettings, log: Logger, told: Set<string>): Promise<ConnectedLog> {
+export async function connectLog(settings: NatsSettings, log: Logger, warned: Set<string>): Promise<ConnectedLog> {
   const nats = await connectNats("query", settings, log);
   try {
     let isOpen = false;
     const opened = await openLog(nats, {
       syncKnown: settings.syncAlways ?? false,
       warn(message, fields) {
-        if (isOpen || !told.has(message)) log.warn({ ...fields }, message);
-        told.add(message);
+        if (isOpen || !warned.has(message)) log.warn({ ...fields }, message);
+        warned.add(message);
       },
     });
     isOpen = true;

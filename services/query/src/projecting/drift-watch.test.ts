@@ -69,7 +69,7 @@ async function checked(query: Query, checks: number): Promise<void> {
   await until(async () => (await counted(query, "checks")) === checks, { message: `${checks} checks` });
 }
 
-it("counts what an upstream at rest says otherwise of itself, and tells the same once", async () => {
+it("counts the differences of an upstream at rest, and logs the same ones once", async () => {
   await using on = await theatre();
   on.answer("Complete", later);
   await checked(on.query, 1);
@@ -85,7 +85,7 @@ it("counts what an upstream at rest says otherwise of itself, and tells the same
   expect(on.warnings).toHaveLength(2);
 });
 
-it("asks for the answer to be adopted, at the place of what is folded and of control calls", async () => {
+it("asks record to adopt the answer, at the position of the folded channels and the control calls", async () => {
   await using on = await theatre();
   const nats = await connect({ servers: on.on.nats.url });
   const asked: Observed[] = [];
@@ -102,7 +102,7 @@ it("asks for the answer to be adopted, at the place of what is folded and of con
   expect(State.decode(asked[0]?.state ?? Buffer.alloc(0)).buildState?.artifacts).toEqual({ web: "Failed" });
 });
 
-it("compares no answer that may belong to another place", async () => {
+it("compares no answer that may belong to another position", async () => {
   await using on = await theatre();
   on.answer("Failed", loopEnd + 100); // what came just before may not be in it
   on.answer("Failed", later, { v1: 4n }); // something came after it
@@ -121,7 +121,7 @@ it("compares no answer that may belong to another place", async () => {
   expect(on.warnings).toEqual([]);
 });
 
-it("outlives what can't be read", async () => {
+it("survives messages that can't be decoded", async () => {
   await using on = await theatre();
   const nats = await connect({ servers: on.on.nats.url });
   nats.publish(observedSubject(shop), Buffer.from("no message"));

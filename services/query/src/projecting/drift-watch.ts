@@ -14,63 +14,92 @@ import { foldFor } from "../views/states/states.ts";
 
 export type DriftWatchOptions = ApiDeps & {
   readonly logger: Logger;
-  /** An upstream's answer was held against the folded state. */
-  readonly compared: (source: string, differs: boolean) => void;
-};
-
-/**
- * Our check of truth in the field: holds what upstreams answer about themselves against the folded state. Where the two
- * differ (a call past Tapedeck, that no event tells), it is counted, and record is asked to adopt the answer.
- */
-export type DriftWatch = AsyncDisposable & {
-  /** Listens on this connection until it is closed. */
-  readonly listen: (nats: Pick<NatsConnection, "subscribe" | "publish">) => void;
+  /** Called for each answer of an upstream that was compared with the folded state. */
+  readonly onCompared: (source: string, differs: boolean) => void;
 };
 
 /*
- * An answer can't be tied to a place in the events: the upstream made it somewhere between question and answer, and
- * events travel on other streams. So it counts only in silence: nothing for a while before the tap had it (what it
- * lacks would have come by then, as the upstream changes its state before it tells the event), and nothing from then
- * until a while later (what it knows already would have been told by then). Then there is one place only that it can
- * belong to. Asking for the same difference in two answers running would do as well, but would miss what the next loop
- * mends, and the answers at a loop's end, when upstreams are asked, nearly always stand in silence.
+ * An answer can't be tied to a position in the events: the upstream made it somewhere between question and answer, and
+ * events travel on other streams. So it counts only in silence. No event may precede the tap's receipt of the answer by
+ * less than a while: the upstream changes its state before it emits the event, so an event that the answer lacks would
+ * have come by then. And no event may follow for another while: an event that the answer includes would have come by
+ * then. Exactly one position remains that the answer can belong to. Requiring the same difference in two consecutive
+ * answers would also work, but would miss what the next loop repairs. Upstreams are asked at the end of a loop, and those
+ * answers are nearly always in silence.
  */
 const silenceMs = { before: 200, after: 1_000 } as const;
-/** For the tables to come to the log's end, and for the log to answer. */
+/** The time for the tables to reach the log's end, and for the log to answer. */
 const patienceMs = 2_000;
-/** Answers that wait at once; more are not looked at. */
-const mostWaiting = 1_000;
-/** Differences that are remembered as told. */
-const mostTold = 1_000;
+/** Answers that wait at once; further ones are dropped. */
+const maxWaiting = 1_000;
+/** Reported differences that are remembered. */
+const maxReported = 1_000;
 
-export function driftWatch(options: DriftWatchOptions): DriftWatch {
-  const { database, log, progress, folds, logger, compared } = options;
-  const stop = new AbortController();
-  const waiting = new Set<Promise<void>>();
-  const told = new Set<string>();
+type AdoptChannel = Pick<NatsConnection, "publish">;
 
-  async function check(message: Uint8Array, nats: Pick<NatsConnection, "publish">): Promise<void> {
+/**
+ * Checks the folded state in production: compares it with what upstreams answer about themselves. A difference means a
+ * change that no event reports, such as a call that bypasses Tapedeck. It is counted, and record is asked to adopt the
+ * answer.
+ */
+export class DriftWatch implements AsyncDisposable {
+  readonly #options: DriftWatchOptions;
+  readonly #stop = new AbortController();
+  readonly #waiting = new Set<Promise<void>>();
+  readonly #reported = new Set<string>();
+
+  constructor(options: DriftWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Listens on this connection until it is closed. */
+  listen(nats: AdoptChannel & Pick<NatsConnection, "subscribe">): void {
+    nats.subscribe(everyObservedSubject, {
+      callback: (error, message) => {
+        if (error === null) this.#receive(message.data, nats);
+      },
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#waiting);
+  }
+
+  #receive(message: Uint8Array, nats: AdoptChannel): void {
+    if (this.#waiting.size >= maxWaiting || this.#stop.signal.aborted) return;
+    const { logger } = this.#options;
+    // Without log or database, or if it can't be decoded, this answer is not compared.
+    const compared = this.#compare(message, nats)
+      .catch((err: unknown) => logger.debug({ err }, "an upstream's answer could not be compared"))
+      .finally(() => this.#waiting.delete(compared));
+    this.#waiting.add(compared);
+  }
+
+  async #compare(message: Uint8Array, nats: AdoptChannel): Promise<void> {
+    const { folds, onCompared } = this.#options;
     const observed = Observed.decode(message);
     const fold = foldFor(folds, observed);
-    await pause(silenceMs.after, stop.signal);
-    if (stop.signal.aborted || fold === undefined) return;
-    const state = await stateAtRest(observed, fold);
+    await pause(silenceMs.after, this.#stop.signal);
+    if (this.#stop.signal.aborted || fold === undefined) return;
+    const state = await this.#stateAtRest(observed, fold);
     const differences = state === undefined ? undefined : fold.drift(state, observed);
     if (differences === undefined) return;
-    compared(observed.source, differences.length > 0);
+    onCompared(observed.source, differences.length > 0);
     if (differences.length === 0) return;
-    tell(observed, differences);
-    // What else there is, such as logs, never touches the state.
+    this.#report(observed, differences);
+    // Other channels, such as logs, never touch the state.
     const names = [...fold.channels, "tapedeck"];
     const ordinals = Object.fromEntries(names.map((name) => [name, observed.ordinals[name] ?? 0n]));
     nats.publish(adoptSubject(observed.source as SourceName), Observed.encode({ ...observed, ordinals }).finish());
   }
 
-  /** The folded state, if it is of the very place that the answer belongs to. */
-  async function stateAtRest({ source, session, ...answer }: Observed, fold: Fold): Promise<unknown> {
+  /** The folded state at exactly the position that the answer belongs to; undefined: there is no such state. */
+  async #stateAtRest({ source, session, ...answer }: Observed, fold: Fold): Promise<unknown> {
+    const { database, log, progress } = this.#options;
     const reader = log();
     const { lastSeq } = await reader.bounds();
-    if (!(await unlessAborted(progress.reached(lastSeq, patienceMs), stop.signal))) return undefined;
+    if (!(await unlessAborted(progress.reached(lastSeq, patienceMs), this.#stop.signal))) return undefined;
     const row = await readConsistently(database(), (tx) =>
       tx
         .selectFrom("fold_states")
@@ -79,62 +108,39 @@ export function driftWatch(options: DriftWatchOptions): DriftWatch {
         .where("fold_version", "=", fold.version)
         .executeTakeFirst(),
     );
-    // Read after the state: if this one came before the answer and in time, so did all that was folded.
-    const last = await lastThatMatters(reader, source as SourceName, fold);
+    // Read after the state: if this event precedes the answer in time, so does every folded event.
+    const last = await this.#lastRelevantEvent(reader, source as SourceName, fold);
     if (row === undefined || last === undefined || last.session !== session) return undefined;
     const isBefore = last.ordinal <= (answer.ordinals[last.channel] ?? 0n);
-    const isSilent = ms(answer.observed_at) - ms(last.observed_at) >= silenceMs.before;
+    const isSilent = millisecondsOf(answer.observed_at) - millisecondsOf(last.observed_at) >= silenceMs.before;
     return isBefore && isSilent ? JSON.parse(row.state) : undefined;
   }
 
-  /** Of the channels that are folded, and of the control calls through us, which touch the state too. */
-  async function lastThatMatters(reader: LogReader, source: SourceName, fold: Fold): Promise<Event | undefined> {
+  /** The last event of the folded channels, or of the control calls through Tapedeck, which touch the state too. */
+  async #lastRelevantEvent(reader: LogReader, source: SourceName, fold: Fold): Promise<Event | undefined> {
     const calls = eventSubject(source, "tapedeck", "control.requested");
     const subjects = [...fold.channels.map((channel) => channelFilter(source, channel)), calls];
     const seq = await reader.lastMatch(subjects);
     if (seq === 0) return undefined;
-    const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(patienceMs)]);
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(patienceMs)]);
     for await (const { event } of reader.history({ afterSeq: seq - 1, subjects }, seq, signal)) return event;
     return undefined;
   }
 
-  /** The same differences of a session once. */
-  function tell({ source, session }: Observed, differences: readonly string[]): void {
+  /** Logs the same differences of a session once. */
+  #report({ source, session }: Observed, differences: readonly string[]): void {
     const key = JSON.stringify([session, differences]);
-    if (told.has(key)) return;
-    told.add(key);
-    const [oldest] = told;
-    if (told.size > mostTold && oldest !== undefined) told.delete(oldest);
-    logger.warn(
+    if (this.#reported.has(key)) return;
+    this.#reported.add(key);
+    const [oldest] = this.#reported;
+    if (this.#reported.size > maxReported && oldest !== undefined) this.#reported.delete(oldest);
+    this.#options.logger.warn(
       { source, session, differences },
       "fold_drift: the upstream's own state is not what its events fold to",
     );
   }
-
-  function hear(bytes: Uint8Array, nats: Pick<NatsConnection, "publish">): void {
-    if (waiting.size >= mostWaiting || stop.signal.aborted) return;
-    // Log or database are away, or it can't be read: then this answer is not compared.
-    const checked = check(bytes, nats)
-      .catch((err: unknown) => logger.debug({ err }, "an upstream's answer could not be compared"))
-      .finally(() => waiting.delete(checked));
-    waiting.add(checked);
-  }
-
-  return {
-    listen: (nats) => {
-      nats.subscribe(everyObservedSubject, {
-        callback: (error, message) => {
-          if (error === null) hear(message.data, nats);
-        },
-      });
-    },
-    async [Symbol.asyncDispose]() {
-      stop.abort();
-      await Promise.all(waiting);
-    },
-  };
 }
 
-function ms(moment: Observed["observed_at"]): number {
-  return moment === undefined ? Number.NaN : Number(moment.seconds) * 1_000 + moment.nanos / 1e6;
+function millisecondsOf(timestamp: Observed["observed_at"]): number {
+  return timestamp === undefined ? Number.NaN : Number(timestamp.seconds) * 1_000 + timestamp.nanos / 1e6;
 }

@@ -4,8 +4,8 @@ import { erase } from "./apply-batch.ts";
 import { lockCheckpoint } from "./checkpoint.ts";
 
 /**
- * Removes the rows of sessions that have ended before a sequence, for a log that keeps only its end (the demo's). Gives
- * how many went. No batch is applied meanwhile: the checkpoint is locked, as for a batch.
+ * Removes the rows of sessions that ended before a sequence, for a log that keeps only its end (the demo's). Returns how
+ * many sessions it removed. Locks the checkpoint, so no batch is applied meanwhile.
  */
 export async function forgetSessions(databaseUrl: string, beforeSeq: number): Promise<number> {
   await using database = openDatabase({ url: databaseUrl, connections: 1 });

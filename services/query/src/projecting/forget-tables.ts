@@ -4,8 +4,8 @@ import { liveSchema, openDatabase } from "../db/database.ts";
 import { ForeignCheckpointError, ofThisLog, readCheckpoint } from "./checkpoint.ts";
 
 /**
- * Drops the tables where they tell of events that the log does not have (it was restored from a backup): query makes them
- * anew from the log when it starts. True when it did. Nobody may be projecting.
+ * Drops the tables if they hold events that the log does not have, because it was restored from a backup. Query rebuilds
+ * them from the log when it starts. Returns whether it dropped them. No query may be projecting.
  */
 export async function forgetForeignTables(databaseUrl: string, log: LogReader): Promise<boolean> {
   await using database = openDatabase({ url: databaseUrl, connections: 1 });

@@ -25,28 +25,31 @@ export type KeepProjecting = {
   readonly progress: Progress;
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  readonly on: {
-    /** The database has its tables: they can be asked. */
-    readonly tables: () => void;
-    /** The log that is read from now on; undefined: none. */
-    readonly log: (log: ConnectedLog | undefined) => void;
-    readonly applied: (applied: Projected) => void;
-    /** Why nothing is projected now; undefined: it is. */
-    readonly waiting: (reason: string | undefined) => void;
-  };
+  readonly observer: ProjectionObserver;
 };
 
-/** How often a query that stands by looks at whether it is needed. */
+/** Learns what projecting has and does. */
+export type ProjectionObserver = {
+  /** The database has its tables and can be read. */
+  hasTables(): void;
+  /** The log that is read from now on; undefined: none. */
+  usesLog(log: ConnectedLog | undefined): void;
+  applied(applied: Projected): void;
+  /** Why nothing is projected now; undefined: the tables follow the log. */
+  waits(reason: string | undefined): void;
+};
+
+/** How often a standby query checks whether it is needed. */
 const standbyMs = 500;
 
 /**
- * Projects until the signal, whatever goes away and comes back. Rejects only for what will not mend by itself: a schema
- * of a newer Tapedeck, tables of another log, a nats-server that won't do.
+ * Projects until the signal, and retries when the log or the database goes away. Rejects only for errors that do not go
+ * away by themselves: a schema of a newer Tapedeck, tables of another log, an unusable nats-server.
  */
 export async function keepProjecting(options: KeepProjecting): Promise<void> {
-  const { progress, logger, signal, on } = options;
+  const { progress, logger, signal, observer } = options;
   const retry = backoff(100, 2_000);
-  let told = "";
+  let lastReason = "";
   let areLimited = false;
   const admitReaders = async () => {
     const leftOut = [...(await letReadersIn(options.database))];
@@ -59,7 +62,7 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
     try {
       await projectOnce(options, admitReaders, () => {
         retry.reset();
-        told = "";
+        lastReason = "";
       });
     } catch (error) {
       if (signal.aborted) return;
@@ -68,11 +71,12 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
         await standBy(options);
         continue;
       }
-      areLimited = false; // the database may be another one when it is back
+      areLimited = false; // after an outage the database may be another one
       const reason = error instanceof Error ? error.message || error.name : String(error);
-      on.waiting(reason);
-      if (reason !== told) logger.warn({ err: error, position: progress.position }, "projecting broke off, will go on");
-      told = reason;
+      observer.waits(reason);
+      if (reason !== lastReason)
+        logger.warn({ err: error, position: progress.position }, "projecting broke off, will go on");
+      lastReason = reason;
       await pause(retry.next(), signal);
     }
   }
@@ -83,44 +87,44 @@ async function projectOnce(
   admitReaders: () => Promise<void>,
   onWorking: () => void,
 ): Promise<void> {
-  const { database, databaseUrl, views, limits, progress, logger, signal, on } = options;
+  const { database, databaseUrl, views, limits, progress, logger, signal, observer } = options;
   await migrate(database);
   await admitReaders();
-  on.tables();
+  observer.hasTables();
 
   await using log = await options.openLog();
-  on.log(log);
+  observer.usesLog(log);
   const { reader } = log;
   try {
     const checkpoint = await readCheckpoint(database.db);
     progress.advance(checkpoint?.position ?? 0);
     if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
       logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
-      on.waiting("the tables are rebuilt from the log, because this version makes them otherwise");
+      observer.waits("the tables are rebuilt from the log, because this version makes them otherwise");
       await rebuild({ databaseUrl, log: reader, views, limits, signal });
       return;
     }
     let epoch = checkpoint?.epoch ?? reader.epoch;
     const work = withTables(database, async function* (connection, held) {
-      // Before the log is looked at: where it has lost its end, ingest is not to give these positions again.
+      // Before the log is read: if it has lost its end, ingest must not assign these positions again.
       using _telling = tellTablesEnd(log.nats, () => ({ epoch, seq: progress.position }));
       yield* project({ connection, log: reader, views, limits, signal: AbortSignal.any([signal, held]) });
     });
     for await (const applied of work) {
       epoch = reader.epoch;
       onWorking();
-      on.waiting(undefined);
+      observer.waits(undefined);
       progress.advance(applied.position);
-      on.applied(applied);
+      observer.applied(applied);
     }
   } finally {
-    on.log(undefined);
+    observer.usesLog(undefined);
   }
 }
 
-/** Another query projects: this one answers, and takes over when that one is gone. */
-async function standBy({ database, progress, signal, on }: KeepProjecting): Promise<void> {
-  on.waiting(undefined);
+/** Another query projects. This one answers, and takes over when the other is gone. */
+async function standBy({ database, progress, signal, observer }: KeepProjecting): Promise<void> {
+  observer.waits(undefined);
   const checkpoint = await readCheckpoint(database.db).catch(() => undefined);
   if (checkpoint !== undefined) progress.advance(checkpoint.position);
   await pause(standbyMs, signal);

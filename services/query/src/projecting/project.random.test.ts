@@ -36,7 +36,7 @@ it(`fills every table (seed ${seed})`, () => {
   expect(empty.map(([table]) => table)).toEqual([]);
 });
 
-it(`gives the same tables however the log is cut into batches (seed ${seed})`, async () => {
+it(`writes the same tables however the log is cut into batches (seed ${seed})`, async () => {
   await using database = await freshDatabase(migrated);
   for (let next = 0; next < end; ) {
     next = Math.min(end, next + 1 + random(600));
@@ -63,7 +63,7 @@ it("changes nothing when events are delivered again", async () => {
   expect(await contents(database.url)).toEqual(expected);
 });
 
-it("keeps the latest time of the log also where its clock was set back", async () => {
+it("keeps the latest recording time when the log's clock is set back", async () => {
   await using database = await freshDatabase(migrated);
   await projectUntil(database.url, on.log.reader, end);
   await using tables = openDatabase({ url: database.url });
@@ -78,7 +78,7 @@ it("keeps the latest time of the log also where its clock was set back", async (
   expect(await readCheckpoint(tables.db)).toEqual({ ...before, position: end + 1, applied_position: end + 1 });
 });
 
-it(`gives the same tables when query is killed again and again (seed ${seed})`, async () => {
+it(`writes the same tables when query is killed repeatedly (seed ${seed})`, async () => {
   await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
   const position = async () => {
     const [row] = await rows(tables, "checkpoint").catch(() => []);

@@ -7,7 +7,7 @@ import { type Applied, applyBatch } from "./apply-batch.ts";
 import { type BatchLimits, batches, defaultLimits } from "./batches.ts";
 import { beginCheckpoint, ofThisLog, readCheckpoint } from "./checkpoint.ts";
 
-/** Where the tables stand; `ms` is what the last batch took, 0 at first. */
+/** The position of the tables; `ms` is the duration of the last batch, 0 at first. */
 export type Projected = Applied & { readonly ms: number };
 
 export type Project = {
@@ -20,11 +20,11 @@ export type Project = {
 };
 
 /**
- * Follows the log into the tables until the signal, and tells where they stand: at first, and after every commit. Each
- * batch is one transaction with the checkpoint, so an event counts once, however often this is begun, killed and begun
- * again. Throws when the database or the log is away; the caller begins again.
+ * Follows the log into the tables until the signal. Yields the position of the tables at first and after every commit.
+ * Each batch is one transaction with the checkpoint, so an event counts once, however often this is started, killed and
+ * started again. Throws when the database or the log is away; the caller starts it again.
  * @throws ForeignCheckpointError when the tables do not belong to this log
- * @throws CheckpointMovedError when they change under its hands
+ * @throws CheckpointMovedError when another process changes them meanwhile
  */
 export async function* project(options: Project): AsyncGenerator<Projected, void> {
   const { connection, log, views, limits = defaultLimits, signal } = options;
@@ -40,11 +40,11 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
     log.follow({ afterSeq: after, subjects: [] }, { signal: ended, caughtUp });
   try {
     for await (const batch of batches(follow, limits, ended)) {
-      const place = { after, epoch: log.epoch, projection };
-      const begun = performance.now();
-      const applied = await connection.transaction().execute((tx) => applyBatch(tx, views, batch, place));
+      const start = { after, epoch: log.epoch, projection };
+      const startedAt = performance.now();
+      const applied = await connection.transaction().execute((tx) => applyBatch(tx, views, batch, start));
       after = applied.position;
-      yield { ...applied, ms: performance.now() - begun };
+      yield { ...applied, ms: performance.now() - startedAt };
     }
   } finally {
     left.abort();

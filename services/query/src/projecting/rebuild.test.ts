@@ -14,7 +14,7 @@ import { rebuild } from "./rebuild.ts";
 
 const all = views({ textRows: false });
 
-it("makes the same tables from the log, beside a query that goes on following", async () => {
+it("builds the same tables from the log, beside a query that keeps following", async () => {
   await using on = await stage();
   const events = randomEvents(seeded(3), 3_000);
   await on.write(events.slice(0, 2_000));
@@ -46,7 +46,7 @@ it("makes the same tables from the log, beside a query that goes on following", 
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck"]);
 });
 
-it("goes on where an earlier one was ended", async () => {
+it("continues an interrupted rebuild", async () => {
   await using on = await stage();
   const end = (await on.write(randomEvents(seeded(4), 1_500))).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end);
@@ -81,7 +81,7 @@ it("goes on where an earlier one was ended", async () => {
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
 
-it("happens by itself when the tables are of another version, which answer meanwhile", async () => {
+it("starts by itself when the tables have another version, and these answer meanwhile", async () => {
   await using on = await stage();
   const end = (await on.write(randomEvents(seeded(5), 1_500))).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end);
@@ -96,7 +96,7 @@ it("happens by itself when the tables are of another version, which answer meanw
   await expect.poll(() => contents(on.databaseUrl), { timeout: 30_000 }).toEqual(expected);
 });
 
-it("mends tables of another log", async () => {
+it("replaces the tables of another log", async () => {
   await using on = await stage();
   const end = (await on.write(randomEvents(seeded(6), 500))).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end);

@@ -24,9 +24,10 @@ export type Rebuild = {
 };
 
 /**
- * Makes all tables anew from the log, beside the live ones, which go on answering (and following, where they still can),
- * and puts them in their place when they have caught up. Goes on where an earlier one was killed. A query that runs
- * needs no word about it. Resolves at the swap, or with false when the signal ended it before; throws as project does.
+ * Builds all tables again from the log, beside the live ones, and swaps them in when they have caught up. Meanwhile the
+ * live tables keep answering, and keep following the log if they can. Continues an earlier rebuild that was killed. A
+ * running query need not be notified. Resolves with true at the swap, or with false when the signal ended it before;
+ * throws as project does.
  * @throws AlreadyProjectedError when another rebuild runs
  */
 export async function rebuild(options: Rebuild): Promise<boolean> {
@@ -48,22 +49,22 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
   return false;
 }
 
-/** What an earlier rebuild left is of use if it was made of the same log in the same way. */
+/** Keeps the tables of an earlier rebuild if the same projection built them from the same log. */
 async function prepare(shadow: Database, log: LogReader, views: readonly View[]): Promise<void> {
   await dropSchema(shadow, retiredSchema);
   const { rows } = await sql<{ there: boolean }>`
     select to_regclass(${`${shadowSchema}.checkpoint`}) is not null as there`.execute(shadow.db);
   const checkpoint = rows[0]?.there === true ? await readCheckpoint(shadow.db) : undefined;
   const { lastSeq } = await log.bounds();
-  const isOfUse =
+  const isReusable =
     checkpoint?.epoch === log.epoch &&
     checkpoint.projection === projectionVersion(views) &&
     checkpoint.position <= lastSeq;
-  if (!isOfUse) await dropSchema(shadow, shadowSchema);
+  if (!isReusable) await dropSchema(shadow, shadowSchema);
   await migrate(shadow);
 }
 
-/** False when the live tables are ahead: they follow the same log. */
+/** False when the live tables follow the same log and are ahead. */
 async function swap({ db }: Database, position: number): Promise<boolean> {
   const swapped = await db.transaction().execute(async (tx) => {
     const { rows: there } = await sql<{ there: boolean }>`
@@ -81,7 +82,7 @@ async function swap({ db }: Database, position: number): Promise<boolean> {
     await sql`alter schema ${sql.id(shadowSchema)} rename to ${sql.id(liveSchema)}`.execute(tx);
     return true;
   });
-  // Separately: it has to wait for those who still read the old tables.
+  // In its own transaction, because it waits for readers of the old tables.
   if (swapped) await dropSchema({ db }, retiredSchema);
   return swapped;
 }

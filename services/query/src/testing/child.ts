@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Stage } from "./stage.ts";
 import { servicesKey } from "./stage.ts";
 
-/** query as a process of its own, to be killed. */
+/** Starts query as a process of its own, which a test can kill. */
 export function spawnQuery({ config }: Stage): { readonly process: ChildProcess; kill(): Promise<void> } {
   const child = spawn(process.execPath, [fileURLToPath(new URL("../main.ts", import.meta.url))], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],

@@ -3,7 +3,7 @@ import type { Random } from "./random-story.ts";
 import { type RktSession, uuid } from "./rkt-story.ts";
 import type { Story } from "./story.ts";
 
-/** Pods and images that come and go, some of them many times described; about `size` events more. */
+/** Adds about `size` events: pods and images that come and go, with many descriptions between. */
 export function randomHost(random: Random, tale: Story, host: RktSession, size: number): void {
   const end = tale.events.length + size;
   let next = 1;

@@ -4,14 +4,14 @@ import {
   Job_State,
   type Operation_PhysicalState,
 } from "@tapedeck/proto/vagrant/vagrant";
-import { thingKinds } from "../views/vagrant/things.ts";
+import { resourceKinds } from "../views/vagrant/resources.ts";
 import type { Random } from "./random-story.ts";
 import type { Story } from "./story.ts";
 import { ulid, type VagrantSession } from "./vagrant-story.ts";
 
 /**
- * Jobs that go their ways and things that come and go, some of them many times described; about `size` events more.
- * `firstJob`: its id is greater than those of all sessions before.
+ * Adds about `size` events: jobs, and resources that come and go, with many descriptions between. The id of `firstJob` is
+ * greater than those of all earlier sessions.
  */
 export function randomServer(
   random: Random,
@@ -26,7 +26,7 @@ export function randomServer(
   server.described();
   while (tale.events.length < end) {
     const jobs = [...server.jobs.values()];
-    // Most of what is told is of the newest ones.
+    // Most events are about the newest ones.
     const job = jobs[Math.max(0, jobs.length - 1 - random(5))];
     const step = random(12);
     if (job === undefined || step < 2) {
@@ -57,7 +57,7 @@ function randomJobStep(random: Random, server: VagrantSession, { id, state }: Jo
 }
 
 function randomThing(random: Random, server: VagrantSession): void {
-  const kind = thingKinds[random(thingKinds.length)] ?? "target";
+  const kind = resourceKinds[random(resourceKinds.length)] ?? "target";
   const id = ["odd\0id", "n".repeat(600), `${kind}-${random(9)}`, `${kind}-${random(9)}`][random(4)] ?? "";
   const name = `${id} ${random(3)}`;
   if (random(4) === 0) {

@@ -4,7 +4,7 @@ import { type SkaffoldSession, type Story, story } from "./story.ts";
 
 export type Random = (below: number) => number;
 
-/** The same numbers for the same seed. */
+/** A generator that returns the same numbers for the same seed. */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return (below) => {
@@ -14,8 +14,8 @@ export function seeded(seed: number): Random {
 }
 
 /**
- * Several developers in two workspaces at once, each with sessions that loop, fail, end in mid-build, reload, reconnect
- * and come after one another; about `size` events. Some sessions are erased.
+ * About `size` events of several concurrent developers in two workspaces. Each has consecutive sessions that loop, fail,
+ * end during a build, reload and reconnect. Some sessions are erased.
  */
 export function randomEvents(random: Random, size: number): Event[] {
   const stories = ["acme/alice/shop", "acme/bob/shop", "globex/carol/site"].map((name) => {
@@ -45,7 +45,7 @@ function randomSource(random: Random, tale: Story, size: number): Event[] {
     });
     const session = tale.session(id);
     session.started({ branch: ["main", "fix", "wild\0card"][random(3)] ?? "", number: String(number) });
-    // The first one is long enough for snapshots.
+    // The first session is long enough for snapshots.
     const length = number === 1 ? 700 : 20 + random(150);
     const end = Math.min(tale.events.length + length, size);
     session.configured();
@@ -58,7 +58,7 @@ function randomSource(random: Random, tale: Story, size: number): Event[] {
     if (number > 1 && random(6) === 0) tale.tell({ kind: "session.erased", session: id, subject: id });
   }
   const lastId = `${tale.source.replaceAll("/", "-")}-last`;
-  // As every session it has a connection of its own: that of one that was erased is gone with it.
+  // Every session has a connection of its own, so an erased session's connection is erased with it.
   tale.tell({
     kind: "upstream.connected",
     session: lastId,

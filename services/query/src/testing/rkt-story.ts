@@ -18,14 +18,14 @@ export const rktHost = sourceName({ workspace: "acme", developer: "node1", proje
 type Fact = Fields & { readonly kind: string };
 type When = { readonly at?: number; readonly more?: Fields };
 
-/** A rkt host and what is told of it. `at`: milliseconds since the story's start. */
+/** The events of a rkt host. `at`: milliseconds since the story's start. */
 export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
   const pods = new Map<string, Pod>();
   const images = new Map<string, Image>();
-  /** Pods whose collection was told. */
+  /** Pods whose collection was recorded. */
   const collected = new Set<string>();
 
-  /** The facts of one look at one thing: the first has it as it was listed. */
+  /** The facts of one observation of one item. The first fact carries the listed message. */
   const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
     for (const [part, fact] of facts.entries()) {
       const first = part === 0 && original ? { original } : {};
@@ -80,7 +80,7 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
       });
     },
     ended: (at?: number) => tell({ session, kind: "session.ended" }, at),
-    /** What is there, in parts; `between` comes after each but the last. */
+    /** A description in parts; `between` runs after each part but the last. */
     described(channel: "pods" | "images", parts = 1, between: (part: number) => void = () => {}) {
       const all = channel === "pods" ? [...pods.values()] : [...images.values()];
       for (let part = 0; part < parts; part += 1) {
@@ -95,7 +95,7 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
         if (part + 1 < parts) between(part);
       }
     },
-    /** A pod as it is seen, without a fact of its own. */
+    /** A pod as it is listed, without a fact. */
     seen: (pod: DeepPartial<Pod> & { readonly id: string }, when: When = {}) =>
       looked(pod, (now) => [of("pod.changed", now)], when),
     prepared(id: string, apps: readonly string[], when: When = {}) {
@@ -124,7 +124,7 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
       ];
       looked(running, facts, when);
     },
-    /** The app of a pod that goes on. */
+    /** An app of a pod that keeps running. */
     appExited(id: string, app: string, exit_code: number, when: When = {}) {
       const apps = known(id).apps.map((one) => (one.name === app ? { ...one, exit_code } : one));
       looked({ id, apps }, (pod) => [exit(pod, app, exit_code)], when);
@@ -147,12 +147,12 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
       const over = { id, state: PodState.POD_STATE_EXITED, cgroup: "", apps };
       looked(over, (pod) => exits(pod, codes.length === 0 ? pod.apps.map(() => 0) : codes), when);
     },
-    /** It ended before it had started. */
+    /** The pod ended before it started. */
     failed(id: string, when: When = {}) {
       const facts = (pod: Pod) => [of("pod.exited", pod, { started: false }, { outcome: Outcome.OUTCOME_UNKNOWN })];
       looked({ id, state: PodState.POD_STATE_EXITED }, facts, when);
     },
-    /** The host goes on saying that it runs, though its end was told. */
+    /** The host keeps reporting the pod as running after its end was recorded. */
     contradicted(id: string, when: When = {}) {
       const apps = known(id).apps.map((app) => ({ ...app, state: AppState.APP_STATE_RUNNING, exit_code: 0 }));
       const running = { id, state: PodState.POD_STATE_RUNNING, cgroup: `/machine.slice/${id}`, apps };
@@ -163,7 +163,7 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
       const garbage = { id, state: PodState.POD_STATE_GARBAGE, networks: [], gc_marked_at: nanos(when.at ?? 0) };
       looked(garbage, (pod) => [of("pod.collected", pod, { phase: "marked" })], when);
     },
-    /** As rkt answers of it then: with next to nothing. */
+    /** rkt reports almost nothing about such a pod. */
     deleting(id: string, when: When = {}) {
       const first = !collected.has(id);
       collected.add(id);
@@ -172,7 +172,7 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
       const facts = (pod: Pod) => [first ? of("pod.collected", pod, { phase: "deleting" }) : of("pod.changed", pod)];
       looked(almostNothing, facts, when);
     },
-    /** Not listed any more, whatever it was. */
+    /** The item is no longer listed. */
     removed(id: string, when: When = {}) {
       const pod = known(id);
       pods.delete(id);

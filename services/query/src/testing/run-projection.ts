@@ -7,7 +7,7 @@ import { project } from "../projecting/project.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
 
-/** Projects until the tables stand at the position. */
+/** Projects until the tables reach the position. */
 export async function projectUntil(
   url: string,
   log: LogReader,

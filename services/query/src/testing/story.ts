@@ -12,10 +12,10 @@ export type Fields = DeepPartial<Event>;
 
 export const shop = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
-/** The moment that stories count milliseconds from. */
+/** The time from which stories count milliseconds. */
 export const startedAt = Date.UTC(2026, 10, 20, 9);
 
-/** Writes events as an ingest would: numbers them, and stamps each a millisecond after the last. */
+/** Builds events as ingest does: numbers them, and stamps each a millisecond after the last. */
 export function story(source: SourceName = shop) {
   const ordinals = new Map<string, number>();
   const events: Event[] = [];
@@ -50,7 +50,7 @@ export function story(source: SourceName = shop) {
 export type Story = ReturnType<typeof story>;
 type Tell = (fields: Fields & { readonly kind: string }, at?: number) => Event;
 
-/** What a Skaffold process tells, by the phase. `at`: milliseconds since the story's start. */
+/** The events of a Skaffold process, by phase. `at`: milliseconds since the story's start. */
 function skaffoldSession(session: string, tell: Tell) {
   let runner = 0;
   let loop = 0;
@@ -267,7 +267,7 @@ export function timestamp(ms: number, nanos = 0) {
   return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1_000_000) + nanos };
 }
 
-/** Appends events to the log, in their order; resolves with the position of each. */
+/** Appends events to the log in their order. Resolves with the position of each. */
 export async function write(log: Log, events: readonly Event[], batch = 500): Promise<number[]> {
   const positions: number[] = [];
   for (const run of runs(events, batch)) {
@@ -280,7 +280,7 @@ export async function write(log: Log, events: readonly Event[], batch = 500): Pr
   return positions;
 }
 
-/** As a writer does it: after an answer that did not come (the machine is busy) the log is asked what it has. */
+/** Appends as a writer does: after a missing answer (the machine is busy) it asks the log for its end. */
 async function publish(
   log: Log,
   source: SourceName,
@@ -298,7 +298,7 @@ async function publish(
   }
 }
 
-/** Pieces of one source each, of at most `batch` events. */
+/** Cuts events into batches of one source each, with at most `batch` events. */
 function runs(events: readonly Event[], batch: number): Event[][] {
   const pieces: Event[][] = [];
   for (const event of events) {

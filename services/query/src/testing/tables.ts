@@ -18,7 +18,7 @@ const order = {
   build_times_daily: "workspace, developer, project, artifact, day",
 };
 
-/** Those of rkt's hosts. */
+/** The tables of rkt's hosts. */
 export const rktOrder = {
   operations: "id",
   fold_states: "session",
@@ -29,7 +29,7 @@ export const rktOrder = {
   rkt_networks: "session, pod, network",
 };
 
-/** Those of Vagrant's servers. */
+/** The tables of Vagrant's servers. */
 export const vagrantOrder = {
   operations: "id",
   fold_states: "session",
@@ -44,7 +44,7 @@ export const vagrantOrder = {
   vagrant_job_spans: "session, job, first_position",
 };
 
-/** All that is in the tables, for comparing. */
+/** All rows of the tables, for comparison. */
 export async function contents(
   url: string,
   tables: Readonly<Record<string, string>> = order,

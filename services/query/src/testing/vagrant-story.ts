@@ -14,21 +14,21 @@ import {
 } from "@tapedeck/proto/vagrant/vagrant";
 import { sourceName } from "@tapedeck/shared/source";
 import { messages } from "../views/vagrant/messages.ts";
-import type { ThingKind } from "../views/vagrant/things.ts";
+import type { ResourceKind } from "../views/vagrant/resources.ts";
 import { type Fields, type Story, startedAt, timestamp } from "./story.ts";
 
 export const vagrantShop = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "vagrant" });
 
 type Fact = Fields & { readonly kind: string };
 type When = { readonly at?: number; readonly more?: Fields };
-type Entry = { readonly kind: ThingKind; readonly id: string; readonly bytes: Buffer };
+type Entry = { readonly kind: ResourceKind; readonly id: string; readonly bytes: Buffer };
 
-/** A Vagrant server and what is told of it. `at`: milliseconds since the story's start. */
+/** The events of a Vagrant server. `at`: milliseconds since the story's start. */
 export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
   const jobs = new Map<string, Job>();
   const things = new Map<string, Entry>();
 
-  /** The facts of one look: the first has what the upstream answered. */
+  /** The facts of one observation. The first fact carries the upstream's answer. */
   const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
     for (const [part, fact] of facts.entries()) {
       const first = part === 0 && original ? { original } : {};
@@ -59,7 +59,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       },
     ];
   };
-  /** The end of a command of which nothing was answered: it can't go on without its job. */
+  /** The end of a command without an answer: the command can't go on without its job. */
   const withJob = (job: Job, how: Fields): Fact[] =>
     job.ack_time === undefined ? [] : ofCommand("command.finished", job, {}, { ...how, inferred: true });
   const looked = (changed: DeepPartial<Job> & { readonly id: string }, facts: (job: Job) => Fact[], when: When) => {
@@ -104,7 +104,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       const cancel_time = timestamp(startedAt + (when.at ?? 0));
       looked({ id, cancel_time }, (job) => [ofJob("job.cancel_requested", job)], when);
     },
-    /** The job is over, and its command succeeded (no code), or failed. */
+    /** The job ended, and its command succeeded (no code) or failed. */
     finished(id: string, exit_code?: number, when: When = {}) {
       const succeeded = exit_code === undefined;
       const result = { run: { run_result: succeeded, exit_code: exit_code ?? 0 } };
@@ -133,7 +133,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       const facts = (job: Job) => [ofJob("job.canceled", job, { reason: "requested" }, over), ...withJob(job, over)];
       looked({ id, state: Job_State.ERROR, cancel_time, error }, facts, when);
     },
-    /** Not listed any more, and nobody answers anything. */
+    /** The job is no longer listed, and the server no longer answers about it. */
     lost(id: string, when: When = {}) {
       const job = known(id);
       jobs.delete(id);
@@ -149,7 +149,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
         detail: { $case: "text", value: { text: line, output: { job: id, index, stream: "S", offset: index } } },
       }),
 
-    /** What is there, in parts; `between` comes after each but the last. */
+    /** A description in parts; `between` runs after each part but the last. */
     described(parts = 1, between: (part: number) => void = () => {}) {
       const all = [...things.values()];
       const size = Math.ceil(all.length / parts);
@@ -171,19 +171,19 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
         if (part + 1 < parts) between(part);
       }
     },
-    /** There before it was looked at first: told by the next description alone. */
-    there<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
+    /** The resource existed before the first observation: only the next description reports it. */
+    there<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
       things.set(`${kind}/${id}`, { kind, id, bytes: encoded(kind, id, message) });
     },
-    /** It was added, or has changed. */
-    told<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>, when: When = {}) {
+    /** The resource was added or changed. */
+    told<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>, when: When = {}) {
       const verb = things.has(`${kind}/${id}`) ? "changed" : "added";
       const bytes = encoded(kind, id, message);
       things.set(`${kind}/${id}`, { kind, id, bytes });
       const detail = { $case: "thing" as const, value: { kind, id } };
       frame("things", original(messages[kind].type, bytes), [{ kind: `${kind}.${verb}`, subject: id, detail }], when);
     },
-    removed(kind: ThingKind, id: string, when: When = {}) {
+    removed(kind: ResourceKind, id: string, when: When = {}) {
       things.delete(`${kind}/${id}`);
       const detail = { $case: "thing" as const, value: { kind, id } };
       frame("things", undefined, [{ kind: `${kind}.removed`, subject: id, detail }], when);
@@ -193,15 +193,15 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
 
 export type VagrantSession = ReturnType<typeof vagrantSession>;
 
-type MessageOf<Kind extends ThingKind> = ReturnType<(typeof messages)[Kind]["message"]["decode"]>;
+type MessageOf<Kind extends ResourceKind> = ReturnType<(typeof messages)[Kind]["message"]["decode"]>;
 
-/** Ids as Vagrant makes them: later ones are greater. */
+/** Ids as Vagrant creates them: later ones are greater. */
 export function ulid(number: number): string {
   return `01KABC${number.toString(32).toUpperCase().padStart(20, "0")}`;
 }
 
 const encoders: {
-  readonly [Kind in ThingKind]: (
+  readonly [Kind in ResourceKind]: (
     resource_id: string,
     message: DeepPartial<MessageOf<Kind>>,
   ) => { finish(): Uint8Array };
@@ -213,7 +213,7 @@ const encoders: {
   runner: (id, message) => Runner.encode(Runner.fromPartial({ id, ...message })),
 };
 
-function encoded<Kind extends ThingKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>): Buffer {
+function encoded<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>): Buffer {
   return Buffer.from(encoders[kind](id, message).finish());
 }
 

@@ -1,7 +1,7 @@
-import { rkt } from "./rkt/rkt.ts";
-import { skaffold } from "./skaffold/skaffold.ts";
+import { rkt } from "./rkt/fold.ts";
+import { skaffold } from "./skaffold/fold.ts";
 import type { Folds } from "./states/fold.ts";
-import { vagrant } from "./vagrant/vagrant.ts";
+import { vagrant } from "./vagrant/fold.ts";
 
-/** A new upstream does not compile until its fold is here. */
+/** A new upstream does not compile until its fold is listed here. */
 export const folds = { skaffold, rkt, vagrant } satisfies Folds;

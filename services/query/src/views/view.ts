@@ -4,12 +4,12 @@ import type { Tx } from "../db/database.ts";
 import type { Schema } from "../db/schema.ts";
 
 /**
- * A view on the log. What it writes depends on the events alone, never on how they were cut into batches; its tables
- * and the checkpoint change in one transaction, so it sees every event once.
+ * A view of the log. What it writes depends on the events alone, never on how they were cut into batches. Its tables and
+ * the checkpoint change in one transaction, so it applies every event once.
  */
 export type View = {
   readonly name: string;
-  /** Raised when the same events would give other rows: the tables are then rebuilt from the log. */
+  /** Raised when the same events would give other rows, so that the tables are rebuilt from the log. */
   readonly version: number;
   /** Its tables that hold rows of sessions; session.erased empties them of the session. */
   readonly sessionTables: readonly (keyof Schema)[];

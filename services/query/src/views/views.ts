@@ -4,12 +4,12 @@ import { operations } from "./operations/operations.ts";
 import { sessions } from "./sessions/sessions.ts";
 import { sources } from "./sources/sources.ts";
 import { states } from "./states/states.ts";
-import { vagrantJobs } from "./vagrant/jobs.ts";
-import { vagrantJobSpans } from "./vagrant/spans.ts";
+import { vagrantJobs } from "./vagrant/jobs/jobs.ts";
+import { vagrantJobSpans } from "./vagrant/jobs/spans.ts";
 import type { View } from "./view.ts";
 
 export type ViewOptions = {
-  /** Rows in `events` for log and terminal text too. */
+  /** Whether `events` has rows for log and terminal text too. */
   readonly textRows: boolean;
 };
 
@@ -17,7 +17,7 @@ export function views(options: ViewOptions): readonly View[] {
   return [sources, sessions, events(options), operations, vagrantJobs, vagrantJobSpans, states(folds)];
 }
 
-/** Names what wrote the tables; with another text they are rebuilt from the log. */
+/** Names what wrote the tables. A changed name makes query rebuild them from the log. */
 export function projectionVersion(all: readonly View[]): string {
   const parts = all.map(({ name, version }) => `${name}.${version}`);
   return [...parts, ...Object.entries(folds).map(([name, { version }]) => `${name}.${version}`)].join(" ");

@@ -8,7 +8,10 @@ import { readable } from "./relations.ts";
 import { allowed, analyst, exists, limitRole, makeRoles, reader } from "./roles.ts";
 import { logins } from "./workspace-logins.ts";
 
-/** Makes the roles, and lets them read a schema: the analyst all of it, other readers the rows of their workspace. */
+/**
+ * Creates the roles and lets them read a schema: the analyst all of it, other readers the rows of their workspace. Returns
+ * what this database user may not do.
+ */
 export async function letReadersIn(database: Database): Promise<readonly string[]> {
   const made = await makeRoles(database);
   const roles = (
@@ -22,14 +25,14 @@ export async function letReadersIn(database: Database): Promise<readonly string[
 }
 
 export type ReaderLogins = {
-  /** With it the analyst may log in; without it is a role to grant. */
+  /** Without a password the analyst is a role that can only be granted to logins. */
   readonly analystPassword: string | undefined;
   readonly limits: ReaderLimits;
 };
 
 /**
- * Sets the analyst's password and every login's limits, and takes from PUBLIC what would let readers do more than read.
- * Gives what our own user may not do.
+ * Sets the analyst's password and every login's limits, and revokes from PUBLIC the rights that let readers do more than
+ * read. Returns what this database user may not do.
  */
 export async function limitReaders(
   database: Database,
@@ -61,7 +64,7 @@ type Relation = {
   readonly isInvoker: boolean;
   readonly isRowSecure: boolean;
   readonly policies: readonly string[];
-  /** Of our roles, those that may read it. */
+  /** The roles of Tapedeck that may read it. */
   readonly readers: readonly string[];
 };
 
@@ -69,11 +72,11 @@ async function grant({ db, schema }: Database, roles: readonly string[]): Promis
   if (roles.length === 0) return;
   await db.transaction().execute(async (tx) => {
     const isOld = await isBeforeInvokerViews(tx);
-    for (const role of roles) await openDoors(tx, schema, role);
+    for (const role of roles) await grantAccess(tx, schema, role);
     for (const relation of await relations(tx, schema, roles)) {
       const table = sql.table(`${schema}.${relation.name}`);
       const kind = readable[relation.name];
-      // A view of an older Postgres shows whatever its owner sees.
+      // In an older Postgres a view shows whatever its owner sees.
       const wanted = kind === undefined ? [] : roles.filter((role) => role === analyst || kind !== "view" || !isOld);
       for (const role of relation.readers.filter((name) => !wanted.includes(name))) {
         await sql`revoke all on ${table} from ${sql.id(role)}`.execute(tx);
@@ -89,8 +92,8 @@ async function grant({ db, schema }: Database, roles: readonly string[]): Promis
   });
 }
 
-/** Changes nothing that is as it should be: a query that stands by asks often. */
-async function openDoors(tx: Kysely<Schema>, schema: string, role: string): Promise<void> {
+/** Issues only the missing grants, because a standby query calls this often. */
+async function grantAccess(tx: Kysely<Schema>, schema: string, role: string): Promise<void> {
   const { rows } = await sql<{ database: string; connects: boolean; uses: boolean; getsNew: boolean }>`
     select current_database() as database, has_database_privilege(${role}, current_database(), 'connect') as connects,
       has_schema_privilege(${role}, ${schema}, 'usage') as uses,
@@ -98,14 +101,14 @@ async function openDoors(tx: Kysely<Schema>, schema: string, role: string): Prom
         where defaclnamespace = ${schema}::regnamespace and rolname = ${role}) as "getsNew"`.execute(tx);
   const [now] = rows;
   if (now === undefined) return;
-  const [name, place] = [sql.id(role), sql.id(schema)];
+  const [name, inSchema] = [sql.id(role), sql.id(schema)];
   if (!now.connects) await sql`grant connect on database ${sql.id(now.database)} to ${name}`.execute(tx);
-  if (!now.uses) await sql`grant usage on schema ${place} to ${name}`.execute(tx);
+  if (!now.uses) await sql`grant usage on schema ${inSchema} to ${name}`.execute(tx);
   if (now.getsNew)
-    await sql`alter default privileges in schema ${place} revoke select on tables from ${name}`.execute(tx);
+    await sql`alter default privileges in schema ${inSchema} revoke select on tables from ${name}`.execute(tx);
 }
 
-/** The owner, which is us, is above it: what we write and answer is as it was. */
+/** Row security does not apply to the owner, so it does not affect what Tapedeck itself reads and writes. */
 async function restrictRows(
   tx: Kysely<Schema>,
   schema: string,
@@ -116,7 +119,7 @@ async function restrictRows(
   const workspace = readable[name] === "workspace" ? sql`workspace` : sql`split_part(source, '/', 1)`;
   const rows: Readonly<Record<string, ReturnType<typeof sql>>> = {
     [analyst]: sql`true`,
-    // As a subquery it is asked once, and not for every row.
+    // A subquery is evaluated once and not for every row.
     [reader]: sql`${workspace} = (select ${sql.table(`${privateSchema}.reader_workspace`)}())`,
   };
   for (const role of roles.filter((one) => !policies.includes(one))) {
@@ -126,7 +129,7 @@ async function restrictRows(
   if (!isRowSecure) await sql`alter table ${table} enable row level security`.execute(tx);
 }
 
-/** Views that read with the rights of whoever asks came with Postgres 15. */
+/** Views with the rights of their reader came with Postgres 15. */
 async function isBeforeInvokerViews(db: Kysely<Schema>): Promise<boolean> {
   const { rows } = await sql<{ version: number }>`
     select current_setting('server_version_num')::int as version`.execute(db);

@@ -1,13 +1,13 @@
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
 
-/** What a login for SQL may take; of each login, not of all together. Milliseconds, bytes. */
+/** The limits of each SQL login, in milliseconds and bytes. */
 export type ReaderLimits = {
   readonly connections: number;
   readonly statementMs: number;
   readonly idleTransactionMs: number;
   readonly transactionMs: number;
   readonly lockMs: number;
-  /** On the disk, of one connection. */
+  /** Temporary files of one connection. */
   readonly tempBytes: number;
 };
 

@@ -3,14 +3,15 @@ import type { Database } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { allowed, run } from "./roles.ts";
 
-/** Take locks that outlast a statement, write large objects, write into the server's own log. */
+/** Functions that take locks beyond a statement, write large objects, or write to the server's own log. */
 const functions =
   "^(pg_(try_)?advisory_|lo_|loread$|lowrite$|pg_logical_emit_message$|pg_create_restore_point$|pg_export_snapshot$)";
 
 /**
- * Takes from PUBLIC, and so from every reader, what Postgres lets everybody do in a database: temporary tables, tables in
- * `public`, advisory locks, large objects. Only where the database is ours alone, because others that live in it may
- * count on that; and the functions only as a superuser, whose they are. Gives what was left as it is.
+ * Revokes from PUBLIC, and so from every reader, what Postgres lets everybody do in a database: temporary tables, tables
+ * in `public`, advisory locks, large objects. Does so only in a database that Tapedeck does not share, because other
+ * applications may rely on these rights, and revokes the functions only as a superuser, who owns them. Returns the rights
+ * that remain.
  */
 export async function restrictPublic({ db }: Pick<Database, "db">): Promise<readonly string[]> {
   if (await isShared(db)) {
@@ -46,7 +47,7 @@ async function isShared(db: Kysely<Schema>): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Those that PUBLIC may still call, as "name(types)". */
+/** The functions that PUBLIC may still call, as "name(types)". */
 async function openFunctions(db: Kysely<Schema>): Promise<readonly string[]> {
   const { rows } = await sql<{ signature: string }>`
     select p.oid::regprocedure::text as signature from pg_proc p

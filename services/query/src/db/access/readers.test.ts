@@ -102,12 +102,12 @@ const workspacesSeen = async (client: pg.Client, name: string): Promise<readonly
   return rows.map(({ workspace }) => workspace);
 };
 
-it("of every relation it is known who may read it", async () => {
+it("every relation is listed as readable or withheld", async () => {
   const found = (await names(ours)).filter((name) => !month.test(name));
   expect(found.toSorted()).toEqual([...Object.keys(readable), ...withheld].toSorted());
 });
 
-it("the analyst reads all that is documented, of every workspace, and nothing else", async () => {
+it("the analyst reads all documented relations of every workspace, and nothing else", async () => {
   const analyst = await as("tapedeck_analyst");
   for (const name of Object.keys(readable)) {
     expect([name, await workspacesSeen(analyst, name)]).toEqual([name, ["acme", "globex"]]);
@@ -119,7 +119,7 @@ it("the analyst reads all that is documented, of every workspace, and nothing el
   }
 });
 
-it("what an earlier release let the analyst read is taken back, and again nothing changes", async () => {
+it("grants of an earlier release are revoked, and a second run changes nothing", async () => {
   const name = sql.id("tapedeck_analyst");
   await sql`grant select on all tables in schema tapedeck to ${name}`.execute(ours.db);
   await sql`alter default privileges in schema tapedeck grant select on tables to ${name}`.execute(ours.db);
@@ -163,7 +163,7 @@ it.each([
   await expect(analyst.query(statement)).rejects.toThrow(/permission denied|no schema has been selected/);
 });
 
-it("no login gets into another database of our own server", async () => {
+it("no login can connect to another database of Tapedeck's own server", async () => {
   for (const database of ["postgres", "template1"]) {
     await expect(as("tapedeck_analyst", "only reading", database)).rejects.toThrow("permission denied for database");
   }
@@ -221,7 +221,7 @@ describe("a login of a workspace", () => {
 });
 
 describe("limits", () => {
-  it("are those of the settings, and a change of them holds at the next start", async () => {
+  it("are those of the settings, and a change applies at the next start", async () => {
     const made = await createLogin(ours, { workspace: "acme", limits });
     const shown = async (login: string, password: string) => {
       const client = await as(login, password);
@@ -272,7 +272,7 @@ describe("limits", () => {
 });
 
 describe("with a Postgres of the user's, whose owner of the database is no superuser", () => {
-  it("the logins are as far as that one may: what is left out is told", async () => {
+  it("logins have the limits that the database user may set, and the others are reported", async () => {
     const owner = sql.id("owner");
     await sql`create role ${owner} login createrole`.execute(ours.db);
     await sql`create database theirs owner ${owner}`.execute(ours.db);
@@ -306,7 +306,7 @@ describe("with a Postgres of the user's, whose owner of the database is no super
     expect(await dropLogin(theirs, made.login)).toMatchObject({ login: made.login });
   });
 
-  it("tables of others in the database keep what PUBLIC may do there", async () => {
+  it("a shared database keeps the rights of PUBLIC", async () => {
     await server.ensureDatabase("shared");
     await using shared = openDatabase({ url: server.url("shared"), connections: 3 });
     await sql`create table public.invoices (id int)`.execute(shared.db);
@@ -319,7 +319,7 @@ describe("with a Postgres of the user's, whose owner of the database is no super
     await analyst.query("select pg_try_advisory_xact_lock(1)");
   });
 
-  it("who may make no roles is told so", async () => {
+  it("a database user that may not create roles gets an error", async () => {
     await sql`create role poor login`.execute(ours.db);
     await sql`create database poors owner poor`.execute(ours.db);
     const at = new URL(server.url("poors"));

@@ -1,6 +1,6 @@
 /**
- * What readers of the database may ask, and by what it is known whose a row is: by a column `workspace`, by the first
- * part of `source`, or, of a view, by the tables that it reads.
+ * The relations that SQL readers may read, and what determines the workspace of a row: a column `workspace`, the first part
+ * of `source`, or, for a view, the tables that it reads.
  */
 export const readable: Readonly<Record<string, "workspace" | "source" | "view">> = {
   sources: "workspace",
@@ -28,7 +28,7 @@ export const readable: Readonly<Record<string, "workspace" | "source" | "view">>
   rkt_networks: "source",
 };
 
-/** What is Tapedeck's own: nobody else reads it. The months of `events` are read through `events`. */
+/** Relations for Tapedeck alone. Readers read the monthly partitions of `events` through `events`. */
 export const withheld: readonly string[] = [
   "checkpoint",
   "fold_states",

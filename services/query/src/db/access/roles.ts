@@ -7,12 +7,12 @@ import type { ReaderLimits } from "./limits.ts";
 /** Reads every workspace. */
 export const analyst = "tapedeck_analyst";
 
-/** Those who belong to it read one workspace each, or nothing. */
+/** Each of its members reads one workspace, or nothing. */
 export const reader = "tapedeck_reader";
 
 /**
- * Makes both roles, and what says which login reads which workspace. A role belongs to the whole server, so several
- * databases (and queries that start at the same time) share it. False: our own user may not make roles; whoever may has to.
+ * Creates both roles, and the table of which login reads which workspace. A role belongs to the whole server, so several
+ * databases (and queries that start at the same time) share it. False: this database user may not create roles.
  */
 export async function makeRoles({ db }: Pick<Database, "db">): Promise<boolean> {
   const made = await allowed(async () => {
@@ -29,7 +29,7 @@ export async function exists(db: Kysely<Schema>, role: string): Promise<boolean>
   return rows.length > 0;
 }
 
-/** A table that no reader sees, and a function that tells each login its own row. */
+/** Creates a table that no reader sees, and a function that returns each login its own row. */
 async function makeWorkspaces(db: Kysely<Schema>): Promise<void> {
   const { rows } = await sql<{ there: boolean }>`
     select to_regprocedure(${`${privateSchema}.reader_workspace()`}) is not null as there`.execute(db);
@@ -42,7 +42,7 @@ async function makeWorkspaces(db: Kysely<Schema>): Promise<void> {
         workspace text not null,
         created_at timestamptz not null default now()
       )`,
-      // By the login and not by the role that it has set: a login to which another one was granted sees nothing.
+      // session_user is the login and not the role that it has set: a login cannot use a workspace of another login.
       sql`create function ${privateTable("reader_workspace")}() returns text
         language sql stable security definer parallel safe set search_path = pg_catalog
         as ${sql.lit(`select workspace from ${privateSchema}.workspace_logins where login = session_user`)}`,
@@ -56,8 +56,8 @@ async function makeWorkspaces(db: Kysely<Schema>): Promise<void> {
 }
 
 /**
- * Holds a login to its limits in this database, as far as our own user may; gives what it may not. A role can lift all of
- * it for itself but the number of connections and the temporary files: see watchReaders.
+ * Sets a login's limits in this database, and returns those that this database user may not set. A role can lift all of
+ * its own limits except the number of connections and the temporary files: see watchReaders.
  */
 export async function limitRole(
   { db }: Pick<Database, "db">,
@@ -102,7 +102,7 @@ function settingsOf(limits: ReaderLimits): Readonly<Record<string, string>> {
   };
 }
 
-/** False: our own user may not do that. */
+/** False: this database user lacks the privilege. */
 export async function allowed(attempt: () => Promise<void>): Promise<boolean> {
   try {
     await attempt();

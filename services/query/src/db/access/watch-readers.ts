@@ -14,16 +14,16 @@ export type WatchReaders = {
   readonly signal: AbortSignal;
 };
 
-/** Postgres itself ends a login that has kept its limits, sooner than this watch. */
+/** Postgres itself ends a login that did not lift its limits before this watch does. */
 const graceMs = 1_000;
 
 /**
- * Ends connections of readers whose statement or transaction takes longer than it may: Postgres lets every role lift its
- * own timeouts (`set statement_timeout = 0`). Ends with the signal; a database that is away is asked again.
+ * Ends connections of readers whose statement or transaction exceeds its limit, because Postgres lets every role lift its
+ * own timeouts (`set statement_timeout = 0`). Runs until the signal and retries while the database is away.
  */
 export async function watchReaders({ database, limits, logger, signal }: WatchReaders): Promise<void> {
   const everyMs = Math.min(5_000, limits.statementMs, limits.idleTransactionMs);
-  let told = "";
+  let lastReason = "";
   while (!signal.aborted) {
     try {
       for (const ended of await endOverdue(database, limits)) {
@@ -32,11 +32,11 @@ export async function watchReaders({ database, limits, logger, signal }: WatchRe
           `a connection of ${ended.login} was ended: its ${ended.what} took too long`,
         );
       }
-      told = "";
+      lastReason = "";
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      if (reason !== told) logger.debug({ err: error }, "what readers do can't be seen now");
-      told = reason;
+      if (reason !== lastReason) logger.debug({ err: error }, "the connections of readers can't be checked now");
+      lastReason = reason;
     }
     await pause(everyMs, signal);
   }
@@ -44,7 +44,7 @@ export async function watchReaders({ database, limits, logger, signal }: WatchRe
 
 type Ended = { readonly login: string; readonly what: "statement" | "transaction" };
 
-/** What is too long is ended with its connection: a statement can catch that it is canceled, and go on. */
+/** Ends the whole connection, because a statement can catch its cancellation and go on. */
 async function endOverdue(database: Database, limits: ReaderLimits): Promise<readonly Ended[]> {
   const { db } = database;
   const roles = [analyst, ...(await logins(database)).map(({ login }) => login)];
@@ -66,7 +66,7 @@ async function endOverdue(database: Database, limits: ReaderLimits): Promise<rea
   return rows.filter(({ done }) => done);
 }
 
-/** An owner that is no superuser sees and ends only connections of roles that it is a member of. */
+/** An owner without superuser rights sees and ends only connections of roles that it is a member of. */
 async function watchable({ db }: Database, roles: readonly string[]): Promise<void> {
   if (await isSuperuser(db)) return;
   const { rows } = await sql<{ role: string }>`

@@ -7,20 +7,20 @@ import { allowed, limitRole, makeRoles, reader, run } from "./roles.ts";
 
 /** Reads what belongs to one workspace. */
 export type WorkspaceLogin = {
-  /** Says nothing of the workspace: every role can see the names of all roles. */
+  /** Does not contain the workspace, because every role can see the names of all roles. */
   readonly login: string;
   readonly workspace: string;
   /** RFC 3339. */
   readonly createdAt: string;
 };
 
-/** Our own user may not make roles. */
+/** This database user may not create roles. */
 export class RolesRefusedError extends Error {
   override readonly name = "RolesRefusedError";
 }
 
 /**
- * Makes a login that reads one workspace. `leftOut`: limits that our own user may not set.
+ * Creates a login that reads one workspace. `leftOut`: limits that this database user may not set.
  * @throws RolesRefusedError
  */
 export async function createLogin(
@@ -58,7 +58,7 @@ export async function logins({ db }: Pick<Database, "db">): Promise<readonly Wor
   return rows;
 }
 
-/** Ends what the login has open, and removes it. Undefined: there is none of that name. */
+/** Ends the login's connections and removes it. Undefined: no login has that name. */
 export async function dropLogin(database: Database, login: string): Promise<WorkspaceLogin | undefined> {
   const found = (await logins(database)).find((one) => one.login === login);
   if (found === undefined) return undefined;

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** What is known across upstreams. Unqualified: the connection's search_path names the schema being built. */
+/** Tables of all upstreams. Their names are unqualified: the connection's search_path names the schema being built. */
 export const tables: Migration = {
   async up(db: Kysely<unknown>) {
     for (const statement of statements) await sql.raw(statement).execute(db);
@@ -18,6 +18,7 @@ const ofSource = `
 const statements = [
   `create table checkpoint (
     name text primary key,
+    -- Versions of all views and folds that wrote the tables.
     projection text not null,
     epoch text not null,
     position bigint not null
@@ -26,8 +27,11 @@ const statements = [
     developer_name text not null,
     project_name text not null,
     status text not null,
+    -- Whether a tap is connected. The status follows from this and from in_session.
     connected boolean not null,
+    -- Whether a session has begun and not ended.
     in_session boolean not null,
+    -- Gaps that belong to no session.
     gaps int not null,
     address text not null,
     first_position bigint not null,
@@ -48,13 +52,14 @@ const statements = [
     end_reason text not null,
     start_position bigint not null,
     last_position bigint not null,
+    -- Position of session.ended or session.lost. Null while the session runs.
     end_position bigint,
     gaps int not null
   )`,
   `create index on sessions (source, start_position desc)`,
   `create index on sessions (workspace, start_position desc)`,
   `create index on sessions using gin (labels jsonb_path_ops)`,
-  // A partition's bounds are part of its key, hence recorded_at in front.
+  // The primary key must contain the partition key, hence recorded_at.
   `create table events (${ofSource},
     position bigint not null,
     recorded_at timestamptz not null,
@@ -90,10 +95,11 @@ const statements = [
   `create index on events (source, position)`,
   `create index on events (session, position)`,
   `create index on events (kind, occurred_at)`,
-  // Lists as they stood in the past ask what Tapedeck said last of a source or a session.
+  // Lists of the past read the last event that Tapedeck itself recorded about a source or a session.
   `create index on events (source, position) where channel = 'tapedeck'`,
   `create index on events (session, position) where channel = 'tapedeck'`,
   `create table operations (${ofSource},
+    -- Id of the event that began the operation, or of the only known event where no start was recorded.
     id text primary key,
     session text not null,
     runner int not null,
@@ -105,12 +111,16 @@ const statements = [
     ended_at timestamptz,
     ended_ns int not null,
     duration_ms bigint,
+    -- Null while the operation runs.
     outcome text,
     error_code text not null,
     error text not null,
     cache_hit boolean not null,
+    -- A client put it into the upstream through Handle.
     injected boolean not null,
+    -- Builds only: the target platform, or the host platform where no target is reported.
     platform text not null,
+    -- Loops only: the upstream's own number.
     iteration int,
     start_position bigint not null,
     end_position bigint

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** State of sessions: whole, for answering, and in rows, for asking. */
+/** The state of sessions: whole, for ReadState, and in rows, for SQL. */
 export const state: Migration = {
   async up(db: Kysely<unknown>) {
     for (const statement of statements) await sql.raw(statement).execute(db);
@@ -13,9 +13,10 @@ const ofSession = `
   source text not null`;
 
 const statements = [
-  // JSON as text: never looked into by SQL, and jsonb refuses the NUL that an upstream's text may hold.
+  // JSON as text: SQL never reads into it, and jsonb refuses the NUL that an upstream's text may hold.
   `create table fold_states (${ofSession},
     fold_version int not null,
+    -- The last event that could change the state.
     position bigint not null,
     state text not null,
     events_since_snapshot int not null,
@@ -59,6 +60,7 @@ const statements = [
     primary key (session, local_port)
   )`,
   `create table skaffold_debug_containers (${ofSession},
+    -- Index in the upstream's list, which may hold the same container twice.
     place int not null,
     namespace text not null,
     pod text not null,

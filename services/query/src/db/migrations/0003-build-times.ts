@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** What people ask about builds. Percentiles know only builds that ran to an end: succeeded or failed, not cached. */
+/** Views for questions about builds. Percentiles cover only builds that ran: succeeded or failed, not cached. */
 export const buildTimes: Migration = {
   async up(db: Kysely<unknown>) {
     for (const statement of statements) await sql.raw(statement).execute(db);

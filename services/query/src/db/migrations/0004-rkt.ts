@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** rkt's hosts: their pods and images, also those that are gone, and the codes that runs ended with. */
+/** rkt's hosts: their pods and images, including those that are gone, and the exit codes of runs. */
 export const rkt: Migration = {
   async up(db: Kysely<unknown>) {
     for (const statement of statements) await sql.raw(statement).execute(db);
@@ -13,10 +13,13 @@ const ofSession = `
   source text not null`;
 
 const statements = [
+  // Apps and commands that have ended. Null where the code is unknown or means nothing.
   `alter table operations add column exit_code int`,
   `create table rkt_pods (${ofSession},
     pod text not null,
+    -- The name that a kubelet gave the pod, else its id.
     name text not null,
+    -- Without rkt's prefix. UNDEFINED: rkt is deleting the pod, and what else it reports of it is ignored.
     state text not null,
     pid int,
     cgroup text not null,
@@ -24,8 +27,10 @@ const statements = [
     started_at timestamptz,
     gc_marked_at timestamptz,
     apps int not null,
+    -- No longer on the host.
     gone boolean not null,
     gone_at timestamptz,
+    -- Positions of the events that first reported the pod and that last changed the row.
     first_position bigint not null,
     last_position bigint not null,
     primary key (session, pod)
@@ -33,11 +38,14 @@ const statements = [
   `create table rkt_apps (${ofSession},
     pod text not null,
     app text not null,
+    -- As in the pod's manifest.
     image_id text not null,
     image_name text not null,
     image_version text not null,
     state text not null,
+    -- Null while the app runs, unless rkt reports a code. 0 also where the code is unknown.
     exit_code int,
+    -- Removed from its pod, or gone with it.
     gone boolean not null,
     gone_at timestamptz,
     first_position bigint not null,
@@ -49,6 +57,7 @@ const statements = [
     name text not null,
     version text not null,
     imported_at timestamptz,
+    -- Bytes.
     size bigint not null,
     labels jsonb not null,
     gone boolean not null,

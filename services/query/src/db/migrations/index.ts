@@ -8,7 +8,7 @@ import { lost } from "./0006-lost.ts";
 import { vagrantJobSpans } from "./0007-vagrant-job-spans.ts";
 import { checkpointMoment } from "./0008-checkpoint-moment.ts";
 
-/** In order of their names. One that has been released is never changed; add the next. */
+/** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
   "0001-tables": tables,
   "0002-state": state,

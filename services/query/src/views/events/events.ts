@@ -1,57 +1,17 @@
-import type { EventRow } from "../../db/schema.ts";
-import { insert, type Table } from "../../db/table.ts";
+import { insert, table } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { eventRow } from "./row.ts";
 
-const table: Table<EventRow> = {
-  name: "events",
-  key: ["recorded_at", "position"],
-  columns: {
-    source: "text",
-    workspace: "text",
-    developer: "text",
-    project: "text",
-    upstream: "text",
-    position: "bigint",
-    recorded_at: "timestamptz",
-    id: "text",
-    session: "text",
-    channel: "text",
-    ordinal: "bigint",
-    frame_ordinal: "bigint",
-    part: "int",
-    kind: "text",
-    subject: "text",
-    outcome: "text",
-    error_code: "text",
-    error: "text",
-    summary: "text",
-    occurred_at: "timestamptz",
-    occurred_ns: "int",
-    time_source: "text",
-    not_before: "timestamptz",
-    observed_at: "timestamptz",
-    operation_kind: "text",
-    operation_subject: "text",
-    runner: "int",
-    loop: "int",
-    inferred: "boolean",
-    injected: "boolean",
-    redacted: "int",
-    detail: "jsonb",
-    original_type: "text",
-    original_size: "bigint",
-  },
-};
+const eventsTable = table("events", ["recorded_at", "position"]);
 
 /**
- * One row per fact. Mirrors are left out, so that nothing counts twice; text (log.written) too unless it is asked for:
+ * One row per fact. Mirrors have no rows, so that nothing counts twice. Text (log.written) has rows only on request:
  * there is much of it, and the log has it.
  */
 export function events(options: { readonly textRows: boolean }): View {
   return {
-    // By another name, so that switching text on or off rebuilds the tables.
+    // The name differs, so that switching text on or off rebuilds the tables.
     name: options.textRows ? "events+text" : "events",
     version: 1,
     sessionTables: ["events"],
@@ -64,7 +24,7 @@ export function events(options: { readonly textRows: boolean }): View {
         tx,
         rows.map(({ recorded_at }) => recorded_at),
       );
-      await insert(tx, table, rows);
+      await insert(tx, eventsTable, rows);
     },
   };
 }

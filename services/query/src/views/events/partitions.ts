@@ -2,8 +2,8 @@ import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 
 /**
- * Makes the months that these moments ("2026-11-20T…", UTC) fall into. Looked up each time, because a rebuild may have
- * put other tables in the place of those seen last.
+ * Creates the monthly partitions of these timestamps ("2026-11-20T…", UTC). Checks each time which exist, because a rebuild
+ * may have swapped the tables.
  */
 export async function ensurePartitions(tx: Tx, moments: Iterable<string>): Promise<void> {
   const months = new Set<string>();

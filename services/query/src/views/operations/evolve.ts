@@ -7,8 +7,8 @@ import { sourceColumns } from "../view.ts";
 import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
 /**
- * Pairs starts and ends. `known` holds the newest operation of every pairing in the batch and those that run in the
- * sessions that end in it; what comes back are the rows that are new or have changed.
+ * Pairs starts and ends. `known` holds the newest operation of every pairing in the batch, and the operations that run in
+ * the sessions that end in it. Returns the new and the changed rows.
  */
 export function evolve(known: readonly OperationRow[], batch: readonly Recorded[]): OperationRow[] {
   const newest = new Map<string, OperationRow>();
@@ -40,8 +40,8 @@ export function evolve(known: readonly OperationRow[], batch: readonly Recorded[
           put(cached(step.pairing, recorded));
           break;
         case "end":
-          // An end that comes late (the session was thought to be over), or once more (Skaffold says of a loop whose
-          // sync is tried again that it failed, each time): the last word counts.
+          // The last end counts. One may come late, after the session was considered over. Skaffold repeats one: it
+          // reports a loop as failed each time that its sync is retried.
           put(
             ended(
               before === undefined || before.cache_hit ? unbegun(step.pairing, recorded) : before,
@@ -87,7 +87,7 @@ function begun(pairing: Pairing, recorded: Recorded): OperationRow {
   const started = momentOf(recorded.event.occurred_at);
   return {
     ...unbegun(pairing, recorded),
-    ...told(recorded),
+    ...detailColumns(recorded),
     started_at: started.at,
     started_ns: started.ns,
   };
@@ -98,7 +98,7 @@ function ended(row: OperationRow, recorded: Recorded, outcome: OutcomeText): Ope
   const end = momentOf(event.occurred_at);
   return {
     ...row,
-    ...told(recorded),
+    ...detailColumns(recorded),
     ended_at: end.at,
     ended_ns: end.ns,
     duration_ms: millisecondsBetween({ at: row.started_at, ns: row.started_ns }, end),
@@ -109,7 +109,7 @@ function ended(row: OperationRow, recorded: Recorded, outcome: OutcomeText): Ope
   };
 }
 
-/** A moment without a duration: nothing was built. */
+/** A cache hit has no duration, because nothing was built. */
 function cached(pairing: Pairing, recorded: Recorded): OperationRow {
   const { at, ns } = momentOf(recorded.event.occurred_at);
   return {
@@ -122,12 +122,12 @@ function cached(pairing: Pairing, recorded: Recorded): OperationRow {
   };
 }
 
-/** Nobody will say any more how it ended, nor when. */
+/** No event will report how or when the operation ended. */
 function abandoned(row: OperationRow, { seq }: Recorded): OperationRow {
   return { ...row, outcome: "unknown", end_position: seq };
 }
 
-function told({ event }: Recorded): Partial<OperationRow> {
+function detailColumns({ event }: Recorded): Partial<OperationRow> {
   switch (event.detail?.$case) {
     case "build": {
       const platform = text(event.detail.value.target_platforms || event.detail.value.host_platform);
@@ -144,7 +144,7 @@ function told({ event }: Recorded): Partial<OperationRow> {
   }
 }
 
-/** Vagrant answers 0 also of a command that failed with an error. */
+/** Vagrant answers 0 also for a command that failed with an error. */
 export function exitCodeOf({ succeeded, exit_code }: CommandDetail): number | null {
   return succeeded || exit_code !== 0 ? exit_code : null;
 }

@@ -2,51 +2,19 @@ import type { Recorded } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import type { OperationRow } from "../../db/schema.ts";
-import { type Table, upsert } from "../../db/table.ts";
+import { table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { evolve } from "./evolve.ts";
 import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
-const table: Table<OperationRow> = {
-  name: "operations",
-  key: ["id"],
-  columns: {
-    id: "text",
-    source: "text",
-    workspace: "text",
-    developer: "text",
-    project: "text",
-    upstream: "text",
-    session: "text",
-    runner: "int",
-    loop: "int",
-    kind: "text",
-    subject: "text",
-    instance: "text",
-    started_at: "timestamptz",
-    started_ns: "int",
-    ended_at: "timestamptz",
-    ended_ns: "int",
-    duration_ms: "bigint",
-    outcome: "text",
-    error_code: "text",
-    error: "text",
-    cache_hit: "boolean",
-    injected: "boolean",
-    platform: "text",
-    iteration: "int",
-    exit_code: "int",
-    start_position: "bigint",
-    end_position: "bigint",
-  },
-};
+const operationsTable = table("operations", ["id"]);
 
 export const operations: View = {
   name: "operations",
   version: 3,
   sessionTables: ["operations"],
   async apply(tx, batch) {
-    await upsert(tx, table, evolve([...(await newest(tx, batch)), ...(await running(tx, batch))], batch));
+    await upsert(tx, operationsTable, evolve([...(await newest(tx, batch)), ...(await running(tx, batch))], batch));
   },
 };
 

@@ -3,22 +3,22 @@ import type { Recorded } from "@tapedeck/shared/log/log";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
 
-/** What a start and its end have in common. What clients make up through Handle never ends what really runs. */
+/** What a start and its end have in common. An event that a client injected never ends an operation of the upstream. */
 export type Pairing = Pick<OperationRow, "session" | "runner" | "loop" | "kind" | "subject" | "instance" | "injected">;
 
-/** What an event says about an operation; `once`: it is start and end in one; `lost`: nobody will say how it ended. */
-export type Step =
+/** What an event does to an operation. `once`: start and end in one. `lost`: no event will report how it ended. */
+export type OperationStep =
   | { readonly pairing: Pairing; readonly does: "start" | "once" | "lost" }
   | { readonly pairing: Pairing; readonly does: "end"; readonly outcome: OutcomeText };
 
-/** What is begun and comes to an end; "pod" and "app" are their runs. */
+/** The kinds that have a start and an end; "pod" and "app" are runs of pods and apps. */
 const kinds = new Set([
   ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
   ...["pod", "app"],
   ...["job", "command"],
 ]);
 
-export function stepOf({ event }: Recorded): Step | undefined {
+export function stepOf({ event }: Recorded): OperationStep | undefined {
   const [noun = "", verb = ""] = event.kind.split(".");
   if (!kinds.has(noun) || event.session === "") return undefined;
   const operation = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
@@ -31,7 +31,7 @@ export function stepOf({ event }: Recorded): Step | undefined {
     case "succeeded":
     case "failed":
     case "canceled":
-      // A job may have succeeded though its command failed: the kind is what the upstream says, not how it was.
+      // A job may succeed although its command failed: the kind is the state that the upstream reports.
       return { pairing, does: "end", outcome: noun === "job" ? outcomeOf(event) : verb };
     case "exited":
       return { pairing, does: "end", outcome: outcomeOf(event) };
@@ -46,7 +46,7 @@ export function stepOf({ event }: Recorded): Step | undefined {
   }
 }
 
-/** Of an end whose kind does not say how it was. */
+/** The outcome of an end whose kind does not contain it. */
 export function outcomeOf({ outcome }: Event): OutcomeText {
   switch (outcome) {
     case Outcome.OUTCOME_SUCCEEDED:
@@ -64,12 +64,12 @@ export function pairingKey({ session, runner, loop, kind, subject, instance, inj
   return JSON.stringify([session, runner, loop, kind, subject, instance, injected]);
 }
 
-/** Of a command: it went with its job, which was lost; when is as little known as how. */
+/** True for a command that was lost with its job: neither its outcome nor its time is known. */
 function wasLost({ outcome, time_source }: Event): boolean {
   return outcome === Outcome.OUTCOME_UNKNOWN && time_source !== TimeSource.TIME_SOURCE_UPSTREAM;
 }
 
-/** All that runs in the session is over. */
+/** True when the event ends everything that runs in its session. */
 export function endsSession({ kind }: Event): boolean {
   return kind === "session.ended" || kind === "session.lost";
 }

@@ -3,9 +3,9 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
 import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-story.ts";
 import { type Fields, story } from "../../testing/story.ts";
-import { entriesOf } from "./entries.ts";
 import { evolve } from "./evolve.ts";
-import { rkt } from "./rkt.ts";
+import { rkt } from "./fold.ts";
+import { itemsOf } from "./inventory.ts";
 import { initialState, type RktState } from "./state.ts";
 
 const pod = uuid(1);
@@ -22,11 +22,11 @@ function fold(events: readonly Event[], from: RktState = initialState): RktState
 }
 
 function pods(state: RktState): Pod[] {
-  return entriesOf(state.pods).map(({ bytes }) => Pod.decode(Buffer.from(bytes, "base64")));
+  return itemsOf(state.pods).map(({ bytes }) => Pod.decode(Buffer.from(bytes, "base64")));
 }
 
 function podIds(state: RktState): string[] {
-  return entriesOf(state.pods).map(({ id }) => id);
+  return itemsOf(state.pods).map(({ id }) => id);
 }
 
 /** An event that no watcher would give so. */
@@ -34,7 +34,7 @@ function odd(fields: Fields & { readonly kind: string }): Event {
   return story(rktHost).tell({ session: "S", channel: "pods", ...fields });
 }
 
-it("keeps a pod as it was listed last, manifest included, and lets it go", () => {
+it("keeps a pod as last listed, with its manifest, until it is removed", () => {
   const events = told((host) => {
     host.prepared(pod, ["web"]);
     host.started(pod);
@@ -49,7 +49,7 @@ it("keeps a pod as it was listed last, manifest included, and lets it go", () =>
   expect(fold(removal, state)).toEqual(initialState);
 });
 
-it("accepts what is listed as the watcher does: a code once told is not taken back", () => {
+it("accepts a listed pod as the normalizer does: a reported exit code stays", () => {
   const state = fold(
     told((host) => {
       host.prepared(pod, ["web"]);
@@ -86,7 +86,7 @@ it("a pod that is marked or being deleted is still on the host", () => {
   expect(pods(state)).toMatchObject([{ id: pod, state: PodState.POD_STATE_UNDEFINED, created_at: 0n }]);
 });
 
-it("keeps images until they are removed, and what the host says of itself", () => {
+it("keeps images until they are removed, and the host's own information", () => {
   const events = told((host) => {
     host.began("/data");
     host.imported({ id: "sha512-a", name: "example.com/web" });
@@ -95,7 +95,7 @@ it("keeps images until they are removed, and what the host says of itself", () =
     host.imageRemoved("sha512-a");
   });
   const state = fold(events);
-  const images = entriesOf(state.images).map(({ bytes }) => Image.decode(Buffer.from(bytes, "base64")));
+  const images = itemsOf(state.images).map(({ bytes }) => Image.decode(Buffer.from(bytes, "base64")));
   expect(images).toMatchObject([{ id: "sha512-b", size: 6n }]);
   const items = rkt.collections.info?.(state) ?? [];
   expect(items.map(({ key }) => key)).toEqual(["info"]);
@@ -115,15 +115,15 @@ describe("a description", () => {
     }).slice(6);
   const listed = [1, 2, 3, 4, 5, 8].map(uuid).toSorted();
 
-  it.each([1, 2, 3])("sets what its %i parts list, and takes away what none of them lists", (parts) => {
+  it.each([1, 2, 3])("sets what its %i parts list, and removes what none of them lists", (parts) => {
     const state = fold([...three, ...description(parts)]);
     expect(podIds(state)).toEqual(listed);
     expect(pods(state).find(({ id }) => id === uuid(8))?.apps[0]?.name).toBe("app8");
-    expect(entriesOf(state.images)).toHaveLength(1);
+    expect(itemsOf(state.images)).toHaveLength(1);
     expect(state.pods.describing).toBeNull();
   });
 
-  it("takes nothing away before its last part", () => {
+  it("removes nothing before its last part", () => {
     const state = fold([...three, ...description(3).slice(0, 2)]);
     expect(podIds(state)).toContain(uuid(7));
   });
@@ -147,18 +147,18 @@ describe("a description", () => {
     expect(podIds(state).includes(uuid(7))).toBe(!isWhole);
   });
 
-  it("takes nothing away when a part can't be read", () => {
+  it("removes nothing when a part can't be decoded", () => {
     const original = { type: "v1alpha.ListPodsResponse", bytes: Buffer.of(0xff), size: 1n };
     const parts = description(3).map((event, part) => (part === 1 ? Event.fromPartial({ ...event, original }) : event));
     expect(podIds(fold([...three, ...parts]))).toContain(uuid(7));
   });
 
-  it("of an empty host, which has no bytes, empties it", () => {
+  it("removes everything when the host is empty and its message has no bytes", () => {
     const events = told((host) => host.described("pods"));
     expect(podIds(fold([...three, ...events]))).toEqual([]);
   });
 
-  it("that says what is known changes nothing", () => {
+  it("changes nothing when it lists what is known", () => {
     const events = told((host) => {
       host.prepared(pod, ["web"]);
       host.started(pod);

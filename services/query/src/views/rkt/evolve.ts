@@ -2,13 +2,14 @@ import { GetInfoResponse, Image, ListImagesResponse, ListPodsResponse, Pod } fro
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { acceptPod } from "@tapedeck/shared/rkt/accept";
 import { base64, fromBase64 } from "../states/base64.ts";
-import { messageOf, read } from "../states/message-of.ts";
-import { changed, described, type Entries, type Entry, entry, undescribed } from "./entries.ts";
+import { withoutDescription } from "../states/description.ts";
+import { decoded, messageOf } from "../states/message-of.ts";
+import { bytesOf, changed, described, type Inventory, type InventoryItem } from "./inventory.ts";
 import type { RktState } from "./state.ts";
 
 /**
- * One event of a session, in the order of the log. What can't touch state gives the very same object back. Total: what
- * can't be read changes nothing.
+ * Applies one event of a session, in the order of the log. Returns the same object for an event that can't touch the
+ * state. Total: what can't be decoded changes nothing.
  */
 export function evolve(state: RktState, event: Event): RktState {
   switch (event.channel) {
@@ -27,21 +28,21 @@ export function evolve(state: RktState, event: Event): RktState {
   }
 }
 
-function evolvePods(before: Entries, event: Event): Entries {
+function evolvePods(before: Inventory, event: Event): Inventory {
   if (event.detail?.$case === "host") {
     const list = messageOf(event, "v1alpha.ListPodsResponse", ListPodsResponse);
-    return described(before, event.detail.value, list?.pods.flatMap(podEntry));
+    return described(before, event.detail.value, list?.pods.flatMap(podItem));
   }
-  const pods = undescribed(before);
+  const pods = withoutDescription(before);
   if (isGone(event)) return changed(pods, [{ id: event.subject }]);
   const listed = messageOf(event, "v1alpha.Pod", Pod);
   if (listed === undefined) return pods;
-  const known = entry(pods, listed.id);
+  const known = bytesOf(pods, listed.id);
   const accepted = acceptPod(known === undefined ? undefined : Pod.decode(fromBase64(known)), listed);
-  return changed(pods, podEntry(accepted));
+  return changed(pods, podItem(accepted));
 }
 
-/** Also a pod that never ran, and one whose collection was told before. */
+/** True also for a pod that never ran, and for one whose collection was reported before. */
 function isGone({ kind, detail }: Event): boolean {
   if (detail?.$case !== "pod") return false;
   const { phase, removed } = detail.value;
@@ -49,30 +50,30 @@ function isGone({ kind, detail }: Event): boolean {
   return kind === "pod.changed" && removed;
 }
 
-function evolveImages(before: Entries, event: Event): Entries {
+function evolveImages(before: Inventory, event: Event): Inventory {
   if (event.detail?.$case === "host") {
     const list = messageOf(event, "v1alpha.ListImagesResponse", ListImagesResponse);
-    return described(before, event.detail.value, list?.images.flatMap(imageEntry));
+    return described(before, event.detail.value, list?.images.flatMap(imageItem));
   }
-  const images = undescribed(before);
+  const images = withoutDescription(before);
   if (event.kind === "image.removed") return changed(images, [{ id: event.subject }]);
   const listed = messageOf(event, "v1alpha.Image", Image);
-  return listed === undefined ? images : changed(images, imageEntry(listed));
+  return listed === undefined ? images : changed(images, imageItem(listed));
 }
 
-/** Encoded anew, so that the same pod has the same text, wherever it was told. What we don't know of it stays in it. */
-function podEntry(pod: Pod): readonly Entry[] {
+/** Encodes the pod anew, so that the same pod has the same text whichever message reported it. Unknown fields stay. */
+function podItem(pod: Pod): readonly InventoryItem[] {
   return pod.id === "" ? [] : [{ id: pod.id, bytes: base64(Pod.encode(pod).finish()) }];
 }
 
-function imageEntry(image: Image): readonly Entry[] {
+function imageItem(image: Image): readonly InventoryItem[] {
   return image.id === "" ? [] : [{ id: image.id, bytes: base64(Image.encode(image).finish()) }];
 }
 
 function evolveInfo(state: RktState, { kind, detail }: Event): RktState {
   if (kind !== "session.described" || detail?.$case !== "session_detail") return state;
   const bytes = detail.value.states.info;
-  if (bytes === undefined || read(GetInfoResponse, bytes) === undefined) return state;
+  if (bytes === undefined || decoded(GetInfoResponse, bytes) === undefined) return state;
   const info = base64(bytes);
   return info === state.info ? state : { ...state, info };
 }

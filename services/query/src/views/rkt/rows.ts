@@ -10,14 +10,12 @@ import {
 import { momentOf } from "../../db/moment.ts";
 import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
 import { key, text } from "../../db/text.ts";
-import type { OfSession, Step } from "../states/state-table.ts";
-import { there } from "../states/validity.ts";
+import type { OfSession, StateStep } from "../states/state-table.ts";
+import { validityFrom } from "../states/validity.ts";
 import type { RktState } from "./state.ts";
 
-type At = Step<RktState>;
-
-/** A row as this event alone would write it. */
-export function podRow(at: At, of: OfSession, pod: Pod): RktPodRow {
+/** The row that this event alone would write. */
+export function podRow(step: StateStep<RktState>, of: OfSession, pod: Pod): RktPodRow {
   const { annotations, id } = pod;
   return {
     ...of,
@@ -30,11 +28,11 @@ export function podRow(at: At, of: OfSession, pod: Pod): RktPodRow {
     started_at: moment(pod.started_at),
     gc_marked_at: moment(pod.gc_marked_at),
     apps: pod.apps.length,
-    ...there(at),
+    ...validityFrom(step),
   };
 }
 
-export function appRow(at: At, of: OfSession, pod: Pod, app: App): RktAppRow {
+export function appRow(step: StateStep<RktState>, of: OfSession, pod: Pod, app: App): RktAppRow {
   const isOver = app.state === AppState.APP_STATE_EXITED || app.exit_code > 0;
   return {
     ...of,
@@ -45,7 +43,7 @@ export function appRow(at: At, of: OfSession, pod: Pod, app: App): RktAppRow {
     image_version: text(app.image?.version ?? ""),
     state: word(appStateToJSON(app.state), app.state),
     exit_code: isOver ? app.exit_code : null,
-    ...there(at),
+    ...validityFrom(step),
   };
 }
 
@@ -53,8 +51,8 @@ export function networkRow(of: OfSession, pod: Pod, { name, ipv4, ipv6 }: Networ
   return { ...of, pod: key(pod.id), network: key(name), ipv4: text(ipv4), ipv6: text(ipv6) };
 }
 
-export function imageRow(at: At, of: OfSession, image: Image): RktImageRow {
-  // Of labels with the same key rkt itself looks at the first.
+export function imageRow(step: StateStep<RktState>, of: OfSession, image: Image): RktImageRow {
+  // rkt itself uses the first of several labels with the same key, so the first is written last.
   const labels = image.labels.toReversed().map(({ Key, value }) => [text(Key), text(value)]);
   return {
     ...of,
@@ -62,21 +60,21 @@ export function imageRow(at: At, of: OfSession, image: Image): RktImageRow {
     name: text(image.name),
     version: text(image.version),
     imported_at: moment(image.import_timestamp * second),
-    // Those of an odd upstream have to fit the column too.
+    // An odd upstream may report a size that does not fit the column.
     size: Math.max(0, Math.min(Number(image.size), Number.MAX_SAFE_INTEGER)),
     labels: Object.fromEntries(labels),
-    ...there(at),
+    ...validityFrom(step),
   };
 }
 
 const second = 1_000_000_000n;
 
-/** Of nanoseconds; 0 where rkt knows of none. */
+/** From nanoseconds since 1970. rkt reports 0 for an unknown time. */
 function moment(nanos: bigint): string | null {
   return nanos <= 0n ? null : momentOf({ seconds: nanos / second, nanos: Number(nanos % second) }).at;
 }
 
-/** "POD_STATE_RUNNING" → "RUNNING"; the number of a state that we don't know. */
+/** "POD_STATE_RUNNING" → "RUNNING"; an unknown state is its number. */
 function word(name: string, state: number): string {
   return name === "UNRECOGNIZED" ? String(state) : name.replace(/^(POD|APP)_STATE_/, "");
 }

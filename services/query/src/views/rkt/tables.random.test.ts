@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { listOperations } from "../../api/list-operations.ts";
 import { readState } from "../../api/read-state.ts";
 import { type Database, openDatabase } from "../../db/database.ts";
-import { progress } from "../../projecting/progress.ts";
+import { Progress } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
 import { migrated } from "../../testing/migrated.ts";
 import { randomHost } from "../../testing/random-host.ts";
@@ -20,7 +20,7 @@ import { type Story, story } from "../../testing/story.ts";
 import { contents, rktOrder, rows } from "../../testing/tables.ts";
 import { folds } from "../folds.ts";
 import { views as allViews } from "../views.ts";
-import { rkt } from "./rkt.ts";
+import { rkt } from "./fold.ts";
 
 const views = allViews({ textRows: false });
 
@@ -60,7 +60,7 @@ describe("a pod's life, in one batch and event by event", () => {
     host.removed(pod, { at: 4_000 });
   };
 
-  it.each([1_000, 1])("stays in the tables with what was known of it (batches of %i)", async (batch) => {
+  it.each([1_000, 1])("stays in the tables with what was known about it (batches of %i)", async (batch) => {
     const found = await told(life, batch);
     expect(found.rkt_pods).toEqual([
       {
@@ -97,7 +97,7 @@ describe("a pod's life, in one batch and event by event", () => {
   });
 });
 
-it("a pod that the host says to run, though it had ended, runs; how it ends then is its end", async () => {
+it("a pod that the host reports as running after its end runs again, and its later end counts", async () => {
   const life = (host: RktSession) => {
     host.prepared(pod, ["web"], { at: 10 });
     host.started(pod, { at: 20 });
@@ -118,7 +118,7 @@ it("a pod that the host says to run, though it had ended, runs; how it ends then
   ]);
 });
 
-it("a pod that was thought to be gone is there again", async () => {
+it("a pod that was considered gone comes back", async () => {
   const found = await told((host) => {
     host.prepared(pod, ["web"]);
     host.removed(pod);
@@ -127,7 +127,7 @@ it("a pod that was thought to be gone is there again", async () => {
   expect(found.rkt_pods).toMatchObject([{ cgroup: "/back", gone: false, gone_at: null, first_position: 1 }]);
 });
 
-it("an app that was taken out of a pod that goes on is gone alone", async () => {
+it("an app that is removed from a running pod is gone, and its pod is not", async () => {
   const found = await told((host) => {
     host.prepared(pod, ["web", "api"]);
     host.started(pod);
@@ -140,7 +140,7 @@ it("an app that was taken out of a pod that goes on is gone alone", async () => 
   ]);
 });
 
-it("an image that is gone stays, and odd numbers of an upstream do no harm", async () => {
+it("an image that is gone keeps its row, and out-of-range numbers of an upstream are cut", async () => {
   const found = await told((host) => {
     const labels = ["arm64", "amd64"].map((value) => ({ Key: "arch", value }));
     host.imported({ id: "sha512-a", name: "example.com/web\0", import_timestamp: 1_700_000_000n, size: 5n, labels });
@@ -161,7 +161,7 @@ it("an image that is gone stays, and odd numbers of an upstream do no harm", asy
   ]);
 });
 
-it("what a description does not list is gone since then", async () => {
+it("what a description does not list is gone from then on", async () => {
   const found = await told((host, tale) => {
     host.prepared(pod, ["web"]);
     host.prepared(uuid(2), ["web"]);
@@ -211,7 +211,7 @@ describe("whatever a host goes through", () => {
   afterAll(() => on[Symbol.asyncDispose]());
 
   const deps = (database: Database) => {
-    const reached = progress();
+    const reached = new Progress();
     reached.advance(end);
     return { database: () => database, log: () => on.log.reader, progress: reached, folds };
   };
@@ -230,7 +230,7 @@ describe("whatever a host goes through", () => {
     expect(await contents(database.url, rktOrder)).toEqual(expected);
   });
 
-  it(`a rebuild makes the same tables (seed ${seed})`, async () => {
+  it(`a rebuild creates the same tables (seed ${seed})`, async () => {
     await using database = await freshDatabase(migrated);
     await projectUntil(database.url, on.log.reader, end, { views });
     await using spoiled = openDatabase({ url: database.url, connections: 1 });
@@ -240,7 +240,7 @@ describe("whatever a host goes through", () => {
     expect(await contents(database.url, rktOrder)).toEqual(expected);
   });
 
-  it(`what is not gone is what the state has (seed ${seed})`, async () => {
+  it(`rows that are not gone are those of the state (seed ${seed})`, async () => {
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     for (const session of ["first", "last"]) {
       const state = fold(events.filter((event) => event.session === session));

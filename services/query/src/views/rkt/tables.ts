@@ -1,132 +1,74 @@
 import { isDeepStrictEqual } from "node:util";
 import { Image, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { isDeleted } from "@tapedeck/shared/rkt/accept";
-import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
+import type { RktAppRow, RktPodRow } from "../../db/schema.ts";
+import { table } from "../../db/table.ts";
 import { type Base64, fromBase64 } from "../states/base64.ts";
 import { historyTable } from "../states/history-table.ts";
-import type { StateTable, Step } from "../states/state-table.ts";
-import { touches } from "../states/validity.ts";
-import { changesBetween, type Entries } from "./entries.ts";
+import type { StateStep, StateTable } from "../states/state-table.ts";
+import { rowChanges } from "../states/validity.ts";
+import { changesBetween, type Inventory } from "./inventory.ts";
 import { appRow, imageRow, networkRow, podRow } from "./rows.ts";
 import type { RktState } from "./state.ts";
 
-const pods = historyTable<RktState, RktPodRow>(
-  {
-    name: "rkt_pods",
-    key: ["session", "pod"],
-    columns: {
-      session: "text",
-      source: "text",
-      pod: "text",
-      name: "text",
-      state: "text",
-      pid: "int",
-      cgroup: "text",
-      created_at: "timestamptz",
-      started_at: "timestamptz",
-      gc_marked_at: "timestamptz",
-      apps: "int",
-      gone: "boolean",
-      gone_at: "timestamptz",
-      first_position: "bigint",
-      last_position: "bigint",
-    },
-  },
-  (step, of) =>
-    changedPods(step).flatMap(({ before, after }) => {
-      const was = before.map((pod) => podRow(step, of, pod));
-      const now = after.map((pod) => podRow(step, of, pod));
-      // Of a pod that is being deleted rkt tells next to nothing: what was known of it stays.
-      const news = (known: RktPodRow, row: RktPodRow) => (after.some(isDeleted) ? { ...known, state: row.state } : row);
-      return touches(step, { was, now, keyOf: ({ pod }) => pod, news });
+const pods = historyTable(table("rkt_pods", ["session", "pod"]), (step: StateStep<RktState>, of) =>
+  changedPods(step).flatMap((pod) =>
+    rowChanges(step, {
+      before: pod.before.map((before) => podRow(step, of, before)),
+      after: pod.after.map((after) => podRow(step, of, after)),
+      keyOf: (row) => row.pod,
+      // rkt reports almost nothing about a pod that it is deleting, so what was known of it stays.
+      merge: (known: RktPodRow, reported) =>
+        pod.after.some(isDeleted) ? { ...known, state: reported.state } : reported,
     }),
+  ),
 );
 
-const apps = historyTable<RktState, RktAppRow>(
-  {
-    name: "rkt_apps",
-    key: ["session", "pod", "app"],
-    columns: {
-      session: "text",
-      source: "text",
-      pod: "text",
-      app: "text",
-      image_id: "text",
-      image_name: "text",
-      image_version: "text",
-      state: "text",
-      exit_code: "int",
-      gone: "boolean",
-      gone_at: "timestamptz",
-      first_position: "bigint",
-      last_position: "bigint",
-    },
-  },
-  (step, of) =>
-    changedPods(step).flatMap(({ before, after }) => {
-      const was = before.flatMap((pod) => pod.apps.map((app) => appRow(step, of, pod, app)));
-      const now = after.flatMap((pod) => pod.apps.map((app) => appRow(step, of, pod, app)));
-      const news = (known: RktAppRow, row: RktAppRow) => (after.some(isDeleted) ? known : row);
-      return touches(step, { was, now, keyOf: ({ app }) => app, news });
+const apps = historyTable(table("rkt_apps", ["session", "pod", "app"]), (step: StateStep<RktState>, of) =>
+  changedPods(step).flatMap((pod) =>
+    rowChanges(step, {
+      before: pod.before.flatMap((before) => before.apps.map((app) => appRow(step, of, before, app))),
+      after: pod.after.flatMap((after) => after.apps.map((app) => appRow(step, of, after, app))),
+      keyOf: (row) => row.app,
+      merge: (known: RktAppRow, reported) => (pod.after.some(isDeleted) ? known : reported),
     }),
+  ),
 );
 
-const networks = historyTable<RktState, RktNetworkRow>(
-  {
-    name: "rkt_networks",
-    key: ["session", "pod", "network"],
-    columns: { session: "text", source: "text", pod: "text", network: "text", ipv4: "text", ipv6: "text" },
-  },
-  (step, of) =>
-    changedPods(step).flatMap(({ before, after }) => {
-      const was = before.flatMap((pod) => pod.networks.map((network) => networkRow(of, pod, network)));
-      const now = after.flatMap((pod) => pod.networks.map((network) => networkRow(of, pod, network)));
-      const news = now.filter((row) => !was.some((other) => isDeepStrictEqual(row, other)));
-      return news.map((row) => ({ row, write: () => row }));
-    }),
+/** The networks that a pod is in, or was in when it ran: a network's row is never marked as gone. */
+const networks = historyTable(table("rkt_networks", ["session", "pod", "network"]), (step: StateStep<RktState>, of) =>
+  changedPods(step).flatMap((pod) => {
+    const before = pod.before.flatMap((one) => one.networks.map((network) => networkRow(of, one, network)));
+    const after = pod.after.flatMap((one) => one.networks.map((network) => networkRow(of, one, network)));
+    const changed = after.filter((row) => !before.some((other) => isDeepStrictEqual(row, other)));
+    return changed.map((row) => ({ row, write: () => row }));
+  }),
 );
 
-const images = historyTable<RktState, RktImageRow>(
-  {
-    name: "rkt_images",
-    key: ["session", "image"],
-    columns: {
-      session: "text",
-      source: "text",
-      image: "text",
-      name: "text",
-      version: "text",
-      imported_at: "timestamptz",
-      size: "bigint",
-      labels: "jsonb",
-      gone: "boolean",
-      gone_at: "timestamptz",
-      first_position: "bigint",
-      last_position: "bigint",
-    },
-  },
-  (step, of) =>
-    changed(Image, step.before.images, step.after.images).flatMap(({ before, after }) => {
-      const was = before.map((image) => imageRow(step, of, image));
-      const now = after.map((image) => imageRow(step, of, image));
-      return touches(step, { was, now, keyOf: ({ image }) => image });
+const images = historyTable(table("rkt_images", ["session", "image"]), (step: StateStep<RktState>, of) =>
+  changedMessages(Image, step.before.images, step.after.images).flatMap((image) =>
+    rowChanges(step, {
+      before: image.before.map((before) => imageRow(step, of, before)),
+      after: image.after.map((after) => imageRow(step, of, after)),
+      keyOf: (row) => row.image,
     }),
+  ),
 );
 
 export const tables: readonly StateTable<RktState>[] = [pods, apps, networks, images];
 
-/** None or one, before and after an event. */
-type Change<M> = { readonly before: readonly M[]; readonly after: readonly M[] };
+/** No message or one, before and after an event. */
+type MessageChange<M> = { readonly before: readonly M[]; readonly after: readonly M[] };
 
-function changedPods({ before, after }: Step<RktState>): readonly Change<Pod>[] {
-  return changed(Pod, before.pods, after.pods);
+function changedPods({ before, after }: StateStep<RktState>): readonly MessageChange<Pod>[] {
+  return changedMessages(Pod, before.pods, after.pods);
 }
 
-function changed<M>(
+function changedMessages<M>(
   message: { readonly decode: (bytes: Uint8Array) => M },
-  before: Entries,
-  after: Entries,
-): readonly Change<M>[] {
+  before: Inventory,
+  after: Inventory,
+): readonly MessageChange<M>[] {
   const decoded = (bytes: Base64 | undefined) => (bytes === undefined ? [] : [message.decode(fromBase64(bytes))]);
   return changesBetween(before, after).map((change) => ({
     before: decoded(change.before),

@@ -15,7 +15,7 @@ function after(tell: (tale: Story) => void): SessionRow | undefined {
   return row;
 }
 
-it("ends when somebody saw it, and at no time that nobody saw", () => {
+it("ends at an observed time, and has no end time when the end was not observed", () => {
   expect(after((tale) => tale.session("A").ended("process ended", 5_000))).toMatchObject({
     ...{ ended_at: "2026-11-20T09:00:05.000000Z", end_reason: "process ended", end_position: 2 },
   });
@@ -26,7 +26,7 @@ it("ends when somebody saw it, and at no time that nobody saw", () => {
   expect(after((tale) => void tale.tell(unseen))).toMatchObject({ ended_at: null, end_position: 2 });
 });
 
-it("goes on when its tap is back, and an open gap counts until it is filled", () => {
+it("resumes when its tap is back, and an open gap counts until it is filled", () => {
   const gap = (kind: string) => ({ kind, session: "A", detail: { $case: "gap" as const, value: { channel: "" } } });
   const lost = (tale: Story) => {
     tale.tell(gap("session.gap"));

@@ -5,31 +5,31 @@ import type { SessionRow } from "../../db/schema.ts";
 import { key, longText, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
 
-/** Recording may begin mid-life: any event of a session makes it known. */
+/** The session's row after one event. Recording may begin mid-session, so any event of a session creates its row. */
 export function evolve(row: SessionRow | undefined, recorded: Recorded): SessionRow {
   const { event, seq } = recorded;
-  const before = row ?? unseen(recorded);
-  const seen = { ...before, ...described(recorded, before), last_position: seq };
+  const before = row ?? firstRow(recorded);
+  const updated = { ...before, ...described(recorded, before), last_position: seq };
   switch (event.kind) {
     case "session.started": {
       const started = momentOf(event.occurred_at);
-      return { ...open(seen), started_at: started.at, started_ns: started.ns };
+      return { ...open(updated), started_at: started.at, started_ns: started.ns };
     }
     case "upstream.restored":
-      return open(seen);
+      return open(updated);
     case "session.ended":
     case "session.lost": {
-      const wasSeen = event.time_source !== TimeSource.TIME_SOURCE_INTERVAL;
-      const ended = momentOf(wasSeen ? event.occurred_at : undefined);
+      const isObserved = event.time_source !== TimeSource.TIME_SOURCE_INTERVAL;
+      const ended = momentOf(isObserved ? event.occurred_at : undefined);
       const reason = event.detail?.$case === "session_detail" ? longText(event.detail.value.reason) : "";
-      return { ...seen, ended_at: ended.at, ended_ns: ended.ns, end_reason: reason, end_position: seq };
+      return { ...updated, ended_at: ended.at, ended_ns: ended.ns, end_reason: reason, end_position: seq };
     }
     case "session.gap_filled":
-      return { ...seen, gaps: Math.max(0, before.gaps - 1) };
+      return { ...updated, gaps: Math.max(0, before.gaps - 1) };
     case "session.gap":
-      return { ...seen, gaps: before.gaps + 1 };
+      return { ...updated, gaps: before.gaps + 1 };
     default:
-      return seen;
+      return updated;
   }
 }
 
@@ -37,7 +37,7 @@ function open(row: SessionRow): SessionRow {
   return { ...row, ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
 }
 
-function unseen({ event, seq }: Recorded): SessionRow {
+function firstRow({ event, seq }: Recorded): SessionRow {
   const started = momentOf(event.occurred_at);
   return {
     ...sourceColumns(event.source),

@@ -1,31 +1,8 @@
-import type { SessionRow } from "../../db/schema.ts";
-import { type Table, upsert } from "../../db/table.ts";
+import { table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { evolve } from "./evolve.ts";
 
-const table: Table<SessionRow> = {
-  name: "sessions",
-  key: ["session"],
-  columns: {
-    session: "text",
-    source: "text",
-    workspace: "text",
-    developer: "text",
-    project: "text",
-    upstream: "text",
-    labels: "jsonb",
-    upstream_version: "text",
-    started_at: "timestamptz",
-    started_ns: "int",
-    ended_at: "timestamptz",
-    ended_ns: "int",
-    end_reason: "text",
-    start_position: "bigint",
-    last_position: "bigint",
-    end_position: "bigint",
-    gaps: "int",
-  },
-};
+const sessionsTable = table("sessions", ["session"]);
 
 export const sessions: View = {
   name: "sessions",
@@ -40,6 +17,6 @@ export const sessions: View = {
     for (const recorded of ofSessions) {
       rows.set(recorded.event.session, evolve(rows.get(recorded.event.session), recorded));
     }
-    await upsert(tx, table, [...rows.values()]);
+    await upsert(tx, sessionsTable, [...rows.values()]);
   },
 };

@@ -5,8 +5,6 @@ import { describe, expect, it } from "vitest";
 import { evolve } from "./evolve.ts";
 import { initialState, type SkaffoldState } from "./state.ts";
 import { answers, comparable } from "./testing/answers.ts";
-import { inOrder } from "./testing/in-order.ts";
-import { type Api, recordedSession, recordingNames, stateTypes } from "./testing/recorded-session.ts";
 import {
   build,
   buildV2,
@@ -20,7 +18,9 @@ import {
   taskV2,
   v1After,
   v2After,
-} from "./testing/told.ts";
+} from "./testing/builders.ts";
+import { inOrder } from "./testing/in-order.ts";
+import { type Api, recordedSession, recordingNames, stateTypes } from "./testing/recorded-session.ts";
 
 const gap = (kind: "session.gap" | "session.gap_filled", channel: string, open = true): Event => ({
   ...Event.create({ channel: "tapedeck", kind }),
@@ -74,7 +74,7 @@ describe("a state that was adopted after a call past Tapedeck", () => {
     expect(v2After(...both, adoptedAs({ v1: reset }))).toEqual(v2After(...both));
   });
 
-  it("is nothing where it can't be read, or there is no runner", () => {
+  it("is ignored if it can't be decoded or there is no runner", () => {
     const events = [...firstLoop, adoptedAs({ v1: {}, v2: {} })];
     expect(v1After(...events)).toEqual(v1After(...firstLoop));
   });
@@ -86,7 +86,7 @@ describe("an API whose stream broke", () => {
   const broke = gap("session.gap", "v2");
   const answer = adoptedAs({ v2: { buildState: { artifacts: { web: "NotStarted", api: "Failed" } } } });
 
-  it("is what Skaffold answers, until all that was missed has come", () => {
+  it("is Skaffold's answer until all missed events have come", () => {
     expect(v2After(...before, broke)).toEqual(v2After(...before));
     const artifacts = { web: "NotStarted", api: "Failed" };
     expect(v2After(...before, broke, answer)).toMatchObject({ buildState: { artifacts } });
@@ -100,7 +100,7 @@ describe("an API whose stream broke", () => {
     expect(fold(...filled).broken).toEqual({});
   });
 
-  it("goes with v1 alone, and v1's events change v1 as ever", () => {
+  it("affects one API alone: v1's events still change v1", () => {
     expect(v1After(...firstLoop, broke, answer)).toEqual(v1After(...firstLoop));
   });
 
@@ -116,7 +116,7 @@ describe.each(recordingNames().map((name) => [name, recordedSession(name)] as co
   const log = inOrder(session);
   const isWhole = !session.name.startsWith("17");
 
-  it("is what Skaffold answered wherever that is adopted, and what it answers later follows from that", () => {
+  it("is Skaffold's answer at whatever position it is adopted, and later answers follow from it", () => {
     let adoptions = 0;
     for (const [first, answer] of session.states.entries()) {
       // Its flag lasts until the next loop, and the next description says so.
@@ -157,7 +157,7 @@ describe.each(recordingNames().map((name) => [name, recordedSession(name)] as co
   }
 });
 
-it("gives what a process whose v2 stream broke answered, where its answers are adopted", () => {
+it("serves the adopted answers of a process whose v2 stream broke", () => {
   const session = recordedSession("17-invalid-utf8-in-build-output");
   const events = inOrder(session).map(({ event }) => event);
   const state = [...events, gap("session.gap", "v2")].reduce(evolve, initialState);

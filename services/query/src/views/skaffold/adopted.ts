@@ -16,8 +16,8 @@ import { decodedState } from "./described.ts";
 import type { SkaffoldState, Table, V1Facts, V2Facts, Written } from "./state.ts";
 
 /**
- * Skaffold's own answers are the state from here on. Of an API whose stream goes on, the events that follow change the
- * answer like any other state; of one whose stream broke, the answer stands until the next one.
+ * Makes Skaffold's own answers the state. If the API's stream goes on, later events change the answer like any other
+ * state. If its stream broke, the answer stays until the next one.
  */
 export function adopted(state: SkaffoldState, { states }: SessionDetail): SkaffoldState {
   const v1 = decodedState(StateV1, states.v1);
@@ -26,13 +26,13 @@ export function adopted(state: SkaffoldState, { states }: SessionDetail): Skaffo
   return v2 === undefined ? afterV1 : adoptedV2(afterV1, v2);
 }
 
-/** The stream broke: only Skaffold itself knows its state now. */
+/** Applies a gap: the stream broke, so only Skaffold itself knows its state now. */
 export function gapOpened(state: SkaffoldState, { channel, open }: GapDetail): SkaffoldState {
   if (!open || !isApi(channel) || channel in state.broken) return state;
   return { ...state, broken: { ...state.broken, [channel]: null } };
 }
 
-/** All that the stream did not tell has come since, so that the events tell the state again. */
+/** Applies a filled gap: the missing events have come, so the events define the state again. */
 export function gapFilled(state: SkaffoldState, { channel }: GapDetail): SkaffoldState {
   if (!isApi(channel) || !(channel in state.broken)) return state;
   const { [channel]: _, ...broken } = state.broken;
@@ -48,9 +48,10 @@ function adoptedV1(state: SkaffoldState, answer: StateV1): SkaffoldState {
   const at = state.v1.writes + 1;
   const { loop } = state.v1;
   const put = <T>(value: T): Written<T> => ({ value, loop, at });
-  const status = (told: string | undefined) => (told === undefined || told === "Not Started" ? null : put(told));
-  const code = (told: StatusCode | undefined) =>
-    told === undefined || told === StatusCode.OK ? null : put<number>(told);
+  const status = (reported: string | undefined) =>
+    reported === undefined || reported === "Not Started" ? null : put(reported);
+  const code = (reported: StatusCode | undefined) =>
+    reported === undefined || reported === StatusCode.OK ? null : put<number>(reported);
   const { buildState, testState, deployState, statusCheckState, fileSyncState } = answer;
   const sync = status(fileSyncState?.status);
   const v1: V1Facts = {
@@ -65,7 +66,7 @@ function adoptedV1(state: SkaffoldState, answer: StateV1): SkaffoldState {
     check: status(statusCheckState?.status),
     checkCode: code(statusCheckState?.statusCode),
     resources: mapValues(statusCheckState?.resources ?? {}, put),
-    // It is there after the build of its loop, if there was one.
+    // The sync is still reported, so it came after the build of its loop, if there was one.
     sync: sync && { ...sync, late: true },
     ports: mapValues(answer.forwardedPorts, (port) => put(base64(PortV1.encode(port).finish()))),
     debuggers: answer.debuggingContainers.map((one) => ({
@@ -78,9 +79,10 @@ function adoptedV1(state: SkaffoldState, answer: StateV1): SkaffoldState {
 
 function adoptedV2(state: SkaffoldState, answer: StateV2): SkaffoldState {
   if ("v2" in state.broken) return withAnswer(state, "v2", StateV2.encode(answer).finish());
-  const status = (told: string | undefined) => (told === undefined || told === "NotStarted" ? null : told);
+  const status = (reported: string | undefined) =>
+    reported === undefined || reported === "NotStarted" ? null : reported;
   const { buildState, testState, renderState, deployState, verifyState, execState, fileSyncState } = answer;
-  const started = Object.entries(buildState?.artifacts ?? {}).filter(([, told]) => status(told) !== null);
+  const started = Object.entries(buildState?.artifacts ?? {}).filter(([, reported]) => status(reported) !== null);
   const v2: V2Facts = {
     ...state.v2,
     writes: state.v2.writes + 1,

@@ -1,4 +1,4 @@
-/** By what Skaffold pairs the start and the end of a debugged container. */
+/** The key by which Skaffold pairs the start and the end of a debugged container. */
 export function containerKey(container: {
   readonly namespace: string;
   readonly podName: string;

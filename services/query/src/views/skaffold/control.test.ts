@@ -1,5 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { build, buildV2, call, firstLoop, firstLoopV2, fold, loop, runner, v1After, v2After } from "./testing/told.ts";
+import {
+  build,
+  buildV2,
+  call,
+  firstLoop,
+  firstLoopV2,
+  fold,
+  loop,
+  runner,
+  v1After,
+  v2After,
+} from "./testing/builders.ts";
 
 describe("control calls", () => {
   const build_ = call("Execute", { intent: { build: true } });
@@ -28,7 +39,7 @@ describe("control calls", () => {
     expect(v1After(...firstLoop, execute.requested, execute.accepted)).toMatchObject(expected);
   });
 
-  it("reset what stood there when they were sent, not what the loop that they woke has written since", () => {
+  it("reset what was written before they were sent, not what the loop that they started has written since", () => {
     expect(v1After(...firstLoop, build_.requested, ...woken, build_.accepted)).toMatchObject({
       buildState: { artifacts: { web: "In Progress", api: "Not Started" } },
       deployState: { status: "Not Started" },
@@ -44,7 +55,7 @@ describe("control calls", () => {
     expect(fold(...firstLoop, build_.requested, build_.accepted).calls).toEqual([]);
   });
 
-  it("count from their answer if we never saw them sent", () => {
+  it("count from their answer if their request was not recorded", () => {
     expect(v1After(...firstLoop, build_.accepted)).toMatchObject({ deployState: { status: "Not Started" } });
   });
 

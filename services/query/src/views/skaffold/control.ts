@@ -4,13 +4,13 @@ import { base64, fromBase64 } from "../states/base64.ts";
 import { resetWrittenBefore } from "./resets.ts";
 import type { Flags, PendingCall, SkaffoldState, V1Facts } from "./state.ts";
 
-/** More than this many calls without an answer are not remembered: their answers were lost. */
-const rememberedCalls = 100;
+/** The limit of calls without an answer. The answers of older calls were lost. */
+const maxPendingCalls = 100;
 
-/** The reset happens inside the call, and the loop that the call wakes may write before the answer is here. */
+/** Remembers the call: it resets state while it runs, and the loop that it starts may write before its answer comes. */
 export function requested(state: SkaffoldState, detail: ControlDetail): SkaffoldState {
   const call = { call: detail.call, ...sent(detail), at: state.v1.writes };
-  return { ...state, calls: [...without(state.calls, detail.call), call].slice(-rememberedCalls) };
+  return { ...state, calls: [...without(state.calls, detail.call), call].slice(-maxPendingCalls) };
 }
 
 export function rejected(state: SkaffoldState, detail: ControlDetail): SkaffoldState {
@@ -25,7 +25,7 @@ export function accepted(state: SkaffoldState, detail: ControlDetail): SkaffoldS
   return { ...state, calls, v1: afterCall(state.v1, method, fromBase64(request), at) };
 }
 
-/** The call as it went to the upstream. */
+/** The call as it was sent to the upstream. */
 function sent(detail: ControlDetail): Pick<PendingCall, "method" | "request"> {
   return detail.forwarded_method !== ""
     ? { method: detail.forwarded_method, request: base64(detail.forwarded_request) }
@@ -33,8 +33,8 @@ function sent(detail: ControlDetail): Pick<PendingCall, "method" | "request"> {
 }
 
 /**
- * Only v1's calls: those of v2 are sent on as v1's, and leave the upstream's v2 state alone. Handle's event comes back
- * in the stream.
+ * Handles only v1's calls: v2's are forwarded as v1's and do not change the upstream's v2 state. The event of a Handle call
+ * comes back in the stream.
  */
 function afterCall(v1: V1Facts, method: string, request: Uint8Array, at: number): V1Facts {
   switch (method) {
@@ -66,7 +66,7 @@ function without(calls: readonly PendingCall[], id: string): readonly PendingCal
   return calls.filter(({ call }) => call !== id);
 }
 
-/** The upstream would have refused a request that is no message; nothing is folded then. */
+/** Undefined for a request that can't be decoded. The upstream refuses it, so it changes nothing. */
 function decoded<T>(decode: () => T): T | undefined {
   try {
     return decode();

@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { call, describedBy, empty, firstLoop, firstLoopV2, loop, runner, v1After, v2After } from "./testing/told.ts";
+import {
+  call,
+  describedBy,
+  empty,
+  firstLoop,
+  firstLoopV2,
+  loop,
+  runner,
+  v1After,
+  v2After,
+} from "./testing/builders.ts";
 
 describe("what the upstream says of itself", () => {
   const described = describedBy({
@@ -37,7 +47,7 @@ describe("what the upstream says of itself", () => {
     expect(v1After(runner, described, runner)).toMatchObject({ buildState: { artifacts: empty } });
   });
 
-  it("gives the flags that a later runner begins with, the first time and unless a call had set them", () => {
+  it("sets the flags of later runners, the first time and unless a call has set them", () => {
     const off = call("AutoBuild", { state: { enabled: false } });
     const again = describedBy({ v1: { buildState: { autoTrigger: false }, fileSyncState: { autoTrigger: false } } });
     const flags = (build: boolean, sync: boolean) => ({
@@ -50,12 +60,12 @@ describe("what the upstream says of itself", () => {
     expect(v1After(...called, runner, loop("In Progress"))).toMatchObject(flags(true, false));
   });
 
-  it("says nothing while there is no runner", () => {
+  it("is ignored while there is no runner", () => {
     expect(v1After(describedBy({ v1: {}, v2: {} }), ...firstLoop)).toEqual(v1After(...firstLoop));
     expect(v2After(describedBy({ v1: {}, v2: {} }), ...firstLoopV2)).toEqual(v2After(...firstLoopV2));
   });
 
-  it("is guessed until then: on where there are dev loops", () => {
+  it("is assumed until then: on where there are dev loops", () => {
     expect(v1After(runner)).toMatchObject({ buildState: { autoTrigger: false } });
     expect(v1After(...firstLoop)).toMatchObject({ buildState: { autoTrigger: true } });
     expect(v2After(...firstLoopV2)).toMatchObject({ fileSyncState: { autoTrigger: true } });

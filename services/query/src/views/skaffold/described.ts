@@ -4,7 +4,7 @@ import type { SessionDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { base64 } from "../states/base64.ts";
 import type { Described, Flags, SkaffoldState, V1Facts, V2Facts } from "./state.ts";
 
-/** Takes what no event tells from the upstream's own answers: flags, artifact names, metadata; never statuses. */
+/** Takes what no event reports from the upstream's own answers: flags, artifact names, metadata; never statuses. */
 export function described(state: SkaffoldState, detail: SessionDetail): SkaffoldState {
   const v1 = decodedState(StateV1, detail.states.v1);
   const v2 = decodedState(StateV2, detail.states.v2);
@@ -47,7 +47,7 @@ function flagsOf(state: AnyState): Flags {
   };
 }
 
-/** The first description tells the command line's flags, except those that a call through us has set by then. */
+/** The first description reports the command line's flags, except those that a call through Tapedeck has set by then. */
 function untouched(described: Flags, before: Flags): Flags {
   return {
     build: before.build === null ? described.build : null,
@@ -70,7 +70,7 @@ function description<S extends AnyState>(
   };
 }
 
-/** Undefined for what can't be read; and before there is a runner all members are unset: nothing is described. */
+/** Undefined if it can't be decoded, and before there is a runner, when all members are unset. */
 export function decodedState<S extends AnyState>(
   type: { readonly decode: (bytes: Uint8Array) => S },
   bytes: Uint8Array | undefined,

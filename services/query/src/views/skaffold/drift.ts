@@ -8,8 +8,8 @@ import { toV2Message } from "./to-v2-state.ts";
 const busy = new Set(["In Progress", "InProgress", "Started"]);
 
 /**
- * Names the statuses that Skaffold's own answer has otherwise than the fold. Only at rest: an answer can't be tied to a
- * place in the events while they flow.
+ * Names the statuses in which Skaffold's own answer differs from the fold. Compares only at rest, because an answer can't
+ * be tied to a position in the events while they flow.
  */
 export function drift(state: SkaffoldState, { channel, state: bytes }: Answer): readonly string[] | undefined {
   switch (channel) {
@@ -24,20 +24,20 @@ export function drift(state: SkaffoldState, { channel, state: bytes }: Answer): 
 
 type Statuses = Readonly<Record<string, string>>;
 
-function differences(api: string, folded: Statuses, told: Statuses | undefined): string[] | undefined {
-  if (told === undefined || !atRest(folded) || !atRest(told)) return undefined;
-  const names = new Set([...Object.keys(folded), ...Object.keys(told)]);
+function differences(api: string, folded: Statuses, answered: Statuses | undefined): string[] | undefined {
+  if (answered === undefined || !atRest(folded) || !atRest(answered)) return undefined;
+  const names = new Set([...Object.keys(folded), ...Object.keys(answered)]);
   const text = (status: string | undefined) => status ?? "nothing";
   return [...names]
-    .filter((name) => folded[name] !== told[name])
-    .map((name) => `${api} ${name}: Skaffold says ${text(told[name])}, its events ${text(folded[name])}`);
+    .filter((name) => folded[name] !== answered[name])
+    .map((name) => `${api} ${name}: Skaffold says ${text(answered[name])}, its events ${text(folded[name])}`);
 }
 
 function atRest(statuses: Statuses): boolean {
   return !Object.values(statuses).some((status) => busy.has(status));
 }
 
-/** Undefined for bytes that can't be read, and before there is a runner. */
+/** Undefined for bytes that can't be decoded, and before there is a runner. */
 function decoded<S extends StateV1 | StateV2>(
   type: { readonly decode: (bytes: Uint8Array) => S },
   bytes: Uint8Array,

@@ -16,10 +16,10 @@ import {
   test,
   v1,
   v1After,
-} from "./testing/told.ts";
+} from "./testing/builders.ts";
 
 describe("v1, a new runner", () => {
-  it("begins with everything anew", () => {
+  it("begins with a fresh state", () => {
     expect(v1After(...firstLoop, runner)).toMatchObject({
       buildState: { artifacts: empty },
       deployState: { status: "Not Started", statusCode: "OK" },
@@ -28,7 +28,7 @@ describe("v1, a new runner", () => {
     });
   });
 
-  it("has the artifacts that v2 tells of the same runner, earlier or later", () => {
+  it("has the artifacts that v2 reports for the same runner, earlier or later", () => {
     const told = [runnerV2("a", "web", "api"), runnerV2("b", "web", "worker")];
     const artifacts = { web: "Not Started", worker: "Not Started" };
     expect(v1After(runner, runner, ...told)).toMatchObject({ buildState: { artifacts } });
@@ -87,7 +87,7 @@ describe("v1, codes", () => {
     });
   });
 
-  it("never takes one from an event that a client made up", () => {
+  it("never takes one from an injected event", () => {
     const made = [
       deploy("Failed", "DEPLOY_UNKNOWN"),
       test("Failed", "TEST_UNKNOWN"),
@@ -117,7 +117,7 @@ describe("v1, what a client made up", () => {
     });
   });
 
-  it("does not make the loop it comes in a second one", () => {
+  it("does not count its loop again", () => {
     const made = injected(loop("In Progress"));
     const first = [runner, loop("In Progress"), deploy("Complete"), made, build("web", "Complete")];
     expect(v1After(...first)).toMatchObject({ deployState: { status: "Complete" } });
@@ -137,7 +137,7 @@ describe("v1, what a client made up", () => {
     expect(Object.keys(state.v1.artifacts)).toEqual(Object.keys(artifacts));
   });
 
-  it("is not a runner if it came past us and has no metadata", () => {
+  it("is not a runner if it bypassed Tapedeck and has no metadata", () => {
     const foreign = v1({ metaEvent: { entry: "hello" } });
     expect(v1After(...firstLoop, foreign)).toEqual(v1After(...firstLoop));
   });
@@ -164,7 +164,7 @@ describe("v1, ports and debugged containers", () => {
     expect(v1After(runner, started, other, started, ended).debuggingContainers).toMatchObject([{ podName: "q" }]);
   });
 
-  it("hands on fields that came later than our description", () => {
+  it("keeps unknown fields", () => {
     const event = v1({ portEvent: { localPort: 1 } });
     // LogEntry 2: Event 4: PortEvent 1: localPort, 99: text.
     const bytes = Buffer.from([0x12, 9, 0x22, 7, 0x08, 1, 0x9a, 0x06, 2, 0x68, 0x69]);

@@ -17,9 +17,9 @@ import { resetForLoop, takeHints } from "./resets.ts";
 import { freshV1, type LoopFacts, type SkaffoldState, type V1Facts, type Written } from "./state.ts";
 
 /**
- * An event of the v1 stream (docs/upstreams/skaffold.md#state-from-events-in-v1). An `injected` one came in through
- * Handle: it is stored like a real one, but starts no runner, loop or phase and leaves codes alone, because Skaffold
- * does these where it makes the events.
+ * Applies an event of the v1 stream. An `injected` event came through Handle: Skaffold stores it like its own, but it starts
+ * no runner, loop or phase and sets no codes, because Skaffold does these where it creates its own events.
+ * See docs/upstreams/skaffold.md#state-from-events-in-v1.
  */
 export function evolveV1(state: SkaffoldState, event: V1Event, injected: boolean): SkaffoldState {
   switch (event.$case) {
@@ -32,7 +32,7 @@ export function evolveV1(state: SkaffoldState, event: V1Event, injected: boolean
   }
 }
 
-/** A foreign Handle call can send a metaEvent as well; before Skaffold 1.9 the real ones had no metadata either. */
+/** A Handle call of another client may send a metaEvent too. Before Skaffold 1.9 its own had no metadata either. */
 function isNewRunner(event: MetaEvent): boolean {
   return event.metadata !== undefined || event.entry.startsWith("Starting Skaffold: ");
 }
@@ -66,7 +66,7 @@ function loopFailed(v1: V1Facts, code: number): V1Facts {
   const { current } = v1;
   const failed = { ...v1, current: { ...current, failed: true, ended: true } };
   if (current.buildError !== null) return { ...failed, buildCode: written(v1, code) };
-  // A manifest that can't be rendered: v1 has no event for it, but what was deployed before is reset all the same.
+  // v1 has no event for a manifest that can't be rendered, but resets the earlier deploy all the same.
   const isRender = code === StatusCode.UNKNOWN_ERROR && !current.synced && !current.deployed;
   return isRender ? resetForLoop(failed, "deploy", v1.loop) : failed;
 }
@@ -121,22 +121,22 @@ function build(v1: V1Facts, { artifact, status, errCode, actionableErr }: BuildE
   if (injected) return { ...v1, artifacts };
   const failed = status === "Failed" ? errCode || (actionableErr?.errCode ?? StatusCode.OK) : null;
   const buildError = v1.current.buildError ?? failed;
-  // The phase has failed when the last of its builds is over; without a loop nothing else says so.
+  // The phase has failed when the last of its builds is over. Without a loop no other event reports it.
   const isOver = !Object.values(artifacts).some((one) => one?.value === "In Progress");
   const buildCode = buildError !== null && isOver ? written(v1, buildError) : v1.buildCode;
   return { ...v1, artifacts, current: { ...v1.current, buildError }, buildCode };
 }
 
 /**
- * A sync goes before the build of its loop, which clears it. If v2 has told of that build first, it has been cleared
- * already. One that was injected after the build or after the loop stays.
+ * A sync precedes the build of its loop, which clears it. If v2 reported that build first, the sync is already cleared. A
+ * sync that was injected after the build or after the loop stays.
  */
 function sync(v1: V1Facts, { status }: FileSyncEvent, injected: boolean): V1Facts {
   const { built, tested, deployed, failed, ended } = v1.current;
   const late = built || tested || deployed || (ended && (injected || !failed));
-  const told = injected ? v1 : { ...v1, current: { ...v1.current, synced: true } };
+  const marked = injected ? v1 : { ...v1, current: { ...v1.current, synced: true } };
   const isCleared = !late && v1.loop >= 2 && v1.resetForBuild >= v1.loop;
-  return { ...told, sync: isCleared ? null : { ...written(v1, status), late } };
+  return { ...marked, sync: isCleared ? null : { ...written(v1, status), late } };
 }
 
 function debugging(v1: V1Facts, event: DebuggingContainerEvent): V1Facts {
@@ -157,18 +157,18 @@ type Phase = Extract<keyof LoopFacts, "built" | "tested" | "deployed">;
 
 const phases = { built: "build", tested: "test", deployed: "deploy" } as const;
 
-/** The first event of a phase tells that the phase has begun. */
+/** The first event of a phase means that the phase has begun. */
 function phaseOf(v1: V1Facts, phase: Phase, event: { readonly status: string }): V1Facts {
-  const looped = v1.loopsTold ? v1 : withUntoldLoop(v1, phase, event);
+  const looped = v1.loopsTold ? v1 : withInferredLoop(v1, phase, event);
   if (looped.current[phase]) return looped;
   return resetForLoop({ ...looped, current: { ...looped.current, [phase]: true } }, phases[phase], looped.loop);
 }
 
 /**
- * Before Skaffold 1.8 nothing told where a loop starts: where a phase starts again that has been through, or a build
- * after a deploy.
+ * Before Skaffold 1.8 no event reports the start of a loop. A loop starts where a completed phase starts again, or where a
+ * build follows a deploy.
  */
-function withUntoldLoop(
+function withInferredLoop(
   v1: V1Facts,
   phase: Phase,
   event: { readonly status: string; readonly artifact?: string },

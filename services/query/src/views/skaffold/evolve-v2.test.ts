@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { buildV2, firstLoopV2, fold, injected, runnerV2, taskV2, v2, v2After } from "./testing/told.ts";
+import { buildV2, firstLoopV2, fold, injected, runnerV2, taskV2, v2, v2After } from "./testing/builders.ts";
 
 describe("v2", () => {
   const render = v2({ renderEvent: { status: "Succeeded" } });
@@ -14,7 +14,7 @@ describe("v2", () => {
     expect(v2After(...built, runnerV2("b", "web", "api"))).toMatchObject(fresh);
   });
 
-  it("knows a repeated metaEvent, with and without a run id", () => {
+  it("recognizes a repeated metaEvent, with and without a run id", () => {
     const withoutId = [runnerV2("", "web"), taskV2("DevLoop"), runnerV2("", "web"), render];
     expect(fold(...built).v2.runner).toBe(1);
     expect(fold(...withoutId).v2.runner).toBe(1);
@@ -56,7 +56,7 @@ describe("v2", () => {
     expect(v2After(...started, told("p", "Terminated"))).toMatchObject({ debuggingContainers: [{ podName: "q" }] });
   });
 
-  it("is not begun anew by what a client made up", () => {
+  it("is not restarted by an injected event", () => {
     const made = [taskV2("DevLoop"), runnerV2("b", "mine")].map(injected);
     expect(v2After(...built, ...made)).toEqual(v2After(...built));
   });

@@ -11,10 +11,7 @@ import type { V2Event } from "./messages.ts";
 import { hintReset } from "./resets.ts";
 import { freshV2, type ResettingPhase, type SkaffoldState, type V2Facts } from "./state.ts";
 
-/**
- * An event of the v2 stream (docs/upstreams/skaffold.md#state-from-events-in-v2), for v2's own state and for what it
- * tells of v1's. `injected`: see v1.
- */
+/** Applies an event of the v2 stream to v2's own state, and what it reports about v1 to v1's. `injected`: see v1. See docs/upstreams/skaffold.md#state-from-events-in-v2. */
 export function evolveV2(before: SkaffoldState, event: V2Event, injected: boolean): SkaffoldState {
   if (injected && (event.$case === "metaEvent" || event.$case === "taskEvent")) return before;
   const { loopJustStarted } = before.v2;
@@ -31,18 +28,18 @@ export function evolveV2(before: SkaffoldState, event: V2Event, injected: boolea
   }
 }
 
-/** A runner has been made, or a loop's start repeats the event of its runner. */
-function meta(state: SkaffoldState, told: Metadata, loopJustStarted: boolean): SkaffoldState {
+/** Applies a metaEvent: of a new runner, or repeated at the start of a loop. */
+function meta(state: SkaffoldState, reported: Metadata, loopJustStarted: boolean): SkaffoldState {
   const { v1, v2, hints } = state;
-  const metadata = base64(Metadata.encode(told).finish());
-  const isRepeated = v2.runner > 0 && (told.runID !== "" ? told.runID === v2.runId : loopJustStarted);
+  const metadata = base64(Metadata.encode(reported).finish());
+  const isRepeated = v2.runner > 0 && (reported.runID !== "" ? reported.runID === v2.runId : loopJustStarted);
   if (isRepeated) return { ...state, v2: { ...v2, metadata } };
   const runner = v2.runner + 1;
-  const names = told.build?.artifacts.map(({ name }) => name);
+  const names = reported.build?.artifacts.map(({ name }) => name);
   const isNews = names !== undefined && runner >= v1.runner;
   return {
     ...state,
-    v2: { ...v2, ...freshV2, runner, loop: 0, runId: told.runID, metadata },
+    v2: { ...v2, ...freshV2, runner, loop: 0, runId: reported.runID, metadata },
     hints: isNews ? { ...hints, artifacts: [...hints.artifacts, { runner, names }] } : hints,
   };
 }

@@ -15,7 +15,7 @@ import {
   v1After,
   v2,
   v2After,
-} from "./testing/told.ts";
+} from "./testing/builders.ts";
 
 describe("before a runner exists", () => {
   it.each([
@@ -30,7 +30,7 @@ describe("before a runner exists", () => {
 });
 
 describe("a stream whose start is missing", () => {
-  it("shows what there is", () => {
+  it("shows the known fields", () => {
     expect(v1After(build("web", "Complete"))).toMatchObject({ buildState: { artifacts: { web: "Complete" } } });
     expect(v2After(buildV2("web", "Succeeded"))).toMatchObject({ buildState: { artifacts: { web: "Succeeded" } } });
   });
@@ -52,7 +52,7 @@ describe("events that can't matter", () => {
     expect(evolve(state, event)).toBe(state);
   });
 
-  it("do not throw when the bytes are no message", () => {
+  it("do not throw when the bytes can't be decoded", () => {
     const original = garbage.original && { ...garbage.original, bytes: Buffer.from([0x12, 200]), size: 2n };
     expect(evolve(state, { ...garbage, original } as Event)).toBe(state);
     expect(evolve(initialState, { ...garbage, original } as Event)).toBe(initialState);

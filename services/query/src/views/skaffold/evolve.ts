@@ -7,11 +7,9 @@ import { evolveV2 } from "./evolve-v2.ts";
 import { v1EventOf, v2EventOf } from "./message-of.ts";
 import type { SkaffoldState } from "./state.ts";
 
-export { foldVersion, initialState, type SkaffoldState } from "./state.ts";
-
 /**
- * One event of a session, in the order of the log. What can't touch state gives the very same object back. Total: what
- * can't be read changes nothing. A position must not be given twice.
+ * Applies one event of a session, in the order of the log. Returns the same object for an event that can't touch the
+ * state. Total: what can't be decoded changes nothing. No event may be applied twice.
  */
 export function evolve(state: SkaffoldState, event: Event): SkaffoldState {
   switch (event.channel) {

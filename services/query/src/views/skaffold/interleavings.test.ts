@@ -16,7 +16,7 @@ import {
   sync,
   taskV2,
   test,
-} from "./testing/told.ts";
+} from "./testing/builders.ts";
 
 const builds = call("Execute", { intent: { build: true } });
 const deploys = call("Execute", { intent: { deploy: true } });
@@ -52,7 +52,7 @@ const v2Steps = [
   buildV2("web", "Succeeded"),
 ];
 
-it("folds to the same however v1 and v2 interleave, whatever they tell", () => {
+it("folds to the same state however v1 and v2 interleave, for any events", () => {
   const v1 = fc.array(fc.constantFrom(...v1Steps), { maxLength: 25 });
   const v2 = fc.array(fc.constantFrom(...v2Steps), { maxLength: 15 });
   const places = fc.array(fc.nat(25), { minLength: 15, maxLength: 15 });

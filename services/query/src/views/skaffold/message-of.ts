@@ -2,27 +2,27 @@ import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as V2Message } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { V1Event, V2Event } from "./messages.ts";
-import { toldOfV1, toldOfV2 } from "./oversize.ts";
+import { normalizedV1, normalizedV2 } from "./oversize.ts";
 
-/** The upstream's message of an event, once per frame. Undefined for what can't touch state or can't be read. */
+/** The upstream's message of an event, once per frame. Undefined if it can't touch state or can't be decoded. */
 export function v1EventOf(event: Event): V1Event | undefined {
-  return messageOf(event, (bytes) => LogEntry.decode(bytes).event?.event_type, toldOfV1);
+  return messageOf(event, (bytes) => LogEntry.decode(bytes).event?.event_type, normalizedV1);
 }
 
 export function v2EventOf(event: Event): V2Event | undefined {
-  return messageOf(event, (bytes) => V2Message.decode(bytes).event_type, toldOfV2);
+  return messageOf(event, (bytes) => V2Message.decode(bytes).event_type, normalizedV2);
 }
 
 function messageOf<M>(
   event: Event,
   decode: (bytes: Uint8Array) => M | undefined,
-  told: (event: Event) => M | undefined,
+  normalized: (event: Event) => M | undefined,
 ): M | undefined {
-  // Text makes up nearly all of a session: not even decoded.
+  // Text makes up nearly all of a session, so it is not even decoded.
   if (event.part !== 0 || event.kind === "log.written" || event.kind === "upstream.unreadable") return undefined;
   const { original } = event;
   const isOversize = !original || BigInt(original.bytes.length) < original.size;
-  if (isOversize) return told(event);
+  if (isOversize) return normalized(event);
   try {
     return decode(original.bytes);
   } catch {

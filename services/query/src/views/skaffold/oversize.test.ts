@@ -1,7 +1,7 @@
 import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
-import { build, firstLoopV2, loop, runner, v1After, v2After } from "./testing/told.ts";
+import { build, firstLoopV2, loop, runner, v1After, v2After } from "./testing/builders.ts";
 
 describe("frames that are too large for the log", () => {
   const failure = { code: "BUILD_USER_ERROR", message: "x", suggestions: [] };
@@ -11,7 +11,7 @@ describe("frames that are too large for the log", () => {
     return { ...Event.create({ channel: "v1" }), original, ...fields };
   };
 
-  it("fold from what was understood of them", () => {
+  it("fold from their normalized fields", () => {
     const large = oversize({ kind: "build.failed", subject: "web", error: failure });
     const failed = oversize({ kind: "loop.failed", error: failure });
     expect(v1After(runner, loop("In Progress"), build("web", "In Progress"), large, failed)).toMatchObject({
@@ -23,7 +23,7 @@ describe("frames that are too large for the log", () => {
     });
   });
 
-  it("fold from the mirror where v1 tells it as well", () => {
+  it("fold from the mirror where v1 reports the same", () => {
     const value = { what: "deploySubtaskEvent", status: "Failed", task_id: "Deploy-1", subtask_id: "0" };
     const mirrored = oversize({ channel: "v2", kind: "mirror.received", detail: { $case: "mirror", value } });
     const rendered = oversize({ channel: "v2", kind: "render.failed" });

@@ -16,10 +16,10 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { V1Event, V2Event } from "./messages.ts";
 
 /**
- * The upstream's message as far as the normalized fields tell it, for frames that are too large for the log to hold:
- * in practice failures with megabytes of output in their error text.
+ * The upstream's message as far as the normalized fields contain it, for frames that exceed the log's size limit. In
+ * practice these are failures with megabytes of output in their error text.
  */
-export function toldOfV1(event: Event): V1Event | undefined {
+export function normalizedV1(event: Event): V1Event | undefined {
   const [noun, verb] = event.kind.split(".");
   const { detail, subject } = event;
   const errCode = codeOf(event);
@@ -45,8 +45,13 @@ export function toldOfV1(event: Event): V1Event | undefined {
     case "check":
       return { $case: "statusCheckEvent", value: StatusCheckEvent.create({ status, errCode, actionableErr }) };
     case "resource": {
-      const told = detail?.$case === "resource" ? detail.value : { resource: subject, status };
-      const value = { resource: told.resource, status: told.status || status, statusCode: errCode, actionableErr };
+      const reported = detail?.$case === "resource" ? detail.value : { resource: subject, status };
+      const value = {
+        resource: reported.resource,
+        status: reported.status || status,
+        statusCode: errCode,
+        actionableErr,
+      };
       return { $case: "resourceStatusCheckEvent", value: ResourceStatusCheckEvent.create(value) };
     }
     case "sync":
@@ -68,8 +73,8 @@ export function toldOfV1(event: Event): V1Event | undefined {
   }
 }
 
-/** v2's own facts (render, verify, exec) and, of what v1 tells as well, what the mirror says. */
-export function toldOfV2(event: Event): V2Event | undefined {
+/** The same for v2: its own facts (render, verify, exec), and mirrors of what v1 reports as well. */
+export function normalizedV2(event: Event): V2Event | undefined {
   const { detail } = event;
   const [noun, verb] = event.kind.split(".");
   if (detail?.$case === "mirror") return mirrored(detail.value);
@@ -171,7 +176,7 @@ const phaseTexts: Readonly<Record<string, string>> = {
   canceled: "Canceled",
 };
 
-/** Where v1 has other words than for the phases. */
+/** The statuses for which v1 uses other words than for the phases. */
 const v1Texts: Readonly<Record<string, string>> = {
   "loop.succeeded": "Succeeded",
   "sync.succeeded": "Succeeded",

@@ -94,7 +94,7 @@ describe.each(named)("%s", (_name, session) => {
     fc.assert(runs, { numRuns: 20 });
   });
 
-  it("makes the same of it wherever the description comes, if no call changes what it says", () => {
+  it("folds to the same state wherever the description comes, if no call changes its values", () => {
     if (session.calls.length > 0 || session.states.length === 0) return;
     const rest = events.filter((event) => event !== session.described);
     for (const place of [0, Math.floor(rest.length / 2), rest.length]) {

@@ -16,7 +16,7 @@ import {
   test,
   v1,
   v1After,
-} from "./testing/told.ts";
+} from "./testing/builders.ts";
 
 const nothingStarted = { buildState: { artifacts: { web: "Not Started", api: "Not Started" }, statusCode: "OK" } };
 
@@ -43,19 +43,19 @@ describe("v1, resets between loops", () => {
     });
   });
 
-  it("also if the build was all from the cache and only v2 tells of it", () => {
+  it("also if every build was cached and only v2 reports the phase", () => {
     const v2Told = [...firstLoopV2, taskV2("Build"), taskV2("DevLoop"), taskV2("Build")];
     expect(v1After(...secondLoop, ...v2Told)).toMatchObject(nothingStarted);
     expect(v1After(...v2Told, ...secondLoop)).toMatchObject(nothingStarted);
   });
 
-  it("waits with what v2 tells of a loop that v1 has not reached", () => {
+  it("delays what v2 reports about a loop that v1 has not reached", () => {
     const ahead = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
     expect(v1After(...ahead, ...firstLoop)).toMatchObject({ buildState: { artifacts: { web: "Complete" } } });
     expect(v1After(...ahead, ...firstLoop, loop("In Progress"))).toMatchObject(nothingStarted);
   });
 
-  it("leaves what the loop itself wrote if v2's news comes late", () => {
+  it("keeps what the loop itself wrote if v2's event comes late", () => {
     const thirdLoop = [
       ...secondLoop,
       build("web", "Complete"),
@@ -70,7 +70,7 @@ describe("v1, resets between loops", () => {
     });
   });
 
-  it("keeps what an artifact's second build in the loop finds", () => {
+  it("keeps results when an artifact is built twice in a loop", () => {
     const built = [build("web", "Complete"), deploy("Complete"), build("web", "In Progress"), build("web", "Complete")];
     expect(v1After(...secondLoop, ...built)).toMatchObject({ deployState: { status: "Complete" } });
   });
@@ -81,7 +81,7 @@ describe("v1, resets between loops", () => {
     expect(v1After(...rebuilt)).toMatchObject({ deployState: { status: "Not Started" } });
   });
 
-  it("forgets what v2 told once it is of no use", () => {
+  it("drops what v2 reported about earlier runners", () => {
     const v2Told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build"), runnerV2("b", "web")];
     expect(fold(...v2Told, ...firstLoop, ...firstLoop).hints).toEqual({
       resets: [],
@@ -93,7 +93,7 @@ describe("v1, resets between loops", () => {
     );
   });
 
-  it("is not moved by another runner's news", () => {
+  it("ignores what v2 reports about another runner", () => {
     const ofTheNext = [...firstLoopV2, runnerV2("b"), taskV2("DevLoop"), taskV2("DevLoop"), taskV2("Build")];
     expect(v1After(...secondLoop, ...ofTheNext)).toMatchObject({ deployState: { status: "Complete" } });
     expect(v1After(...ofTheNext, ...secondLoop)).toMatchObject({ deployState: { status: "Complete" } });
@@ -112,7 +112,7 @@ describe("v1, resets between loops", () => {
     });
   });
 
-  it("clears a sync of the same loop when that loop builds, also if v2 tells it before the sync", () => {
+  it("clears a sync of the same loop when that loop builds, also if v2 reports the build first", () => {
     const v2Told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
     const cleared = { fileSyncState: { status: "Not Started" } };
     expect(v1After(...secondLoop, sync("Succeeded"))).toMatchObject({ fileSyncState: { status: "Succeeded" } });
@@ -122,7 +122,7 @@ describe("v1, resets between loops", () => {
     expect(v1After(...secondLoop, ...v2Told, sync("In Progress"), sync("Succeeded"))).toMatchObject(cleared);
   });
 
-  it("also if it failed, was tried again, and the loop went on to build", () => {
+  it("also if the sync failed, was retried, and the loop went on to build", () => {
     const retried = [sync("Failed"), loop("Failed"), sync("In Progress"), sync("Failed"), loop("Failed")];
     expect(v1After(...secondLoop, ...retried)).toMatchObject({ fileSyncState: { status: "Failed" } });
     expect(v1After(...secondLoop, ...retried, build("web", "In Progress"))).toMatchObject({
@@ -130,7 +130,7 @@ describe("v1, resets between loops", () => {
     });
   });
 
-  it("also if one was made up between the tries", () => {
+  it("also if a sync was injected between the retries", () => {
     const v2Told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
     const retried = [sync("Failed"), loop("Failed"), injected(sync("Odd")), sync("Failed")];
     const cleared = { fileSyncState: { status: "Not Started" } };
@@ -138,7 +138,7 @@ describe("v1, resets between loops", () => {
     expect(v1After(...v2Told, ...secondLoop, ...retried)).toMatchObject(cleared);
   });
 
-  it("leaves a sync that was made up after the loop, whenever v2 tells of the loop's build", () => {
+  it("keeps a sync that was injected after the loop, whenever v2 reports the loop's build", () => {
     const v2Told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
     const made = injected(sync("Odd"));
     for (const end of ["Succeeded", "Failed"]) {
@@ -149,7 +149,7 @@ describe("v1, resets between loops", () => {
     }
   });
 
-  it("leaves a sync that was made up after the build", () => {
+  it("keeps a sync that was injected after the build", () => {
     const made = injected(sync("Failed"));
     expect(v1After(...secondLoop, build("web", "Complete"), made, build("api", "Complete"))).toMatchObject({
       fileSyncState: { status: "Failed" },
@@ -214,7 +214,7 @@ describe("v1, loops that nothing tells of", () => {
     expect(v1After(...once, build("web", "In Progress"))).toMatchObject(notYet);
   });
 
-  it("are not numbered as those that v2 tells", () => {
+  it("are numbered apart from those that v2 reports", () => {
     const again = [...once, deploy("In Progress"), deploy("Complete"), deploy("In Progress")];
     const told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
     expect(v1After(...told, ...again)).toEqual(v1After(...firstLoopV2, ...again));

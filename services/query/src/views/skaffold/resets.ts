@@ -1,17 +1,16 @@
 import type { ResettingPhase, SkaffoldState, Table, V1Facts, Written } from "./state.ts";
 
-/** Which of the written fields a reset is about. */
+/** Selects the fields that a reset clears. */
 type IsOld = (written: Written<unknown>) => boolean;
 
-/** A control call's reset: what stood there when the call was sent, whichever loop wrote it. */
+/** A control call's reset clears what was written before the call was sent, whichever loop wrote it. */
 export function resetWrittenBefore(v1: V1Facts, phase: ResettingPhase, at: number): V1Facts {
   return reset(v1, phase, (written) => written.at <= at);
 }
 
 /**
- * A reset that the phase of a dev loop begins with, from the second loop on: it clears what loops before it wrote, and
- * nothing else, so it does not matter when it is applied, nor how often. Only a sync goes before the build of its own
- * loop and is cleared as well.
+ * From the second loop on, a phase of a dev loop begins with a reset. It clears only what earlier loops wrote, so it does
+ * not matter when or how often it is applied. It also clears a sync of its own loop, which precedes the build.
  */
 export function resetForLoop(v1: V1Facts, phase: ResettingPhase, loop: number): V1Facts {
   if (loop < 2) return v1;
@@ -25,16 +24,16 @@ export function resetForLoop(v1: V1Facts, phase: ResettingPhase, loop: number): 
   };
 }
 
-/** v2 tells that a phase of a loop begins: at once if v1 is there, else when v1 gets there. */
+/** v2 reports that a phase of a loop begins. The reset applies at once if v1 has reached that loop, else when it does. */
 export function hintReset(state: SkaffoldState, runner: number, loop: number, phase: ResettingPhase): SkaffoldState {
   const { v1, hints } = state;
   if (loop < 2 || runner < v1.runner) return state;
-  // Loops that v1 does not tell are a guess, and not numbered as v2 does.
+  // Loops that v1 does not report are inferred, and v2 numbers them differently.
   if (runner === v1.runner && v1.loopsTold && loop <= v1.loop) return { ...state, v1: resetForLoop(v1, phase, loop) };
   return { ...state, hints: { ...hints, resets: [...hints.resets, { runner, loop, phase }] } };
 }
 
-/** v1 has come to another runner or loop: applies the hints that waited for it and drops those of runners gone by. */
+/** v1 has reached another runner or loop. Applies the hints for it and drops those of earlier runners. */
 export function takeHints(state: SkaffoldState): SkaffoldState {
   const { runner, loop } = state.v1;
   const { resets, artifacts } = state.hints;
@@ -53,7 +52,7 @@ function reset(v1: V1Facts, phase: ResettingPhase, isOld: IsOld): V1Facts {
   const kept = <W extends Written<unknown>>(written: W | null) => (written && isOld(written) ? null : written);
   switch (phase) {
     case "test":
-      // The code stays: a test that failed in an earlier loop shows until the next build.
+      // The code stays: a failed test of an earlier loop is reported until the next build.
       return { ...v1, test: kept(v1.test) };
     case "deploy":
       return {

@@ -2,39 +2,38 @@ import type { Base64 } from "../states/base64.ts";
 
 /**
  * Raised whenever the same events fold to another state, or the state has another shape: snapshots of another version
- * are of no use.
+ * are not used.
  */
 export const foldVersion = 2;
 
 /**
- * What the events of one session say about both of Skaffold's states. Plain JSON: `JSON.parse(JSON.stringify(state))`
- * is the state. Messages that are only handed on are kept as the base64 of their bytes, with fields we do not know.
+ * What the events of one session report about both of Skaffold's states. Plain JSON: `JSON.parse(JSON.stringify(state))`
+ * is the state. Messages that are only forwarded are kept as the base64 of their bytes, with unknown fields.
  */
 export type SkaffoldState = {
   readonly foldVersion: typeof foldVersion;
   readonly v1: V1Facts;
   readonly v2: V2Facts;
-  /** What v2 told of v1's state and v1 has not come to yet. */
+  /** What v2 reported about a part of v1's stream that v1 has not reached yet. */
   readonly hints: Hints;
-  /** Control calls that were sent and not answered yet, oldest first. */
+  /** Control calls without an answer so far, oldest first. */
   readonly calls: readonly PendingCall[];
   readonly broken: Broken;
 };
 
 /**
- * APIs whose stream broke, and Skaffold's own last answer about their state since then: null where it has given none yet.
- * The answer is what is served; what the stream told stays as it was at the break, for the events that may still come.
+ * APIs whose stream broke, and Skaffold's own last answer about their state since then; null: no answer yet. ReadState serves
+ * the answer. The state that the stream reported stays as it was at the break, for the events that may still come.
  */
 export type Broken = { readonly [api in "v1" | "v2"]?: Base64 | null };
 
 /**
- * A field of v1's state and when v1 wrote it last. `null` in a field's place: never written, or reset since.
- * `loop` is that of the runner, 0 before the first; `at` counts v1's writes, so that a control call can tell what stood
- * there before it.
+ * A field of v1's state and when v1 last wrote it. `null` instead: never written, or reset since. `loop` is the runner's
+ * loop, 0 before the first. `at` counts v1's writes, which shows whether a field was written before a control call.
  */
 export type Written<T> = { readonly value: T; readonly loop: number; readonly at: number };
 
-/** A phase that starts by resetting what earlier loops left. */
+/** A phase that begins by resetting the results of earlier loops. */
 export type ResettingPhase = "build" | "test" | "deploy";
 
 export type Flags = { readonly [phase in "build" | "sync" | "deploy"]: boolean | null };
@@ -42,23 +41,23 @@ export type Flags = { readonly [phase in "build" | "sync" | "deploy"]: boolean |
 export const unknownFlags: Flags = { build: null, sync: null, deploy: null };
 
 export type V1Facts = {
-  /** Configuration loads told; 0: none yet. */
+  /** The number of reported configuration loads. */
   readonly runner: number;
-  /** Dev loops of this runner. */
+  /** The number of dev loops of this runner. */
   readonly loop: number;
-  /** Whether loops are told at all: before Skaffold 1.8, and in one-shot commands, they are not. */
+  /** Whether loops are reported at all. Skaffold before 1.8 and one-shot commands do not report them. */
   readonly loopsTold: boolean;
   readonly writes: number;
   readonly current: LoopFacts;
   /** The highest loop that has reset its state to build. */
   readonly resetForBuild: number;
   readonly flags: Flags;
-  /** Those of the command line, which every runner after the first begins with. */
+  /** The command line's flags, with which every runner after the first begins. */
   readonly flagsAtStart: Flags;
   readonly metadata: Base64 | null;
   readonly described: Described | null;
 
-  /** Also those that are "Not Started" (null) but were seen. */
+  /** With artifacts that were reported and are "Not Started" again (null). */
   readonly artifacts: Table<Written<string> | null>;
   readonly buildCode: Written<number> | null;
   readonly test: Written<string> | null;
@@ -73,7 +72,7 @@ export type V1Facts = {
   readonly debuggers: readonly (Written<Base64> & { readonly container: string })[];
 };
 
-/** What v1 has told of its current loop, apart from what came in through Handle. */
+/** What v1 has reported about its current loop, except what came through Handle. */
 export type LoopFacts = {
   readonly synced: boolean;
   readonly built: boolean;
@@ -81,7 +80,7 @@ export type LoopFacts = {
   readonly deployed: boolean;
   readonly failed: boolean;
   readonly ended: boolean;
-  /** Code of the first build that failed. */
+  /** The error code of the first failed build. */
   readonly buildError: number | null;
 };
 
@@ -91,7 +90,7 @@ export type V2Facts = {
   readonly runId: string;
   /** Whether the last event was the start of a dev loop, which is followed by a repeated metaEvent. */
   readonly loopJustStarted: boolean;
-  /** Any loop of any runner. */
+  /** Whether any loop of any runner was reported. */
   readonly loopsTold: boolean;
   readonly writes: number;
   readonly flags: Flags;
@@ -110,13 +109,13 @@ export type V2Facts = {
   readonly debuggers: readonly { readonly value: Base64; readonly container: string }[];
 };
 
-/** What the upstream's own GetState said besides statuses. */
+/** What the upstream's own GetState answered besides statuses. */
 export type Described = {
-  /** The runner that the event stream was at. 0: the stream had told none yet, it is that of a runner still to come. */
+  /** The runner that the event stream had reached. 0: none yet, so the answer is about the next one. */
   readonly runner: number;
   readonly artifacts: readonly string[];
   readonly metadata: Base64 | null;
-  /** Members of the State message that this version of Skaffold does not have. */
+  /** The members of the State message that this version of Skaffold lacks. */
   readonly lacks: readonly string[];
 };
 
@@ -145,7 +144,7 @@ const noLoop: LoopFacts = {
   buildError: null,
 };
 
-/** v1 as a new runner finds it. */
+/** v1 at the start of a runner. */
 export const freshV1 = {
   loop: 0,
   loopsTold: false,
@@ -165,7 +164,7 @@ export const freshV1 = {
   debuggers: [],
 } as const satisfies Partial<V1Facts>;
 
-/** v2 as a new runner, and every dev loop, finds it. */
+/** v2 at the start of a runner and of every dev loop. */
 export const freshV2 = {
   artifacts: {},
   test: null,

@@ -6,16 +6,16 @@ import type { SkaffoldState, V1Facts, Written } from "./state.ts";
 
 const notStarted = "Not Started";
 
-/** What v1's GetState answers. Before a runner exists: no member set. */
+/** What v1's GetState answers. Before a runner exists, no member is set. */
 export function toV1Message(state: SkaffoldState): State {
   const { v1, broken } = state;
   if (broken.v1) return State.decode(fromBase64(broken.v1));
   if (v1.runner === 0 && v1.writes === 0) return State.create();
   const flags = flagsFor(v1.flags, v1.loopsTold);
-  // Codes came with metadata, in Skaffold 1.9.
+  // Skaffold 1.9 added codes together with metadata.
   const hasCodes = v1.runner === 0 || v1.metadata !== null;
   const code = (written: Written<number> | null) => (hasCodes ? codeOf(written) : StatusCode.OK);
-  // Not State.create, which would leave out the fields that our description does not know.
+  // State.create would omit unknown fields.
   return {
     buildState: { artifacts: artifactsOf(state), autoTrigger: flags.build, statusCode: code(v1.buildCode) },
     deployState: { status: text(v1.deploy), autoTrigger: flags.deploy, statusCode: code(v1.deployCode) },
@@ -38,14 +38,14 @@ export function toV1State(state: SkaffoldState): Uint8Array {
   return State.encode(toV1Message(state)).finish();
 }
 
-/** Those of the configuration, which v2 tells (or the upstream's own state), and any that was built or made up. */
+/** The artifacts of the configuration, from v2 or the upstream's own state, and those that were built or injected. */
 function artifactsOf({ v1, hints }: SkaffoldState): Record<string, string> {
-  const told = hints.artifacts.find(({ runner }) => runner === v1.runner)?.names ?? describedNames(v1);
-  const names = [...told, ...Object.keys(v1.artifacts)];
+  const configured = hints.artifacts.find(({ runner }) => runner === v1.runner)?.names ?? describedNames(v1);
+  const names = [...configured, ...Object.keys(v1.artifacts)];
   return Object.fromEntries(names.map((name) => [name, text(v1.artifacts[name] ?? null)]));
 }
 
-/** A description that was made before the stream told of any runner belongs to whichever comes. */
+/** A description from before the stream reported any runner belongs to the next one. */
 function describedNames({ described, runner }: V1Facts): readonly string[] {
   if (!described) return [];
   return described.runner === 0 || described.runner === runner ? described.artifacts : [];

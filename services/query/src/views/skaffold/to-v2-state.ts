@@ -5,10 +5,10 @@ import { flagsFor } from "./flags.ts";
 import type { SkaffoldState, V2Facts } from "./state.ts";
 
 const notStarted = "NotStarted";
-// v2 never says more than this, whatever failed.
+// v2 reports no other code, whatever failed.
 const statusCode = StatusCode.OK;
 
-/** What v2's GetState answers. Before a runner exists: no member set. */
+/** What v2's GetState answers. Before a runner exists, no member is set. */
 export function toV2Message({ v2, broken }: SkaffoldState): State {
   if (broken.v2) return State.decode(fromBase64(broken.v2));
   if (v2.runner === 0 && v2.writes === 0) return State.create();
@@ -16,7 +16,7 @@ export function toV2Message({ v2, broken }: SkaffoldState): State {
   const metadata = v2.metadata === null ? undefined : Metadata.decode(fromBase64(v2.metadata));
   const phase = (member: string, status: string | null) =>
     v2.described?.lacks.includes(member) ? undefined : { status: status ?? notStarted, statusCode };
-  // Not State.create, which would leave out the fields that our description does not know.
+  // State.create would omit unknown fields.
   return {
     buildState: { artifacts: artifactsOf(v2, metadata), autoTrigger: flags.build, statusCode },
     deployState: { status: v2.deploy ?? notStarted, autoTrigger: flags.deploy, statusCode },
@@ -39,7 +39,7 @@ export function toV2State(state: SkaffoldState): Uint8Array {
 }
 
 function artifactsOf({ artifacts, described }: V2Facts, metadata: Metadata | undefined): Record<string, string> {
-  const told = metadata?.build?.artifacts.map(({ name }) => name) ?? described?.artifacts ?? [];
-  const names = [...told, ...Object.keys(artifacts)];
+  const configured = metadata?.build?.artifacts.map(({ name }) => name) ?? described?.artifacts ?? [];
+  const names = [...configured, ...Object.keys(artifacts)];
   return Object.fromEntries(names.map((name) => [name, artifacts[name] ?? notStarted]));
 }

@@ -70,7 +70,7 @@ const cases: { readonly title: string; readonly given: (tale: Story) => void; re
   },
 ];
 
-it("tells since when nothing is heard: when it hung up, or was there last before it went without a word", () => {
+it("reports when the source disconnected, or was last heard if its loss was not observed", () => {
   const seen = (tale: Story) => {
     let row: SourceRow | undefined;
     return tale.events.map((event, index) => {
@@ -94,7 +94,7 @@ it("tells since when nothing is heard: when it hung up, or was there last before
   expect(seen(gone)).toEqual([null, null, "00.002", null]);
 });
 
-it("is not in a session because a connection without one is heard again", () => {
+it("is not in a session when a connection without one is restored", () => {
   const tale = story();
   tell(tale, "upstream.connected");
   tell(tale, "upstream.lost");

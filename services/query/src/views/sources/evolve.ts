@@ -6,7 +6,7 @@ import { sourceColumns } from "../view.ts";
 
 export function evolve(row: SourceRow | undefined, recorded: Recorded): SourceRow {
   const { event, seq } = recorded;
-  const before = row ?? unseen(recorded);
+  const before = row ?? firstRow(recorded);
   const link = linkAfter(before, recorded);
   const occurred = momentOf(event.occurred_at ?? event.observed_at);
   return {
@@ -22,7 +22,7 @@ export function evolve(row: SourceRow | undefined, recorded: Recorded): SourceRo
   };
 }
 
-function unseen({ event, seq }: Recorded): SourceRow {
+function firstRow({ event, seq }: Recorded): SourceRow {
   return {
     ...sourceColumns(event.source),
     developer_name: "",
@@ -54,17 +54,17 @@ function described({ event }: Recorded, before: SourceRow): Partial<SourceRow> {
 
 type Link = Pick<SourceRow, "connected" | "in_session">;
 
-/** One process may take another's place before that one's session is ended, so the two are told apart. */
+/** A process may replace another before that one's session ends, so connection and session are separate. */
 function linkAfter(before: Link, { event }: Recorded): Link {
   const { connected, in_session } = before;
   switch (event.kind) {
     case "upstream.connected":
       return { connected: true, in_session };
     case "upstream.restored":
-      // A connection of which nobody knows yet to which session it belongs may be heard again, too.
+      // A restored connection may not have been assigned to a session yet.
       return { connected: true, in_session: in_session || event.session !== "" };
     case "upstream.lost":
-      // One stream of a connection may break (Skaffold's v2, of bad UTF-8) while the others go on.
+      // One stream of a connection may break while the others go on: Skaffold's v2 does at invalid UTF-8.
       return { connected: connected && isOneChannel(event.detail), in_session };
     case "session.started":
       return { connected, in_session: true };
@@ -77,7 +77,7 @@ function linkAfter(before: Link, { event }: Recorded): Link {
   }
 }
 
-/** From when it was lost until it is heard again, whatever becomes of its session meanwhile; null while it is heard. */
+/** Set from the loss of the source until it is heard again, even if its session ends meanwhile; else null. */
 function notHeardSince({ not_heard_since }: SourceRow, recorded: Recorded): string | null {
   const { kind, detail } = recorded.event;
   switch (kind) {
@@ -93,12 +93,12 @@ function notHeardSince({ not_heard_since }: SourceRow, recorded: Recorded): stri
   }
 }
 
-/** Where nobody saw it go: the last moment at which it was there. */
+/** The time of the loss, or the last time at which the source was heard if the loss itself was not observed. */
 function heardLast({ event, recordedAt }: Recorded): string {
   return momentOf(event.not_before).at ?? momentOf(event.occurred_at).at ?? momentOfDate(recordedAt);
 }
 
-/** Lost: it hung up in mid-session. Waiting: for the next process, or for the first. */
+/** Lost: disconnected during a session. Waiting: for the first or the next process. */
 function statusOf({ connected, in_session }: Link): SourceStatus {
   if (connected) return "recording";
   return in_session ? "lost" : "waiting";

@@ -1,4 +1,4 @@
-/** Bytes in a state, which is plain JSON. */
+/** Bytes within a state, which is plain JSON. */
 export type Base64 = string;
 
 export function base64(bytes: Uint8Array): Base64 {

@@ -5,24 +5,24 @@ import { remove, type Table, upsert } from "../../db/table.ts";
 
 export type OfSession = { readonly session: string; readonly source: string };
 
-/** What a batch made of a session's state. */
+/** What a batch does to a session's state. */
 export type StateChange<State> = {
   readonly of: OfSession;
   readonly before: State | undefined;
   readonly after: State;
-  /** How it came from the one to the other: each event that changed it, in the order of the log. */
-  readonly steps: readonly Step<State>[];
+  /** Each event that changed the state, in the order of the log. */
+  readonly steps: readonly StateStep<State>[];
 };
 
-export type Step<State> = { readonly before: State; readonly after: State; readonly recorded: Recorded };
+export type StateStep<State> = { readonly before: State; readonly after: State; readonly recorded: Recorded };
 
-/** States as rows, for SQL. What is written depends on the events alone, never on how they were cut into batches. */
+/** States as rows, for SQL. The rows depend on the events alone, never on how they were cut into batches. */
 export type StateTable<State> = {
   readonly name: keyof Schema & string;
   readonly write: (tx: Tx, changes: readonly StateChange<State>[]) => Promise<void>;
 };
 
-/** The rows of a session are at any time those of its state. */
+/** A table that holds at any time exactly the rows of each session's state. */
 export function stateTable<State, Row>(
   table: Table<Row>,
   rowsOf: (state: State, of: OfSession) => readonly Row[],

@@ -2,36 +2,16 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Tx } from "../../db/database.ts";
-import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
-import { insert, type Table, upsert } from "../../db/table.ts";
+import { insert, table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { type Fold, type Folds, isState } from "./fold.ts";
-import type { Step } from "./state-table.ts";
+import { FoldedSession } from "./folded-session.ts";
 
-const foldStates: Table<FoldStateRow> = {
-  name: "fold_states",
-  key: ["session"],
-  columns: {
-    session: "text",
-    source: "text",
-    fold_version: "int",
-    position: "bigint",
-    state: "text",
-    events_since_snapshot: "int",
-    bytes_since_snapshot: "bigint",
-  },
-};
+const foldStates = table("fold_states", ["session"]);
 
-const snapshots: Table<SnapshotRow> = {
-  name: "snapshots",
-  key: ["session", "position"],
-  columns: { session: "text", fold_version: "int", position: "bigint", state: "text" },
-};
+const snapshots = table("snapshots", ["session", "position"]);
 
-/** Events between two looks at whether a snapshot pays: the least distance of two snapshots. */
-const snapshotStride = 500;
-
-/** The state of every session, folded; snapshots of it for reading the past; and its rows for SQL. */
+/** The folded state of every session, snapshots of it for reading the past, and its rows for SQL. */
 export function states(folds: Folds): View {
   const tables = Object.values(folds).flatMap((fold) => fold.tables.map(({ name }) => name));
   return {
@@ -68,7 +48,7 @@ function touchesState({ session, kind }: Event): boolean {
   return session !== "" && isState(kind) && kind !== "session.erased";
 }
 
-/** Undefined for an upstream that this version does not know. */
+/** Undefined for an unknown upstream. */
 export function foldFor(folds: Folds, { source }: Pick<Event, "source">): Fold | undefined {
   const byName: Readonly<Record<string, Fold>> = folds;
   return byName[sourceParts(source as SourceName).upstream];
@@ -85,63 +65,7 @@ async function load(tx: Tx, folds: Folds, batch: readonly Recorded[]): Promise<M
   const sessions = new Map<string, FoldedSession>();
   for (const [session, source] of sources) {
     const fold = foldFor(folds, { source });
-    if (fold !== undefined) sessions.set(session, foldedSession(fold, { session, source }, known.get(session)));
+    if (fold !== undefined) sessions.set(session, new FoldedSession(fold, { session, source }, known.get(session)));
   }
   return sessions;
-}
-
-type FoldedSession = ReturnType<typeof foldedSession>;
-
-/** One session's state on its way through a batch. */
-function foldedSession(fold: Fold, of: { session: string; source: string }, loaded: FoldStateRow | undefined) {
-  const before: unknown = loaded === undefined ? undefined : JSON.parse(loaded.state);
-  let state = before ?? fold.initial;
-  let json = loaded?.state;
-  let jsonOf = state;
-  let position = loaded?.position ?? 0;
-  let events = loaded?.events_since_snapshot ?? 0;
-  let bytes = loaded?.bytes_since_snapshot ?? 0;
-  const taken: SnapshotRow[] = [];
-  const steps: Step<unknown>[] = [];
-
-  const stateJson = (): string => {
-    if (json === undefined || jsonOf !== state) {
-      json = JSON.stringify(state);
-      jsonOf = state;
-    }
-    return json;
-  };
-  return {
-    fold,
-    snapshots: taken as readonly SnapshotRow[],
-    apply(recorded: Recorded): void {
-      const { event, seq } = recorded;
-      const after = fold.evolve(state, event);
-      if (after !== state) steps.push({ before: state, after, recorded });
-      state = after;
-      position = seq;
-      events += 1;
-      bytes += sizeOf(event);
-      // Where snapshots stand must not depend on batches, so it is decided at fixed counts of events.
-      if (events % snapshotStride === 0 && bytes > stateJson().length) {
-        taken.push({ session: of.session, fold_version: fold.version, position, state: stateJson() });
-        events = 0;
-        bytes = 0;
-      }
-    },
-    row: (): FoldStateRow => ({
-      ...of,
-      fold_version: fold.version,
-      position,
-      state: stateJson(),
-      events_since_snapshot: events,
-      bytes_since_snapshot: bytes,
-    }),
-    change: () => ({ of, before, after: state, steps }),
-  };
-}
-
-/** About what the event takes in the log: the frame and a normalized part. */
-function sizeOf({ original, summary }: Event): number {
-  return 200 + summary.length + (original?.bytes.length ?? 0);
 }

@@ -1,44 +1,46 @@
 import { isDeepStrictEqual } from "node:util";
 import { momentOf } from "../../db/moment.ts";
-import type { Touch } from "./history-table.ts";
-import type { Step } from "./state-table.ts";
+import type { RowChange } from "./history-table.ts";
+import type { StateStep } from "./state-table.ts";
 
-/** Columns of rows that outlive what they tell of. */
-export type Lasting = {
+/** Columns of rows that outlive what they describe. */
+export type Validity = {
   readonly gone: boolean;
   readonly gone_at: string | null;
   readonly first_position: number;
   readonly last_position: number;
 };
 
-/** Of a row as this event alone would write it. */
-export function there({ recorded: { seq } }: Step<unknown>): Lasting {
+/** The validity of a row that this event alone would write. */
+export function validityFrom({ recorded: { seq } }: StateStep<unknown>): Validity {
   return { gone: false, gone_at: null, first_position: seq, last_position: seq };
 }
 
-export type Told<Row> = {
-  /** The rows of the same things before the event, and now, as this event alone would write them. */
-  readonly was: readonly Row[];
-  readonly now: readonly Row[];
+export type StepRows<Row> = {
+  /** The rows before and after the event, each as this event alone would write it. */
+  readonly before: readonly Row[];
+  readonly after: readonly Row[];
   readonly keyOf: (row: Row) => string;
-  /** What becomes of the row in the table when it is told anew; else it is put in its place. */
-  readonly news?: (known: Row, row: Row) => Row;
+  /** Combines the row in the table with the reported one. Without it the reported row replaces the other. */
+  readonly merge?: (known: Row, reported: Row) => Row;
 };
 
-/** What is there has its row; what is gone keeps it, marked. */
-export function touches<Row extends Lasting>(step: Step<unknown>, told: Told<Row>): readonly Touch<Row>[] {
-  const { keyOf, news: put = (_known, row) => row } = told;
-  const was = new Map(told.was.map((row) => [keyOf(row), row]));
-  const now = new Map(told.now.map((row) => [keyOf(row), row]));
+/** Writes a row for what exists, and marks the row of what is gone. */
+export function rowChanges<Row extends Validity>(
+  step: StateStep<unknown>,
+  { before, after, keyOf, merge = (_known, reported) => reported }: StepRows<Row>,
+): readonly RowChange<Row>[] {
+  const was = new Map(before.map((row) => [keyOf(row), row]));
+  const now = new Map(after.map((row) => [keyOf(row), row]));
   const last_position = step.recorded.seq;
-  const news = [...now].filter(([key, row]) => !isDeepStrictEqual(was.get(key), row));
+  const reported = [...now].filter(([key, row]) => !isDeepStrictEqual(was.get(key), row));
   const lost = [...was].filter(([key]) => !now.has(key));
   return [
-    ...news.map(([, row]) => ({
+    ...reported.map(([, row]) => ({
       row,
       write: (known = row) => {
         const { first_position } = known;
-        return { ...put(known, row), gone: false, gone_at: null, first_position, last_position };
+        return { ...merge(known, row), gone: false, gone_at: null, first_position, last_position };
       },
     })),
     ...lost.map(([, row]) => ({
@@ -48,7 +50,7 @@ export function touches<Row extends Lasting>(step: Step<unknown>, told: Told<Row
   ];
 }
 
-/** When it was missed first. */
-function goneAt({ recorded: { event } }: Step<unknown>): string | null {
+/** When it was first missed. */
+function goneAt({ recorded: { event } }: StateStep<unknown>): string | null {
   return momentOf(event.occurred_at ?? event.observed_at).at;
 }

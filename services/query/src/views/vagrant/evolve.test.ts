@@ -5,8 +5,8 @@ import { expect, it } from "vitest";
 import { type Fields, story } from "../../testing/story.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
 import { evolve } from "./evolve.ts";
+import { vagrant } from "./fold.ts";
 import { initialState, type VagrantState } from "./state.ts";
-import { vagrant } from "./vagrant.ts";
 
 function told(tell: (server: VagrantSession) => void): readonly Event[] {
   const tale = story(vagrantShop);
@@ -44,14 +44,14 @@ const described = told((server) => {
   server.described();
 });
 
-it("a description says what is there, in the order of the upstream's lists", () => {
+it("a description sets the resources, in the order of the upstream's lists", () => {
   const state = fold(described);
   expect(ids("targets", state)).toEqual(["T2", "T1"]);
   expect(ids("projects", state)).toEqual(["P"]);
   expect(ids("boxes", state)).toEqual([]);
 });
 
-it("what is added comes behind, what changes keeps its place, what is removed goes", () => {
+it("an added resource comes last, a changed one keeps its position, a removed one goes", () => {
   const changes = told((server) => {
     server.told("target", "T0", { name: "db" });
     server.told("target", "T2", { name: "web2", provider: "virtualbox" });
@@ -66,7 +66,7 @@ it("what is added comes behind, what changes keeps its place, what is removed go
   expect(ids("projects", state)).toEqual(["P"]);
 });
 
-it("ids of different kinds do not meet", () => {
+it("resources of different kinds may have the same id", () => {
   const state = fold(
     told((server) => {
       server.told("target", "same", { name: "web" });
@@ -77,7 +77,7 @@ it("ids of different kinds do not meet", () => {
   expect([ids("targets", state), ids("boxes", state)]).toEqual([[], ["same"]]);
 });
 
-it("a runner that has left is there no more: GetRunner has nothing to answer", () => {
+it("a runner that left is removed: GetRunner has nothing to answer", () => {
   const state = fold(
     told((server) => {
       server.told("runner", "R1", { by_id_only: true });
@@ -88,7 +88,7 @@ it("a runner that has left is there no more: GetRunner has nothing to answer", (
   expect(ids("runners", state)).toEqual(["R2"]);
 });
 
-it("a description in parts takes away what none of them lists, with the last one, and its order counts", () => {
+it("the last part of a description removes what no part lists and sets the order", () => {
   const parts = told((server) => {
     for (const id of ["T1", "T3", "T4"]) server.there("target", id, { name: id });
     server.described(3);
@@ -100,7 +100,7 @@ it("a description in parts takes away what none of them lists, with the last one
   expect(ids("projects", after)).toEqual([]);
 });
 
-it("a description that is broken off takes nothing away", () => {
+it("an interrupted description removes nothing", () => {
   const parts = told((server) => {
     for (const id of ["T3", "T4", "T5"]) server.there("target", id, { name: id });
     server.described(3, (part) => part === 0 && server.told("target", "T6", { name: "T6" }));
@@ -119,13 +119,13 @@ it.each([
   expect(evolve(before, event)).toBe(before);
 });
 
-it("a thing that can't be read is there as it was known", () => {
+it("a resource that can't be decoded stays as it was known", () => {
   const entries = ["T1", "T7"].map((id) => ({ id, bytes: Buffer.from([0xff]) }));
   const state = fold([describedAs({ kinds: [{ kind: "target", entries }] })], fold(described));
   expect(targets(state)).toMatchObject([{ resource_id: "T1", name: "web1" }]);
 });
 
-it("kinds of later versions, things without an id and the same thing twice do no harm", () => {
+it("unknown kinds, resources without an id and duplicates are ignored", () => {
   const bytes = Buffer.from(Target.encode(Target.fromPartial({ resource_id: "T1", name: "web1" })).finish());
   const kinds = [
     { kind: "plugin", entries: [{ id: "X", bytes: Buffer.from([0xff]) }] },
@@ -141,7 +141,7 @@ it("kinds of later versions, things without an id and the same thing twice do no
   expect(ids("targets", fold([describedAs({ kinds })]))).toEqual(["T1"]);
 });
 
-it("the messages are as they were recorded, with what nobody knows in them", () => {
+it("messages keep their recorded bytes, with unknown fields", () => {
   const known = Target.encode(Target.fromPartial({ resource_id: "T1", name: "web1" })).finish();
   // A field of a later version in front: nobody would encode it there.
   const bytes = Buffer.concat([Buffer.from([0xa2, 0x06, 0x03, 0x6e, 0x65, 0x77]), known]);
@@ -150,7 +150,7 @@ it("the messages are as they were recorded, with what nobody knows in them", () 
   expect(vagrant.collections.targets?.(state)).toEqual([{ key: "T1", bytes }]);
 });
 
-it("what changes nothing gives the very same object back", () => {
+it("returns the same object for an event that changes nothing", () => {
   const state = fold([...described, ...told((server) => server.began())]);
   const repeated = [
     ...described,
@@ -169,7 +169,7 @@ it("what changes nothing gives the very same object back", () => {
   for (const event of repeated) expect(evolve(state, event)).toBe(state);
 });
 
-it("the version is the one that was told last", () => {
+it("the version is the last reported one", () => {
   const state = fold([...told((server) => server.began("2.3.7")), ...told((server) => server.began("2.4.3"))]);
   const [item, ...others] = vagrant.collections.version?.(state) ?? [];
   expect(others).toEqual([]);
@@ -177,7 +177,7 @@ it("the version is the one that was told last", () => {
   expect(vagrant.collections.version?.(initialState)).toEqual([]);
 });
 
-it("is plain JSON at any moment, also in the middle of a description", () => {
+it("is plain JSON at any position, also in the middle of a description", () => {
   const events = told((server) => {
     server.began();
     for (const id of ["T1", "__proto__", "5", "odd\0"]) server.there("target", id, { name: id });

@@ -13,15 +13,15 @@ import type {
   VagrantBasisRow,
   VagrantBoxRow,
   VagrantProjectRow,
+  VagrantResourceRow,
   VagrantRunnerRow,
   VagrantTargetRow,
-  VagrantThingRow,
 } from "../../db/schema.ts";
 import { text } from "../../db/text.ts";
-import { read } from "../states/message-of.ts";
+import { decoded } from "../states/message-of.ts";
 
 export function targetRow(
-  of: VagrantThingRow,
+  of: VagrantResourceRow,
   { name, project, state, provider, uuid, record }: Target,
 ): VagrantTargetRow {
   const machine = machineOf(record);
@@ -40,13 +40,13 @@ export function targetRow(
   };
 }
 
-/** Of the machine that the provider made; undefined: none yet, or of a type that we don't know. */
+/** The machine that the provider made; undefined: none yet, or of an unknown type. */
 function machineOf(record: Any | undefined): Target_Machine | undefined {
   if (!record?.type_url.endsWith("/hashicorp.vagrant.Target.Machine")) return undefined;
-  return read(Target_Machine, record.value);
+  return decoded(Target_Machine, record.value);
 }
 
-export function projectRow(of: VagrantThingRow, { name, path, basis, remote_enabled }: Project): VagrantProjectRow {
+export function projectRow(of: VagrantResourceRow, { name, path, basis, remote_enabled }: Project): VagrantProjectRow {
   return {
     ...of,
     name: text(name),
@@ -57,11 +57,14 @@ export function projectRow(of: VagrantThingRow, { name, path, basis, remote_enab
   };
 }
 
-export function basisRow(of: VagrantThingRow, { name, path, remote_enabled }: Basis): VagrantBasisRow {
+export function basisRow(of: VagrantResourceRow, { name, path, remote_enabled }: Basis): VagrantBasisRow {
   return { ...of, name: text(name), path: text(path), remote_enabled };
 }
 
-export function boxRow(of: VagrantThingRow, { name, provider, version, directory, metadata_url }: Box): VagrantBoxRow {
+export function boxRow(
+  of: VagrantResourceRow,
+  { name, provider, version, directory, metadata_url }: Box,
+): VagrantBoxRow {
   return {
     ...of,
     name: text(name),
@@ -72,7 +75,7 @@ export function boxRow(of: VagrantThingRow, { name, provider, version, directory
   };
 }
 
-export function runnerRow(of: VagrantThingRow, { by_id_only, components }: Runner): VagrantRunnerRow {
+export function runnerRow(of: VagrantResourceRow, { by_id_only, components }: Runner): VagrantRunnerRow {
   return {
     ...of,
     by_id_only,
@@ -83,7 +86,7 @@ export function runnerRow(of: VagrantThingRow, { by_id_only, components }: Runne
   };
 }
 
-/** The number of a value that we don't know. */
+/** The name of an enum value; an unknown value is its number. */
 function word(name: string, value: number): string {
   return name === "UNRECOGNIZED" ? String(value) : name;
 }

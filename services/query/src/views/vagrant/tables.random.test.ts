@@ -8,7 +8,7 @@ import { readState } from "../../api/read-state.ts";
 import { type Database, openDatabase } from "../../db/database.ts";
 import type { VagrantJobVersionRow } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
-import { progress } from "../../projecting/progress.ts";
+import { Progress } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
 import { migrated } from "../../testing/migrated.ts";
 import { randomServer } from "../../testing/random-server.ts";
@@ -20,7 +20,7 @@ import { contents, rows, vagrantOrder } from "../../testing/tables.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
 import { folds } from "../folds.ts";
 import { views as allViews } from "../views.ts";
-import { vagrant } from "./vagrant.ts";
+import { vagrant } from "./fold.ts";
 
 const views = allViews({ textRows: false });
 
@@ -169,7 +169,7 @@ describe("a command's life, in one batch and event by event", () => {
   });
 });
 
-it("a job that was canceled before it began, one that was lost, and one that its session left behind", async () => {
+it("a job that was canceled before it began, a lost job, and a job that outlived its session", async () => {
   const found = await told((server) => {
     for (const number of [1, 2, 3]) server.queued(ulid(number), "up");
     server.canceled(ulid(1), { at: 1_000 });
@@ -185,7 +185,7 @@ it("a job that was canceled before it began, one that was lost, and one that its
   ]);
 });
 
-it("of a job of which nothing but its id is known any more, what was known stays", async () => {
+it("an event with only a job's id keeps what was known about the job", async () => {
   const found = await told((server, { tell }) => {
     server.queued(ulid(1), "up", { at: 10 });
     const fact = { kind: "job.lost", subject: ulid(1), detail: { $case: "job" as const, value: { job: ulid(1) } } };
@@ -198,7 +198,7 @@ it("of a job of which nothing but its id is known any more, what was known stays
   ]);
 });
 
-it("a job of which only its detail fits into the log has a row, and no version", async () => {
+it("a job whose message exceeds the log's limit has a row and no version", async () => {
   const found = await told((_server, { tell }) => {
     const original = { type: "hashicorp.vagrant.Job", size: 8_000_000n };
     const detail = { $case: "job" as const, value: { operation: "command", command: "up", state: "SUCCESS" } };
@@ -260,7 +260,7 @@ describe("whatever a server goes through", () => {
     expect(await contents(database.url, vagrantOrder)).toEqual(expected);
   });
 
-  it(`a rebuild makes the same tables (seed ${seed})`, async () => {
+  it(`a rebuild creates the same tables (seed ${seed})`, async () => {
     await using database = await freshDatabase(migrated);
     await projectUntil(database.url, on.log.reader, end, { views });
     await using spoiled = openDatabase({ url: database.url, connections: 1 });
@@ -271,7 +271,7 @@ describe("whatever a server goes through", () => {
     expect(await contents(database.url, vagrantOrder)).toEqual(expected);
   });
 
-  it(`what is not gone is what the state has (seed ${seed})`, async () => {
+  it(`rows that are not gone are those of the state (seed ${seed})`, async () => {
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     for (const session of ["first", "last"]) {
       const state = fold(events.filter((event) => event.session === session));
@@ -285,7 +285,7 @@ describe("whatever a server goes through", () => {
     }
   });
 
-  it(`state and jobs at any position are those of the events up to it (seed ${seed})`, async () => {
+  it(`state and jobs at any position follow from the events up to it (seed ${seed})`, async () => {
     await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
     expect((await rows(database, "snapshots")).length).toBeGreaterThan(0);
     const kept = events
@@ -311,7 +311,7 @@ describe("whatever a server goes through", () => {
   });
 
   async function readAll(database: Database, { collection, ...of }: Record<"collection" | "session" | "at", string>) {
-    const reached = progress();
+    const reached = new Progress();
     reached.advance(end);
     const deps = { database: () => database, log: () => on.log.reader, progress: reached, folds };
     const request = { workspace: "acme", source: vagrantShop, min_position: "", key_prefix: "", ...of };

@@ -1,7 +1,7 @@
 import { fromBase64 } from "../states/base64.ts";
 import { fold } from "../states/fold.ts";
-import { type Entries, entriesOf } from "./entries.ts";
 import { evolve } from "./evolve.ts";
+import { type Inventory, itemsOf } from "./inventory.ts";
 import { foldVersion, initialState, type RktState } from "./state.ts";
 import { tables } from "./tables.ts";
 
@@ -11,15 +11,16 @@ export const rkt = fold<RktState>({
   channels: ["pods", "images"],
   evolve,
   collections: {
-    pods: ({ pods }) => items(pods),
-    images: ({ images }) => items(images),
+    pods: ({ pods }) => decodedItems(pods),
+    images: ({ images }) => decodedItems(images),
     info: ({ info }) => (info === null ? [] : [{ key: "info", bytes: fromBase64(info) }]),
   },
+  tableCollections: {},
   tables,
-  // Its events are concluded from its answers: there is nothing else to hold them against.
+  // The events are derived from rkt's answers, so those answers can't contradict them.
   drift: () => undefined,
 });
 
-function items(entries: Entries) {
-  return entriesOf(entries).map(({ id, bytes }) => ({ key: id, bytes: fromBase64(bytes) }));
+function decodedItems(inventory: Inventory) {
+  return itemsOf(inventory).map(({ id, bytes }) => ({ key: id, bytes: fromBase64(bytes) }));
 }

@@ -8,7 +8,8 @@ import type { ApiDeps } from "./deps.ts";
 const waitMs = 2_000;
 
 /**
- * The sequence that `at` (a position or a time; empty: now, undefined) means, once the tables have reached it.
+ * Resolves `at` (a position or a time) to a sequence and waits until the tables have reached it. Undefined: `at` is empty,
+ * which means now.
  * @throws TapedeckError invalid_argument, position_foreign, position_future, not_ready
  */
 export async function reachAt(deps: ApiDeps, at: string): Promise<number | undefined> {
@@ -18,7 +19,7 @@ export async function reachAt(deps: ApiDeps, at: string): Promise<number | undef
   return seq;
 }
 
-/** Waits until the tables reflect the position; empty: no matter. */
+/** Waits until the tables reflect the position; empty: does not wait. */
 export async function reachMinimum(deps: ApiDeps, minimum: string): Promise<void> {
   if (minimum !== "") await reach(deps, await seqOf(deps, minimum, "min_position"), "min_position");
 }
@@ -43,7 +44,7 @@ async function seqAtTime({ log }: ApiDeps, text: string): Promise<number> {
     throw new TapedeckError("invalid_argument", message, { field: "at" });
   }
   const reader = log();
-  // Recorded times are told in milliseconds.
+  // Recording times have millisecond precision.
   const next = await askLog(() => reader.firstSince(new Date(when.time.getTime() + 1)));
   return next === undefined ? (await askLog(() => reader.bounds())).lastSeq : next - 1;
 }
@@ -75,7 +76,7 @@ export function notProjected(): TapedeckError {
   return new TapedeckError("not_ready", "the log has not been read yet: try again in a moment");
 }
 
-/** A log that does not answer is away, whatever its client says of it. */
+/** Reports any failure to get an answer from the log as `not_ready`. */
 export async function askLog<T>(question: () => Promise<T>): Promise<T> {
   try {
     return await question();

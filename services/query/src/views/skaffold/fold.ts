@@ -1,7 +1,8 @@
 import { fold } from "../states/fold.ts";
 import { drift } from "./drift.ts";
-import { evolve, foldVersion, initialState, type SkaffoldState } from "./evolve.ts";
-import { tables } from "./rows.ts";
+import { evolve } from "./evolve.ts";
+import { foldVersion, initialState, type SkaffoldState } from "./state.ts";
+import { tables } from "./tables.ts";
 import { toV1State } from "./to-v1-state.ts";
 import { toV2State } from "./to-v2-state.ts";
 
@@ -14,6 +15,7 @@ export const skaffold = fold<SkaffoldState>({
     v1: (state) => [{ key: "state", bytes: toV1State(state) }],
     v2: (state) => [{ key: "state", bytes: toV2State(state) }],
   },
+  tableCollections: {},
   tables,
   drift,
 });

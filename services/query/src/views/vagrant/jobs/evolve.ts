@@ -1,31 +1,31 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job } from "@tapedeck/proto/vagrant/vagrant";
 import type { Recorded } from "@tapedeck/shared/log/log";
-import { momentOf } from "../../db/moment.ts";
-import type { VagrantJobRow } from "../../db/schema.ts";
-import { key, longText, text } from "../../db/text.ts";
-import { exitCodeOf } from "../operations/evolve.ts";
-import { outcomeOf } from "../operations/pairing.ts";
-import { messageOf } from "../states/message-of.ts";
+import { momentOf } from "../../../db/moment.ts";
+import type { VagrantJobRow } from "../../../db/schema.ts";
+import { key, longText, text } from "../../../db/text.ts";
+import { exitCodeOf } from "../../operations/evolve.ts";
+import { outcomeOf } from "../../operations/pairing.ts";
+import { messageOf } from "../../states/message-of.ts";
 
 const ends = new Set(["job.succeeded", "job.failed", "job.canceled", "job.lost"]);
 
-/** The job's row after one event about it (see isOfJob), in the order of the log. Total, as the folds are. */
+/** The job's row after one event about it (see isOfJob), in the order of the log. Total, like the folds. */
 export function evolve(row: VagrantJobRow | undefined, { event, seq }: Recorded): VagrantJobRow {
-  const before = row ?? unseen(event, seq);
-  return { ...before, ...told(event, before), ...answered(event), ...ended(event), last_position: seq };
+  const before = row ?? firstRow(event, seq);
+  return { ...before, ...described(event, before), ...answered(event), ...ended(event), last_position: seq };
 }
 
 export function isOfJob({ channel, subject, detail }: Event): boolean {
   return channel === "jobs" && subject !== "" && (detail?.$case === "job" || detail?.$case === "command");
 }
 
-/** Its session is over: nobody will say how it ended, unless somebody does. */
+/** The row of a job that runs when its session ends: its outcome is unknown unless a later event reports it. */
 export function abandoned(row: VagrantJobRow, { seq }: Recorded): VagrantJobRow {
   return { ...row, outcome: "unknown", last_position: seq };
 }
 
-function unseen({ session, source, subject }: Event, seq: number): VagrantJobRow {
+function firstRow({ session, source, subject }: Event, seq: number): VagrantJobRow {
   return {
     session,
     source,
@@ -55,8 +55,8 @@ function unseen({ session, source, subject }: Event, seq: number): VagrantJobRow
   };
 }
 
-/** What a job is does not change, and who tells of its loss may not know it any more. */
-function told({ detail }: Event, before: VagrantJobRow): Partial<VagrantJobRow> {
+/** A description never clears a column: the event that reports a loss may not know what the job was. */
+function described({ detail }: Event, before: VagrantJobRow): Partial<VagrantJobRow> {
   if (detail?.$case !== "job") return {};
   const { operation, command, args, scope, scope_id, scope_name, runner, state, stale } = detail.value;
   return {

@@ -37,7 +37,7 @@ export const taskV2 = (task: string, status = "InProgress") => v2({ taskEvent: {
 export const buildV2 = (artifact: string, status: string, step = "Build") =>
   v2({ buildSubtaskEvent: { artifact, status, step } });
 
-/** A first loop with everything in it, and what v2 tells at its start. */
+/** A complete first loop, and what v2 reports at its start. */
 export const firstLoop = [
   runner,
   loop("In Progress"),

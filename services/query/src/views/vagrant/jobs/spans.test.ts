@@ -1,10 +1,10 @@
 import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Query } from "../../query.ts";
-import { queryClient } from "../../testing/client.ts";
-import { reaches, type Stage, stage } from "../../testing/stage.ts";
-import { story } from "../../testing/story.ts";
-import { ulid, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
+import type { Query } from "../../../query.ts";
+import { queryClient } from "../../../testing/client.ts";
+import { reaches, type Stage, stage } from "../../../testing/stage.ts";
+import { story } from "../../../testing/story.ts";
+import { ulid, vagrantSession, vagrantShop } from "../../../testing/vagrant-story.ts";
 
 /** One job prints beside another one: first by turns, then the other prints much, then the first is over. */
 const tale = story(vagrantShop);
@@ -59,7 +59,7 @@ async function spans(key_prefix: string, more: Parameters<typeof ask.readState>[
   });
 }
 
-it("a job's spans leave out what another job has printed meanwhile, but for a little", async () => {
+it("a job's spans exclude the output of another job, except short runs", async () => {
   const { begun = 0, over = 0 } = marks;
   const turns = (marks["all but the last 50"] ?? 0) - 50;
   // The end of its command stands beside that of the job.
@@ -71,7 +71,7 @@ it("a job's spans leave out what another job has printed meanwhile, but for a li
   expect(await spans(other)).toHaveLength(1);
 });
 
-it("they are as they stood, and of the session that is named", async () => {
+it("spans are those of an earlier position, and of a named session", async () => {
   const at = after((marks["quiet begun"] ?? 0) + 1);
   expect(await spans(one, { at })).toEqual([[after(marks.begun ?? 0), at]]);
   expect(await spans(one, { session: "01A" })).toHaveLength(2);

@@ -2,12 +2,12 @@ import { Job, job_StateToJSON } from "@tapedeck/proto/vagrant/vagrant";
 import { sourceName } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { openDatabase } from "../db/database.ts";
-import type { Query } from "../query.ts";
-import { queryClient } from "../testing/client.ts";
-import { reaches, type Stage, stage } from "../testing/stage.ts";
-import { story } from "../testing/story.ts";
-import { ulid, vagrantSession, vagrantShop } from "../testing/vagrant-story.ts";
+import { openDatabase } from "../../../db/database.ts";
+import type { Query } from "../../../query.ts";
+import { queryClient } from "../../../testing/client.ts";
+import { reaches, type Stage, stage } from "../../../testing/stage.ts";
+import { story } from "../../../testing/story.ts";
+import { ulid, vagrantSession, vagrantShop } from "../../../testing/vagrant-story.ts";
 
 /** Two servers one after the other; what is left of a job of the first shows up in the second. */
 const tale = story(vagrantShop);
@@ -64,7 +64,7 @@ function after(count: number): string {
   return on.at(positions[count - 1] ?? 0);
 }
 
-it("gives the jobs of every session of the source, as they were answered last, in the order of their ids", async () => {
+it("returns the jobs of every session of the source, with their last answers, in the order of their ids", async () => {
   expect(await jobs()).toMatchObject({
     position: after(positions.length),
     source: vagrantShop,
@@ -78,7 +78,7 @@ it("gives the jobs of every session of the source, as they were answered last, i
   });
 });
 
-it("gives those of the session that is named, as that one told them", async () => {
+it("returns the jobs of a named session, as that session reported them", async () => {
   expect(await jobs({ session: "01A" })).toMatchObject({
     session: "01A",
     session_ended: true,
@@ -89,7 +89,7 @@ it("gives those of the session that is named, as that one told them", async () =
   });
 });
 
-it("gives them as they stood", async () => {
+it("returns them as of an earlier position", async () => {
   expect(await jobs({ at: after(running) })).toMatchObject({
     position: after(running),
     session: "01A",
@@ -103,28 +103,28 @@ it("gives them as they stood", async () => {
   expect(await jobs({ at: after(ended) })).toMatchObject(over);
 });
 
-it("gives the one that is asked for", async () => {
+it("returns a single job by its id", async () => {
   expect((await jobs({ key_prefix: ulid(2) })).jobs).toEqual([[ulid(2), "SUCCESS"]]);
   expect((await jobs({ key_prefix: ulid(4) })).jobs).toEqual([]);
   expect((await jobs({ key_prefix: ulid(1).slice(0, -1) })).jobs).toHaveLength(3);
 });
 
-it.each(["%", "01KABC_", "'", "\\", "\0", "\u{10FFFF}"])("knows no job whose id begins with %j", async (key_prefix) => {
+it.each(["%", "01KABC_", "'", "\\", "\0", "\u{10FFFF}"])("finds no job whose id begins with %j", async (key_prefix) => {
   expect((await jobs({ key_prefix })).jobs).toEqual([]);
 });
 
-it("says where a job was last told", async () => {
+it("reports the position of a job's last answer", async () => {
   const found = await ask.readState({ source: vagrantShop, collection: "vagrant.jobs", key_prefix: ulid(2) });
   // Before the end of its command and that of the session.
   expect(found.positions).toEqual([after(ended - 2)]);
 });
 
-it("gives none where there is no session", async () => {
+it("returns none for a source without a session", async () => {
   expect(await jobs({ source: empty.source })).toMatchObject({ session: "", session_ended: false, jobs: [] });
   expect(await jobs({ at: after(beforeSessions) })).toMatchObject({ session: "", jobs: [] });
 });
 
-it("refuses what it refuses of state", async () => {
+it("refuses the same requests as for state", async () => {
   await expect(jobs({ session: "01C" })).rejects.toMatchObject({ code: "unknown_session" });
   await expect(jobs({ session: "01B", at: after(ended) })).rejects.toMatchObject({ code: "before_first" });
   await expect(jobs({ workspace: "globex" })).rejects.toMatchObject({ code: "unknown_source" });
@@ -134,7 +134,7 @@ it("refuses what it refuses of state", async () => {
   });
 });
 
-it("gives the newest 10,000, however many there are", async () => {
+it("returns at most the newest 10,000", async () => {
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
   const bytes = Buffer.from(Job.encode(Job.fromPartial({ id: "old", labels: { text: "x".repeat(5_000) } })).finish());
   const oldest = 20_000;
@@ -153,7 +153,7 @@ it("gives the newest 10,000, however many there are", async () => {
   expect(few.rows).toHaveLength(1_000);
 });
 
-it("gives the newest that are 64 MiB together", async () => {
+it("returns at most the newest 64 MiB", async () => {
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
   const old = Buffer.alloc(4 * 1024 * 1024, "old");
   const bytes = Buffer.from(Job.encode(Job.fromPartial({ id: "x".repeat(3 * 1024 * 1024) })).finish());

@@ -1,46 +1,35 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
-import type { Tx } from "../../db/database.ts";
-import type { VagrantJobSpanRow } from "../../db/schema.ts";
-import { type Table, upsert } from "../../db/table.ts";
-import { key } from "../../db/text.ts";
-import type { View } from "../view.ts";
-import { isVagrants } from "./jobs.ts";
+import type { Tx } from "../../../db/database.ts";
+import type { VagrantJobSpanRow } from "../../../db/schema.ts";
+import { table, upsert } from "../../../db/table.ts";
+import { key } from "../../../db/text.ts";
+import type { View } from "../../view.ts";
+import { isOfVagrant } from "./jobs.ts";
 
 /**
- * A span ends where so many events of the same channel that are not the job's follow: fewer are read over, as another
- * reader of the log costs about as much.
+ * A span ends before a longer run of events of the same channel that belong to other jobs. A reader skips a shorter run,
+ * because another reader of the log costs about as much.
  */
-const longestGap = 64;
+const maxGap = 64;
 
-const spans: Table<VagrantJobSpanRow> = {
-  name: "vagrant_job_spans",
-  key: ["session", "job", "first_position"],
-  columns: {
-    session: "text",
-    source: "text",
-    job: "text",
-    first_position: "bigint",
-    last_position: "bigint",
-    last_ordinal: "bigint",
-  },
-};
+const spans = table("vagrant_job_spans", ["session", "job", "first_position"]);
 
 /**
- * Where in the log the events of each job stand, its output included: a source's jobs share the log's subjects, and who
- * asks for one is not to read what all the others have printed meanwhile.
+ * The positions of each job's events in the log, its output included. The jobs of a source share the log's subjects; with
+ * the spans, a reader of one job need not read the output of all others.
  */
 export const vagrantJobSpans: View = {
   name: "vagrant_job_spans",
   version: 1,
   sessionTables: ["vagrant_job_spans"],
   async apply(tx, batch) {
-    const told = batch.filter(({ event }) => isAboutJob(event));
-    if (told.length === 0) return;
-    const last = new Map((await lastSpans(tx, told)).map((row) => [nameOf(row), row]));
+    const ofJobs = batch.filter(({ event }) => isAboutJob(event));
+    if (ofJobs.length === 0) return;
+    const last = new Map((await lastSpans(tx, ofJobs)).map((row) => [nameOf(row), row]));
     const changed = new Map<string, VagrantJobSpanRow>();
-    for (const recorded of told) {
+    for (const recorded of ofJobs) {
       const name = nameOf({ session: recorded.event.session, job: key(recorded.event.subject) });
       const row = spanAfter(last.get(name), recorded);
       last.set(name, row);
@@ -50,21 +39,21 @@ export const vagrantJobSpans: View = {
   },
 };
 
-/** The span that an event of the job belongs to; `last`: its last one before it. */
+/** The span that an event of the job belongs to; `last`: the job's last span before the event. */
 export function spanAfter(last: VagrantJobSpanRow | undefined, { event, seq }: Recorded): VagrantJobSpanRow {
   const ordinal = Number(event.ordinal);
   const { session, source, subject } = event;
-  const first_position = last !== undefined && ordinal - last.last_ordinal <= longestGap ? last.first_position : seq;
+  const first_position = last !== undefined && ordinal - last.last_ordinal <= maxGap ? last.first_position : seq;
   return { session, source, job: key(subject), first_position, last_position: seq, last_ordinal: ordinal };
 }
 
 function isAboutJob(event: Event): boolean {
-  return event.channel === "jobs" && event.subject !== "" && isVagrants(event);
+  return event.channel === "jobs" && event.subject !== "" && isOfVagrant(event);
 }
 
-async function lastSpans(tx: Tx, told: readonly Recorded[]): Promise<readonly VagrantJobSpanRow[]> {
+async function lastSpans(tx: Tx, ofJobs: readonly Recorded[]): Promise<readonly VagrantJobSpanRow[]> {
   const wanted = new Map(
-    told.map(({ event }) => {
+    ofJobs.map(({ event }) => {
       const row = { session: event.session, job: key(event.subject) };
       return [nameOf(row), row];
     }),

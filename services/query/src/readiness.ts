@@ -1,0 +1,70 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { Log } from "@tapedeck/shared/log/jetstream";
+import type { LogReader } from "@tapedeck/shared/log/log";
+import type { Database } from "./db/database.ts";
+import type { QueryMetrics } from "./metrics.ts";
+import type { ProjectionObserver } from "./projecting/keep-projecting.ts";
+import type { Projected } from "./projecting/project.ts";
+import type { CollectionDeps } from "./views/states/collection.ts";
+
+/** What query can use at the moment: its tables, its log, and why it does not project. */
+export class Readiness implements ProjectionObserver, CollectionDeps {
+  readonly #reads: Database;
+  readonly #metrics: Pick<QueryMetrics, "applied" | "failed">;
+  readonly #decided = Promise.withResolvers<void>();
+  #hasTables = false;
+  #log: Log | undefined;
+  #waitingFor: string | undefined = "starting";
+
+  constructor(reads: Database, metrics: Pick<QueryMetrics, "applied" | "failed">) {
+    this.#reads = reads;
+    this.#metrics = metrics;
+  }
+
+  /** Why nothing is projected now; undefined: query projects. */
+  get waitingFor(): string | undefined {
+    return this.#waitingFor;
+  }
+
+  /** Resolves when query projects, or knows why it can't yet. */
+  get decided(): Promise<void> {
+    return this.#decided.promise;
+  }
+
+  readonly database = (): Database => {
+    if (!this.#hasTables) throw new TapedeckError("not_ready", "the database is not ready: try again in a moment");
+    return this.#reads;
+  };
+
+  readonly log = (): LogReader => {
+    if (this.#log === undefined) throw new TapedeckError("not_ready", "the log is away: try again in a moment");
+    return this.#log.reader;
+  };
+
+  get openLog(): Log | undefined {
+    return this.#log;
+  }
+
+  hasTables(): void {
+    this.#hasTables = true;
+  }
+
+  usesLog(log: Log | undefined): void {
+    this.#log = log;
+  }
+
+  applied(applied: Projected): void {
+    this.#metrics.applied(applied);
+  }
+
+  waits(reason: string | undefined): void {
+    if (reason !== undefined && this.#waitingFor === undefined) this.#metrics.failed();
+    this.#waitingFor = reason;
+    this.#decided.resolve();
+  }
+
+  /** Projecting ended for good. */
+  fails(reason: string): void {
+    this.#waitingFor = reason;
+  }
+}

@@ -1,0 +1,84 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
+import type { Fold } from "./fold.ts";
+import type { OfSession, StateChange, StateStep } from "./state-table.ts";
+
+/** The least distance of two snapshots, in events. */
+const snapshotStride = 500;
+
+/** One session's state while a batch is folded. */
+export class FoldedSession {
+  readonly fold: Fold;
+  readonly #of: OfSession;
+  readonly #before: unknown;
+  readonly #steps: StateStep<unknown>[] = [];
+  readonly #snapshots: SnapshotRow[] = [];
+  #state: unknown;
+  #json: { readonly state: unknown; readonly text: string } | undefined;
+  #position: number;
+  #events: number;
+  #bytes: number;
+
+  constructor(fold: Fold, of: OfSession, row: FoldStateRow | undefined) {
+    this.fold = fold;
+    this.#of = of;
+    this.#before = row === undefined ? undefined : JSON.parse(row.state);
+    this.#state = this.#before ?? fold.initial;
+    this.#json = row && { state: this.#state, text: row.state };
+    this.#position = row?.position ?? 0;
+    this.#events = row?.events_since_snapshot ?? 0;
+    this.#bytes = row?.bytes_since_snapshot ?? 0;
+  }
+
+  apply(recorded: Recorded): void {
+    const { event, seq } = recorded;
+    const after = this.fold.evolve(this.#state, event);
+    if (after !== this.#state) this.#steps.push({ before: this.#state, after, recorded });
+    this.#state = after;
+    this.#position = seq;
+    this.#events += 1;
+    this.#bytes += sizeOf(event);
+    // The positions of snapshots must not depend on batches, so they are decided at fixed counts of events.
+    if (this.#events % snapshotStride === 0 && this.#bytes > this.#stateJson().length) this.#takeSnapshot();
+  }
+
+  get snapshots(): readonly SnapshotRow[] {
+    return this.#snapshots;
+  }
+
+  row(): FoldStateRow {
+    return {
+      ...this.#of,
+      fold_version: this.fold.version,
+      position: this.#position,
+      state: this.#stateJson(),
+      events_since_snapshot: this.#events,
+      bytes_since_snapshot: this.#bytes,
+    };
+  }
+
+  change(): StateChange<unknown> {
+    return { of: this.#of, before: this.#before, after: this.#state, steps: this.#steps };
+  }
+
+  #takeSnapshot(): void {
+    const { session } = this.#of;
+    const state = this.#stateJson();
+    this.#snapshots.push({ session, fold_version: this.fold.version, position: this.#position, state });
+    this.#events = 0;
+    this.#bytes = 0;
+  }
+
+  #stateJson(): string {
+    if (this.#json === undefined || this.#json.state !== this.#state) {
+      this.#json = { state: this.#state, text: JSON.stringify(this.#state) };
+    }
+    return this.#json.text;
+  }
+}
+
+/** About what the event takes in the log: the frame and a normalized part. */
+function sizeOf({ original, summary }: Event): number {
+  return 200 + summary.length + (original?.bytes.length ?? 0);
+}

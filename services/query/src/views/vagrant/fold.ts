@@ -1,0 +1,32 @@
+import { fromBase64 } from "../states/base64.ts";
+import { fold } from "../states/fold.ts";
+import { evolve } from "./evolve.ts";
+import { jobSpans } from "./jobs/read-job-spans.ts";
+import { jobs } from "./jobs/read-jobs.ts";
+import type { ResourceKind } from "./resources.ts";
+import { foldVersion, initialState, type VagrantState } from "./state.ts";
+import { tables } from "./tables.ts";
+
+export const vagrant = fold<VagrantState>({
+  version: foldVersion,
+  initial: initialState,
+  channels: ["things"],
+  evolve,
+  collections: {
+    targets: itemsOf("target"),
+    projects: itemsOf("project"),
+    bases: itemsOf("basis"),
+    boxes: itemsOf("box"),
+    runners: itemsOf("runner"),
+    version: ({ version }) => (version === null ? [] : [{ key: "version", bytes: fromBase64(version) }]),
+  },
+  tableCollections: { jobs, job_spans: jobSpans },
+  tables,
+  // The events are derived from the server's answers, so those answers can't contradict them.
+  drift: () => undefined,
+});
+
+function itemsOf(kind: ResourceKind) {
+  return ({ things: { all } }: VagrantState) =>
+    all.filter((resource) => resource.kind === kind).map(({ id, bytes }) => ({ key: id, bytes: fromBase64(bytes) }));
+}

@@ -1,0 +1,14 @@
+import { type RawBuilder, sql } from "kysely";
+import type { SessionRow } from "../../../db/schema.ts";
+import { text } from "../../../db/text.ts";
+import type { CollectionScope } from "../../states/collection.ts";
+
+/** The condition for jobs of the scope's source (of its session, where the caller named one) with the scope's prefix. */
+export function jobsIn(
+  { source, isSessionNamed, keyPrefix }: CollectionScope,
+  { session }: SessionRow,
+): RawBuilder<unknown> {
+  const prefix = text(keyPrefix);
+  return sql`${isSessionNamed ? sql`session = ${session}` : sql`source = ${source.source}`}
+    and job >= ${prefix} and job < ${`${prefix}\u{10FFFF}`}`;
+}

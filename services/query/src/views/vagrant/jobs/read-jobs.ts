@@ -1,0 +1,66 @@
+import { type RawBuilder, sql } from "kysely";
+import type { Database } from "../../../db/database.ts";
+import { readConsistently } from "../../../db/read.ts";
+import type { Collection, CollectionScope, Item } from "../../states/collection.ts";
+import { jobsIn } from "./jobs-in.ts";
+
+/** As many as a Vagrant server itself remembers. */
+const maxJobs = 10_000;
+/** The limit for all messages together, because callers put them into one message. */
+const maxBytes = 64 * 1024 * 1024;
+/** A message has some kilobytes, rarely tens of them. */
+const pageSize = 200;
+
+/**
+ * Jobs as they stood at the position, in the order of their ids: the newest 10,000, and of those the newest whose
+ * messages have 64 MiB together.
+ */
+export const jobs: Collection = {
+  open: async (_tx, scope, { database }) => {
+    return async () => readJobs(database, scope);
+  },
+};
+
+/**
+ * Reads page by page and not at one moment, because what is recorded by a position never changes. Only the jobs of a
+ * session that is erased meanwhile may be missing from some page on.
+ */
+async function* readJobs(database: () => Database, scope: CollectionScope): AsyncGenerator<Item, void> {
+  if (scope.session === undefined) return;
+  const wanted = sql`${jobsIn(scope, scope.session)} and position <= ${scope.seq}`;
+  const oldest = await oldestJob(database(), wanted);
+  if (oldest === undefined) return;
+  let rows = await page(database(), wanted, sql`>= ${oldest}`);
+  while (rows.length > 0) {
+    yield* rows.map(({ job, message, position }) => ({ key: job, bytes: message, seq: position }));
+    rows = rows.length < pageSize ? [] : await page(database(), wanted, sql`> ${rows.at(-1)?.job}`);
+  }
+}
+
+type JobVersion = { readonly job: string; readonly message: Buffer; readonly position: number };
+
+function page(
+  database: Database,
+  wanted: RawBuilder<unknown>,
+  from: RawBuilder<unknown>,
+): Promise<readonly JobVersion[]> {
+  return readConsistently(database, async (tx) => {
+    const { rows } = await sql<JobVersion>`
+      select distinct on (job) job, message, position from vagrant_job_versions where ${wanted} and job ${from}
+      order by job, position desc limit ${pageSize}`.execute(tx);
+    return rows;
+  });
+}
+
+/** The first job that is within both limits, which are counted from the newest job back. */
+function oldestJob(database: Database, wanted: RawBuilder<unknown>): Promise<string | undefined> {
+  return readConsistently(database, async (tx) => {
+    const { rows } = await sql<{ readonly job: string }>`
+      select job from (
+        select job, sum(size) over (order by job desc) as bytes from (
+          select distinct on (job) job, octet_length(message) as size from vagrant_job_versions where ${wanted}
+          order by job desc, position desc limit ${maxJobs}) as newest) as added_up
+      where bytes <= ${maxBytes} order by job limit 1`.execute(tx);
+    return rows[0]?.job;
+  });
+}
