@@ -1,5 +1,6 @@
+import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
-import { isLoopback, refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
+import { refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { z } from "zod";
