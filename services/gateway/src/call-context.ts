@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart } from "@tapedeck/shared/source";
 import type { Role } from "@tapedeck/shared/tokens/token";
 
@@ -84,7 +84,7 @@ export function boundTo(bound: string | undefined, context: CallContext): CallCo
   if (bound === undefined) return context;
   if (context.source !== undefined && !isSame(context.source, bound, context.workspace)) {
     const message = `this address serves ${bound} only: ask for another source at the gateway's own address`;
-    throw new TapedeckError("invalid_argument", message, { field: "source" });
+    throw invalidArgument(message, "source");
   }
   return { ...context, source: bound };
 }

@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { formatPosition, isOfLog, type Position, parsePosition } from "@tapedeck/shared/log/position";
@@ -46,7 +46,7 @@ export function positions(log: () => LogReader): Positions {
   };
   const invalid = (field: string, text: string, words: string) => {
     const forms = `a position (such as ${written(42)}) nor a time (2026-01-31T12:00:00Z)${words}`;
-    return new TapedeckError("invalid_argument", `${field} "${text}" is neither ${forms}`, { field });
+    return invalidArgument(`${field} "${text}" is neither ${forms}`, field);
   };
   const lastSeq = async () => (await log().bounds()).lastSeq;
   const beforeFirstSince = async (time: Date) => {

@@ -1,5 +1,5 @@
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart, parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../call-context.ts";
 import type { QueryClient } from "../query-client.ts";
@@ -54,11 +54,7 @@ function sourcePattern(workspace: string, text: string, upstream: string | undef
       if (a !== workspace) throw unknownSource(text, upstream);
       return { sources: [parts.join("/")] };
     default:
-      throw new TapedeckError(
-        "invalid_argument",
-        `source "${text}" is not developer/project or developer/project/upstream`,
-        { field: "source" },
-      );
+      throw invalidArgument(`source "${text}" is not developer/project or developer/project/upstream`, "source");
   }
 }
 

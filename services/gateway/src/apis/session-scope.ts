@@ -1,5 +1,5 @@
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FollowOptions, LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -47,7 +47,7 @@ export async function sessionScope(
 
 /** @throws TapedeckError invalid_argument for a call that is about no moment but names one */
 export function refuseMoment({ at }: CallContext, message: string): void {
-  if (at !== undefined) throw new TapedeckError("invalid_argument", message, { field: "at" });
+  if (at !== undefined) throw invalidArgument(message, "at");
 }
 
 export type ScopeOptions = FollowOptions & {

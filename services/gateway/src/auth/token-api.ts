@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
 import type { TokenStore } from "@tapedeck/shared/tokens/store";
@@ -45,7 +45,7 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
       const workspace = workspaceOf(caller);
       const { expires, developer, ...wanted } = parsed(wish);
       const lifetimeMs = durationMs(expires);
-      if (lifetimeMs === undefined) throw invalid(`expires: "${expires}" is not ${durationForm}`, "expires");
+      if (lifetimeMs === undefined) throw invalidArgument(`expires: "${expires}" is not ${durationForm}`, "expires");
       const made = asked({
         ...wanted,
         workspace,
@@ -77,18 +77,14 @@ function parsed(wish: unknown): z.infer<typeof wishes> {
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const field = issue?.path.join(".") ?? "";
-  throw invalid(`${field === "" ? "body" : field}: ${issue?.message}`, field);
+  throw invalidArgument(`${field === "" ? "body" : field}: ${issue?.message}`, field);
 }
 
 function asked(wish: Parameters<typeof makeToken>[0]): MadeToken {
   try {
     return makeToken(wish);
   } catch (cause) {
-    if (cause instanceof RangeError) throw invalid(cause.message);
+    if (cause instanceof RangeError) throw invalidArgument(cause.message);
     throw cause;
   }
-}
-
-function invalid(message: string, field = ""): TapedeckError {
-  return new TapedeckError("invalid_argument", message, field === "" ? {} : { field });
 }

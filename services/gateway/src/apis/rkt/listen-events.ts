@@ -1,6 +1,6 @@
 import type { EventFilter } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { Event } from "@tapedeck/shared/events/codec";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { listOf } from "@tapedeck/shared/rkt/entries";
@@ -16,7 +16,7 @@ const mostBytes = 1 << 20;
 export function assertEventFilter({ since_time, until_time }: EventFilter): void {
   if (since_time === 0n || until_time === 0n || since_time <= until_time) return;
   const message = `filter.since_time ${since_time} is after filter.until_time ${until_time}: nothing is between them`;
-  throw new TapedeckError("invalid_argument", message, { field: "filter.since_time" });
+  throw invalidArgument(message, "filter.since_time");
 }
 
 /**

@@ -5,7 +5,7 @@ import type {
   ListSourcesResponse,
 } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { type Filter, type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
@@ -69,7 +69,7 @@ export const operationKinds: readonly string[] = [
 /** @throws TapedeckError invalid_argument naming the field, when the text is no kind of operation */
 export function operationKind(kind: string, field: string): string {
   if (operationKinds.includes(kind)) return kind;
-  throw new TapedeckError("invalid_argument", `kind "${kind}" is not one of ${operationKinds.join(", ")}`, { field });
+  throw invalidArgument(`kind "${kind}" is not one of ${operationKinds.join(", ")}`, field);
 }
 
 function listRequest(list: ListedThings, context: ListContext, asked: ListAsked): Partial<ListRequest> {

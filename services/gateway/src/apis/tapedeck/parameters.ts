@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import { parseWhen } from "@tapedeck/shared/filter/time";
@@ -204,10 +204,10 @@ export function readParameters<Schema extends z.ZodObject>(schema: Schema, given
   if (issue?.code === "unrecognized_keys") {
     const [field = ""] = issue.keys;
     const message = `there is no parameter "${field}" here: known are ${Object.keys(schema.shape).join(", ")}`;
-    throw new TapedeckError("invalid_argument", message, { field });
+    throw invalidArgument(message, field);
   }
   const field = String(issue?.path[0]);
-  throw new TapedeckError("invalid_argument", `${field} "${issue?.input}" ${issue?.message}`, { field });
+  throw invalidArgument(`${field} "${issue?.input}" ${issue?.message}`, field);
 }
 
 /** Query parameters that are filter fields: singular in URLs, plural in a filter. */

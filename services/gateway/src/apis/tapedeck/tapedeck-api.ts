@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { LogReader } from "@tapedeck/shared/log/log";
@@ -65,7 +65,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
   async function stateThenEvents(after: string, filter: Filter, context: CallContext) {
     if (after === "start") {
       const message = "before the first event there is no state: ask for it now, at a position or at a time";
-      throw new TapedeckError("invalid_argument", message, { field: "after" });
+      throw invalidArgument(message, "after");
     }
     // Query may still know the state at a position whose next events the log has let go of.
     if (after !== "now") await positions.resolveAfter(after);
@@ -129,7 +129,7 @@ function placeOf({ sources, sessions, developers, projects }: Filter): Pick<Call
   const isWhole = sources !== undefined || (developers === undefined) === (projects === undefined);
   if (!isOne || !isWhole) {
     const message = "state needs a filter that names one source: filter.sources with one entry";
-    throw new TapedeckError("invalid_argument", message, { field: "filter.sources" });
+    throw invalidArgument(message, "filter.sources");
   }
   const source = sources?.[0] ?? (developers && projects && `${developers[0]}/${projects[0]}`);
   return {

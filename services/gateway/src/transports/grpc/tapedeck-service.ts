@@ -8,7 +8,7 @@ import {
   type ListSourcesRequest,
   TapedeckService as methods,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { filterFields, parseFilter } from "@tapedeck/shared/filter/filter";
 import { stateHead } from "../../apis/state-head.ts";
 import {
@@ -120,7 +120,7 @@ function read<Request>({ path, requestDeserialize }: Method<Request, never>, byt
   try {
     return requestDeserialize(bytes);
   } catch (cause) {
-    throw new TapedeckError("invalid_argument", `the message is no request of ${path}`, {}, { cause });
+    throw invalidArgument(`the message is no request of ${path}`, "", { cause });
   }
 }
 
@@ -139,7 +139,7 @@ function placeOf({ source, session, at, min_position }: GetStateRequest): Partia
 
 function subscriptionOf({ after, until, filter, state, original, speed }: EventsRequest): SubscribeRequest {
   const known = speedValue.optional().safeParse(speed);
-  if (!known.success) throw invalid("speed", `speed ${speed} ${known.error.issues[0]?.message}`);
+  if (!known.success) throw invalidArgument(`speed ${speed} ${known.error.issues[0]?.message}`, "speed");
   return {
     ...(after !== "" && { after }),
     ...(until !== "" && { until }),
@@ -163,9 +163,9 @@ function askedOf(
   const known: readonly string[] = listFields[list];
   for (const field of filterFields) {
     if (known.includes(field) || (filter?.[field] ?? []).length === 0) continue;
-    throw invalid(`filter.${field}`, `${list} have no ${field}: known are ${known.join(", ")}`);
+    throw invalidArgument(`${list} have no ${field}: known are ${known.join(", ")}`, `filter.${field}`);
   }
-  if (limit > largestLimit) throw invalid("limit", `limit ${limit} is more than ${largestLimit}`);
+  if (limit > largestLimit) throw invalidArgument(`limit ${limit} is more than ${largestLimit}`, "limit");
   return {
     filter: parseFilter(fields),
     kinds: kinds.map((kind) => operationKind(kind, "filter.kinds")),
@@ -177,8 +177,4 @@ function askedOf(
 
 function timesOf({ from, to }: ListSessionsRequest | ListOperationsRequest): Pick<ListAsked, "from" | "to"> {
   return { ...(from && { from }), ...(to && { to }) };
-}
-
-function invalid(field: string, message: string): TapedeckError {
-  return new TapedeckError("invalid_argument", message, { field });
 }

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 
 /** What is answered to bytes that did not become a request, or not in time; nobody knows what path they were for. */
 export function answerBadRequest({ code }: { readonly code: string }, socket: Socket): void {
@@ -21,6 +21,6 @@ function told(code: string): readonly [status: string, error: TapedeckError] {
         new TapedeckError("limit_exceeded", "path and headers of the request are too large together"),
       ];
     default:
-      return ["400 Bad Request", new TapedeckError("invalid_argument", "this is no HTTP request")];
+      return ["400 Bad Request", invalidArgument("this is no HTTP request")];
   }
 }

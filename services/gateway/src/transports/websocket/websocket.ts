@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { WebSocket } from "ws";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { CallContext, Caller } from "../../call-context.ts";
@@ -103,7 +103,7 @@ export function serveSocket(
     const field = issue?.path.join(".") ?? "";
     const text = `${field === "" ? "message" : field}: ${issue?.message}`;
     const known = subscriptionId.safeParse(message.id);
-    refuse(invalid(text, field), known.success ? known.data : undefined);
+    refuse(invalidArgument(text, field), known.success ? known.data : undefined);
   }
 
   /** Who says more than it may is told, and read no more for a while. */
@@ -171,7 +171,7 @@ export function serveSocket(
     const { id } = request;
     if (subscriptions.has(id)) {
       // Without the id: the subscription that has it goes on.
-      refuse(invalid(`id "${id}" is in use on this socket: unsubscribe it first, or choose another`, "id"));
+      refuse(invalidArgument(`id "${id}" is in use on this socket: unsubscribe it first, or choose another`, "id"));
       return;
     }
     if (subscriptions.size >= limits.subscriptions) {
@@ -202,10 +202,6 @@ export function serveSocket(
       watch.sent(json.length);
     }
   }
-}
-
-function invalid(message: string, field: string): TapedeckError {
-  return new TapedeckError("invalid_argument", message, field === "" ? {} : { field });
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {

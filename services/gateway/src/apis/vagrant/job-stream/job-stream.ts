@@ -1,5 +1,5 @@
 import { type GetJobStreamRequest, Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { AnswerHead, CallContext } from "../../../call-context.ts";
 import { nameOf } from "../../resolve-source.ts";
 import { refuseMoment, type ScopeDeps } from "../../session-scope.ts";
@@ -65,9 +65,7 @@ export async function jobStream(
 ): Promise<VagrantStream> {
   refuseMoment(context, "a job's stream begins with the job and has no `at`: GetJob tells how it was at a moment");
   if (context.after !== undefined) {
-    throw new TapedeckError("invalid_argument", "a job's stream tells the whole job: leave `after` away", {
-      field: "after",
-    });
+    throw invalidArgument("a job's stream tells the whole job: leave `after` away", "after");
   }
   // All that is recorded by now.
   const minPosition = deps.positions.written(await deps.positions.lastSeq());

@@ -1,4 +1,4 @@
-import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { httpStatusOf, invalidArgument, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import type { z } from "zod";
@@ -203,7 +203,7 @@ export function apiRoutes(
       ),
       url,
       handler: async ({ method }, reply) => {
-        const error = new TapedeckError("invalid_argument", `${url} can't be asked by ${method}: use GET`);
+        const error = invalidArgument(`${url} can't be asked by ${method}: use GET`);
         return sendError(reply.header("allow", allowed.join(", ")), told(error), 405);
       },
     });
@@ -228,7 +228,7 @@ type ApiCall<Parameters> = {
 /** @throws TapedeckError invalid_argument when one of these was asked for */
 function refuse<Asked extends object>(asked: Asked, fields: readonly (keyof Asked & string)[], why: string): void {
   const field = fields.find((name) => asked[name] !== undefined);
-  if (field !== undefined) throw new TapedeckError("invalid_argument", `${field} ${why}`, { field });
+  if (field !== undefined) throw invalidArgument(`${field} ${why}`, field);
 }
 
 function accepts({ headers }: FastifyRequest, type: string): boolean {

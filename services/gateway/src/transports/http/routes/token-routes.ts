@@ -1,4 +1,4 @@
-import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { httpStatusOf, invalidArgument, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { TokenApi } from "../../../auth/token-api.ts";
 import type { CallWatch } from "../../../metrics.ts";
@@ -41,6 +41,6 @@ function bodyOf({ body }: FastifyRequest): unknown {
   try {
     return JSON.parse(typeof body === "string" ? body : "");
   } catch {
-    throw new TapedeckError("invalid_argument", "the body is not JSON");
+    throw invalidArgument("the body is not JSON");
   }
 }
