@@ -38,7 +38,7 @@ export const listFields = {
   operations: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
 } as const satisfies Record<string, readonly FilterField[]>;
 
-export type ListedThings = keyof typeof listFields;
+export type ListName = keyof typeof listFields;
 
 /** Lists of what query knows, newest first, as it gives them. Everything throws TapedeckError. */
 export type ListMessages = {
@@ -72,7 +72,7 @@ export function operationKind(kind: string, field: string): string {
   throw invalidArgument(`kind "${kind}" is not one of ${operationKinds.join(", ")}`, field);
 }
 
-function listRequest(list: ListedThings, context: ListContext, asked: ListAsked): Partial<ListRequest> {
+function listRequest(list: ListName, context: ListContext, asked: ListAsked): Partial<ListRequest> {
   const { workspace } = context;
   const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
   const { filter, kinds = [], labels = {}, from, to, limit = 0, page = "", at = context.at ?? "" } = asked;

@@ -14,9 +14,9 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Desk, host, rktDesk, timestamp } from "../../apis/rkt/testing/rkt-desk.ts";
 import { gatewayMetrics } from "../../metrics.ts";
+import { asBytes } from "./byte-methods.ts";
 import { rktServices } from "./rkt-service.ts";
 import { grpcServer } from "./server.ts";
-import { asBytes } from "./skaffold-service.ts";
 import { letsAllIn } from "./testing/lets-all-in.ts";
 
 const stack = new AsyncDisposableStack();

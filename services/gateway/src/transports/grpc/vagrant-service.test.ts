@@ -15,8 +15,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requestOf } from "../../apis/vagrant/testing/sample.ts";
 import { type Desk, shop, vagrantDesk } from "../../apis/vagrant/testing/vagrant-desk.ts";
 import { gatewayMetrics } from "../../metrics.ts";
+import { asBytes } from "./byte-methods.ts";
 import { grpcServer } from "./server.ts";
-import { asBytes } from "./skaffold-service.ts";
 import { letsAllIn } from "./testing/lets-all-in.ts";
 import { vagrantServices } from "./vagrant-service.ts";
 

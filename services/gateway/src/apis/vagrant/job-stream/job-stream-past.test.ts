@@ -3,8 +3,8 @@ import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ended, type JobDesk, jobDesk, jobFacts, started } from "../testing/job-desk.ts";
 import { short } from "../testing/open-job.ts";
+import { fewer } from "./job-past.ts";
 import { jobStream } from "./job-stream.ts";
-import { fewer } from "./job-stream-past.ts";
 
 let on: JobDesk;
 beforeEach(async () => {

@@ -16,7 +16,7 @@ import type { Refusal } from "../../../limits/refused-calls.ts";
 import { waitingLine } from "../../../limits/semaphore.ts";
 import { positions } from "../../../positions.ts";
 import type { QueryClient } from "../../../query-client.ts";
-import type { Collection } from "../read.ts";
+import type { CollectionName } from "../../read-collection.ts";
 import { vagrantApi } from "../vagrant-api.ts";
 import { requestOf } from "./sample.ts";
 
@@ -106,7 +106,7 @@ export async function vagrantDesk() {
     position: where.written,
     context,
     /** What query answers for a collection from here on, by key. */
-    hold: (collection: Collection, items: Readonly<Record<string, Uint8Array>>) => {
+    hold: (collection: CollectionName<"vagrant">, items: Readonly<Record<string, Uint8Array>>) => {
       rows.set(`vagrant.${collection}`, new Map(Object.entries(items)));
     },
     /** What the upstream answers from here on. */

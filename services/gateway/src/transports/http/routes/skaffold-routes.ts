@@ -4,6 +4,7 @@ import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { requestFromBody } from "../../../apis/skaffold/control-call.ts";
+import { BadBodyError, refusedBody } from "../../../apis/skaffold/errors.ts";
 import {
   type ControlMethod,
   channelMessageTypes,
@@ -12,9 +13,8 @@ import {
   skaffoldMethods,
   stateMessageTypes,
 } from "../../../apis/skaffold/methods.ts";
-import { BadBodyError, readRequestBody } from "../../../apis/skaffold/request-body.ts";
+import { readRequestBody } from "../../../apis/skaffold/request-body.ts";
 import type { SkaffoldApi } from "../../../apis/skaffold/skaffold-api.ts";
-import { UpstreamError } from "../../../apis/upstream-error.ts";
 import { mayAs } from "../../../auth/roles.ts";
 import { boundTo, type CallContext } from "../../../call-context.ts";
 import type { CallerLimits } from "../../../limits/limits.ts";
@@ -100,11 +100,11 @@ export function skaffoldRoutes(
     limits.live.take({ caller: context, peer: reply.request.ip }, context.signal);
     const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadline)));
     const signal = late === undefined ? context.signal : AbortSignal.any([context.signal, late]);
-    const { head, frames } = await withDeadline(api.events(method, { ...context, signal }), deadline);
+    const { head, messages } = await withDeadline(api.events(method, { ...context, signal }), deadline);
     setHead(reply, head);
     await writeStream(reply, context.signal, {
       headers: { ...fromGrpc, "content-type": "application/json" },
-      chunks: resultLines(messageType(channelMessageTypes[method.channel]), frames, late),
+      chunks: resultLines(messageType(channelMessageTypes[method.channel]), messages, late),
       lastWords: (error) => `${JSON.stringify({ error: refusal(error).body })}\n`,
       sent: watch.sent,
       unreadBytes: limits.unreadBytes,
@@ -121,7 +121,7 @@ function requestOf(method: ControlMethod, body: string): Uint8Array {
     const message = readRequestBody(messageType(method.bodyType), body);
     return requestFromBody(method, message, body.trim() === "");
   } catch (error) {
-    if (error instanceof BadBodyError) throw new UpstreamError(3, error.message);
+    if (error instanceof BadBodyError) throw refusedBody(error);
     throw error;
   }
 }

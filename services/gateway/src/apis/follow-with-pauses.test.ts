@@ -1,13 +1,13 @@
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { expect, it } from "vitest";
-import { type Following, withPauses } from "./output-batches.ts";
+import { followWithPauses, type OpenReader } from "./follow-with-pauses.ts";
 
 const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 
-it("a pause that something came in is over: none is left for each event", async () => {
+it("leaves no timer behind for the events that arrive in a pause", async () => {
   const before = timers();
   const over = new AbortController();
-  const following: Following = async function* ({ reached }) {
+  const openReader: OpenReader = async function* ({ reached }) {
     for (let seq = 1; ; seq++) {
       reached();
       await new Promise(setImmediate);
@@ -16,7 +16,7 @@ it("a pause that something came in is over: none is left for each event", async 
     }
   };
   let most = 0;
-  for await (const recorded of withPauses(following, over.signal, () => 3_600_000)) {
+  for await (const recorded of followWithPauses(openReader, over.signal, () => 3_600_000)) {
     most = Math.max(most, timers() - before);
     if (recorded?.seq === 100) break;
   }

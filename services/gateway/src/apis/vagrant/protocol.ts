@@ -1,11 +1,10 @@
-import { protocolRefused } from "../errors.ts";
+import { protocolRefused } from "./errors.ts";
 
-/** The name of the metadata that every call but GetVersionInfo needs. */
+/** The metadata key that every call but GetVersionInfo needs. */
 export const protocolKey = "client-api-protocol";
 
 /**
- * Vagrant's rule: "MIN,CURRENT", once, where both sides know version 1 only. What comes after the two numbers is not
- * looked at.
+ * Vagrant's rule: "MIN,CURRENT", once. Both sides know version 1 only. Ignores what follows the two numbers.
  * @throws UpstreamError INVALID_ARGUMENT
  */
 export function checkProtocol(values: readonly string[]): void {
@@ -25,7 +24,7 @@ export function checkProtocol(values: readonly string[]): void {
   }
 }
 
-/** Node joins a header that comes twice: "1,1, 1,1". */
+/** Node joins a repeated header: "1,1, 1,1". */
 function isRepeated(value: string): boolean {
   return /^[^,]*,[^,]*, /.test(value);
 }

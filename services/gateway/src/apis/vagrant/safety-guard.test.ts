@@ -1,8 +1,8 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "vitest";
-import { requestOf } from "../testing/sample.ts";
+import type { WriteName } from "./methods.ts";
 import { dangerOf } from "./safety-guard.ts";
-import type { WriteName } from "./write-names.ts";
+import { requestOf } from "./testing/sample.ts";
 
 // Whatever a request looks like on the wire: what Go's protobuf library takes it for is what counts.
 

@@ -8,36 +8,36 @@ import {
   ValidateJobRequest,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import { asGoTakes } from "../as-go-takes.ts";
-import { unreadableRequest } from "../errors.ts";
-import type { WriteName } from "./write-names.ts";
+import { asGoDecodes } from "./as-go-decodes.ts";
+import { unreadableRequest } from "./errors.ts";
+import type { WriteName } from "./methods.ts";
 
-/** What has to be known of a server to tell whether a call is dangerous. */
-export type Circumstances = {
-  /** Of the server that runs now; empty if it has not been told yet. */
+/** What decides, besides its bytes, whether a call is dangerous. */
+export type ServerFacts = {
+  /** Version of the running server; empty before the server has reported it. */
   readonly version: () => Promise<string>;
-  /** Whether the record has more jobs of this source than that. */
+  /** Whether the record has more jobs of this source than `count`. */
   readonly hasMoreJobsThan: (count: number) => Promise<boolean>;
 };
 
 /**
  * Why this call would end a Vagrant server, keep it from starting again, or spoil its data (FACTS 8); undefined when it
- * would not. Request bytes as the client sent them.
- * @throws UpstreamError for bytes that are no request
+ * would not. `request`: the bytes as the client sent them.
+ * @throws UpstreamError for bytes that are not a request
  */
 export async function dangerOf(
   method: WriteName,
   request: Uint8Array,
-  circumstances: Circumstances,
+  facts: ServerFacts,
 ): Promise<string | undefined> {
   switch (method) {
     case "queueJob": {
       const { job } = asVagrantReads("QueueJobRequest", QueueJobRequest, request);
-      return job && dangerOfJob(job, circumstances);
+      return job && dangerOfJob(job, facts);
     }
     case "validateJob": {
       const { job } = asVagrantReads("ValidateJobRequest", ValidateJobRequest, request);
-      // A job that Vagrant does not know does no harm, but of an id that it may have given only Vagrant can say that.
+      // A job that Vagrant does not know does no harm. Only Vagrant can say whether it knows an id that it may have given.
       if (job === undefined || !ulid.test(job.id) || !isNobody(job.target_runner)) return undefined;
       return "validating a job that exists without a target_runner crashes Vagrant: name the runner (target_runner)";
     }
@@ -48,30 +48,30 @@ export async function dangerOf(
       if ((resource_id === "" && name === "") || (resource_id !== "" && resource_id === target.resource_id)) {
         return undefined;
       }
-      return "a target with a parent overwrites the parent's record in Vagrant: leave `parent` away";
+      return "a target with a parent overwrites the parent's record in Vagrant: omit `parent`";
     }
     case "upsertBox": {
       const { box } = asVagrantReads("UpsertBoxRequest", UpsertBoxRequest, request);
       return box === undefined ? "UpsertBox without a box crashes Vagrant" : undefined;
     }
     case "pruneOldJobs":
-      if (!(await circumstances.hasMoreJobsThan(keptByPruning))) return undefined;
+      if (!(await facts.hasMoreJobsThan(keptByPruning))) return undefined;
       return `PruneOldJobs keeps the ${keptByPruning} oldest jobs and deletes the newest; Vagrant can't list any jobs afterwards`;
     default:
       return undefined;
   }
 }
 
-/** All ids of jobs are. */
+/** Every id of a job has this form. */
 const ulid = /^[0-9A-HJKMNP-TV-Z]{26}$/i;
 
-/** So many jobs PruneOldJobs leaves. */
+/** The number of jobs that PruneOldJobs leaves. */
 const keptByPruning = 50;
 
-async function dangerOfJob(job: Job, { version }: Circumstances): Promise<string | undefined> {
+async function dangerOfJob(job: Job, { version }: ServerFacts): Promise<string | undefined> {
   for (const field of ["labels", "data_source_overrides"] as const) {
     if (Object.keys(job[field]).length > 0) {
-      return `a job with ${field} crashes Vagrant as soon as it is read, and keeps the server from starting again: leave ${field} away`;
+      return `a job with ${field} crashes Vagrant as soon as it is read, and keeps the server from starting again: omit ${field}`;
     }
   }
   if (isNobody(job.target_runner)) {
@@ -102,7 +102,7 @@ function isNobody(runner: Ref_Runner | undefined): boolean {
   return target === undefined || (target.$case === "id" && target.value.id === "");
 }
 
-/** As Go reads it, down to what it leaves aside; see asGoTakes. Of a map it is known only whether it has entries. */
+/** Decodes a request as Go does, ignored fields included; see asGoDecodes. Maps have the right size and empty entries. */
 function asVagrantReads<T>(
   name: string,
   { decode }: { readonly decode: (bytes: Uint8Array) => T },
@@ -110,8 +110,8 @@ function asVagrantReads<T>(
 ): T {
   const desc = messageType(`hashicorp.vagrant.${name}`);
   try {
-    // By way of a library that merges, as Go's does, the parts of a field that come apart on the wire.
-    return decode(toBinary(desc, fromBinary(desc, asGoTakes(desc, request))));
+    // This library merges the parts of a field that are apart on the wire, as Go's does.
+    return decode(toBinary(desc, fromBinary(desc, asGoDecodes(desc, request))));
   } catch {
     throw unreadableRequest();
   }

@@ -2,8 +2,8 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { GetVersionInfoResponse, QueueJobRequest, ValidateJobRequest } from "@tapedeck/proto/vagrant/vagrant";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { requestOf, sampleCalls } from "../testing/sample.ts";
-import { type Desk, vagrantDesk } from "../testing/vagrant-desk.ts";
+import { requestOf, sampleCalls } from "./testing/sample.ts";
+import { type Desk, vagrantDesk } from "./testing/vagrant-desk.ts";
 
 const session = "01A";
 const id = "01M7WSXR6NFM73VJ0F879K4ZNP";

@@ -2,10 +2,10 @@ import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
+import { readCollection } from "../../read-collection.ts";
 import type { ScopeDeps } from "../../session-scope.ts";
-import { read } from "../read.ts";
-import { sessionSubjects, toldSubjects } from "./job-stream-course.ts";
-import { firstOfJob } from "./job-stream-start.ts";
+import { firstOfJob } from "./first-event.ts";
+import { jobEventSubjects, sessionSubjects } from "./job-progress.ts";
 
 /** A stretch of the log, both ends included. */
 export type Span = { readonly first: number; readonly last: number };
@@ -13,19 +13,19 @@ export type Span = { readonly first: number; readonly last: number };
 export type JobPast = {
   readonly log: LogReader;
   readonly source: SourceName;
-  /** Of the job, in order; see `jobSpans`. */
+  /** The job's spans, in order; see `jobSpans`. */
   readonly spans: readonly Span[];
-  /** So far it is past. */
+  /** Sequence up to which events are past. */
   readonly untilSeq: number;
 };
 
-/** Each is a reader of the log of its own, one after the other. */
+/** Each span needs a reader of the log, one after the other. */
 const mostSpans = 64;
 
 /**
- * Where the events of a job stand, up to a position: from query, which knows all of them by then. While query makes its
- * tables anew it may know none; then everything of the source from the job's first event on. Empty where the log has lost
- * all of it.
+ * Where the log has events of a job, up to a position. Query knows all of them by then. While query rebuilds its tables it
+ * may know none: then the span is the source's whole log from the job's first event on. Empty when the log has lost all
+ * of the job.
  */
 export async function jobSpans(
   deps: ScopeDeps,
@@ -33,17 +33,23 @@ export async function jobSpans(
   context: CallContext,
 ): Promise<readonly Span[]> {
   const { log, positions } = deps;
-  const { rows } = await read(deps, "job_spans", { ...context, minPosition: positions.written(untilSeq) }, job);
+  const { rows } = await readCollection(
+    deps,
+    "vagrant",
+    "job_spans",
+    { ...context, minPosition: positions.written(untilSeq) },
+    job,
+  );
   const spans = rows.filter(({ key }) => key === job).map(({ bytes }) => JobSpan.decode(bytes));
   const known = spans.map(({ first, last }) => ({ first: positions.own(first), last: positions.own(last) }));
   const past = known.filter(({ first }) => first <= untilSeq);
   if (past.length > 0) return fewer(past, mostSpans);
-  const place = { log: log(), source, job, session: context.session, untilSeq };
-  const first = await firstOfJob(place, context.signal);
+  const search = { log: log(), source, job, session: context.session, untilSeq };
+  const first = await firstOfJob(search, context.signal);
   return first === undefined ? [] : [{ first: first.seq, last: untilSeq }];
 }
 
-/** The same with what is between some of them, so that they are no more than that many. */
+/** Joins neighbouring spans, with what is between them, until there are at most `most`. */
 export function fewer(spans: readonly Span[], most: number): readonly Span[] {
   const together = Math.ceil(spans.length / most);
   return spans.flatMap(({ first, last }, index) => {
@@ -52,7 +58,7 @@ export function fewer(spans: readonly Span[], most: number): readonly Span[] {
   });
 }
 
-/** What was recorded of the job, and few events of other jobs, and of the source's sessions from its first event on. */
+/** The job's events with a few of other jobs between them, and the source's sessions from the job's first event on. */
 export async function* pastOfJob(
   { log, source, spans, untilSeq }: JobPast,
   signal: AbortSignal,
@@ -60,17 +66,17 @@ export async function* pastOfJob(
   const [begin] = spans;
   if (begin === undefined) return;
   const sessions = { afterSeq: begin.first - 1, subjects: sessionSubjects(source) };
-  yield* inOrder(told(), log.history(sessions, untilSeq, signal));
+  yield* inOrder(jobEvents(), log.history(sessions, untilSeq, signal));
 
-  async function* told(): AsyncGenerator<Recorded, void> {
-    const subjects = toldSubjects(source);
+  async function* jobEvents(): AsyncGenerator<Recorded, void> {
+    const subjects = jobEventSubjects(source);
     for (const { first, last } of spans) {
       yield* log.history({ afterSeq: first - 1, subjects }, Math.min(last, untilSeq), signal);
     }
   }
 }
 
-/** What two readers of the log give, in the log's order. */
+/** The events of several readers of the log, in the log's order. */
 async function* inOrder(...readers: readonly AsyncGenerator<Recorded, void>[]): AsyncGenerator<Recorded, void> {
   try {
     const heads = await Promise.all(readers.map(async (reader) => ({ reader, next: await reader.next() })));

@@ -1,15 +1,15 @@
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { GetJobStreamResponse, Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 
-// Messages of GetJobStream (hashicorp.vagrant.GetJobStreamResponse), made of what was recorded without encoding it again.
+// Messages of GetJobStream (hashicorp.vagrant.GetJobStreamResponse), made of recorded bytes without encoding them again.
 
-/** A job as it was recorded at some moment. */
+/** A job as it was recorded at one moment. */
 export type JobVersion = {
   readonly bytes: Uint8Array;
   readonly state: Job_State;
-  /** Somebody asked for its end, or its time was up. */
+  /** It was canceled, or its time was up. */
   readonly canceling: boolean;
-  /** Without that it has no output. */
+  /** A job that has not started has no output. */
   readonly hasStarted: boolean;
 };
 
@@ -46,7 +46,7 @@ export function terminalMessage(events: readonly Uint8Array[], buffered: boolean
   return writer.join().finish();
 }
 
-/** With the error of the job, or its result; without either where it has none. */
+/** Has the error of the job, or its result, or neither. */
 export function completeMessage({ bytes }: JobVersion): Uint8Array {
   const error = messageIn(bytes, 106);
   const result = messageIn(bytes, 107);

@@ -2,13 +2,13 @@ import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
 /**
- * What Go's protobuf library takes of a message, for who has to know what a Go program will make of it. A field of
- * another wire type than its own is unknown there, and its bytes are skipped; the libraries here would read it as if it
- * were of its own, which takes other bytes. Unknown fields are left out. Entries of maps are empty: an object can't have
- * every key that a map can.
- * @throws Error for bytes that are no message
+ * The parts of a message that Go's protobuf library decodes, for code that has to know what a Go program makes of it. Go
+ * treats a field with a wrong wire type as unknown and skips its bytes; the libraries here would decode it with its
+ * declared type, which consumes other bytes. Unknown fields are dropped. Entries of maps are empty, because an object
+ * can't have every key that a map can.
+ * @throws Error for bytes that are not a message
  */
-export function asGoTakes(desc: DescMessage, bytes: Uint8Array): Uint8Array {
+export function asGoDecodes(desc: DescMessage, bytes: Uint8Array): Uint8Array {
   const fields = new Map(desc.fields.map((field) => [field.number, field]));
   const reader = new BinaryReader(bytes);
   const writer = new BinaryWriter();
@@ -23,7 +23,7 @@ export function asGoTakes(desc: DescMessage, bytes: Uint8Array): Uint8Array {
     else if (field.message === undefined) writer.raw(bytes.subarray(start, reader.pos));
     else {
       const inner = new BinaryReader(bytes.subarray(afterTag, reader.pos)).bytes();
-      writer.tag(number, wireType).bytes(asGoTakes(field.message, inner));
+      writer.tag(number, wireType).bytes(asGoDecodes(field.message, inner));
     }
   }
   return writer.finish();
@@ -32,11 +32,11 @@ export function asGoTakes(desc: DescMessage, bytes: Uint8Array): Uint8Array {
 function wireTypesOf(field: DescField): readonly WireType[] {
   if (field.fieldKind === "map" || field.message !== undefined) return [WireType.LengthDelimited];
   const own = wireTypeOf(field.scalar);
-  // Numbers may be packed or not, whatever is said of the field.
+  // Numbers may be packed or not, whatever the field declares.
   return field.fieldKind === "list" ? [own, WireType.LengthDelimited] : [own];
 }
 
-/** Without a scalar: of an enum. */
+/** `scalar` undefined: an enum. */
 function wireTypeOf(scalar: ScalarType | undefined): WireType {
   switch (scalar) {
     case ScalarType.STRING:
