@@ -23,7 +23,7 @@ import { limitedAuthenticator } from "./limits/limited-authenticator.ts";
 import { callerLimits } from "./limits/limits.ts";
 import { linkLog } from "./log-link.ts";
 import { maintainClient } from "./maintain-client.ts";
-import { type Door, gatewayMetrics } from "./metrics.ts";
+import { type ApiName, gatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
 import { queryClient } from "./query-client.ts";
 import { type Address, splitAddress } from "./transports/address.ts";
@@ -132,7 +132,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const startGrpc = async (at: Address, { source: bound, open }: Bound = {}): Promise<string> => {
     const authenticate = authenticatorOf(bound, open);
     const services: GrpcServices[] = [];
-    const options = (door: Door) => ({ bound, watch: metrics.watch(door), unreadBytes: limits.unreadBytes });
+    const options = (api: ApiName) => ({ bound, watch: metrics.watch(api), unreadBytes: limits.unreadBytes });
     if (serves("skaffold", bound)) services.push(skaffoldServices(skaffold, grpcCaller, options("skaffold grpc")));
     if (serves("rkt", bound)) services.push(rktServices(rkt, grpcCaller, options("rkt grpc")));
     if (serves("vagrant", bound)) services.push(vagrantServices(vagrant, grpcCaller, options("vagrant grpc")));

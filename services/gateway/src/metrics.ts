@@ -5,8 +5,8 @@ import { Counter, Gauge, type Registry } from "@tapedeck/shared/service/metrics"
 import { UpstreamError } from "./apis/upstream-error.ts";
 import { type Refusal, RefusedCalls } from "./limits/refused-calls.ts";
 
-/** The doors by which calls come in, as metrics name them. */
-export type Door =
+/** The APIs, by transport, as metrics name them. */
+export type ApiName =
   | "skaffold grpc"
   | "skaffold http"
   | "rkt grpc"
@@ -27,7 +27,7 @@ export type CallWatch = {
 };
 
 export type GatewayMetrics = {
-  readonly watch: (door: Door) => CallWatch;
+  readonly watch: (door: ApiName) => CallWatch;
   /** The same reader; what follows the log through it is counted. */
   readonly counted: (reader: LogReader) => LogReader;
   readonly refused: (refusal: Refusal) => void;
