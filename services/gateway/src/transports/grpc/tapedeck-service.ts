@@ -19,7 +19,7 @@ import {
   operationKind,
 } from "../../apis/tapedeck/list-request.ts";
 import { type SubscriptionMessage, stateProto } from "../../apis/tapedeck/messages.ts";
-import { speedValue } from "../../apis/tapedeck/parameters.ts";
+import { speedValue } from "../../apis/tapedeck/parameter-schemas.ts";
 import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import { byteMethods } from "./byte-methods.ts";
