@@ -1,31 +1,31 @@
-/** When a peer that says nothing is asked for a sign of life, and when it counts as gone. Milliseconds. */
+/** After which silence a peer is pinged, and after which it counts as gone. Milliseconds. */
 export type Liveness = { readonly quietMs: number; readonly silentMs: number };
 
-/** Dead peers are found within 35 s (DESIGN 6), a farewell included. */
+/** Dead peers are found within 35 s (DESIGN 6), including the farewell. */
 export const liveness: Liveness = { quietMs: 15_000, silentMs: 34_000 };
 
 export type Heartbeat = {
-  /** The peer gave a sign of life. */
+  /** To be called for every sign of life of the peer. */
   readonly alive: () => void;
   readonly stop: () => void;
 };
 
-/** Asks a peer once it has been quiet for long enough, and says when it was silent for too long: once, then no more. */
+/** Calls `ask` when a peer has been quiet for long enough, and `gone` once when it was silent for too long. */
 export function heartbeat({ quietMs, silentMs }: Liveness, ask: () => void, gone: () => void): Heartbeat {
   let timer: NodeJS.Timeout;
   let stopped = false;
-  const waitForWord = () => {
+  const startWaiting = () => {
     timer = setTimeout(() => {
       ask();
       timer = setTimeout(gone, silentMs - quietMs);
     }, quietMs);
   };
-  waitForWord();
+  startWaiting();
   return {
     alive() {
       if (stopped) return;
       clearTimeout(timer);
-      waitForWord();
+      startWaiting();
     },
     stop() {
       stopped = true;

@@ -2,7 +2,7 @@ import type { GetLogsRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
-import type { WaitingLine } from "../../limits/semaphore.ts";
+import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { loggingUnsupported, unresolvedPod } from "./errors.ts";
 import { isLineOf, type LogLine, logLine } from "./log-lines.ts";
@@ -12,7 +12,7 @@ export type LogPod = { readonly id: string; readonly isListed: boolean };
 
 export type PodLogsDeps = ScopeDeps & {
   /** For the recorded lines, which are held until the client has taken them. */
-  readonly largeAnswers: WaitingLine;
+  readonly largeAnswers: TimedSemaphore;
 };
 
 export type LogsRequest = {

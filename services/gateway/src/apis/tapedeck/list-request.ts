@@ -10,22 +10,22 @@ import { type Filter, type FilterField, parseFilter } from "@tapedeck/shared/fil
 import type { CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
 
-/** What a list is asked for, on any transport. */
+/** The parameters of a list, on any transport. */
 export type ListAsked = {
-  /** As `parseFilter` gives it: the same as on streams, so that it means the same. */
+  /** A result of `parseFilter`, as on streams, so that it means the same. */
   readonly filter: Omit<Filter, "kinds">;
-  /** Of operations: `operationKind` gives them. */
+  /** For operations; checked by `operationKind`. */
   readonly kinds?: readonly string[];
-  /** Of sessions: all must match. */
+  /** For sessions: all must match. */
   readonly labels?: Readonly<Record<string, string>>;
   /** Sessions and operations started in [from, to). */
   readonly from?: Timestamp;
   readonly to?: Timestamp;
   /** At most `largestLimit`; 0: the default, which is 100. */
   readonly limit?: number;
-  /** A former answer's next page. */
+  /** The next page of an earlier answer. */
   readonly page?: string;
-  /** Position or time: as it stood then. */
+  /** Position or time of the moment that the list is read at. */
   readonly at?: string;
 };
 
@@ -40,14 +40,14 @@ export const listFields = {
 
 export type ListName = keyof typeof listFields;
 
-/** Lists of what query knows, newest first, as it gives them. Everything throws TapedeckError. */
+/** Lists from query, newest first, as query answers them. Everything throws TapedeckError. */
 export type ListMessages = {
   readonly sources: (context: ListContext, asked: ListAsked) => Promise<ListSourcesResponse>;
   readonly sessions: (context: ListContext, asked: ListAsked) => Promise<ListSessionsResponse>;
   readonly operations: (context: ListContext, asked: ListAsked) => Promise<ListOperationsResponse>;
 };
 
-/** `source`, `session` and `at` count where the request does not say its own. */
+/** `source`, `session` and `at` apply when the request has none of its own. */
 export type ListContext = Pick<CallContext, "workspace" | "source" | "session" | "at" | "minPosition">;
 
 export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations">;
@@ -60,13 +60,13 @@ export function listMessages(query: Lister): ListMessages {
   };
 }
 
-/** What has a start and an end (DESIGN 2), as far as the upstreams of today have it. */
+/** The kinds of operations (DESIGN 2) that today's upstreams have. */
 export const operationKinds: readonly string[] = [
   ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
   ...["pod", "app", "job", "command"],
 ];
 
-/** @throws TapedeckError invalid_argument naming the field, when the text is no kind of operation */
+/** @throws TapedeckError invalid_argument naming the field, when the text is not a kind of operation */
 export function operationKind(kind: string, field: string): string {
   if (operationKinds.includes(kind)) return kind;
   throw invalidArgument(`kind "${kind}" is not one of ${operationKinds.join(", ")}`, field);
@@ -97,7 +97,7 @@ function listRequest(list: ListName, context: ListContext, asked: ListAsked): Pa
   };
 }
 
-/** A filter with the source and session that a call means beside its message, where it has no word about them. */
+/** A filter with the source and session of the call's context, unless the filter has its own. */
 export function placed(filter: Filter, { source, session }: Pick<CallContext, "source" | "session">): Filter {
   const { sources, developers, projects } = filter;
   const isOpen = (sources ?? developers ?? projects) === undefined;

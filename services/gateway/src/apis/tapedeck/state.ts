@@ -3,7 +3,7 @@ import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../../call-context.ts";
-import type { WaitingLine } from "../../limits/semaphore.ts";
+import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
 import { rktState } from "../rkt/state.ts";
@@ -17,15 +17,15 @@ export type StateRead = {
   /** Undefined when the source has none (at that moment). */
   readonly session?: string;
   readonly sessionEnded: boolean;
-  /** The source is lost: nothing has been heard of its upstream since. */
+  /** For a lost source: when its upstream was last heard of. */
   readonly notHeardSince?: Timestamp;
   /** The position that the rows reflect. */
   readonly position: string;
-  /** What was asked for, where a moment was asked for. */
+  /** The moment that was asked for, if any. */
   readonly at?: string;
   readonly upstream: UpstreamName;
   readonly rows: readonly StateRow[];
-  /** To be called when it is let go of; the end of the call it is for does it, too. */
+  /** To be called when the state is no longer held. The end of the call does that, too. */
   readonly done: () => void;
 };
 
@@ -36,11 +36,11 @@ export type StateRow = {
   /** Full name of the upstream's message. */
   readonly type: string;
   readonly bytes: Uint8Array;
-  /** Of what the row was made of, or that of the whole. */
+  /** Position of the event that made the row, or of the whole state. */
   readonly position: string;
 };
 
-/** The same as the HTTP API gives it. */
+/** State in the HTTP API. */
 export type StateAnswer = {
   readonly source: string;
   readonly session: string | null;
@@ -56,7 +56,7 @@ export type StateAnswer = {
 export type StateDeps = {
   readonly query: QueryClient;
   /** For states that may be tens of MiB. */
-  readonly largeAnswers: WaitingLine;
+  readonly largeAnswers: TimedSemaphore;
 };
 
 /** Reads the state of a source, now or at a moment. Throws TapedeckError. */
@@ -88,8 +88,8 @@ export function stateReader({ query, largeAnswers }: StateDeps): (context: CallC
     };
     const [one, ...others] = upstreamStates[upstream].collections;
     const first = await ask(one, context.at ?? "", context.session ?? "");
-    // The others as of the first one's position, so that the answer is one moment, and of its session: Vagrant's jobs
-    // are those of all sessions where none is named.
+    // The other collections are read at the first one's position, so that the answer is one moment, and in its session:
+    // without a session, Vagrant's jobs would be those of all sessions.
     const { position, session, session_ended, not_heard_since } = first.head;
     const rest = await Promise.all(others.map((collection) => ask(collection, position, session)));
     return {
@@ -105,7 +105,7 @@ export function stateReader({ query, largeAnswers }: StateDeps): (context: CallC
   }
 }
 
-/** What was read, as JSON. */
+/** State as JSON. */
 export function stateAnswer({ session, at, rows, notHeardSince, ...read }: StateRead): StateAnswer {
   const { source, sessionEnded, position, upstream } = read;
   return {
@@ -125,7 +125,7 @@ export function stateJson(upstream: UpstreamName, rows: readonly StateRow[]): ob
   return toJson(collections.map(([name]) => rows.filter((row) => row.collection === name).map(({ bytes }) => bytes)));
 }
 
-/** What query keeps of each upstream's state, and how it is rendered. */
+/** Another upstream is another entry here. */
 const upstreamStates: Record<UpstreamName, UpstreamState> = {
   skaffold: skaffoldState,
   rkt: rktState,

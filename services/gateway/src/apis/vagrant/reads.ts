@@ -12,7 +12,7 @@ import {
   GetVersionInfoResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
 import type { CallContext } from "../../call-context.ts";
-import type { WaitingLine } from "../../limits/semaphore.ts";
+import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
 import type { EncodedAnswer } from "../encoded-answer.ts";
 import { type CollectionName, readCollection } from "../read-collection.ts";
@@ -26,7 +26,7 @@ import { holding } from "./wire.ts";
 export type ReadDeps = {
   readonly query: QueryClient;
   /** For all jobs of a source: they may be 64 MiB, and take three times that while they become one message. */
-  readonly largeAnswers: WaitingLine;
+  readonly largeAnswers: TimedSemaphore;
 };
 
 /** The collection that a Get or Find reads, and the field of the response that the record goes into. */
@@ -124,7 +124,7 @@ function list(deps: ReadDeps, from: CollectionName<"vagrant">, itemOf: (bytes: U
 }
 
 /** The permit is held until the call ends, because the answer is in memory until its client has taken it. */
-function limited(permits: WaitingLine, answer: UnaryMethod): UnaryMethod {
+function limited(permits: TimedSemaphore, answer: UnaryMethod): UnaryMethod {
   return async (bytes, context) => {
     const release = await permits.take(context.signal);
     try {

@@ -3,7 +3,7 @@ import { GetVersionInfoResponse, QueueJobRequest, ValidateJobRequest } from "@ta
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { requestOf, sampleCalls } from "./testing/sample.ts";
-import { type Desk, vagrantDesk } from "./testing/vagrant-desk.ts";
+import { type Harness, vagrantHarness } from "./testing/vagrant-harness.ts";
 
 const session = "01A";
 const id = "01M7WSXR6NFM73VJ0F879K4ZNP";
@@ -11,9 +11,9 @@ const runner = { id: { id: "R1" } };
 const up = { command: { command: "up" }, target_runner: runner };
 const target = { resource_id: "T1", name: "web1" };
 
-let on: Desk;
+let on: Harness;
 beforeAll(async () => {
-  on = await vagrantDesk();
+  on = await vagrantHarness();
   on.session(session);
 });
 afterAll(() => on[Symbol.asyncDispose]());

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { ApiName, CallWatch } from "../../metrics.ts";
-import { letIn } from "./authentication.ts";
+import { authenticateRequest } from "./authentication.ts";
 import { closedSignal } from "./call-context.ts";
 import { corsHeaders, isPreflight, refusedCorsHeaders } from "./cors.ts";
 import { type AllowedNames, isOfOtherPage, type NameRefusal, refusalOf } from "./host-origin.ts";
@@ -15,7 +15,7 @@ export type AdmissionOptions = {
   readonly isTls: boolean;
 };
 
-/** Operators' paths are no API calls, and are not counted as such. */
+/** Operators' paths are not API calls, and are not counted as such. */
 const operatorPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /** Checks every request before its route runs: host and origin first, then who calls. */
@@ -28,7 +28,7 @@ export function admitRequests(app: FastifyInstance, { allowed, authenticate, wat
     reply.headers(corsHeaders(request.headers));
     if (isPreflight(request)) return reply.code(204).send();
     try {
-      await letIn(request, { authenticate, isOfOtherPage: isOfOtherPage(request.headers, isTls) });
+      await authenticateRequest(request, { authenticate, isOfOtherPage: isOfOtherPage(request.headers, isTls) });
     } catch (error) {
       return sendRefusal(request, reply, watch(api).failed(error));
     }

@@ -34,7 +34,7 @@ export type SkaffoldRouteOptions = {
 const verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const form = "application/x-www-form-urlencoded";
 
-/** grpc-gateway adds it to every answer. */
+/** grpc-gateway adds this header to every answer. */
 const fromGrpc = { "grpc-metadata-content-type": "application/grpc" };
 
 /** Skaffold's own paths with Skaffold's own JSON (FACTS 2, 2.1, 2.2), answered from the record. */
@@ -76,7 +76,7 @@ export function skaffoldRoutes(
         return send(setHead(reply, head), toGatewayJson(messageType(stateMessageTypes[method.api]), bytes));
       }
       case "control": {
-        // A body may take long to read: not for who may not call, and is told so.
+        // A body may take long to read. A caller that may not call is refused without that.
         const body = typeof request.body === "string" ? request.body : "";
         const message = mayAs("controller", context) ? requestOf(method, body) : new Uint8Array();
         await withDeadline(api.control(method, message, context), deadline);
@@ -134,10 +134,10 @@ async function* resultLines(desc: DescMessage, frames: AsyncIterable<Uint8Array>
   if (late?.aborted) throw deadlineExceeded();
 }
 
-// Live frames are shared by all readers, so each is rendered once, whoever asks first.
+// All readers share live frames, so each is rendered once.
 const rendered = new WeakMap<Uint8Array, string | undefined>();
 
-/** Undefined for what has no JSON form, such as a time in the year 10000: one such event must not end every stream. */
+/** Undefined for an event without a JSON form, such as one with a time in the year 10000: it must not end every stream. */
 function resultLine(desc: DescMessage, frame: Uint8Array): string | undefined {
   if (!rendered.has(frame)) {
     try {

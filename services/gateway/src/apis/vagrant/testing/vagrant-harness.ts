@@ -13,7 +13,7 @@ import { connect } from "nats";
 import type { CallContext } from "../../../call-context.ts";
 import type { ControlClient } from "../../../control-client.ts";
 import type { Refusal } from "../../../limits/refused-calls.ts";
-import { waitingLine } from "../../../limits/semaphore.ts";
+import { timedSemaphore } from "../../../limits/semaphore.ts";
 import { positions } from "../../../positions.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import type { CollectionName } from "../../read-collection.ts";
@@ -21,16 +21,16 @@ import { vagrantApi } from "../vagrant-api.ts";
 import { requestOf } from "./sample.ts";
 
 /** As good as no limit: a test's calls have no end that would end their turns. */
-const largeAnswers = waitingLine({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
+const largeAnswers = timedSemaphore({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
 
 export const shop = sourceName({ workspace: "default", developer: "alice", project: "shop", upstream: "vagrant" });
 
 export type Fields = DeepPartial<Event> & { readonly kind: string };
 
-export type Desk = Awaited<ReturnType<typeof vagrantDesk>>;
+export type Harness = Awaited<ReturnType<typeof vagrantHarness>>;
 
 /** Vagrant's API on a real log, with stand-ins for query and for the upstream that answer what they are told to. */
-export async function vagrantDesk() {
+export async function vagrantHarness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());

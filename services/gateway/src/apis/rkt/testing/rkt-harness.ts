@@ -9,23 +9,23 @@ import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import type { CallContext } from "../../../call-context.ts";
-import { waitingLine } from "../../../limits/semaphore.ts";
+import { timedSemaphore } from "../../../limits/semaphore.ts";
 import { positions } from "../../../positions.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import { rktApi } from "../rkt-api.ts";
 
 /** As good as no limit: a test's calls have no end that would end their turns. */
-const largeAnswers = waitingLine({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
+const largeAnswers = timedSemaphore({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
 
 export const host = sourceName({ workspace: "default", developer: "node-1", project: "host", upstream: "rkt" });
 
 export type Fields = DeepPartial<Event> & { readonly kind: string };
 
 /** What the stand-in for query answers; tests change it as they go. */
-export type Desk = Awaited<ReturnType<typeof rktDesk>>;
+export type Harness = Awaited<ReturnType<typeof rktHarness>>;
 
 /** rkt's API on a real log, and a stand-in for query that answers what it is told to. */
-export async function rktDesk() {
+export async function rktHarness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());

@@ -7,17 +7,17 @@ import {
   GetJobStreamResponse_Terminal_Event as TerminalEvent,
 } from "@tapedeck/proto/vagrant/vagrant";
 import type { ScopeDeps } from "../../session-scope.ts";
-import { type Fields, shop, vagrantDesk } from "./vagrant-desk.ts";
+import { type Fields, shop, vagrantHarness } from "./vagrant-harness.ts";
 
-export type JobDesk = Awaited<ReturnType<typeof jobDesk>>;
+export type JobHarness = Awaited<ReturnType<typeof jobHarness>>;
 
 /** A job's event in the log. */
 type Place = { readonly seq: number; readonly session: string; readonly job: string };
 type Version = { readonly seq: number; readonly session: string; readonly job: string; readonly bytes: Uint8Array };
 
-/** The desk with a query that knows all jobs that were told, as it would know them from the log. */
-export async function jobDesk() {
-  const desk = await vagrantDesk();
+/** The harness with a query that knows all jobs that were told, as it would know them from the log. */
+export async function jobHarness() {
+  const harness = await vagrantHarness();
   const versions: Version[] = [];
   const places: Place[] = [];
   let end = 0;
@@ -32,47 +32,47 @@ export async function jobDesk() {
       if (before?.last === place.seq - 1) before.last = place.seq;
       else spans.push({ first: place.seq, last: place.seq });
     }
-    const at = desk.position;
+    const at = harness.position;
     return spans.map(({ first, last }) => JobSpan.encode({ first: at(first), last: at(last) }).finish());
   }
 
   const deps: ScopeDeps = {
-    ...desk.deps,
+    ...harness.deps,
     query: {
-      ...desk.deps.query,
+      ...harness.deps.query,
       async readState(request) {
         const { key_prefix: job = "", session: named = "" } = request;
         if (request.collection === "vagrant.job_spans") {
           const spans = areSpansKnown ? spansOf(job, named) : [];
-          const head = StateHead.fromPartial({ position: desk.position(end), source: shop });
+          const head = StateHead.fromPartial({ position: harness.position(end), source: shop });
           return { head, rows: spans.map((bytes) => ({ key: job, bytes })) };
         }
-        if (request.collection !== "vagrant.jobs") return desk.deps.query.readState(request);
+        if (request.collection !== "vagrant.jobs") return harness.deps.query.readState(request);
         const known = versions.filter(
           ({ job, session }) => job.startsWith(request.key_prefix ?? "") && (request.session || session) === session,
         );
         const newest = new Map(known.map((version) => [version.job, version]));
         return {
           head: StateHead.fromPartial({
-            position: desk.position(end),
+            position: harness.position(end),
             source: shop,
             session: known.at(-1)?.session ?? "",
           }),
-          rows: [...newest].map(([key, { bytes, seq }]) => ({ key, bytes, position: desk.position(seq) })),
+          rows: [...newest].map(([key, { bytes, seq }]) => ({ key, bytes, position: harness.position(seq) })),
         };
       },
     },
   };
 
   return {
-    ...desk,
+    ...harness,
     deps,
     /** As long as query makes its tables anew. */
     forgetSpans() {
       areSpansKnown = false;
     },
     async tell(...events: readonly Fields[]): Promise<number> {
-      end = await desk.tell(...events);
+      end = await harness.tell(...events);
       for (const [index, { session = "", subject = "", channel, original }] of events.entries()) {
         if (channel === "jobs") places.push({ seq: end - events.length + 1 + index, session, job: subject });
         if (original?.type !== "hashicorp.vagrant.Job") continue;
@@ -81,7 +81,7 @@ export async function jobDesk() {
       }
       return end;
     },
-    [Symbol.asyncDispose]: () => desk[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose](),
   };
 }
 
