@@ -35,7 +35,7 @@ describe("live connections of one token", () => {
     expect([refused.response.status, refused.response.headers.get("retry-after")]).toEqual([429, "10"]);
     expect(await error(refused.response)).toEqual({
       code: "limit_exceeded",
-      message: "more than 3 live streams and sockets of this token at one address: end one of them first",
+      message: "more than 3 live streams and sockets of this token at one address: close one of them first",
     });
     expect(await (await on.get("/v1/events", token)).json()).toMatchObject({
       code: 8,
@@ -126,7 +126,7 @@ describe("at an endpoint that is open to viewers", () => {
     expect(refused.status).toBe(429);
     expect(await error(refused)).toEqual({
       code: "limit_exceeded",
-      message: "more than 50 live streams and sockets: end one of them first",
+      message: "more than 50 live streams and sockets: close one of them first",
     });
     expect(told(await on.call("/proto.SkaffoldService/Events").over)).toMatchObject(exhausted);
     const known = await on.sse(await harness.token());

@@ -65,7 +65,7 @@ describe("what would end a server or spoil its data is refused, and nothing is s
     ["no operation", "QueueJob", { job: { target_runner: runner } }, /no operation that Vagrant can store/],
     ["no target", "UpsertTarget", {}, /without a target crashes/],
     ["no box", "UpsertBox", {}, /without a box crashes/],
-    ["a parent", "UpsertTarget", { target: { ...target, parent: { resource_id: "T0" } } }, /leave `parent` away/],
+    ["a parent", "UpsertTarget", { target: { ...target, parent: { resource_id: "T0" } } }, /omit `parent`/],
     ["a parent of a new target", "UpsertTarget", { target: { name: "web1", parent: { resource_id: "T0" } } }, /parent/],
     ["a parent by name", "UpsertTarget", { target: { ...target, parent: { name: "web0" } } }, /parent/],
     ["a job that exists and no runner", "ValidateJob", { job: { id, command: {} } }, /without a target_runner/],
