@@ -3,9 +3,10 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { type ChannelCredentials, type ChannelOptions, credentials, Metadata } from "@grpc/grpc-js";
+import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { CommandError } from "./command-error.ts";
 import { chosenDeck, type Deck } from "./context/chosen-tapedeck.ts";
-import { isLoopback, type Place, placeText } from "./gateway-place.ts";
+import { type Place, placeText } from "./gateway-place.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

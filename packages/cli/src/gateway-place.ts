@@ -3,11 +3,6 @@ import { CommandError } from "./command-error.ts";
 /** Where a gateway's HTTP listens when no port is written. */
 const usualPort = 7052;
 
-/** Whether this is an address of this machine that nobody else can listen on. */
-export function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i.test(host);
-}
-
 /** A gateway's address as people write it. */
 export type Place = {
   readonly isTls: boolean;

@@ -1,15 +1,15 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart } from "@tapedeck/shared/source";
 import type { Role } from "@tapedeck/shared/tokens/token";
 
 /**
- * What a call means beside its message (docs/api.md#the-tools-own-apis): who asks, and which source, session and time.
- * On gRPC from metadata, on HTTP from query parameters or headers.
+ * The context of a call beside its message: the caller, and which source, session and time. It comes from
+ * metadata on gRPC, and from query parameters or headers on HTTP.
  */
 export type CallContext = Caller & {
   /**
-   * Aborts when the call is over: the client is gone, or all is answered; or its caller is let in no more: then with
-   * the TapedeckError to tell as its reason.
+   * Aborts when the call is over: the client is gone, or the answer is complete. Aborts also when the caller's token is over,
+   * with the TapedeckError for the client as its reason.
    */
   readonly signal: AbortSignal;
   readonly source?: string;
@@ -21,40 +21,40 @@ export type CallContext = Caller & {
 
 export type { Role };
 
-/** Who calls: from the connection and, where there is authentication, the token. */
+/** The caller, by the connection and, with authentication, by the token. */
 export type Caller = {
-  /** From the token; nothing crosses it. */
+  /** The token's workspace; no data of another workspace are accessible. */
   readonly workspace: string;
-  /** For control records and logs: peer address or token name. */
+  /** Peer address or token name, for control records and logs. */
   readonly who: string;
   /** Id of the token; undefined without authentication. */
   readonly token?: string;
-  /** Undefined without authentication: everything is allowed then. */
+  /** Undefined without authentication, when everything is allowed. */
   readonly roles?: ReadonlySet<Role>;
-  /** An admin also of what concerns all workspaces. */
+  /** The caller is an admin of all workspaces. */
   readonly everywhere?: true;
-  /** Whose work a recorder's token records; undefined: whom the tap names. */
+  /** The developer whose work a recorder's token records; undefined: the one that the tap names. */
   readonly developer?: string;
   /** Aborts, with a TapedeckError as its reason, when the token expires or is revoked. */
   readonly revoked?: AbortSignal;
 };
 
-/** The call's own signal, which aborts as well when its caller's token expires or is revoked. */
-export function whileLetIn(signal: AbortSignal, { revoked }: Pick<Caller, "revoked">): AbortSignal {
+/** The call's own signal, which aborts also when its caller's token expires or is revoked. */
+export function whileAuthorized(signal: AbortSignal, { revoked }: Pick<Caller, "revoked">): AbortSignal {
   return revoked === undefined ? signal : AbortSignal.any([signal, revoked]);
 }
 
-/** Why a caller is let in no more; undefined for a call that goes on, or ended otherwise. */
+/** Why a caller's token is over; undefined for a call that continues, or that ended for another reason. */
 export function revocationOf({ reason }: AbortSignal): TapedeckError | undefined {
   return reason instanceof TapedeckError ? reason : undefined;
 }
 
-/** Goes with an answer: response metadata on gRPC, headers on HTTP. */
+/** The head of an answer: response metadata on gRPC, headers on HTTP. */
 export type AnswerHead = {
   readonly position: string;
   readonly session?: string;
   readonly sessionEnded?: boolean;
-  /** RFC 3339: the source is lost. */
+  /** For a lost source: when its upstream was last heard of, RFC 3339. */
   readonly notHeardSince?: string;
 };
 
@@ -76,20 +76,20 @@ export function headEntries(head: AnswerHead): [name: string, value: string][] {
 }
 
 /**
- * What a call means on a listener that serves only one source (endpoints in tapedeck.yaml); `bound` undefined: on one
- * that serves all.
+ * The context on a listener that serves only one source (endpoints in tapedeck.yaml). `bound` undefined: the listener
+ * serves all sources.
  * @throws TapedeckError invalid_argument when the call names another source
  */
 export function boundTo(bound: string | undefined, context: CallContext): CallContext {
   if (bound === undefined) return context;
   if (context.source !== undefined && !isSame(context.source, bound, context.workspace)) {
     const message = `this address serves ${bound} only: ask for another source at the gateway's own address`;
-    throw new TapedeckError("invalid_argument", message, { field: "source" });
+    throw invalidArgument(message, "source");
   }
   return { ...context, source: bound };
 }
 
-/** As far as both names say it: developer, project, upstream; in full the workspace as well, which else is the caller's. */
+/** Compares the parts that both names have: developer, project, upstream. Without a workspace it is the caller's. */
 function isSame(one: string, other: string, workspace: string): boolean {
   const [a, b] = [one, other].map((name) => {
     const parts = name.split("/").map(namePart);

@@ -33,10 +33,10 @@ it.each([
   ["tls: { cert: cert.pem }", "tls.key: missing; TLS needs tls.cert and tls.key"],
   ["tls: { key: key.pem }", "tls.cert: missing; TLS needs tls.cert and tls.key"],
   ["auth: tokens", "services.key: missing"],
-  ["gateway: { origins: ['*'] }", 'gateway.origins: "*" is no origin'],
+  ["gateway: { origins: ['*'] }", 'gateway.origins: "*" is not an origin'],
   ["gateway: { origins: ['https://*'] }", 'gateway.origins: "https://*" would let every page of the web in'],
   ["gateway: { origins: ['https://dash.example.com/'] }", "without a path"],
-  ["gateway: { origins: ['https://*.example.com'] }", "is no origin"],
+  ["gateway: { origins: ['https://*.example.com'] }", "is not an origin"],
   ["auth: some", 'tapedeck.yaml: auth: "some" is not one of none, tokens'],
 ])("%s is a problem", (text, problem) => {
   expect(yaml(text)).toThrow(problem);

@@ -1,6 +1,7 @@
 import { hostsSetting, servicesKeySetting, workspaceSetting } from "@tapedeck/shared/service/common-settings";
+import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
-import { isLoopback, refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
+import { refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { z } from "zod";
 import { type Limits, limitSettings } from "./limits/settings.ts";
@@ -8,14 +9,14 @@ import { splitAddress } from "./transports/address.ts";
 import { originProblem } from "./transports/origins.ts";
 import type { TlsFiles } from "./transports/tls.ts";
 
-/** An extra listener bound to one source, for clients that can't say which one they mean. */
+/** An extra listener bound to one source, for clients that can't name a source. */
 export type Endpoint = {
   /** developer/project, or in full. */
   readonly source: string;
-  /** "host:port" of what is to listen; at least one of the two. */
+  /** "host:port" to listen on; at least one of `grpc` and `http`. */
   readonly grpc?: string | undefined;
   readonly http?: string | undefined;
-  /** Callers without a token may read there, where tokens are asked for; on loopback only. */
+  /** With `auth: tokens`, callers without a token may read there; on loopback only. */
   readonly open?: "viewer" | undefined;
 };
 
@@ -23,17 +24,17 @@ export type GatewayConfig = {
   readonly grpc: { readonly host: string; readonly port: number };
   readonly http: { readonly host: string; readonly port: number };
   readonly nats: NatsSettings;
-  /** Addresses of the services behind, and the key that they share. */
+  /** Addresses of query and ingest, and the key that the services share. */
   readonly query: string;
   readonly ingest: string;
   readonly servicesKey: string;
   /** The workspace of callers without a token. */
   readonly workspace: string;
-  /** Host names beside loopback that requests may name, and origins beside our own pages'; these may be patterns. */
+  /** Host names beside loopback that requests may name, and origins beside our own pages; origins may be patterns. */
   readonly hosts: readonly string[];
   readonly origins: readonly string[];
   readonly endpoints: readonly Endpoint[];
-  /** Who may call: whoever reaches the port, or who shows a token. */
+  /** Who may call: everyone who reaches the port, or callers with a token. */
   readonly auth: (typeof authentications)[number];
   /** PEM files; undefined: without TLS. */
   readonly tls: TlsFiles | undefined;
@@ -141,7 +142,7 @@ function tlsFiles(read: SettingsReader): TlsFiles | undefined {
   return undefined;
 }
 
-/** Everything that will listen, by its key. */
+/** Every host that will be listened on, by its setting. */
 function hostsOf({ grpc, http, endpoints }: GatewayConfig) {
   const ofEndpoints = endpoints.flatMap((endpoint, index) =>
     (["grpc", "http"] as const).flatMap((kind) => {

@@ -7,12 +7,12 @@ import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
 import { errors } from "nats";
 import type { NatsLine } from "./log-link.ts";
 
-/** Control goes the other way: to the ingest that holds the source. */
+/** Control calls go to the ingest that holds the source. */
 export type ControlClient = {
   /**
-   * The upstream's answer, whatever its code. Nothing is ever queued for long: Skaffold's Handle blocks for as long as
-   * its event side is stalled, and calls behind it are refused.
-   * @throws TapedeckError upstream_away at once when nobody holds the source, or when the answer does not come;
+   * The upstream's answer, whatever its code. Nothing is queued for long: Skaffold's Handle blocks while its event side
+   * stalls, and calls behind it are refused.
+   * @throws TapedeckError upstream_away at once when no ingest holds the source, or when no answer comes;
    * not_ready while NATS is away
    */
   call(source: SourceName, call: ControlCall): Promise<ControlReply>;
@@ -38,7 +38,7 @@ async function ask({ connection, broken }: NatsLine, source: SourceName, call: C
   try {
     return ControlReply.decode((await unlessAborted(asked, broken)).data);
   } catch (cause) {
-    asked.catch(() => {}); // it may outlive the connection that it was sent on
+    asked.catch(() => {}); // the request may outlive its connection
     const nobody = cause instanceof errors.RequestError && cause.isNoResponders();
     const text = nobody
       ? `${source} is not being recorded now, so the call can't reach it: start its tap (tapedeck run, or tapedeck up) and try again`

@@ -6,11 +6,11 @@ import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
 import { backoff, pause } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 
-/** The log as this process has it: away until it was reached for the first time; it may be replaced under it. */
+/** This process's connection to the log, which may be away at first, and be replaced by another log later. */
 export type LogLink = AsyncDisposable & {
   /** @throws TapedeckError not_ready until the log has been reached for the first time */
   readonly reader: () => LogReader;
-  /** For requests over NATS. @throws TapedeckError not_ready while it is away: what is sent then would be queued */
+  /** For requests over NATS. @throws TapedeckError not_ready while NATS is away, because requests would be queued */
   readonly line: () => NatsLine;
   /** Resolves when the log has been reached for the first time. */
   readonly opened: Promise<void>;
@@ -20,86 +20,109 @@ export type LogLink = AsyncDisposable & {
 
 export type NatsLine = {
   readonly connection: NatsConnection;
-  /** Aborts when the connection breaks: answers to what was sent on it need not come any more. */
+  /** Aborts when the connection breaks: answers to requests that were sent on it may never come. */
   readonly broken: AbortSignal;
 };
 
 /** A subject that no event has. */
 const nothing = "tapedeck.v1.-.-.-.-.-.-";
 
-/** Connects in the background, again and again until the log is there, and watches that it stays the same one. */
+/** Connects in the background, again and again until the log is reached, and watches that it stays the same log. */
 export function linkLog(settings: NatsSettings, historyReaders: number, logger: Logger): LogLink {
-  const closing = new AbortController();
-  const { signal } = closing;
-  const opened = Promise.withResolvers<void>();
-  const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {}); // heard by whoever asks
-  let nats: NatsConnection | undefined;
-  let log: Log | undefined;
-  let broken = new AbortController();
-  broken.abort();
+  return new BackgroundLogLink(settings, historyReaders, logger);
+}
 
-  async function open(): Promise<Log | undefined> {
+class BackgroundLogLink implements LogLink {
+  readonly #settings: NatsSettings;
+  readonly #historyReaders: number;
+  readonly #logger: Logger;
+  readonly #closing = new AbortController();
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #failed = Promise.withResolvers<never>();
+  readonly #running: Promise<void>;
+  #nats: NatsConnection | undefined;
+  #log: Log | undefined;
+  #broken = new AbortController();
+
+  constructor(settings: NatsSettings, historyReaders: number, logger: Logger) {
+    this.#settings = settings;
+    this.#historyReaders = historyReaders;
+    this.#logger = logger;
+    this.#broken.abort();
+    this.#failed.promise.catch(() => {}); // a failure that nobody awaits is not an unhandled rejection
+    this.#running = this.#run().catch((error: unknown) => {
+      if (!this.#closing.signal.aborted) this.#failed.reject(sentence(error, settings.url));
+    });
+  }
+
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  get failed(): Promise<never> {
+    return this.#failed.promise;
+  }
+
+  readonly reader = (): LogReader => {
+    if (this.#log === undefined) throw away();
+    return this.#log.reader;
+  };
+
+  readonly line = (): NatsLine => {
+    if (this.#nats === undefined || this.#broken.signal.aborted) throw away();
+    return { connection: this.#nats, broken: this.#broken.signal };
+  };
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    if (this.#log === undefined) await this.#nats?.close(); // opening may be waiting for an answer
+    await this.#running;
+    await this.#log?.[Symbol.asyncDispose]();
+    await this.#nats?.close();
+  }
+
+  async #run(): Promise<void> {
+    this.#log = await this.#open();
+    if (this.#log === undefined || this.#nats === undefined) return;
+    this.#broken = new AbortController();
+    void this.#watchConnection(this.#nats);
+    this.#opened.resolve();
+    // Yields no event, and throws when the log is replaced by another one.
+    const from = { afterSeq: Number.MAX_SAFE_INTEGER, subjects: [nothing] };
+    for await (const _ of this.#log.reader.follow(from, { signal: this.#closing.signal }));
+  }
+
+  async #open(): Promise<Log | undefined> {
+    const { signal } = this.#closing;
+    const { url, syncAlways = false } = this.#settings;
     const retry = backoff(100, 2_000);
-    for (let told = false; !signal.aborted; ) {
+    for (let isReported = false; !signal.aborted; ) {
       try {
-        nats = await connectNats("gateway", settings, logger);
-        const warn = (message: string, fields?: object) => logger.warn({ ...fields }, message);
-        return await openLog(nats, { syncKnown: settings.syncAlways ?? false, historyReaders, warn });
+        this.#nats = await connectNats("gateway", this.#settings, this.#logger);
+        const warn = (message: string, fields?: object) => this.#logger.warn({ ...fields }, message);
+        return await openLog(this.#nats, { syncKnown: syncAlways, historyReaders: this.#historyReaders, warn });
       } catch (error) {
-        await nats?.close();
-        nats = undefined;
+        await this.#nats?.close();
+        this.#nats = undefined;
         if (isFinal(error)) throw error;
-        if (!told) logger.warn({ url: settings.url, err: error }, "the log is away; trying again until it is there");
-        told = true;
+        if (!isReported) this.#logger.warn({ url, err: error }, "the log is away; trying again until it is reached");
+        isReported = true;
         await pause(retry.next(), signal);
       }
     }
     return undefined;
   }
 
-  async function watchConnection(connection: NatsConnection): Promise<void> {
+  async #watchConnection(connection: NatsConnection): Promise<void> {
     for await (const { type } of connection.status()) {
-      if (type === "disconnect") broken.abort();
-      if (type === "reconnect") broken = new AbortController();
+      if (type === "disconnect") this.#broken.abort();
+      if (type === "reconnect") this.#broken = new AbortController();
     }
   }
+}
 
-  async function run(): Promise<void> {
-    log = await open();
-    if (log === undefined || nats === undefined) return;
-    broken = new AbortController();
-    void watchConnection(nats);
-    opened.resolve();
-    // Gives nothing, and throws when the log is not the one that it was.
-    const everything = log.reader.follow({ afterSeq: Number.MAX_SAFE_INTEGER, subjects: [nothing] }, { signal });
-    for await (const _ of everything);
-  }
-
-  const running = run().catch((error: unknown) => {
-    if (!signal.aborted) failed.reject(sentence(error, settings.url));
-  });
-
-  const away = () => new TapedeckError("not_ready", "the log can't be reached: try again in a moment");
-  return {
-    opened: opened.promise,
-    failed: failed.promise,
-    reader() {
-      if (log === undefined) throw away();
-      return log.reader;
-    },
-    line() {
-      if (nats === undefined || broken.signal.aborted) throw away();
-      return { connection: nats, broken: broken.signal };
-    },
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      if (log === undefined) await nats?.close(); // it may be waiting for an answer
-      await running;
-      await log?.[Symbol.asyncDispose]();
-      await nats?.close();
-    },
-  };
+function away(): TapedeckError {
+  return new TapedeckError("not_ready", "the log can't be reached: try again in a moment");
 }
 
 function isFinal(error: unknown): boolean {

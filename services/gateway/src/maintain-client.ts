@@ -3,10 +3,10 @@ import { type EraseResponse, MaintainService } from "@tapedeck/proto/tapedeck/v1
 import { QueryService, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 
-/** What ingest and query do for admins. Every failure is a TapedeckError; a service that is away is `not_ready`. */
+/** Maintenance calls to ingest and query. Every failure is a TapedeckError; a service that is away is `not_ready`. */
 export type MaintainClient = AsyncDisposable & {
   erase(
-    place: { readonly source: string; readonly session: string; readonly afterSeq: number },
+    session: { readonly source: string; readonly session: string; readonly afterSeq: number },
     signal: AbortSignal,
   ): AsyncIterable<EraseResponse>;
   rebuild(signal: AbortSignal): AsyncIterable<RebuildResponse>;
@@ -14,7 +14,7 @@ export type MaintainClient = AsyncDisposable & {
 
 type Addresses = { readonly ingest: string; readonly query: string };
 
-/** Both know us by the services' key. */
+/** `key`: the services' key, by which both services know the gateway. */
 export function maintainClient({ ingest, query }: Addresses, key: string): MaintainClient {
   const options = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 };
   const [toIngest, toQuery] = [ingest, query].map(

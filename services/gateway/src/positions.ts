@@ -1,12 +1,12 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { formatPosition, isOfLog, type Position, parsePosition } from "@tapedeck/shared/log/position";
 
 /**
- * Positions and times, as clients give them (docs/api.md#positions-and-times), to sequences of this log. Everything
- * throws TapedeckError: not_ready while the log is away; invalid_argument, position_foreign, position_future and
- * out_of_range for what a client gave.
+ * Resolves the positions and times of clients to sequences of this log. Everything throws
+ * TapedeckError: not_ready while the log is away; invalid_argument, position_foreign, position_future and out_of_range for
+ * a wrong position or time.
  */
 export type Positions = {
   /** Sequence of one of our own positions (from query); 0 for none. */
@@ -16,9 +16,9 @@ export type Positions = {
   lastSeq(): Promise<number>;
   /** `start`, `now`, a position or an RFC 3339 time → the sequence after which to begin. Decided by the log's leader. */
   resolveAfter(after: string): Promise<number>;
-  /** `until`: the last sequence to give, inclusive: `now`, a position, or the last one recorded at or before a time. */
+  /** `until` → the last sequence, inclusive: `now`, a position, or the last one recorded at or before a time. */
   resolveUntil(until: string): Promise<number>;
-  /** The same, but for a time that is still to come for the log: that time. */
+  /** Like resolveUntil, but gives the time itself when it is in the future by the log's clock. */
   resolveEnd(until: string): Promise<number | Date>;
 };
 
@@ -39,14 +39,14 @@ export function positions(log: () => LogReader): Positions {
     }
     if (position.seq < firstSeq - 1) {
       const earliest = written(firstSeq - 1);
-      const message = `position ${text} is no longer kept: go on after ${earliest}, and know that events are missing`;
+      const message = `position ${text} is no longer kept: continue after ${earliest}; the events before are lost`;
       throw new TapedeckError("out_of_range", message, { field, earliest });
     }
     return position.seq;
   };
-  const invalid = (field: string, text: string, words: string) => {
+  const invalidMoment = (field: string, text: string, words: string) => {
     const forms = `a position (such as ${written(42)}) nor a time (2026-01-31T12:00:00Z)${words}`;
-    return new TapedeckError("invalid_argument", `${field} "${text}" is neither ${forms}`, { field });
+    return invalidArgument(`${field} "${text}" is neither ${forms}`, field);
   };
   const lastSeq = async () => (await log().bounds()).lastSeq;
   const beforeFirstSince = async (time: Date) => {
@@ -59,7 +59,7 @@ export function positions(log: () => LogReader): Positions {
     if (when?.type === "now") return lastSeq();
     if (when?.type === "position") return ofThisLog(when.position, "until");
     if (when?.type === "time") return beforeFirstSince(new Date(when.time.getTime() + 1));
-    throw invalid("until", until, ", nor now");
+    throw invalidMoment("until", until, ", nor now");
   };
 
   return {
@@ -78,7 +78,7 @@ export function positions(log: () => LogReader): Positions {
         case "time":
           return beforeFirstSince(when.time);
         default:
-          throw invalid("after", after, ", nor start or now");
+          throw invalidMoment("after", after, ", nor start or now");
       }
     },
     resolveUntil,
@@ -92,7 +92,7 @@ export function positions(log: () => LogReader): Positions {
 
 /** The last sequence recorded at a time or before; undefined while the time has not passed for the log. */
 export async function lastBy(log: LogReader, time: Date): Promise<number | undefined> {
-  // First: what is recorded after this is recorded later than the time, if that has passed by then.
+  // Asked first: if the time has passed by now, everything recorded after this is recorded later than the time.
   const { at, lastSeq } = await log.now();
   const later = await log.firstSince(new Date(time.getTime() + 1));
   if (later !== undefined) return later - 1;

@@ -20,10 +20,10 @@ import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 /** State of a session at a position; rows as the upstream's own messages. */
 export type ReadState = { readonly head: StateHead; readonly rows: readonly Row[] };
 
-/** `position`: of what the row was made of, or that of the head. */
+/** `position`: of the event that made the row; absent when it is that of the head. */
 type Row = { readonly key: string; readonly bytes: Uint8Array; readonly position?: string };
 
-/** What gateway asks query. Every failure is a TapedeckError; query away is `not_ready`. */
+/** Calls to query. Every failure is a TapedeckError; query away is `not_ready`. */
 export type QueryClient = AsyncDisposable & {
   readState(request: Partial<ReadStateRequest>): Promise<ReadState>;
   listSources(request: Partial<ListRequest>): Promise<ListSourcesResponse>;
@@ -33,10 +33,10 @@ export type QueryClient = AsyncDisposable & {
   position(): Promise<PositionResponse>;
 };
 
-/** Query answers in time that it has no answer in time; so much longer is waited for one that hangs. */
+/** Query itself answers when its patience ends. This much longer is waited for a query that hangs. */
 const graceMs = 5_000;
 
-/** `patienceMs`: how long query takes for an answer. */
+/** `patienceMs`: how long query may take for an answer. */
 export function queryClient(
   address: string,
   key: string,
@@ -68,7 +68,7 @@ export function queryClient(
         metadata(),
         options(),
         (error, response) => {
-          if (error !== null) reject(toldBy(error));
+          if (error !== null) reject(clientError(error));
           else if (response === undefined) reject(new Error(`${method.path} answered without a message`));
           else resolve(response);
         },
@@ -94,7 +94,7 @@ export function queryClient(
           else if (body?.$case === "row") rows.push(body.value);
         }
       } catch (error) {
-        throw toldBy(error);
+        throw clientError(error);
       }
       if (head === undefined) throw new Error("ReadState answered without a head");
       return { head, rows };
@@ -108,10 +108,10 @@ export function queryClient(
   };
 }
 
-/** What query says is for our client, but for what concerns the two of us alone. */
-function toldBy(error: unknown): TapedeckError {
-  const told = fromServiceError(error);
-  if (told.code !== "unauthenticated" && told.code !== "forbidden") return told;
+/** Query's errors are meant for our client, except those about our own key. */
+function clientError(error: unknown): TapedeckError {
+  const known = fromServiceError(error);
+  if (known.code !== "unauthenticated" && known.code !== "forbidden") return known;
   return new TapedeckError("internal", "internal error", {}, { cause: error });
 }
 

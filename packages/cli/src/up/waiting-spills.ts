@@ -1,7 +1,7 @@
+import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../gateway-address.ts";
-import { isLoopback } from "../gateway-place.ts";
 import { pushWaiting } from "../record/waiting.ts";
 
 export type TakeWaitingSpills = {

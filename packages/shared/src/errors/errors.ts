@@ -51,6 +51,11 @@ export class TapedeckError extends Error {
   }
 }
 
+/** `field`: the field of the request that is wrong; empty or omitted when it is none in particular. */
+export function invalidArgument(message: string, field = "", options: TapedeckErrorOptions = {}): TapedeckError {
+  return new TapedeckError("invalid_argument", message, field === "" ? {} : { field }, options);
+}
+
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(table, text);
 }

@@ -1,4 +1,4 @@
-import { TapedeckError } from "../errors/errors.ts";
+import { invalidArgument, type TapedeckError } from "../errors/errors.ts";
 import type { Event } from "../events/codec.ts";
 import { kinds } from "../events/kinds.ts";
 import { outcomeNames } from "../events/names.ts";
@@ -121,5 +121,5 @@ function has(values: readonly string[] | undefined, value: string): boolean {
 }
 
 function invalid(field: string, message: string): TapedeckError {
-  return new TapedeckError("invalid_argument", `${field}: ${message}`, { field });
+  return invalidArgument(`${field}: ${message}`, field);
 }

@@ -1,3 +1,4 @@
+import { isLoopback } from "./loopback.ts";
 import type { SettingsReader } from "./settings.ts";
 
 /** Everything that will listen: which setting says it, and the host. */
@@ -24,8 +25,4 @@ export function refuseOpenHosts(read: SettingsReader, hosts: readonly Host[], la
 /** What a port that is for Tapedeck's own services lacks: the key by which they know each other. */
 export function servicesOnly(servicesKey: string): string | undefined {
   return servicesKey === "" ? "services.key (it is for Tapedeck's own services only)" : undefined;
-}
-
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }

@@ -1,23 +1,25 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { requireRole } from "../auth/roles.ts";
 import type { CallContext } from "../call-context.ts";
+import type { ControlClient } from "../control-client.ts";
 import type { Refusal } from "../limits/refused-calls.ts";
 import type { QueryClient } from "../query-client.ts";
-import { resolveSession, resolveSource } from "./resolve-source.ts";
+import { nameOf, resolveSession, resolveSource } from "./resolve-source.ts";
 import { refuseMoment } from "./session-scope.ts";
 
 export type ControlDeps = {
   readonly query: QueryClient;
-  /** Told of the control calls that were refused here, and never reached the upstream. */
+  /** Records the control calls that the gateway refuses, which never reach the upstream. */
   readonly refused: (refusal: Refusal) => void;
 };
 
 /**
- * Makes a control call for the source that it means: it acts now, on the process that runs now. `method`: full name,
- * for the audit log.
- * @throws TapedeckError forbidden, invalid_argument, upstream_away, those of resolveSource and what `act` throws
+ * Makes a control call on the source of the call: it acts now, on the running process. `method`: full name, for
+ * the audit log.
+ * @throws TapedeckError forbidden, invalid_argument, upstream_away, the errors of resolveSource and of `act`
  */
 export async function controlCall<T>(
   { query, refused }: ControlDeps,
@@ -28,7 +30,7 @@ export async function controlCall<T>(
   let source: Source | undefined;
   try {
     requireRole("controller", context);
-    refuseMoment(context, "a call acts now: leave `at` away");
+    refuseMoment(context, "a control call acts now: omit `at`");
     source = await resolveSource(query, context, upstream);
     await refuseEnded(query, source, context);
     return await act(source);
@@ -41,10 +43,33 @@ export async function controlCall<T>(
   }
 }
 
-/** A call that names a session means that process, and no later one. */
+/** A call that names a session acts on that process, and on no later one. */
 async function refuseEnded(query: QueryClient, source: Source, { workspace, session }: CallContext): Promise<void> {
   if (session === undefined) return;
   const named = await resolveSession(query, workspace, source, session);
   if (named?.ended !== true) return;
   throw new TapedeckError("upstream_away", `session ${session} of ${source.source} has ended: nothing can be called`);
+}
+
+/** A control call as the client made it, and as it goes to the upstream. */
+export type ForwardedCall = {
+  readonly method: string;
+  readonly request: Uint8Array;
+  readonly forwarded: { readonly method: string; readonly request: Uint8Array };
+};
+
+/** Sends a control call to the ingest that holds the source. A `code` other than 0 is the upstream's own refusal. */
+export async function sendControl(
+  control: ControlClient,
+  source: Source,
+  { who }: CallContext,
+  { method, request, forwarded }: ForwardedCall,
+): Promise<ControlReply> {
+  return control.call(nameOf(source), {
+    method,
+    request: Buffer.from(request),
+    forwarded_method: forwarded.method,
+    forwarded_request: Buffer.from(forwarded.request),
+    who,
+  });
 }

@@ -1,15 +1,15 @@
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart, parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../call-context.ts";
 import type { QueryClient } from "../query-client.ts";
 
-/** More than anybody reads in an error. */
+/** More choices than anybody reads in an error. */
 const mostChoices = 50;
 
 /**
- * The source that a call means: `developer/project` (the API says the upstream; on our own API, without
- * `upstream`, it must be unique), `developer/project/upstream` or in full; without one, the only source there is.
+ * The source of a call: `developer/project` (the API implies the upstream; on our own API, without `upstream`, it
+ * must be unique), `developer/project/upstream`, or in full. A call without a source means the only source there is.
  * @throws TapedeckError unknown_source, ambiguous_source, invalid_argument
  */
 export async function resolveSource(
@@ -26,7 +26,7 @@ export async function resolveSource(
     limit: mostChoices,
   };
   let { items } = await query.listSources(asked);
-  // One that the tables do not have yet, they may have when they have come to the moment that is asked for.
+  // Query waits for the moment that is asked for, and may have the source by then.
   if (items.length === 0 && at !== undefined) ({ items } = await query.listSources({ ...asked, at }));
   const [first, ...others] = items;
   if (first === undefined) throw unknownSource(source, upstream);
@@ -50,15 +50,11 @@ function sourcePattern(workspace: string, text: string, upstream: string | undef
     case 3:
       return { sources: [[workspace, ...parts].join("/")] };
     case 4:
-      // Of another workspace one can't even know that it is there.
+      // A caller can't even know whether another workspace exists.
       if (a !== workspace) throw unknownSource(text, upstream);
       return { sources: [parts.join("/")] };
     default:
-      throw new TapedeckError(
-        "invalid_argument",
-        `source "${text}" is not developer/project or developer/project/upstream`,
-        { field: "source" },
-      );
+      throw invalidArgument(`source "${text}" is not developer/project or developer/project/upstream`, "source");
   }
 }
 
@@ -67,13 +63,13 @@ function unknownSource(source: string | undefined, upstream: string | undefined)
   return new TapedeckError(
     "unknown_source",
     source === undefined
-      ? `no ${what} has been recorded yet: ${howToBegin(upstream)}`
+      ? `no ${what} has been recorded yet: ${howToStart(upstream)}`
       : `no ${what} "${source}" has been recorded: GET /api/v1/sources lists those that were`,
   );
 }
 
-/** rkt's hosts are looked at from outside: there is no command to put `tapedeck run` in front of. */
-function howToBegin(upstream: string | undefined): string {
+/** rkt's hosts are polled from outside, so there is no command to put `tapedeck run` in front of. */
+function howToStart(upstream: string | undefined): string {
   switch (upstream) {
     case "rkt":
       return "record a host with `tapedeck up --rkt HOST:PORT`";
@@ -87,7 +83,7 @@ function howToBegin(upstream: string | undefined): string {
 }
 
 /**
- * The session that `tapedeck-session` names, or the source's current one: the newest, running or ended.
+ * The session that `tapedeck-session` names, or the source's current session: the newest, running or ended.
  * @throws TapedeckError unknown_session
  */
 export async function resolveSession(
@@ -111,6 +107,6 @@ export async function resolveSession(
 
 export function nameOf({ source }: Source): SourceName {
   const name = parseSourceName(source);
-  if (name === undefined) throw new Error(`query named a source "${source}" that is none`);
+  if (name === undefined) throw new Error(`query answered with "${source}", which is not the name of a source`);
   return name;
 }

@@ -1,5 +1,5 @@
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FollowOptions, LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -16,10 +16,10 @@ export type ScopeDeps = {
   readonly positions: Positions;
 };
 
-/** What a stream is about: the current session and those that follow it, or the one that the call names. */
+/** The range of a stream: the current session and those after it, or the one session that the call names. */
 export type SessionScope = {
   readonly source: SourceName;
-  /** Named by the call: the stream ends with it. */
+  /** The session that the call names, with which the stream ends. */
   readonly only: Session | undefined;
   /** Sequence before the first event of the session. */
   readonly sessionStart: number;
@@ -28,7 +28,7 @@ export type SessionScope = {
   readonly head: AnswerHead;
 };
 
-/** @throws TapedeckError unknown_source, ambiguous_source, unknown_session, invalid_argument and those of `after` */
+/** @throws TapedeckError unknown_source, ambiguous_source, unknown_session, invalid_argument and the errors of `after` */
 export async function sessionScope(
   { query, positions }: ScopeDeps,
   context: CallContext,
@@ -45,17 +45,17 @@ export async function sessionScope(
   return { source: nameOf(source), only, sessionStart, afterSeq, head };
 }
 
-/** @throws TapedeckError invalid_argument for a call that is about no moment but names one */
+/** @throws TapedeckError invalid_argument when a call names a moment that it has no use for */
 export function refuseMoment({ at }: CallContext, message: string): void {
-  if (at !== undefined) throw new TapedeckError("invalid_argument", message, { field: "at" });
+  if (at !== undefined) throw invalidArgument(message, "at");
 }
 
 export type ScopeOptions = FollowOptions & {
-  /** When it aborts, what was recorded by then is still given, and that is the end. */
+  /** When it aborts, the stream ends with what was recorded by then. */
   readonly due?: AbortSignal;
 };
 
-/** What the scope holds of these subjects: history, then live; without an end unless a session was named. */
+/** The scope's events of these subjects: history, then live, without an end unless the call names a session. */
 export async function* eventsIn(
   { log, positions }: ScopeDeps,
   { source, only }: SessionScope,
@@ -84,8 +84,8 @@ export async function* eventsIn(
 }
 
 /**
- * The named session, which ran when it was asked for, has said its last: its own end, or anything of a later one. Ends
- * before its last event of that moment are of no account: it was found again after them.
+ * Whether the named session, which was running at the call, has ended: by its own end, or by an event of a later session.
+ * Ends up to `lastSeq`, its last event at the call, do not count: the session was found again after them.
  */
 function isOver({ seq, event }: Recorded, session: string, lastSeq: number): boolean {
   if (seq <= lastSeq) return false;

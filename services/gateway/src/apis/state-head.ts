@@ -2,7 +2,7 @@ import { timeToJson } from "@tapedeck/shared/events/json";
 import type { AnswerHead } from "../call-context.ts";
 import type { ReadState } from "../query-client.ts";
 
-/** What goes with an answer about state. */
+/** The head of an answer about state. */
 export function stateHead({
   position,
   session,

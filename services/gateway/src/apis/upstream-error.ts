@@ -1,4 +1,4 @@
-/** An upstream's own refusal, passed on with its own code and text; not one of Tapedeck's errors. */
+/** An upstream's own refusal, with its own code and text; not one of Tapedeck's errors. */
 export class UpstreamError extends Error {
   override name = "UpstreamError";
   /** gRPC status code. */

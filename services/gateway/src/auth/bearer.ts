@@ -5,7 +5,7 @@ import type { Credentials } from "./authenticator.ts";
 export const bearerProtocol = "tapedeck.bearer.";
 
 /**
- * The bearer token that a request shows; of both the header counts.
+ * The bearer token of a request. The header wins over the subprotocol.
  * @throws TapedeckError unauthenticated
  */
 export function bearerOf({ authorization, protocols = [] }: Credentials): string {

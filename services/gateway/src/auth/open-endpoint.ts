@@ -3,8 +3,8 @@ import type { Authenticator } from "./authenticator.ts";
 import { bearerProtocol } from "./bearer.ts";
 
 /**
- * Of an endpoint that is open to clients which can send no token: who shows none may read, and no more, in the workspace of
- * the endpoint's source, as much as a token may (see limits/caller.ts). A token that is shown counts as everywhere.
+ * Authenticates at an endpoint that is open to clients which can send no token. A caller without one may only read, in the
+ * workspace of the endpoint's source, with the limits of a token (see limits/caller.ts). A token counts as it does anywhere.
  */
 export function openEndpoint(source: string, workspace: string, authenticate: Authenticator): Authenticator {
   const parts = source.split("/");

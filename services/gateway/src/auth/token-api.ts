@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
 import type { TokenStore } from "@tapedeck/shared/tokens/store";
@@ -6,12 +6,12 @@ import { type MadeToken, makeToken, roles, type TokenRecord } from "@tapedeck/sh
 import { z } from "zod";
 import type { Caller } from "../call-context.ts";
 
-/** A token as answers show it. Its text is in the answer to its making, and nowhere else. */
+/** A token in answers. Its text is only in the answer to its creation. */
 export type TokenJson = TokenRecord;
 
 /** Tokens of the caller's workspace, for its admins. Everything throws TapedeckError. */
 export type TokenApi = {
-  create(wish: unknown, caller: Caller): Promise<TokenJson & { readonly token: string }>;
+  create(request: unknown, caller: Caller): Promise<TokenJson & { readonly token: string }>;
   /** Newest first, expired ones too. */
   list(caller: Caller): Promise<{ readonly items: readonly TokenJson[] }>;
   revoke(id: string, caller: Caller): Promise<TokenJson>;
@@ -20,12 +20,12 @@ export type TokenApi = {
 export type TokenApiDeps = {
   /** @throws TapedeckError not_ready */
   readonly store: () => Promise<TokenStore>;
-  /** Told of every token that was made or revoked. */
+  /** Records every token that was created or revoked. */
   readonly audit: (what: "token created" | "token revoked", token: TokenRecord, by: Caller) => void;
 };
 
-/** What a token is wished to be, as it is asked for over HTTP. */
-export const wishes = z.strictObject({
+/** The body of a request for a token. */
+export const tokenRequest = z.strictObject({
   name: z.string(),
   roles: z.array(z.enum(roles)).min(1),
   developer: z.string().optional(),
@@ -34,19 +34,19 @@ export const wishes = z.strictObject({
 });
 
 export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
-  /** Who needs no token could else make one for the day on which one is needed. */
+  /** A caller that needs no token could otherwise create one for the day on which tokens are required. */
   function workspaceOf({ roles, workspace }: Caller): string {
     if (roles !== undefined) return workspace;
-    throw new TapedeckError("forbidden", "callers need no token here (auth: none), so none is made over HTTP");
+    throw new TapedeckError("forbidden", "callers need no token here (auth: none), so none is created over HTTP");
   }
 
   return {
-    async create(wish, caller) {
+    async create(request, caller) {
       const workspace = workspaceOf(caller);
-      const { expires, developer, ...wanted } = parsed(wish);
+      const { expires, developer, ...wanted } = parseRequest(request);
       const lifetimeMs = durationMs(expires);
-      if (lifetimeMs === undefined) throw invalid(`expires: "${expires}" is not ${durationForm}`, "expires");
-      const made = asked({
+      if (lifetimeMs === undefined) throw invalidArgument(`expires: "${expires}" is not ${durationForm}`, "expires");
+      const made = newToken({
         ...wanted,
         workspace,
         lifetimeMs,
@@ -72,23 +72,19 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
   };
 }
 
-function parsed(wish: unknown): z.infer<typeof wishes> {
-  const result = wishes.safeParse(wish);
+function parseRequest(request: unknown): z.infer<typeof tokenRequest> {
+  const result = tokenRequest.safeParse(request);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const field = issue?.path.join(".") ?? "";
-  throw invalid(`${field === "" ? "body" : field}: ${issue?.message}`, field);
+  throw invalidArgument(`${field === "" ? "body" : field}: ${issue?.message}`, field);
 }
 
-function asked(wish: Parameters<typeof makeToken>[0]): MadeToken {
+function newToken(request: Parameters<typeof makeToken>[0]): MadeToken {
   try {
-    return makeToken(wish);
+    return makeToken(request);
   } catch (cause) {
-    if (cause instanceof RangeError) throw invalid(cause.message);
+    if (cause instanceof RangeError) throw invalidArgument(cause.message);
     throw cause;
   }
-}
-
-function invalid(message: string, field = ""): TapedeckError {
-  return new TapedeckError("invalid_argument", message, field === "" ? {} : { field });
 }

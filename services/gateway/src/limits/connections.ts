@@ -5,25 +5,25 @@ import type { PerCaller } from "./settings.ts";
 
 export type LiveConnections = {
   /**
-   * One more stream or socket of the caller, until `over` aborts.
+   * Counts one more stream or socket of the caller until `over` aborts.
    * @throws TapedeckError limit_exceeded
    */
   take(caller: CountedCaller, over: AbortSignal): void;
 };
 
 export type ConnectionLimits = {
-  /** Of one caller at one address. */
+  /** Limit of one caller at one address. */
   readonly connections: PerCaller;
-  /** Of one token at all addresses. */
+  /** Limit of one token at all addresses. */
   readonly tokenConnections: number;
 };
 
-/** Nobody knows when one ends; of those whose peer is gone it is found out within 35 s. */
+/** When a connection will end is unknown. One whose peer is gone is noticed within 35 s. */
 const retrySeconds = 10;
 
 /**
- * Counts live streams and sockets over all transports: of every token by the address that it comes from, so that many
- * people can share a dashboard's token, and of all addresses together, so that one token can't take what there is.
+ * Counts live streams and sockets over all transports. A token is counted per address, so that many people can share a
+ * dashboard's token, and over all addresses, so that one token can't use up the gateway.
  */
 export function liveConnections({ connections, tokenConnections }: ConnectionLimits): LiveConnections {
   const open = new Map<string, number>();
@@ -46,7 +46,7 @@ export function liveConnections({ connections, tokenConnections }: ConnectionLim
             ];
       for (const limit of limits) {
         if ((open.get(limit.key) ?? 0) < limit.most) continue;
-        const message = `more than ${limit.most} live streams and sockets${limit.whose}: end one of them first`;
+        const message = `more than ${limit.most} live streams and sockets${limit.whose}: close one of them first`;
         throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: retrySeconds });
       }
       for (const limit of limits) open.set(limit.key, (open.get(limit.key) ?? 0) + 1);

@@ -4,8 +4,8 @@ import { addressOf } from "./address.ts";
 import { inSeconds, rate } from "./rate.ts";
 
 /**
- * Who shows again and again what is no token of ours is told to wait. A good token is let in all the same: an address
- * may be a proxy with a whole team behind it, and 256 random bits can't be guessed, however often one may try.
+ * Tells an address that repeatedly shows unknown tokens to wait. A valid token is accepted all the same: an address may be
+ * a proxy with a whole team behind it, and 256 random bits can't be guessed, however many attempts are allowed.
  */
 export function limitedAuthenticator(authenticate: Authenticator, refusalsPerMinute: number): Authenticator {
   const { count } = rate(60);

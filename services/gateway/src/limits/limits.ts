@@ -1,14 +1,14 @@
 import { type LiveConnections, liveConnections } from "./connections.ts";
 import { type RequestBudget, requestBudget } from "./requests.ts";
-import { type WaitingLine, waitingLine } from "./semaphore.ts";
+import { type TimedSemaphore, timedSemaphore } from "./semaphore.ts";
 import type { Limits } from "./settings.ts";
 
 /** The limits of this process, and what is used up of them, whatever the listener and the transport. */
 export type CallerLimits = Omit<Limits, "pages" | "largeAnswers"> & {
   readonly requests: RequestBudget;
   readonly live: LiveConnections;
-  readonly pages: WaitingLine;
-  readonly largeAnswers: WaitingLine;
+  readonly pages: TimedSemaphore;
+  readonly largeAnswers: TimedSemaphore;
 };
 
 export function callerLimits(limits: Limits): CallerLimits {
@@ -17,7 +17,7 @@ export function callerLimits(limits: Limits): CallerLimits {
     ...limits,
     requests: requestBudget(limits.requestsPerSecond),
     live: liveConnections(limits),
-    pages: waitingLine({ atOnce: pages, patienceMs, what: "pages of events" }),
-    largeAnswers: waitingLine({ atOnce: largeAnswers, patienceMs, what: "large answers" }),
+    pages: timedSemaphore({ atOnce: pages, patienceMs, what: "pages of events" }),
+    largeAnswers: timedSemaphore({ atOnce: largeAnswers, patienceMs, what: "large answers" }),
   };
 }

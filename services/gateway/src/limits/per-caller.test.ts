@@ -1,18 +1,18 @@
 import { RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventsPath, gatewayDesk, type Limited, told } from "./testing/limited-gateway.ts";
+import { eventsPath, gatewayHarness, type Limited, told } from "./testing/limited-gateway.ts";
 
 const exhausted = { code: 8, reason: "limit_exceeded" };
 
 const stack = new AsyncDisposableStack();
-let desk: Awaited<ReturnType<typeof gatewayDesk>>;
+let harness: Awaited<ReturnType<typeof gatewayHarness>>;
 beforeAll(async () => {
-  desk = stack.use(await gatewayDesk());
+  harness = stack.use(await gatewayHarness());
 });
 afterAll(() => stack.disposeAsync());
 
-const gateway = async (limits: Readonly<Record<string, string>>) => stack.use(await desk.gateway(limits));
+const gateway = async (limits: Readonly<Record<string, string>>) => stack.use(await harness.gateway(limits));
 const error = async (response: Response) => ((await response.json()) as { error: { code: string } }).error;
 
 describe("live connections of one token", () => {
@@ -22,7 +22,7 @@ describe("live connections of one token", () => {
   });
 
   it("count over all transports, and free their place however they end", async () => {
-    const token = await desk.token();
+    const token = await harness.token();
     const call = on.call(eventsPath, { token });
     expect(await call.opened).toBeUndefined();
     const stream = await on.sse(token);
@@ -35,7 +35,7 @@ describe("live connections of one token", () => {
     expect([refused.response.status, refused.response.headers.get("retry-after")]).toEqual([429, "10"]);
     expect(await error(refused.response)).toEqual({
       code: "limit_exceeded",
-      message: "more than 3 live streams and sockets of this token at one address: end one of them first",
+      message: "more than 3 live streams and sockets of this token at one address: close one of them first",
     });
     expect(await (await on.get("/v1/events", token)).json()).toMatchObject({
       code: 8,
@@ -63,13 +63,13 @@ describe("live connections of one token", () => {
   });
 
   it("of others do not count", async () => {
-    const [one, other] = [await desk.token(), await desk.token()];
+    const [one, other] = [await harness.token(), await harness.token()];
     for (const token of [one, one, one, other, other, other]) expect((await on.sse(token)).response.status).toBe(200);
   });
 
   it("count by the address that they come from, up to a limit of all of them", async () => {
     const shared = await gateway({ AUTH: "tokens", LIMITS_CONNECTIONS: "2", LIMITS_TOKEN_CONNECTIONS: "3" });
-    const token = await desk.token();
+    const token = await harness.token();
     const statuses: number[] = [];
     const refusals: string[] = [];
     for (const localAddress of ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.3"]) {
@@ -80,11 +80,11 @@ describe("live connections of one token", () => {
     expect(statuses).toEqual([200, 200, 429, 200, 429]);
     expect(refusals[0]).toContain("more than 2 live streams and sockets of this token at one address");
     expect(refusals[1]).toContain("more than 3 live streams and sockets of this token:");
-    expect((await shared.sseFrom("127.0.0.3", await desk.token())).status).toBe(200);
+    expect((await shared.sseFrom("127.0.0.3", await harness.token())).status).toBe(200);
   });
 
   it("Push is one", async () => {
-    const token = await desk.token("recorder", "viewer");
+    const token = await harness.token("recorder", "viewer");
     for (let count = 0; count < 3; count++) expect((await on.sse(token)).response.status).toBe(200);
     expect(told(await on.call(RecorderService.push.path, { token }).over)).toMatchObject(exhausted);
   });
@@ -126,10 +126,10 @@ describe("at an endpoint that is open to viewers", () => {
     expect(refused.status).toBe(429);
     expect(await error(refused)).toEqual({
       code: "limit_exceeded",
-      message: "more than 50 live streams and sockets: end one of them first",
+      message: "more than 50 live streams and sockets: close one of them first",
     });
     expect(told(await on.call("/proto.SkaffoldService/Events").over)).toMatchObject(exhausted);
-    const known = await on.sse(await desk.token());
+    const known = await on.sse(await harness.token());
     expect(known.response.status).toBe(200);
     for (const { end } of [...opened, known]) end();
   });
@@ -138,7 +138,7 @@ describe("at an endpoint that is open to viewers", () => {
     const path = "/api/v1/events?limit=1";
     const { headers } = await on.get(path);
     expect(headers.get("ratelimit-limit")).toBe("100");
-    const token = await desk.token();
+    const token = await harness.token();
     await until(
       async () => {
         const answers = await Promise.all(Array.from({ length: 101 }, () => on.get(path)));
@@ -168,13 +168,13 @@ describe("requests per second", () => {
     );
 
   it("answers say how the caller stands", async () => {
-    const { headers } = await on.get(path, await desk.token());
+    const { headers } = await on.get(path, await harness.token());
     const [limit, remaining, reset] = ["limit", "remaining", "reset"].map((name) => headers.get(`ratelimit-${name}`));
     expect([limit, remaining, reset]).toEqual(["20", "19", "1"]);
   });
 
   it.each(["/api/v1/events?limit=1", "/api/v1/nothing-here"])("%s: 429 with Retry-After past them", async (at) => {
-    const refusal = await usedUp(await desk.token(), at);
+    const refusal = await usedUp(await harness.token(), at);
     expect(refusal.headers.get("retry-after")).toBe("1");
     expect(await error(refusal)).toEqual({
       code: "limit_exceeded",
@@ -183,12 +183,12 @@ describe("requests per second", () => {
   });
 
   it("Skaffold's paths say it in Skaffold's words", async () => {
-    const refusal = await usedUp(await desk.token(), "/v1/execute");
+    const refusal = await usedUp(await harness.token(), "/v1/execute");
     expect(await refusal.json()).toMatchObject({ code: 8, details: [{ reason: "limit_exceeded" }] });
   });
 
   it("are one budget for all transports", async () => {
-    const token = await desk.token();
+    const token = await harness.token();
     const refusedCall = await until(
       async () => {
         await usedUp(token);
@@ -204,7 +204,7 @@ describe("requests per second", () => {
   });
 
   it("messages of a socket count; it is told, and goes on", async () => {
-    const token = await desk.token();
+    const token = await harness.token();
     const socket = await until(
       async () => {
         const opened = await on.socket(token);
@@ -234,7 +234,7 @@ describe("requests per second", () => {
   });
 
   it("of another token, health and the page are as before", async () => {
-    const [token, other] = [await desk.token(), await desk.token()];
+    const [token, other] = [await harness.token(), await harness.token()];
     await usedUp(token);
     expect((await on.get(path, other)).status).toBe(200);
     const open = await Promise.all(Array.from({ length: 2 * perSecond }, () => on.get("/healthz")));
@@ -253,5 +253,5 @@ it("who shows again and again what is no token is told to wait; a good token is 
   expect(Number(refusal.headers.get("retry-after"))).toBeGreaterThan(1);
   expect((await error(refusal)).code).toBe("limit_exceeded");
   expect(told(await on.call(eventsPath, { token: "tdk_guess" }).over)).toMatchObject(exhausted);
-  expect((await on.get("/api/v1/events", await desk.token())).status).toBe(200);
+  expect((await on.get("/api/v1/events", await harness.token())).status).toBe(200);
 });

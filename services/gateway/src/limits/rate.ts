@@ -1,11 +1,11 @@
 import { RateLimiterMemory } from "rate-limiter-flexible";
 
-/** How somebody stands: `used` in the present window, of which so much is left. */
+/** The count in the present window, and how much time of the window is left. */
 export type Count = { readonly used: number; readonly leftMs: number };
 
-/** Counts window by window, in this process. What one window leaves over is not saved for the next. */
+/** Counts window by window, in this process. Unused counts are not carried over to the next window. */
 export type Rate = {
-  /** One more of whom the key names. */
+  /** Counts one more for the key. */
   count(key: string): Promise<Count>;
 };
 
@@ -13,7 +13,7 @@ export function rate(seconds: number): Rate {
   const limiter = new RateLimiterMemory({ points: 0, duration: seconds });
   return {
     async count(key) {
-      // Counts without a judgement, which is each limit's own.
+      // Only counts. Each limit decides for itself what is too much.
       const { consumedPoints, msBeforeNext } = await limiter.penalty(key);
       return { used: consumedPoints, leftMs: msBeforeNext };
     },

@@ -2,7 +2,7 @@ import type { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { addressOf } from "./address.ts";
 
-/** A control call that the gateway itself refused: it is in no event log, so it is in this process's. */
+/** A control call that the gateway itself refused. It is in no event log, so it goes into this process's log. */
 export type Refusal = {
   readonly who: string;
   readonly workspace: string;
@@ -23,15 +23,15 @@ export type RefusedCallsBounds = {
 const usual: RefusedCallsBounds = { perCaller: 60, all: 600, windowMs: 60_000, textLength: 200 };
 
 /**
- * Writes refused control calls into the audit log, where no caller may fill the disk, nor hide what others do behind
- * lines of its own: each has so many lines in a minute, and what is left out is counted in one line when the minute ends.
+ * Writes refused control calls into the audit log, with a bound so that no caller can fill the disk or hide the calls of
+ * others behind lines of its own. Each caller has a number of lines a minute; one line counts the rest when the minute ends.
  */
 export class RefusedCalls {
   readonly #logger: Logger;
   readonly #bounds: RefusedCallsBounds;
   readonly #written = new Map<string, number>();
   #all = 0;
-  #leftOut = 0;
+  #omitted = 0;
   #window: NodeJS.Timeout | undefined;
 
   constructor(logger: Logger, bounds: RefusedCallsBounds = usual) {
@@ -44,7 +44,7 @@ export class RefusedCalls {
     const caller = `${workspace} ${addressOf(who)}`;
     const count = this.#written.get(caller) ?? 0;
     if (count >= this.#bounds.perCaller || this.#all >= this.#bounds.all) {
-      this.#leftOut += 1;
+      this.#omitted += 1;
       return;
     }
     this.#written.set(caller, count + 1);
@@ -59,12 +59,12 @@ export class RefusedCalls {
   }
 
   #endWindow(): void {
-    const leftOut = this.#leftOut;
+    const omitted = this.#omitted;
     this.#window = undefined;
     this.#written.clear();
     this.#all = 0;
-    this.#leftOut = 0;
-    if (leftOut === 0) return;
-    this.#logger.warn({ audit: "control refused", leftOut }, `${leftOut} more control calls were refused`);
+    this.#omitted = 0;
+    if (omitted === 0) return;
+    this.#logger.warn({ audit: "control refused", leftOut: omitted }, `${omitted} more control calls were refused`);
   }
 }

@@ -6,12 +6,12 @@ import type { PerCaller } from "./settings.ts";
 /** One budget for HTTP requests, gRPC calls and WebSocket messages together. */
 export type RequestBudget = {
   readonly perSecond: number;
-  /** Whom it counts; undefined: this caller may ask as often as it likes. */
+  /** The key under which a caller is counted; undefined: this caller has no limit. */
   keyOf(caller: CountedCaller): string | undefined;
   count(key: string): Promise<Count>;
-  /** What to tell who has used more than there is. */
+  /** The error for a caller over its budget. */
   refusal(count: Pick<Count, "leftMs">): TapedeckError;
-  /** Counts one more. @throws TapedeckError limit_exceeded */
+  /** Counts one more request. @throws TapedeckError limit_exceeded */
   take(caller: CountedCaller): Promise<void>;
 };
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { vagrantDesk } from "../apis/vagrant/testing/vagrant-desk.ts";
+import { vagrantHarness } from "../apis/vagrant/testing/vagrant-harness.ts";
 import { vagrantApi } from "../apis/vagrant/vagrant-api.ts";
-import { waitingLine } from "./semaphore.ts";
+import { timedSemaphore } from "./semaphore.ts";
 
 let over: AbortController;
 beforeEach(() => {
@@ -13,7 +13,7 @@ const refusal = { code: "limit_exceeded", retryAfter: 1 };
 
 describe("a waiting line", () => {
   it("lets the next one in when a turn ends, by itself or with its call", async () => {
-    const line = waitingLine({ atOnce: 1, patienceMs: 60_000, what: "answers" });
+    const line = timedSemaphore({ atOnce: 1, patienceMs: 60_000, what: "answers" });
     const call = new AbortController();
     await line.take(call.signal);
     const order: string[] = [];
@@ -31,7 +31,7 @@ describe("a waiting line", () => {
   });
 
   it("tells who has waited too long, and lets them try again", async () => {
-    const line = waitingLine({ atOnce: 1, patienceMs: 20, what: "answers" });
+    const line = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "answers" });
     const end = await line.take(over.signal);
     await expect(line.take(over.signal)).rejects.toMatchObject({
       ...refusal,
@@ -44,18 +44,18 @@ describe("a waiting line", () => {
 });
 
 it("all jobs of a Vagrant server are told to a few at once: until they are taken, the turn is theirs", async () => {
-  await using desk = await vagrantDesk();
-  const largeAnswers = waitingLine({ atOnce: 1, patienceMs: 20, what: "large answers" });
+  await using harness = await vagrantHarness();
+  const largeAnswers = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
   const control = { call: () => Promise.reject(new Error("nothing is called")) };
-  const { unary } = vagrantApi({ ...desk.deps, control, largeAnswers, refused: () => {} });
+  const { unary } = vagrantApi({ ...harness.deps, control, largeAnswers, refused: () => {} });
   const call = new AbortController();
-  const listed = (signal: AbortSignal) => unary.listJobs(new Uint8Array(), desk.context({ signal }));
+  const listed = (signal: AbortSignal) => unary.listJobs(new Uint8Array(), harness.context({ signal }));
 
   await listed(call.signal);
   await expect(listed(over.signal)).rejects.toMatchObject(refusal);
   call.abort();
   // One that fails holds nothing.
-  await expect(unary.listJobs(new Uint8Array(), desk.context({ at: "before" }))).rejects.toMatchObject({
+  await expect(unary.listJobs(new Uint8Array(), harness.context({ at: "before" }))).rejects.toMatchObject({
     code: "before_first",
   });
   await listed(over.signal);

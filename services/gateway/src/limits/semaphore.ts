@@ -1,35 +1,35 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { turns } from "@tapedeck/shared/sync/semaphore";
 
-/** Lets so many be at work at once; the rest wait, but not for ever. */
-export type WaitingLine = {
+/** A semaphore whose callers wait only for a limited time. */
+export type TimedSemaphore = {
   /**
-   * Resolves with what ends the turn; the signal ends it, too.
-   * @throws TapedeckError limit_exceeded when it was not our turn in time, or the signal aborts before
+   * Resolves with the function that releases the permit. The signal releases it, too.
+   * @throws TapedeckError limit_exceeded when no permit was free in time, or when the signal aborts first
    */
   take(signal: AbortSignal): Promise<() => void>;
 };
 
-export type WaitingLineOptions = {
+export type TimedSemaphoreOptions = {
   readonly atOnce: number;
   readonly patienceMs: number;
-  /** What is made in a turn, for people. */
+  /** Names the work, for people. */
   readonly what: string;
 };
 
-export function waitingLine({ atOnce, patienceMs, what }: WaitingLineOptions): WaitingLine {
-  const line = turns(atOnce);
+export function timedSemaphore({ atOnce, patienceMs, what }: TimedSemaphoreOptions): TimedSemaphore {
+  const permits = turns(atOnce);
   return {
     async take(signal) {
-      const endTurn = await line.take(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
-      if (endTurn === undefined) {
+      const release = await permits.take(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+      if (release === undefined) {
         const message = `${atOnce} ${what} are being made already, and it took too long to wait: try again`;
         throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: 1 });
       }
-      signal.addEventListener("abort", endTurn, { once: true });
+      signal.addEventListener("abort", release, { once: true });
       return () => {
-        signal.removeEventListener("abort", endTurn);
-        endTurn();
+        signal.removeEventListener("abort", release);
+        release();
       };
     },
   };

@@ -20,31 +20,31 @@ export type Limits = {
     readonly connections: number;
   };
   readonly webSocket: { readonly messageBytes: number; readonly subscriptions: number };
-  /** Live streams and sockets at once; of a token by address. */
+  /** Live streams and sockets at once, per token and address. */
   readonly connections: PerCaller;
-  /** Of one token at all addresses together. */
+  /** Live streams and sockets of one token at all addresses together. */
   readonly tokenConnections: number;
   /** HTTP requests, gRPC calls and WebSocket messages together. */
   readonly requestsPerSecond: PerCaller;
-  /** Requests with a token that is not known, or with none where one is needed, by address. */
+  /** Requests with an unknown token, or without a required one, per address. */
   readonly refusalsPerMinute: number;
   /** How long a request may take to arrive, and the first of a connection to begin. */
   readonly arrivalMs: number;
   /** How long query may take for an answer. */
   readonly queryMs: number;
-  /** Bytes that wait unread for one socket or stream. */
+  /** Bytes that may wait for the peer of one socket or stream to read them. */
   readonly unreadBytes: number;
-  /** Readers of history that read the log at once. */
+  /** History readers that read the log at once. */
   readonly historyReaders: number;
-  /** Pages of events that are put together at once. */
+  /** Pages of events that are assembled at once. */
   readonly pages: number;
-  /** Answers of tens of MiB that are put together at once. */
+  /** Answers of tens of MiB that are assembled at once. */
   readonly largeAnswers: number;
 };
 
 /**
- * What one caller may have. A caller is a token, or an address at an endpoint that is open to those without one; without
- * authentication an address, but only where the limit is set: everybody who gets in then comes from this machine, or
+ * The limit of one caller. A caller is a token, or an address at an endpoint that is open to callers without a token.
+ * Without authentication a caller is an address, but only when the limit is set: everyone then comes from this machine or
  * through the same proxy, and would be one caller.
  */
 export type PerCaller = { readonly most: number; readonly holdsForAddresses: boolean };

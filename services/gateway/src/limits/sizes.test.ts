@@ -4,15 +4,15 @@ import { connect, type Socket } from "node:net";
 import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventsPath, gatewayDesk, type Limited, openCall, told } from "./testing/limited-gateway.ts";
+import { eventsPath, gatewayHarness, type Limited, openCall, told } from "./testing/limited-gateway.ts";
 
 const stack = new AsyncDisposableStack();
-let desk: Awaited<ReturnType<typeof gatewayDesk>>;
+let harness: Awaited<ReturnType<typeof gatewayHarness>>;
 let on: Limited;
 beforeAll(async () => {
-  desk = stack.use(await gatewayDesk());
+  harness = stack.use(await gatewayHarness());
   on = stack.use(
-    await desk.gateway({
+    await harness.gateway({
       LIMITS_GRPC_MESSAGE_BYTES: "2048",
       LIMITS_GRPC_STREAMS: "2",
       LIMITS_HTTP_BODY_BYTES: "2048",
@@ -87,7 +87,7 @@ describe("gRPC", () => {
   });
 
   it("a connection too many is closed at once", async () => {
-    await using narrow = await desk.gateway({ LIMITS_GRPC_CONNECTIONS: "1", LIMITS_ARRIVAL: "3s" });
+    await using narrow = await harness.gateway({ LIMITS_GRPC_CONNECTIONS: "1", LIMITS_ARRIVAL: "3s" });
     using first = await silentConnection(narrow.grpc);
     using second = await silentConnection(narrow.grpc);
     await until(second.isOver, { message: "the second to be closed" });

@@ -1,30 +1,30 @@
 import type { Liveness } from "@tapedeck/shared/service/peer-liveness";
 
-/** WebSocket peers that are gone are found within 35 s, a farewell included. */
+/** WebSocket peers that are gone are found within 35 s, including the farewell. */
 export const liveness: Liveness = { quietMs: 15_000, silentMs: 34_000 };
 
 export type Heartbeat = {
-  /** The peer gave a sign of life. */
+  /** To be called for every sign of life of the peer. */
   readonly alive: () => void;
   readonly stop: () => void;
 };
 
-/** Asks a peer once it has been quiet for long enough, and says when it was silent for too long: once, then no more. */
+/** Calls `ask` when a peer has been quiet for long enough, and `gone` once when it was silent for too long. */
 export function heartbeat({ quietMs, silentMs }: Liveness, ask: () => void, gone: () => void): Heartbeat {
   let timer: NodeJS.Timeout;
   let stopped = false;
-  const waitForWord = () => {
+  const startWaiting = () => {
     timer = setTimeout(() => {
       ask();
       timer = setTimeout(gone, silentMs - quietMs);
     }, quietMs);
   };
-  waitForWord();
+  startWaiting();
   return {
     alive() {
       if (stopped) return;
       clearTimeout(timer);
-      waitForWord();
+      startWaiting();
     },
     stop() {
       stopped = true;

@@ -1,15 +1,15 @@
-/** "*" stands for a port (":*", and for none), and where the scheme is not the web's for a host. */
+/** "*" stands for a port (":*", which includes no port) and, unless the scheme is http or https, for a host. */
 const form = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?<host>\*|\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?<port>:(?:\d{1,5}|\*))?$/;
 
-/** Schemes whose hosts anybody can have. */
+/** Schemes in which anyone can have a host. */
 const webSchemes: ReadonlySet<string> = new Set(["http", "https"]);
 
-/** What is wrong with an entry of `gateway.origins`; undefined: nothing. */
+/** The problem of an entry of `gateway.origins`; undefined when it has none. */
 export function originProblem(pattern: string): string | undefined {
   if (pattern === "null") return undefined;
   const { scheme = "", host } = form.exec(pattern)?.groups ?? {};
   if (host === undefined) {
-    return `"${pattern}" is no origin: expected scheme://host or scheme://host:port without a path, such as https://dash.example.com, http://localhost:* or vscode-webview://*`;
+    return `"${pattern}" is not an origin: expected scheme://host or scheme://host:port without a path, such as https://dash.example.com, http://localhost:* or vscode-webview://*`;
   }
   if (host === "*" && webSchemes.has(scheme)) return `"${pattern}" would let every page of the web in: name its host`;
   return undefined;

@@ -1,34 +1,36 @@
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
 
-/** What one connection was given and has not taken yet, in bytes; what the runtime has queued counts. */
-export type Unread = {
-  readonly bytes: number;
-  /** Resolves when that much more may be given, or the signal aborts. One message always fits into what is empty. */
-  room(bytes: number, signal: AbortSignal): Promise<void>;
-  /** To be called with what is given; what comes back is to be called when the connection has taken it. */
-  give(bytes: number): () => void;
-};
+/**
+ * The bytes that were written to one connection and that its peer has not taken yet, the runtime's queue included. A slow
+ * reader is neither cut off nor buffered: past `most` nothing is written to it, and the log keeps what follows.
+ */
+export class SendWindow {
+  readonly #most: number;
+  readonly #taken = new Notifier();
+  #bytes = 0;
 
-/** A slow reader is neither cut off nor buffered: past `most` it is given nothing, and the log keeps what is to come. */
-export function unread(most: number): Unread {
-  let waiting = 0;
-  let taken = Promise.withResolvers<void>();
-  return {
-    get bytes() {
-      return waiting;
-    },
-    async room(bytes, signal) {
-      while (waiting > 0 && waiting + bytes > most && !signal.aborted) {
-        await unlessAborted(taken.promise, signal).catch(() => {});
-      }
-    },
-    give(bytes) {
-      waiting += bytes;
-      return () => {
-        waiting -= bytes;
-        taken.resolve();
-        taken = Promise.withResolvers();
-      };
-    },
-  };
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Resolves when this many bytes fit, or when the signal aborts. One message always fits into an empty window. */
+  async room(bytes: number, signal: AbortSignal): Promise<void> {
+    while (this.#bytes > 0 && this.#bytes + bytes > this.#most && !signal.aborted) {
+      await unlessAborted(this.#taken.next(), signal).catch(() => {});
+    }
+  }
+
+  /** Counts bytes that are written. Call the result when the peer has taken them. */
+  add(bytes: number): () => void {
+    this.#bytes += bytes;
+    return () => {
+      this.#bytes -= bytes;
+      this.#taken.ring();
+    };
+  }
 }

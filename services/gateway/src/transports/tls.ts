@@ -7,26 +7,26 @@ export type TlsFiles = { readonly cert: string; readonly key: string };
 
 export type Tls = { readonly cert: Buffer; readonly key: Buffer };
 
-/** What listeners show. Its files are read again when they change, so that it can be renewed while they listen. */
+/** The certificate of listeners. Its files are read again when they change, so it can be renewed without a restart. */
 export type Certificate = Disposable & {
   readonly current: () => Tls;
-  /** The listener is told of each later one. */
+  /** Calls the listener with each later certificate. */
   readonly renewed: (listener: (tls: Tls) => void) => void;
 };
 
 export type CertificateOptions = {
-  /** Told of a renewal, and of files that can't be used: what was there before is shown until they can. */
+  /** Reports a renewal, and files that can't be used: the certificate before stays in use until they can. */
   readonly say: (message: string) => void;
-  /** How often the files are looked at. Default 60,000. */
-  readonly lookMs?: number;
+  /** How often the files are checked. Default 60,000. */
+  readonly checkMs?: number;
 };
 
 /** @throws Error one sentence that names the setting and the file */
-export function openCertificate(files: TlsFiles, { say, lookMs = 60_000 }: CertificateOptions): Certificate {
+export function openCertificate(files: TlsFiles, { say, checkMs = 60_000 }: CertificateOptions): Certificate {
   let current = readTls(files);
   let complaint = "";
   const listeners: ((tls: Tls) => void)[] = [];
-  const look = () => {
+  const check = () => {
     try {
       const now = readTls(files);
       complaint = "";
@@ -40,7 +40,7 @@ export function openCertificate(files: TlsFiles, { say, lookMs = 60_000 }: Certi
       complaint = message;
     }
   };
-  const timer = setInterval(look, lookMs);
+  const timer = setInterval(check, checkMs);
   return {
     current: () => current,
     renewed: (listener) => void listeners.push(listener),
@@ -48,7 +48,7 @@ export function openCertificate(files: TlsFiles, { say, lookMs = 60_000 }: Certi
   };
 }
 
-/** Why a certificate can't be opened; undefined: it can. */
+/** Why a certificate can't be used; undefined when it can. */
 export function certificateProblem(files: TlsFiles): string | undefined {
   try {
     readTls(files);

@@ -1,4 +1,5 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { sql } from "kysely";
 import { Migrator } from "kysely/migration";
 import { expect, it } from "vitest";
 import { readCheckpoint } from "../projecting/checkpoint.ts";
@@ -18,6 +19,7 @@ it("a database from before rkt answers at once, and is rebuilt from the log", as
   const expected = await contents(straight.url);
 
   await using old = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await sql`drop schema ${sql.id(old.schema)} cascade`.execute(old.db);
   const upTo = Object.entries(migrations).filter(([name]) => name < "0004");
   const migrator = new Migrator({
     db: old.db,

@@ -8,13 +8,13 @@ import type { MaintainClient } from "../../maintain-client.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { pieces } from "./pieces.ts";
 
-/** What admins do to a Tapedeck. Everything throws TapedeckError. */
+/** Maintenance by admins. Everything throws TapedeckError. */
 export type MaintainApi = {
-  /** Removes a session of the caller's workspace for good; how much there is to remove, and how much of it is gone. */
+  /** Removes a session of the caller's workspace for good; yields how much is to be removed, and how much is gone. */
   erase(session: string, context: CallContext): Promise<AsyncIterable<EraseProgress>>;
-  /** Makes the tables of all workspaces anew; how far it has come. */
+  /** Rebuilds the tables of all workspaces; yields the progress. */
   rebuild(context: CallContext): Promise<AsyncIterable<RebuildProgress>>;
-  /** The log of all workspaces up to a moment, and at its end what restores it, with the tokens. */
+  /** The log of all workspaces up to a moment, and at the end the data that restores it, with the tokens. */
   backUp(context: CallContext): Promise<AsyncIterable<BackupPart>>;
 };
 
@@ -27,18 +27,18 @@ export type BackupPart =
 export type MaintainDeps = {
   readonly query: Pick<QueryClient, "listSessions">;
   readonly services: MaintainClient;
-  /** The way to NATS. @throws TapedeckError not_ready */
+  /** The connection to NATS. @throws TapedeckError not_ready */
   readonly line: () => { readonly connection: NatsConnection };
   readonly audit: (what: "session erased" | "tables rebuilt" | "log backed up", by: Caller, about: object) => void;
 };
 
-/** How many of each may run at once. */
+/** How many of each task may run at once. */
 const most = { erase: 4, rebuild: 1, backUp: 1 } as const;
 
 export function maintainApi({ query, services, line, audit }: MaintainDeps): MaintainApi {
   const running = { erase: 0, rebuild: 0, backUp: 0 };
 
-  /** Counts while it is read. */
+  /** Counts the task while it is read. */
   async function* counted<T>(what: keyof typeof most, items: AsyncIterable<T>): AsyncGenerator<T, void> {
     try {
       yield* items;
@@ -49,7 +49,7 @@ export function maintainApi({ query, services, line, audit }: MaintainDeps): Mai
 
   function begin<T>(what: keyof typeof most, items: AsyncIterable<T>): AsyncIterable<T> {
     if (running[what] >= most[what]) {
-      throw new TapedeckError("limit_exceeded", "that is being done already: wait for its end", {}, { retryAfter: 10 });
+      throw new TapedeckError("limit_exceeded", "this is already running: wait for its end", {}, { retryAfter: 10 });
     }
     running[what]++;
     return counted(what, items);
@@ -105,7 +105,7 @@ export function maintainApi({ query, services, line, audit }: MaintainDeps): Mai
   };
 }
 
-/** An admin of one workspace has nothing to say about the others' data. */
+/** An admin of one workspace has no right to the others' data. */
 function assertEverywhere({ roles, everywhere }: Caller): void {
   if (roles === undefined || everywhere === true) return;
   throw new TapedeckError(

@@ -1,8 +1,8 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 
 /**
- * What a function hands out piece by piece, as a stream that it waits for: it gets no further than its reader by more than
- * one piece. `result` is what the function gives, when the stream has ended.
+ * The pieces that a function produces, as a stream with backpressure: the function is at most one piece ahead of the reader.
+ * `result`: what the function returns, once the stream has ended.
  */
 export function pieces<Result>(
   make: (take: (piece: Uint8Array) => Promise<void>) => Promise<Result>,
@@ -16,7 +16,7 @@ export function pieces<Result>(
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new TapedeckError("not_ready", `the log can't be backed up: ${why}`, {}, { cause });
   });
-  // Nobody waits for it where the stream was left.
+  // Nobody awaits the result when the reader has left the stream.
   result
     .then(
       () => writer.close(),

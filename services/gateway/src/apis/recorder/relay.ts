@@ -13,21 +13,21 @@ import type { Caller } from "../../call-context.ts";
 
 const asIs = (bytes: Buffer) => bytes;
 
-/** A push stream, its messages as bytes: the gateway does not look inside. */
+/** A push stream whose messages stay bytes: the gateway does not decode them. */
 export type PushCall = ServerDuplexStream<Buffer, Buffer>;
 
 export type RecorderRelay = AsyncDisposable & {
-  /** `statusOf` words what ingest refuses (source_taken, not_ready …) for the caller. */
+  /** `statusOf` makes the status for the caller from a refusal of ingest (source_taken, not_ready …). */
   push(call: PushCall, caller: Caller, statusOf: (error: unknown) => StatusObject): void;
 };
 
-/** What one tap may have on its way to ingest: grpc-js itself counts messages there, whatever their size. */
+/** Bytes of one tap that may be on their way to ingest. grpc-js itself counts messages, whatever their size. */
 const mostWaitingBytes = 2 << 20;
 
 /**
- * Recorder/Push, handed on to ingest with the services' key and where the caller may record: the workspace, and the
- * developer where the token fixes that. Nothing that the tap sent as metadata goes along. Each side is read only while the
- * other takes more, so a slow recorder slows the pushing tap and nobody's memory.
+ * Relays Recorder/Push to ingest, with the services' key and the caller's permissions: the workspace, and the developer when
+ * the token fixes one. The tap's own metadata are dropped. Each side is read only while the other accepts more, so that a
+ * slow recorder slows the tap down and fills no memory.
  */
 export function recorderRelay(ingestAddress: string, key: string): RecorderRelay {
   const client = new Client(ingestAddress, credentials.createInsecure(), {
@@ -46,7 +46,7 @@ export function recorderRelay(ingestAddress: string, key: string): RecorderRelay
       const upstream = client.makeBidiStreamRequest(RecorderService.push.path, asIs, asIs, metadata);
       const leave = () => upstream.cancel();
       call.once("cancelled", leave);
-      // Whoever let the tap in ends its call; what it has pushed before need not have come so far.
+      // The authentication ends the call. What the tap pushed before may not have arrived.
       revoked?.addEventListener("abort", leave, { once: true });
 
       let waiting = 0;

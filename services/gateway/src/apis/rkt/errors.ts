@@ -1,10 +1,10 @@
 import { UpstreamError } from "../upstream-error.ts";
 
-// rkt answers nearly everything with UNKNOWN and a text, which is all that its clients can go by.
+// rkt answers nearly every refusal with UNKNOWN, so its clients distinguish them by the text.
 const unknown = 2;
 const failedPrecondition = 9;
 
-/** Of InspectPod and GetLogs: no such pod, more than one with that prefix, or no id at all. */
+/** InspectPod and GetLogs answer this to an unknown id, an ambiguous prefix and an empty id. */
 export function unresolvedPod(): UpstreamError {
   return new UpstreamError(unknown, "unable to resolve UUID");
 }
@@ -18,12 +18,12 @@ export function loggingUnsupported(podId: string): UpstreamError {
   return new UpstreamError(unknown, `logging unsupported for pod ${quoted(podId)}`);
 }
 
-/** A request that is no message: rkt's gRPC library says it so. */
+/** Bytes that are not a request, as rkt's gRPC library words it. */
 export function unreadableRequest(): UpstreamError {
   return new UpstreamError(failedPrecondition, "unexpected EOF");
 }
 
-/** As Go's %q, but for control characters, which no id has. */
+/** Like Go's %q, except for control characters, which no id has. */
 function quoted(text: string): string {
   return JSON.stringify(text);
 }

@@ -1,7 +1,7 @@
 import { type DeepPartial, Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
 import { rktEvent } from "./events.ts";
-import { timestamp } from "./testing/rkt-desk.ts";
+import { timestamp } from "./testing/rkt-harness.ts";
 
 const pod = "67e3348c-964e-4d89-a122-adfc8877cdb2";
 const observed = "2026-11-20T15:28:24.500Z";

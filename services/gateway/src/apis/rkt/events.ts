@@ -3,7 +3,7 @@ import { type AppDetail, type ImageDetail, type PodDetail, TimeSource } from "@t
 import type { Event } from "@tapedeck/shared/events/codec";
 import { timeToJson } from "@tapedeck/shared/events/json";
 
-/** The facts that rkt's API has a type for, and the timestamp of rkt that can tell their time. */
+/** The facts that rkt's API has a type for, and the rkt timestamp that their time may come from. */
 const kinds: Readonly<Record<string, { readonly type: EventType; readonly stamp: string }>> = {
   "pod.prepared": { type: EventType.EVENT_TYPE_POD_PREPARED, stamp: "created_at" },
   "pod.prepare_aborted": { type: EventType.EVENT_TYPE_POD_PREPARE_ABORTED, stamp: "observed" },
@@ -17,9 +17,9 @@ const kinds: Readonly<Record<string, { readonly type: EventType; readonly stamp:
 };
 
 /**
- * A recorded fact as rkt's API has it; undefined for what is none of its nine types. `id`: the pod's, also for apps, or
- * the image's. `from`: the pod's name (annotation rkt.kubernetes.io/name, else its id), the app's, the image's. `time`:
- * whole seconds, cut. `data`, always in this order, without what is not known or does not apply:
+ * A recorded fact as an event of rkt's API; undefined for a fact that is none of its nine types. `id`: the pod's, also for
+ * apps, or the image's. `from`: the pod's name (annotation rkt.kubernetes.io/name, else its id), the app's, the image's. `time`:
+ * whole seconds, rounded down. `data`: always in this order, without unknown values:
  *
  * | key | of | value |
  * |---|---|---|
@@ -27,17 +27,17 @@ const kinds: Readonly<Record<string, { readonly type: EventType; readonly stamp:
  * | pid, cgroup | POD_STARTED | |
  * | networks | POD_STARTED | name=address, with commas |
  * | image_id, image_name, image_version | APP_STARTED | |
- * | exit_code | APP_EXITED | left out when it is unknown for certain |
- * | exit_code_known | APP_EXITED | false for 0 too: rkt says 0 also where there is no code |
+ * | exit_code | APP_EXITED | omitted when it is certainly unknown |
+ * | exit_code_known | APP_EXITED | false for 0 too: rkt reports 0 also without a code |
  * | phase | POD_GARBAGE_COLLECTED | marked, deleting, removed, never-ran |
  * | started | POD_EXITED | false: it ended before it had started |
- * | removed | APP_EXITED | true: taken out of a pod that goes on |
+ * | removed | APP_EXITED | true: removed from a pod that keeps running |
  * | version | IMAGE_… | |
  * | size | IMAGE_IMPORTED | bytes |
- * | inferred | all | true: concluded from a later state, its own was never seen |
- * | not_before | all | RFC 3339; nobody saw it: it happened between this and `time` |
+ * | inferred | all | true: concluded from a later state; its own was never observed |
+ * | not_before | all | RFC 3339; not observed directly: it happened between this and `time` |
  * | time_source | all | created_at, started_at, gc_marked_at, import_timestamp (rkt's own), observed |
- * | observed_at | all | RFC 3339: when Tapedeck's look at the host showed it |
+ * | observed_at | all | RFC 3339: when Tapedeck observed it |
  */
 export function rktEvent(event: Event): RktEvent | undefined {
   const known = Object.hasOwn(kinds, event.kind) ? kinds[event.kind] : undefined;
@@ -45,15 +45,15 @@ export function rktEvent(event: Event): RktEvent | undefined {
   if (known === undefined || what === undefined) return undefined;
   const { type, stamp } = known;
   const { seconds } = event.occurred_at ?? event.observed_at ?? { seconds: 0n };
-  const told = (id: string, from: string, own: readonly Entry[]) =>
+  const build = (id: string, from: string, own: readonly Entry[]) =>
     RktEvent.create({ type, id, from, time: seconds, data: pairs([...own, ...common(event, stamp)]) });
   switch (what.$case) {
     case "pod":
-      return told(what.value.pod, what.value.name, podData(type, what.value));
+      return build(what.value.pod, what.value.name, podData(type, what.value));
     case "app":
-      return told(what.value.pod, what.value.app, appData(type, what.value));
+      return build(what.value.pod, what.value.app, appData(type, what.value));
     case "image":
-      return told(what.value.image, what.value.name, imageData(type, what.value));
+      return build(what.value.image, what.value.name, imageData(type, what.value));
     default:
       return undefined;
   }
@@ -117,7 +117,7 @@ function common(event: Event, stamp: string): Entry[] {
     ["observed_at", observed_at && timeToJson(observed_at)],
   ];
 
-  /** Of what nobody saw the time is when it was observed, unless a timestamp of rkt's says that it was before that. */
+  /** The time of an interval is when it was observed, unless an rkt timestamp shows that the fact was earlier. */
   function isStamped({ time_source }: Event): boolean {
     if (time_source !== TimeSource.TIME_SOURCE_INTERVAL) return time_source === TimeSource.TIME_SOURCE_UPSTREAM;
     return occurred_at?.seconds !== observed_at?.seconds || occurred_at?.nanos !== observed_at?.nanos;

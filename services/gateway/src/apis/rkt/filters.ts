@@ -4,7 +4,7 @@ import { Image, type ImageFilter, type KeyValue, Pod, type PodFilter } from "@ta
 // rkt's own rules, as its server applies them (docs/upstreams/rkt.md#pod-filters): the fields of a filter are ANDed,
 // the filters of a request ORed; a field without values matches all, and so do no filters.
 
-/** Says of an encoded v1alpha.Pod whether it passes. Decodes only where there is something to look at. */
+/** Whether an encoded v1alpha.Pod passes. Decodes it only when there are filters. */
 export function podPasses(filters: readonly PodFilter[]): (pod: Uint8Array) => boolean {
   if (filters.length === 0) return () => true;
   return (bytes) => {
@@ -13,7 +13,7 @@ export function podPasses(filters: readonly PodFilter[]): (pod: Uint8Array) => b
   };
 }
 
-/** The same of a v1alpha.Image. */
+/** Whether an encoded v1alpha.Image passes. */
 export function imagePasses(filters: readonly ImageFilter[]): (image: Uint8Array) => boolean {
   if (filters.length === 0) return () => true;
   return (bytes) => {
@@ -31,7 +31,7 @@ function podMatches(pod: Pod, filter: PodFilter): boolean {
     hasEvery(pod.networks, filter.network_names, ({ name }) => name) &&
     hasPairs(pod.annotations, filter.annotations) &&
     isAnyOf(filter.cgroups, pod.cgroup) &&
-    // A plain prefix of the text, not of the path; a pod that does not run has no cgroup.
+    // A prefix of the text, not of the path. A pod that is not running has no cgroup.
     isAny(filter.pod_sub_cgroups, (cgroup) => pod.cgroup !== "" && cgroup.startsWith(pod.cgroup))
   );
 }
@@ -52,7 +52,7 @@ function imageMatches(image: Image, filter: ImageFilter): boolean {
 }
 
 /**
- * Times are whole seconds and both ends stay outside, 0 is no end; names are compared with `from`. No rkt ever told an
+ * Times are whole seconds, both ends are exclusive, and 0 is no end. Names are compared with `from`. No rkt ever sent an
  * event: these are the rules that its API describes.
  */
 export function eventMatches(event: RktEvent, filter: EventFilter): boolean {
@@ -77,7 +77,7 @@ function hasEvery<T>(found: readonly T[], wanted: readonly string[], of: (one: T
   return wanted.every((name) => found.some((one) => of(one) === name));
 }
 
-/** The first pair of a key counts; a key without a value means the empty one. */
+/** The first pair of a key counts. A key without a value means the empty value. */
 function hasPairs(found: readonly KeyValue[], wanted: readonly KeyValue[]): boolean {
   return wanted.every(({ Key, value }) => found.find((pair) => pair.Key === Key)?.value === value);
 }

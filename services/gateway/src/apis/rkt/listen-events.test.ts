@@ -2,11 +2,11 @@ import { EventFilter, ListenEventsResponse } from "@tapedeck/proto/rkt/v1alpha/r
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CallContext } from "../../call-context.ts";
-import { type Desk, type Fields, reader, rktDesk, timestamp } from "./testing/rkt-desk.ts";
+import { type Fields, type Harness, reader, rktHarness, timestamp } from "./testing/rkt-harness.ts";
 
-let on: Desk;
+let on: Harness;
 beforeEach(async () => {
-  on = await rktDesk();
+  on = await rktHarness();
 });
 afterEach(() => on[Symbol.asyncDispose]());
 

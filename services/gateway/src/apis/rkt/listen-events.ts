@@ -1,30 +1,31 @@
 import type { EventFilter } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { Event } from "@tapedeck/shared/events/codec";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import { pause } from "@tapedeck/shared/sync/delay";
+import { followWithPauses } from "../follow-with-pauses.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { rktEvent } from "./events.ts";
 import { eventMatches } from "./filters.ts";
 
-/** A message grows no further than this: clients take 4 MiB by default, and one look can tell of thousands of pods. */
+/** A message grows no further: clients accept 4 MiB by default, and one observation can cover thousands of pods. */
 const mostBytes = 1 << 20;
 
 /** @throws TapedeckError invalid_argument */
 export function assertEventFilter({ since_time, until_time }: EventFilter): void {
   if (since_time === 0n || until_time === 0n || since_time <= until_time) return;
   const message = `filter.since_time ${since_time} is after filter.until_time ${until_time}: nothing is between them`;
-  throw new TapedeckError("invalid_argument", message, { field: "filter.since_time" });
+  throw invalidArgument(message, "filter.since_time");
 }
 
 /**
- * The scope's events as rkt's API was meant to tell them, each message a v1alpha.ListenEventsResponse: what one look
- * showed travels together, and waits for no longer than it takes to see that nothing more is there. A future
- * `since_time` keeps it silent until then; `until_time` ends it, at once when it is past.
+ * The scope's events as rkt's API describes them; each message is a v1alpha.ListenEventsResponse. The events of one
+ * observation travel together, and wait no longer than it takes to find that the log has no more for now. A future
+ * `since_time` keeps the stream silent until then; `until_time` ends it, at once when it is past.
  *
- * Every event from where the scope starts is read, whatever `since_time`: an event's time is its own clock's, and can be
+ * Reads every event from the start of the scope, whatever `since_time`: an event's time is by its own clock, and can be
  * long before or somewhat after the moment of its record.
  */
 export async function* listenEvents(
@@ -35,7 +36,6 @@ export async function* listenEvents(
 ): AsyncGenerator<Uint8Array, void> {
   const left = new AbortController();
   const over = AbortSignal.any([signal, left.signal]);
-  let nothingMore = Promise.withResolvers<void>();
   try {
     await untilMoment(filter.since_time, over);
     const { source, afterSeq } = scope;
@@ -44,53 +44,70 @@ export async function* listenEvents(
       eventSubject(source, "pods", "app.started"),
       eventSubject(source, "images", "image.imported"),
     ];
-    const options = { signal: over, due: alarm(filter.until_time, over), reached: () => nothingMore.resolve() };
-    const events = eventsIn(deps, scope, { afterSeq, subjects }, options);
-    let look = "";
-    let waiting: Uint8Array[] = [];
-    let bytes = 0;
-    const take = () => {
-      const message = listOf(waiting);
-      waiting = [];
-      bytes = 0;
-      return message;
-    };
-    for (;;) {
-      nothingMore = Promise.withResolvers();
-      const next = events.next();
-      if (waiting.length > 0 && (await Promise.race([next, nothingMore.promise])) === undefined) yield take();
-      const { done, value } = await next;
-      const isSame = value !== undefined && lookOf(value.event) === look && bytes < mostBytes;
-      if (waiting.length > 0 && !isSame) yield take();
-      if (done === true) return;
-      look = lookOf(value.event);
-      const event = rktEvent(value.event);
-      if (event === undefined || !eventMatches(event, filter)) continue;
-      const encoded = RktEvent.encode(event).finish();
-      waiting.push(encoded);
-      bytes += encoded.byteLength;
+    const due = abortsAt(filter.until_time, over);
+    const batch = new ObservationBatch();
+    const events = followWithPauses(
+      (options) => eventsIn(deps, scope, { afterSeq, subjects }, { ...options, due }),
+      over,
+    );
+    for await (const recorded of events) {
+      if (recorded === undefined) yield* batch.flush();
+      else {
+        yield* batch.startOrContinue(recorded.event);
+        const event = rktEvent(recorded.event);
+        if (event !== undefined && eventMatches(event, filter)) batch.add(event);
+      }
     }
+    yield* batch.flush();
   } finally {
     left.abort();
   }
 }
 
-/** Equal for the events of one look at the host. */
-function lookOf({ session, channel, observed_at }: Event): string {
+/** Collects the events of one observation of the host into messages. */
+class ObservationBatch {
+  #observation = "";
+  #events: Uint8Array[] = [];
+  #bytes = 0;
+
+  /** Yields the message of the observation before, when this event is of another one or finds no room. */
+  *startOrContinue(event: Event): Generator<Uint8Array, void> {
+    const observation = observationOf(event);
+    if (observation !== this.#observation || this.#bytes >= mostBytes) yield* this.flush();
+    this.#observation = observation;
+  }
+
+  add(event: RktEvent): void {
+    const encoded = RktEvent.encode(event).finish();
+    this.#events.push(encoded);
+    this.#bytes += encoded.byteLength;
+  }
+
+  *flush(): Generator<Uint8Array, void> {
+    if (this.#events.length === 0) return;
+    const message = listOf(this.#events);
+    this.#events = [];
+    this.#bytes = 0;
+    yield message;
+  }
+}
+
+/** Equal for the events of one observation of the host. */
+function observationOf({ session, channel, observed_at }: Event): string {
   return `${session} ${channel} ${observed_at?.seconds}.${observed_at?.nanos}`;
 }
 
-/** Aborts at that moment, in seconds since 1970; 0: never. */
-function alarm(seconds: bigint, over: AbortSignal): AbortSignal {
+/** Aborts at a moment, in seconds since 1970; 0: never. */
+function abortsAt(seconds: bigint, over: AbortSignal): AbortSignal {
   const due = new AbortController();
   if (seconds !== 0n) void untilMoment(seconds, over).then(() => due.abort());
   return due.signal;
 }
 
-/** Timers take no more. */
-const longestPauseMs = 2 ** 31 - 1;
+/** The longest delay that a timer accepts. */
+const longestDelayMs = 2 ** 31 - 1;
 
 async function untilMoment(seconds: bigint, signal: AbortSignal): Promise<void> {
   const left = () => Number(seconds) * 1_000 - Date.now();
-  while (left() > 0 && !signal.aborted) await pause(Math.min(left(), longestPauseMs), signal);
+  while (left() > 0 && !signal.aborted) await pause(Math.min(left(), longestDelayMs), signal);
 }

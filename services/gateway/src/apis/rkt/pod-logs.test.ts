@@ -3,11 +3,11 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CallContext } from "../../call-context.ts";
 import { recordedCalls } from "./testing/recorded-calls.ts";
-import { type Desk, type Fields, reader, rktDesk } from "./testing/rkt-desk.ts";
+import { type Fields, type Harness, reader, rktHarness } from "./testing/rkt-harness.ts";
 
-let on: Desk;
+let on: Harness;
 beforeEach(async () => {
-  on = await rktDesk();
+  on = await rktHarness();
   on.session(session);
 });
 afterEach(() => on[Symbol.asyncDispose]());

@@ -1,17 +1,18 @@
-import { type GetLogsRequest, GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import type { GetLogsRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Recorded } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
-import type { WaitingLine } from "../../limits/semaphore.ts";
+import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { loggingUnsupported, unresolvedPod } from "./errors.ts";
+import { isLineOf, type LogLine, logLine } from "./log-lines.ts";
 
-/** Whose lines: `isListed` is false for one that was asked for by its whole id and is not on the host (any more). */
+/** The pod whose lines are asked for. `isListed` is false for a whole id of a pod that is not, or no longer, on the host. */
 export type LogPod = { readonly id: string; readonly isListed: boolean };
 
 export type PodLogsDeps = ScopeDeps & {
   /** For the recorded lines, which are held until the client has taken them. */
-  readonly largeAnswers: WaitingLine;
+  readonly largeAnswers: TimedSemaphore;
 };
 
 export type LogsRequest = {
@@ -22,143 +23,159 @@ export type LogsRequest = {
   readonly lastSeq: number;
 };
 
-/** One line, as the v1alpha.GetLogsResponse that it was recorded in. `at`: microseconds since 1970, as journald has it. */
-type Line = { readonly at: number; readonly bytes: Uint8Array };
-
-/** The lines of one answer together; twice as much is held while they are picked. */
+/** The largest answer. Twice as much is held while its lines are selected. */
 const mostBytes = 32 << 20;
 
-/** How far the last N lines are looked for at first, in messages of the log; it grows until they are found. */
+/** How many messages of the log the search for the last N lines covers at first; it grows until they are found. */
 const firstWindow = 4_096;
 
-/** How much the clocks of host and log may differ: a line is looked for only where it can have been recorded. */
+/** How far the clocks of host and log may differ: the search starts this much before `since_time`. */
 const clockSlackMs = 3_600_000;
 
 /**
  * A pod's lines, each message a v1alpha.GetLogsResponse: with `follow` one for each line, the recorded ones first, then
- * live and without an end; else one with all of them. Ordered by their own times; live as they come. `since_time` wins
- * over `lines`; a negative number, or a `since_time` to come, gives no recorded line. `until_time`, which rkt ignores,
- * leaves out what is not before it, and ends no stream.
+ * live and without an end; otherwise one with all of them. Recorded lines are ordered by their own times, live ones by
+ * arrival. `since_time` wins over `lines`. A negative number, or a `since_time` in the future, selects no recorded line.
+ * `until_time`, which rkt ignores, excludes lines that are not before it, and ends no stream.
  *
- * What it costs: the log knows a line's source and channel, not its pod, so the lines of all pods in the stretch that is
- * read pass through here; what is kept is the answer. All lines: the whole session. The last N: back from the end as far
- * as they reach, in windows that grow. From `since_time` on: from that time.
+ * Cost: the log indexes lines by source and channel, not by pod, so the lines of all pods in the range that is read pass
+ * through here; only the answer is held. The range is the whole session for all lines, as far back from the end as needed
+ * for the last N, in windows that grow, and from that time on for `since_time`.
  * @throws UpstreamError, TapedeckError limit_exceeded
  */
-export async function* podLogs(
+export function podLogs(
   deps: PodLogsDeps,
-  { scope, pod, request, lastSeq }: LogsRequest,
+  request: LogsRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
-  const { log, positions } = deps;
-  const subjects = [eventSubject(scope.source, "logs", "log.written")];
-  const end = scope.only?.ended === true ? Math.min(lastSeq, positions.own(scope.only.end_position)) : lastSeq;
-  /** A line of the pod was read, whatever became of it. */
-  let isKnown = false;
-  yield* recorded();
-  if (!request.follow || signal.aborted) return;
-  for await (const event of eventsIn(deps, scope, { afterSeq: end, subjects }, { signal })) {
-    const line = lineOf(event);
-    if (line !== undefined) yield line.bytes;
+  return new PodLogReader(deps, request, signal).messages();
+}
+
+class PodLogReader {
+  readonly #deps: PodLogsDeps;
+  readonly #scope: SessionScope;
+  readonly #pod: LogPod;
+  readonly #request: GetLogsRequest;
+  readonly #signal: AbortSignal;
+  readonly #subjects: readonly string[];
+  /** Sequence at which recorded lines end and live ones begin. */
+  readonly #endSeq: number;
+  /** A line of the pod was read, whether or not it was selected. */
+  #hasLines = false;
+
+  constructor(deps: PodLogsDeps, { scope, pod, request, lastSeq }: LogsRequest, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#scope = scope;
+    this.#pod = pod;
+    this.#request = request;
+    this.#signal = signal;
+    this.#subjects = [eventSubject(scope.source, "logs", "log.written")];
+    const isEnded = scope.only?.ended === true;
+    this.#endSeq = isEnded ? Math.min(lastSeq, deps.positions.own(scope.only.end_position)) : lastSeq;
   }
 
-  async function* recorded(): AsyncGenerator<Uint8Array, void> {
-    const endTurn = await deps.largeAnswers.take(signal);
+  async *messages(): AsyncGenerator<Uint8Array, void> {
+    yield* this.#recorded();
+    if (!this.#request.follow || this.#signal.aborted) return;
+    const from = { afterSeq: this.#endSeq, subjects: this.#subjects };
+    for await (const recorded of eventsIn(this.#deps, this.#scope, from, { signal: this.#signal })) {
+      const line = this.#lineOf(recorded);
+      if (line !== undefined) yield line.bytes;
+    }
+  }
+
+  async *#recorded(): AsyncGenerator<Uint8Array, void> {
+    const release = await this.#deps.largeAnswers.take(this.#signal);
     try {
-      const lines = await recordedLines();
-      if (signal.aborted) return;
-      if (lines.length === 0) await assertRecorded();
-      // Encoded messages one after the other are one message: repeated fields add up.
-      if (!request.follow) yield Buffer.concat(lines.map(({ bytes }) => bytes));
+      const lines = await this.#recordedLines();
+      if (this.#signal.aborted) return;
+      if (lines.length === 0) await this.#assertRecorded();
+      // Encoded messages in a row are one message: repeated fields add up.
+      if (!this.#request.follow) yield Buffer.concat(lines.map(({ bytes }) => bytes));
       else for (const { bytes } of lines) yield bytes;
     } finally {
-      endTurn();
+      release();
     }
   }
 
-  async function recordedLines(): Promise<readonly Line[]> {
-    const { since_time, lines: asked } = request;
+  async #recordedLines(): Promise<readonly LogLine[]> {
+    const { since_time, lines: count } = this.#request;
     if (since_time < 0n || Number(since_time) * 1_000 > Date.now()) return [];
-    if (since_time === 0n && asked < 0) return [];
-    if (since_time === 0n && asked > 0) return lastLines(asked);
+    if (since_time === 0n && count < 0) return [];
+    if (since_time === 0n && count > 0) return this.#lastLines(count);
     const earliest = new Date(Number(since_time) * 1_000 - clockSlackMs);
-    const first = since_time === 0n ? 0 : ((await log().firstSince(earliest)) ?? end + 1);
-    return (await linesAfter(Math.max(scope.afterSeq, first - 1), Number.POSITIVE_INFINITY)).lines;
+    const firstSince = () => this.#deps.log().firstSince(earliest);
+    const first = since_time === 0n ? 0 : ((await firstSince()) ?? this.#endSeq + 1);
+    const { lines } = await this.#linesAfter(Math.max(this.#scope.afterSeq, first - 1), Number.POSITIVE_INFINITY);
+    return lines;
   }
 
-  /** As /api/v1/events finds the newest N. */
-  async function lastLines(count: number): Promise<readonly Line[]> {
+  /** Searches as /api/v1/events does for the newest N. */
+  async #lastLines(count: number): Promise<readonly LogLine[]> {
+    const { afterSeq } = this.#scope;
     for (let window = firstWindow; ; window *= 8) {
-      const begin = Math.max(scope.afterSeq, end - window);
-      const { lines, begun } = await linesAfter(begin, count);
-      if (begin === scope.afterSeq || signal.aborted) return lines;
-      // An app's lines are recorded in their order. Those of several are not, where some were told late; but none before
-      // the window can be later than when the window began.
-      const isAll = request.app_name !== "" || (lines[0]?.at ?? 0) >= begun;
-      if (lines.length >= count && isAll) return lines;
+      const begin = Math.max(afterSeq, this.#endSeq - window);
+      const { lines, begun } = await this.#linesAfter(begin, count);
+      if (begin === afterSeq || this.#signal.aborted) return lines;
+      // The lines of one app are recorded in order. Those of several apps are not when some were reported late, but no
+      // line before the window is later than the window's beginning.
+      const isComplete = this.#request.app_name !== "" || (lines[0]?.at ?? 0) >= begun;
+      if (lines.length >= count && isComplete) return lines;
     }
   }
 
-  /** The last `most` lines by time after a sequence; `begun`: when the first event there was recorded, in microseconds. */
-  async function linesAfter(afterSeq: number, most: number): Promise<{ lines: readonly Line[]; begun: number }> {
-    let kept: Line[] = [];
+  /** The last `most` lines by time after a sequence. `begun`: when the first event was recorded, in microseconds. */
+  async #linesAfter(afterSeq: number, most: number): Promise<{ lines: readonly LogLine[]; begun: number }> {
+    let kept: LogLine[] = [];
     let bytes = 0;
     let begun: number | undefined;
-    const settle = () => {
+    const trim = () => {
       kept = kept.toSorted((a, b) => a.at - b.at).slice(Math.max(0, kept.length - most));
       bytes = kept.reduce((sum, line) => sum + line.bytes.byteLength, 0);
     };
-    for await (const recorded of read(afterSeq)) {
+    for await (const recorded of this.#recordedAfter(afterSeq)) {
       begun ??= (recorded.recordedAt.getTime() + 1) * 1_000;
-      const line = lineOf(recorded);
+      const line = this.#lineOf(recorded);
       if (line === undefined) continue;
       kept.push(line);
       bytes += line.bytes.byteLength;
-      if (kept.length >= 2 * most + firstWindow || bytes > 2 * mostBytes) settle();
-      if (bytes > mostBytes && kept.length <= most) throw tooMuch();
+      if (kept.length >= 2 * most + firstWindow || bytes > 2 * mostBytes) trim();
+      if (bytes > mostBytes && kept.length <= most) throw tooLarge();
     }
-    settle();
+    trim();
     return { lines: kept, begun: begun ?? 0 };
   }
 
-  async function* read(afterSeq: number) {
-    if (end <= afterSeq) return;
-    for await (const recorded of log().history({ afterSeq, subjects }, end, signal)) {
-      if (scope.only === undefined || recorded.event.session === scope.only.session) yield recorded;
+  async *#recordedAfter(afterSeq: number): AsyncGenerator<Recorded, void> {
+    if (this.#endSeq <= afterSeq) return;
+    const { only } = this.#scope;
+    const history = this.#deps.log().history({ afterSeq, subjects: this.#subjects }, this.#endSeq, this.#signal);
+    for await (const recorded of history) {
+      if (only === undefined || recorded.event.session === only.session) yield recorded;
     }
   }
 
-  function lineOf({ event }: Recorded): Line | undefined {
-    if (!isOfPod({ event }) || event.detail?.$case !== "text") return undefined;
-    isKnown = true;
-    const { container, text } = event.detail.value;
-    if (request.app_name !== "" && container !== request.app_name) return undefined;
-    const { seconds, nanos } = event.occurred_at ?? event.observed_at ?? { seconds: 0n, nanos: 0 };
-    if (seconds < request.since_time) return undefined;
-    if (request.until_time !== 0n && seconds >= request.until_time) return undefined;
-    const whole = event.original?.bytes ?? new Uint8Array();
-    return {
-      at: Number(seconds) * 1_000_000 + Math.floor(nanos / 1_000),
-      bytes: whole.byteLength > 0 ? whole : GetLogsResponse.encode({ lines: [text] }).finish(),
-    };
-  }
-
-  function isOfPod({ event }: Pick<Recorded, "event">): boolean {
-    return event.kind === "log.written" && event.detail?.$case === "text" && event.detail.value.pod === pod.id;
+  #lineOf({ event }: Recorded): LogLine | undefined {
+    if (!isLineOf(event, this.#pod.id)) return undefined;
+    this.#hasLines = true;
+    return logLine(event, this.#request);
   }
 
   /**
-   * Why there is nothing. A pod with a journal has lines in it, those of its own services at least: one of which none is
-   * recorded has no journal. That an app wrote nothing, or nothing of that time, is no error.
+   * Throws why there is no line. A pod with a journal has at least the lines of its own services in it, so a pod without a
+   * recorded line has no journal. An app that wrote nothing, or nothing in that time, is not an error.
    */
-  async function assertRecorded(): Promise<void> {
-    if (isKnown) return;
-    for await (const recorded of read(scope.sessionStart)) if (isOfPod(recorded)) return;
-    if (!signal.aborted) throw pod.isListed ? loggingUnsupported(request.pod_id) : unresolvedPod();
+  async #assertRecorded(): Promise<void> {
+    if (this.#hasLines) return;
+    for await (const { event } of this.#recordedAfter(this.#scope.sessionStart)) {
+      if (isLineOf(event, this.#pod.id)) return;
+    }
+    if (this.#signal.aborted) return;
+    throw this.#pod.isListed ? loggingUnsupported(this.#request.pod_id) : unresolvedPod();
   }
 }
 
-function tooMuch(): TapedeckError {
+function tooLarge(): TapedeckError {
   const message = `so many lines are larger than ${mostBytes >> 20} MiB: ask for the last ones by \`lines\`, or by \`since_time\``;
   return new TapedeckError("limit_exceeded", message, { field: "lines" });
 }

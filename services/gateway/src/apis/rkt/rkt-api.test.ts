@@ -13,11 +13,11 @@ import {
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { recordedCalls } from "./testing/recorded-calls.ts";
-import { type Desk, rktDesk } from "./testing/rkt-desk.ts";
+import { type Harness, rktHarness } from "./testing/rkt-harness.ts";
 
-let on: Desk;
+let on: Harness;
 beforeAll(async () => {
-  on = await rktDesk();
+  on = await rktHarness();
 });
 afterAll(() => on[Symbol.asyncDispose]());
 

@@ -1,9 +1,9 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 
-/** Field 6 of v1alpha.Pod and of v1alpha.Image. */
+/** The field in v1alpha.Pod and v1alpha.Image. */
 const manifest = 6;
 
-/** An encoded pod or image as rkt lists it without `detail`; all else, what we don't know included, stays as it is. */
+/** An encoded pod or image as rkt lists it without `detail`. Everything else stays as it is, unknown fields included. */
 export function withoutManifest(bytes: Uint8Array): Uint8Array {
   const reader = new BinaryReader(bytes);
   const kept: Uint8Array[] = [];

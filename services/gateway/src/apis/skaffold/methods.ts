@@ -1,4 +1,4 @@
-/** Every method of Skaffold's two APIs: its gRPC path, its HTTP path and what Tapedeck does for it. */
+/** Every method of Skaffold's two APIs: its gRPC path, its HTTP path and how Tapedeck answers it. */
 export type SkaffoldMethod = StateMethod | StreamMethod | ControlMethod;
 
 type Named = {
@@ -20,7 +20,7 @@ export type StreamMethod = Named & {
 export type ControlMethod = Named & {
   readonly kind: "control";
   readonly action: "execute" | "auto" | "handle";
-  /** Of the message in an HTTP body; it is field 1 of the request, or (Handle) the request itself. */
+  /** Type of the message in an HTTP body, which is field 1 of the request or, for Handle, the request itself. */
   readonly bodyType: string;
   readonly bodyIsRequest: boolean;
 };

@@ -1,6 +1,7 @@
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
-import { BadBodyError, readRequestBody } from "./request-body.ts";
+import { BadBodyError } from "./errors.ts";
+import { readRequestBody } from "./request-body.ts";
 
 /** Bodies and answers from recording 09-error-responses, and others by Go's encoding/json. */
 const refused: [type: string, body: string, message: string][] = [

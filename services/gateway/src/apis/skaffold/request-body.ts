@@ -1,17 +1,12 @@
 import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { type Node, parseTree } from "jsonc-parser";
+import { BadBodyError } from "./errors.ts";
 import { scanFirstValue } from "./go-json-scanner.ts";
 
-/** A body that Skaffold's HTTP server refuses with 400, code 3 and this message. */
-export class BadBodyError extends Error {
-  override name = "BadBodyError";
-}
-
 /**
- * The message in a request body, read as Skaffold's grpc-gateway reads it (docs/upstreams/skaffold.md#http-encoding):
- * empty is the empty message, only the first JSON value counts, unknown fields are ignored, both spellings of names are
- * taken.
+ * The message in a request body, read as Skaffold's grpc-gateway reads it (docs/upstreams/skaffold.md#http-encoding): empty is the empty
+ * message, only the first JSON value counts, unknown fields are ignored, both spellings of names are accepted.
  */
 export function readRequestBody(desc: DescMessage, body: string): Uint8Array {
   const scanned = scanFirstValue(body);
@@ -28,14 +23,16 @@ export function readRequestBody(desc: DescMessage, body: string): Uint8Array {
   }
 }
 
-/** Checks what protobuf-es would word differently than Go. */
+/** Refuses here what protobuf-es would word differently from Go. */
 function checkMessage(desc: DescMessage, node: Node, text: string): void {
   if (desc.typeName === "google.protobuf.Timestamp") {
     checkTimestamp(node, text);
     return;
   }
   if (node.type !== "object") {
-    throw new BadBodyError(`proto: syntax error ${place(node, text)}: unexpected token ${firstToken(node, text)}`);
+    throw new BadBodyError(
+      `proto: syntax error ${lineAndColumn(node, text)}: unexpected token ${firstToken(node, text)}`,
+    );
   }
   const taken = new Set<string>();
   for (const property of node.children ?? []) {
@@ -47,7 +44,7 @@ function checkMessage(desc: DescMessage, node: Node, text: string): void {
       if (taken.has(field.oneof.name)) {
         const oneof = `${desc.typeName}.${field.oneof.name}`;
         throw new BadBodyError(
-          `proto: ${place(key, text)}: error parsing ${raw(key, text)}, oneof ${oneof} is already set`,
+          `proto: ${lineAndColumn(key, text)}: error parsing ${raw(key, text)}, oneof ${oneof} is already set`,
         );
       }
       taken.add(field.oneof.name);
@@ -75,12 +72,12 @@ function checkSingular(field: DescField, node: Node, text: string): void {
     return;
   }
   if (field.enum !== undefined) {
-    if (node.type !== "string" && node.type !== "number") throw invalid("enum", field, node, text);
+    if (node.type !== "string" && node.type !== "number") throw invalidValue("enum", field, node, text);
     return;
   }
   if (field.scalar === undefined) return;
   const kind = (ScalarType[field.scalar] ?? "").toLowerCase();
-  if (!fits(field.scalar, node)) throw invalid(kind, field, node, text);
+  if (!fits(field.scalar, node)) throw invalidValue(kind, field, node, text);
 }
 
 function fits(scalar: ScalarType, node: Node): boolean {
@@ -114,18 +111,22 @@ function fitsInteger(scalar: ScalarType, node: Node): boolean {
 function checkTimestamp(node: Node, text: string): void {
   if (node.type !== "string") throw unexpectedToken(node, text);
   if (Number.isNaN(Date.parse(String(node.value)))) {
-    throw new BadBodyError(`proto: ${place(node, text)}: invalid google.protobuf.Timestamp value ${raw(node, text)}`);
+    throw new BadBodyError(
+      `proto: ${lineAndColumn(node, text)}: invalid google.protobuf.Timestamp value ${raw(node, text)}`,
+    );
   }
 }
 
-function invalid(kind: string, field: DescField, node: Node, text: string): BadBodyError {
+function invalidValue(kind: string, field: DescField, node: Node, text: string): BadBodyError {
   return new BadBodyError(
-    `proto: ${place(node, text)}: invalid value for ${kind} field ${field.jsonName}: ${firstToken(node, text)}`,
+    `proto: ${lineAndColumn(node, text)}: invalid value for ${kind} field ${field.jsonName}: ${firstToken(node, text)}`,
   );
 }
 
 function unexpectedToken(node: Node, text: string): BadBodyError {
-  return new BadBodyError(`proto: syntax error ${place(node, text)}: unexpected token ${firstToken(node, text)}`);
+  return new BadBodyError(
+    `proto: syntax error ${lineAndColumn(node, text)}: unexpected token ${firstToken(node, text)}`,
+  );
 }
 
 function firstToken(node: Node, text: string): string {
@@ -137,7 +138,7 @@ function raw(node: Node, text: string): string {
 }
 
 /** "(line 1:10)": columns count characters from 1. */
-function place(node: Node, text: string): string {
+function lineAndColumn(node: Node, text: string): string {
   const before = text.slice(0, node.offset).split("\n");
   return `(line ${before.length}:${[...(before.at(-1) ?? "")].length + 1})`;
 }

@@ -8,8 +8,8 @@ const whole = { type: "integer" };
 const wholeText = { type: "string", pattern: "^-?\\d+$" };
 
 /**
- * What `detail` of an event can be, by the name of its message: read from event.proto, as `eventToJson` writes it. Only
- * fields that a message leaves out when they are not set are optional.
+ * JSON schemas of an event's `detail`, by the name of the message in event.proto, in the form that `eventToJson` writes. A
+ * field is optional only when `eventToJson` omits it while it is not set.
  */
 export function detailSchemas(): Readonly<Record<string, JsonSchema>> {
   const detail = messageType("tapedeck.v1.Event").oneofs.find(({ name }) => name === "detail");
@@ -41,7 +41,7 @@ function fieldSchema(field: DescField): JsonSchema {
   }
 }
 
-/** Of a field, or of what is in a list or a map. */
+/** The schema of a field, or of an item of a list or map. */
 function valueSchema({ message, scalar }: Pick<DescField, "message" | "scalar">): JsonSchema {
   if (message?.typeName === "google.protobuf.Timestamp") return { type: "string", format: "date-time" };
   if (message !== undefined) return messageSchema(message);

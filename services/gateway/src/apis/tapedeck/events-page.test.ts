@@ -1,7 +1,7 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { expect, it } from "vitest";
-import { waitingLine } from "../../limits/semaphore.ts";
+import { timedSemaphore } from "../../limits/semaphore.ts";
 import { positions } from "../../positions.ts";
 import { eventsPage } from "./events-page.ts";
 
@@ -27,7 +27,7 @@ function texts(count: number): () => LogReader {
   return () => reader as LogReader;
 }
 
-const line = (atOnce = 1) => waitingLine({ atOnce, patienceMs: 20, what: "pages of events" });
+const line = (atOnce = 1) => timedSemaphore({ atOnce, patienceMs: 20, what: "pages of events" });
 const { signal } = new AbortController();
 const asked = { workspace: "default", filter: {}, after: "start", limit: 1_000, signal };
 

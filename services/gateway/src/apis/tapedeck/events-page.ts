@@ -3,7 +3,7 @@ import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
-import type { WaitingLine } from "../../limits/semaphore.ts";
+import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import type { Page } from "./lists.ts";
 
@@ -20,28 +20,28 @@ export type EventsPageRequest = {
   readonly signal: AbortSignal;
 };
 
-/** How far a `last=N` looks back at first; it grows until N are found or the log begins. */
+/** How many messages of the log the search for `last=N` covers at first; it grows until N are found or the log begins. */
 const firstWindow = 4_096;
 
-/** A page is over when the texts and originals in it are larger than this together, or reading it took longer. */
+/** A page ends when its texts and originals are larger than this together, or when reading it took longer. */
 const mostBytes = 16 << 20;
 const longestMs = 10_000;
 
 /**
- * A page of history: from `after` on, or the newest N. `nextPage` is the `after` of the page that follows; a page may
- * have fewer events than asked for, or none, and still be followed by one.
+ * A page of history: from `after` on, or the newest N. `nextPage` is the `after` of the next page. A page may have fewer
+ * events than asked for, or none, and still have a next page.
  */
 export function eventsPage(
   log: () => LogReader,
   positions: Positions,
-  inTurn: WaitingLine,
+  permits: TimedSemaphore,
 ): (request: EventsPageRequest) => Promise<Page<EventJson>> {
   return async (request) => {
-    const endTurn = await inTurn.take(request.signal);
+    const release = await permits.take(request.signal);
     try {
       return await page(request);
     } finally {
-      endTurn();
+      release();
     }
   };
 
@@ -49,7 +49,7 @@ export function eventsPage(
     const { firstSeq, lastSeq } = await log().bounds();
     const end = request.until === undefined ? lastSeq : await positions.resolveUntil(request.until);
     const afterSeq = await positions.resolveAfter(request.after);
-    // An end before the beginning must not lead who goes on from here back.
+    // An end before the beginning must not lead a client that continues from here back.
     const untilSeq = Math.max(afterSeq, end);
     if (request.last !== undefined) {
       return newest(request, request.last, Math.max(afterSeq, firstSeq - 1), untilSeq);
@@ -93,14 +93,14 @@ export function eventsPage(
     }
   }
 
-  /** What matches, rendered at once, so that a page does not hold originals that it does not show. */
+  /** Renders matching events at once, so that a page holds no originals that it does not show. */
   async function* read(
     { workspace, filter, original = false, signal }: EventsPageRequest,
     afterSeq: number,
     until: number,
   ) {
     if (until <= afterSeq) return;
-    // While the log is away a reader waits; who asks for a page is told.
+    // A reader waits while the log is away. A request for a page gets an error instead.
     const late = AbortSignal.timeout(2 * longestMs);
     const from = { afterSeq, subjects: toSubjects(filter, workspace) };
     const reader = log();
@@ -112,7 +112,7 @@ export function eventsPage(
   }
 }
 
-/** Of what can be large in an event. */
+/** Counts the parts of an event that can be large. */
 function sizeOf(json: EventJson | undefined, { event }: Recorded): number {
   if (json === undefined) return 0;
   const text = event.detail?.$case === "text" ? event.detail.value.text.length : 0;

@@ -2,20 +2,20 @@ import type { LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
 import { backoff, pause } from "@tapedeck/shared/sync/delay";
 import { lastBy } from "../../positions.ts";
 
-/** Timers take no more than 24 days. */
-const longestPauseMs = 3_600_000;
+/** Timers accept no more than 24 days. */
+const longestDelayMs = 3_600_000;
 
 export type FollowUntil = {
   readonly signal: AbortSignal;
   readonly caughtUp: (seq: number) => void;
   readonly reached: (seq: number) => void;
-  /** The last sequence that was recorded at the time or before: told before the end. */
+  /** Called before the end with the last sequence that was recorded at the time or before. */
   readonly ended: (seq: number) => void;
 };
 
 /**
- * History, then live, until a time has passed that is still to come; all that is recorded by then, and nothing after it.
- * Ends also when no event comes. The time is the log's: who asks and who serves may have other clocks.
+ * History, then live, until a future time has passed: everything that is recorded by then, and nothing after it. Ends even
+ * when no event comes. The log's clock decides, because the clocks of client and gateway may differ.
  */
 export async function* followUntil(
   log: LogReader,
@@ -53,15 +53,15 @@ export async function* followUntil(
   }
 }
 
-/** The last sequence recorded at a time or before, when that has passed; sooner asked for when something later was seen. */
+/** The last sequence recorded at a time or before, once the time has passed; earlier when a later event was read. */
 async function endOf(log: LogReader, time: Date, over: AbortSignal, isLater: AbortSignal): Promise<number | undefined> {
   const waiting = AbortSignal.any([over, isLater]);
   for (let wait = msUntil(time); wait > 0 && !waiting.aborted; wait = msUntil(time)) {
-    await pause(Math.min(wait, longestPauseMs), waiting);
+    await pause(Math.min(wait, longestDelayMs), waiting);
   }
   const retry = backoff(20, 1_000);
   while (!over.aborted) {
-    // Away: it comes back.
+    // A log that is away comes back.
     const seq = await lastBy(log, time).catch(() => undefined);
     if (seq !== undefined) return seq;
     await pause(retry.next(), over);

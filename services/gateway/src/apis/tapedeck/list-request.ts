@@ -5,27 +5,27 @@ import type {
   ListSourcesResponse,
 } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { type Filter, type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
 
-/** What a list is asked for, on any transport. */
+/** The parameters of a list, on any transport. */
 export type ListAsked = {
-  /** As `parseFilter` gives it: the same as on streams, so that it means the same. */
+  /** A result of `parseFilter`, as on streams, so that it means the same. */
   readonly filter: Omit<Filter, "kinds">;
-  /** Of operations: `operationKind` gives them. */
+  /** For operations; checked by `operationKind`. */
   readonly kinds?: readonly string[];
-  /** Of sessions: all must match. */
+  /** For sessions: all must match. */
   readonly labels?: Readonly<Record<string, string>>;
   /** Sessions and operations started in [from, to). */
   readonly from?: Timestamp;
   readonly to?: Timestamp;
   /** At most `largestLimit`; 0: the default, which is 100. */
   readonly limit?: number;
-  /** A former answer's next page. */
+  /** The next page of an earlier answer. */
   readonly page?: string;
-  /** Position or time: as it stood then. */
+  /** Position or time of the moment that the list is read at. */
   readonly at?: string;
 };
 
@@ -38,16 +38,16 @@ export const listFields = {
   operations: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
 } as const satisfies Record<string, readonly FilterField[]>;
 
-export type ListedThings = keyof typeof listFields;
+export type ListName = keyof typeof listFields;
 
-/** Lists of what query knows, newest first, as it gives them. Everything throws TapedeckError. */
+/** Lists from query, newest first, as query answers them. Everything throws TapedeckError. */
 export type ListMessages = {
   readonly sources: (context: ListContext, asked: ListAsked) => Promise<ListSourcesResponse>;
   readonly sessions: (context: ListContext, asked: ListAsked) => Promise<ListSessionsResponse>;
   readonly operations: (context: ListContext, asked: ListAsked) => Promise<ListOperationsResponse>;
 };
 
-/** `source`, `session` and `at` count where the request does not say its own. */
+/** `source`, `session` and `at` apply when the request has none of its own. */
 export type ListContext = Pick<CallContext, "workspace" | "source" | "session" | "at" | "minPosition">;
 
 export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations">;
@@ -60,19 +60,19 @@ export function listMessages(query: Lister): ListMessages {
   };
 }
 
-/** What has a start and an end, as far as the upstreams of today have it. */
+/** The kinds of operations that today's upstreams have. */
 export const operationKinds: readonly string[] = [
   ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
   ...["pod", "app", "job", "command"],
 ];
 
-/** @throws TapedeckError invalid_argument naming the field, when the text is no kind of operation */
+/** @throws TapedeckError invalid_argument naming the field, when the text is not a kind of operation */
 export function operationKind(kind: string, field: string): string {
   if (operationKinds.includes(kind)) return kind;
-  throw new TapedeckError("invalid_argument", `kind "${kind}" is not one of ${operationKinds.join(", ")}`, { field });
+  throw invalidArgument(`kind "${kind}" is not one of ${operationKinds.join(", ")}`, field);
 }
 
-function listRequest(list: ListedThings, context: ListContext, asked: ListAsked): Partial<ListRequest> {
+function listRequest(list: ListName, context: ListContext, asked: ListAsked): Partial<ListRequest> {
   const { workspace } = context;
   const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
   const { filter, kinds = [], labels = {}, from, to, limit = 0, page = "", at = context.at ?? "" } = asked;
@@ -97,7 +97,7 @@ function listRequest(list: ListedThings, context: ListContext, asked: ListAsked)
   };
 }
 
-/** A filter with the source and session that a call means beside its message, where it has no word about them. */
+/** A filter with the source and session of the call's context, unless the filter has its own. */
 export function placed(filter: Filter, { source, session }: Pick<CallContext, "source" | "session">): Filter {
   const { sources, developers, projects } = filter;
   const isOpen = (sources ?? developers ?? projects) === undefined;

@@ -9,7 +9,7 @@ import type { Answer } from "./answers.ts";
 import { type ListAsked, type ListContext, type Lister, listMessages } from "./list-request.ts";
 import { type Asked, filterOf, type groups } from "./parameters.ts";
 
-/** A list as the HTTP API gives it: newest first. */
+/** A page of a list in the HTTP API: newest first. */
 export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string; readonly position: string };
 
 type List<Name extends "sources" | "sessions" | "operations" | "buildStats", Item> = (
@@ -83,7 +83,7 @@ function between({ from, to }: Pick<Asked<"sessions">, "from" | "to">): Pick<Lis
 
 function timeOf(text: string): Timestamp {
   const when = parseWhen(text);
-  if (when?.type !== "time") throw new Error(`"${text}" got past the check of its parameter`);
+  if (when?.type !== "time") throw new Error(`"${text}" passed the check of its parameter`);
   const { seconds, nanos } = timestampFromDate(when.time);
   return { seconds, nanos };
 }
@@ -175,7 +175,7 @@ function buildStatsJson(stats: BuildStats): Answer<"BuildStats"> {
   };
 }
 
-/** What there is not yet (an end, an outcome) is null, and never an empty text. */
+/** A value that is not known yet, such as an end or an outcome, is null and never an empty text. */
 function textJson(text: string): string | null {
   return text === "" ? null : text;
 }

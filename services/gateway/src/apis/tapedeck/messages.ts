@@ -5,11 +5,11 @@ import type { Recorded } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { type StateRead, stateJson } from "./state.ts";
 
-/** What a subscriber gets, on every transport; each format is rendered once, whoever asks for it first. */
+/** A message to a subscriber, on any transport. Each format is rendered once, when it is first read. */
 export type SubscriptionMessage = {
   readonly type: "event" | "caught_up" | "bookmark" | "complete" | "state";
   readonly position: string;
-  /** Of an event: the log's own time of it. */
+  /** For an event: when it was recorded, by the log's clock. */
   readonly recordedAt?: Date;
   /** The message of WebSocket, server-sent events and NDJSON, without an id. */
   readonly json: string;
@@ -39,7 +39,7 @@ export function stateMessage(read: StateRead): SubscriptionMessage {
   );
 }
 
-/** State as gRPC gives it: in the upstream's own messages. */
+/** State in gRPC: in the upstream's own messages. */
 export function stateProto({
   session = "",
   at = "",
@@ -60,10 +60,10 @@ export function stateProto({
   };
 }
 
-// Live events are shared by all subscribers, so each has one message.
+// All subscribers share live events, so each event has one message.
 const messages = new WeakMap<Recorded, SubscriptionMessage>();
 
-/** With `original` the upstream's own bytes are in it; such messages are rare, and not shared. */
+/** `original` includes the upstream's own bytes. Such messages are rare, and not shared. */
 export function eventMessage(
   epoch: string,
   recorded: Recorded,
@@ -81,8 +81,8 @@ export function eventMessage(
     },
     () => {
       const { seconds, nanos } = timestampFromDate(recordedAt);
-      const told = original ? event : { ...event, original: undefined };
-      return { $case: "event", value: { recorded_at: { seconds, nanos }, event: told } };
+      const shown = original ? event : { ...event, original: undefined };
+      return { $case: "event", value: { recorded_at: { seconds, nanos }, event: shown } };
     },
   );
   if (!original) messages.set(recorded, made);

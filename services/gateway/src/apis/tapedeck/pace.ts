@@ -5,7 +5,7 @@ import type { SubscriptionMessage } from "./messages.ts";
 export type Speed = number | "max";
 
 export type Clock = {
-  /** Milliseconds that only ever grow. */
+  /** Milliseconds; never goes back. */
   now(): number;
   /** Resolves after a time, or at once when the signal aborts. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
@@ -13,13 +13,13 @@ export type Clock = {
 
 const ownClock: Clock = { now: () => performance.now(), pause };
 
-/** Timers take no more than 24 days: long gaps are slept in pieces. */
-const longestPauseMs = 3_600_000;
+/** Timers accept no more than 24 days, so long gaps are waited for in pieces. */
+const longestDelayMs = 3_600_000;
 
 /**
- * Gives history as it was recorded: the first event at once, each later one when the time between their recordings,
- * divided by the speed, has passed. Whoever asks late gets at once what is due. After `caught_up` comes everything as
- * it happens. Ends with the signal.
+ * Plays history at the speed at which it was recorded, multiplied: the first event at once, each later one when the time
+ * between their recordings, divided by the speed, has passed. A reader that is late gets at once what is due. Messages
+ * after `caught_up` are not delayed. Ends with the signal.
  */
 export async function* pace(
   messages: AsyncIterable<SubscriptionMessage>,
@@ -36,7 +36,7 @@ export async function* pace(
       begun ??= { recorded, at: clock.now() };
       const due = begun.at + (recorded - begun.recorded) / speed;
       for (let wait = due - clock.now(); wait > 0 && !signal.aborted; wait = due - clock.now()) {
-        await clock.pause(Math.min(wait, longestPauseMs), signal);
+        await clock.pause(Math.min(wait, longestDelayMs), signal);
       }
     }
     if (signal.aborted) return;

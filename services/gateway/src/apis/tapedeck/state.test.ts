@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { waitingLine } from "../../limits/semaphore.ts";
+import { timedSemaphore } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { stateAnswer, stateReader } from "./state.ts";
 
@@ -21,7 +21,7 @@ function queryOf(upstream: string) {
 }
 
 const context = (signal = new AbortController().signal) => ({ workspace: "acme", who: "test", signal });
-const oneAtOnce = () => waitingLine({ atOnce: 1, patienceMs: 20, what: "large answers" });
+const oneAtOnce = () => timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
 
 it("is of one moment and one session: those of the first collection", async () => {
   const { asked, query } = queryOf("skaffold");

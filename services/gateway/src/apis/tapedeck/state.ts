@@ -1,16 +1,15 @@
-import { fromBinary, type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
-import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../../call-context.ts";
-import type { WaitingLine } from "../../limits/semaphore.ts";
+import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { resolveSource } from "../resolve-source.ts";
-import { stateMessageTypes } from "../skaffold/methods.ts";
-import { vagrantState } from "../vagrant/state-json.ts";
+import { rktState } from "../rkt/state.ts";
+import { skaffoldState } from "../skaffold/state.ts";
+import type { StateCollection, UpstreamState } from "../upstream-state.ts";
+import { vagrantState } from "../vagrant/state.ts";
 
 /** State of a source in its upstream's own messages, as of one position. */
 export type StateRead = {
@@ -18,15 +17,15 @@ export type StateRead = {
   /** Undefined when the source has none (at that moment). */
   readonly session?: string;
   readonly sessionEnded: boolean;
-  /** The source is lost: nothing has been heard of its upstream since. */
+  /** For a lost source: when its upstream was last heard of. */
   readonly notHeardSince?: Timestamp;
   /** The position that the rows reflect. */
   readonly position: string;
-  /** What was asked for, where a moment was asked for. */
+  /** The moment that was asked for, if any. */
   readonly at?: string;
   readonly upstream: UpstreamName;
   readonly rows: readonly StateRow[];
-  /** To be called when it is let go of; the end of the call it is for does it, too. */
+  /** To be called when the state is no longer held. The end of the call does that, too. */
   readonly done: () => void;
 };
 
@@ -37,11 +36,11 @@ export type StateRow = {
   /** Full name of the upstream's message. */
   readonly type: string;
   readonly bytes: Uint8Array;
-  /** Of what the row was made of, or that of the whole. */
+  /** Position of the event that made the row, or of the whole state. */
   readonly position: string;
 };
 
-/** The same as the HTTP API gives it. */
+/** State in the HTTP API. */
 export type StateAnswer = {
   readonly source: string;
   readonly session: string | null;
@@ -57,14 +56,14 @@ export type StateAnswer = {
 export type StateDeps = {
   readonly query: QueryClient;
   /** For states that may be tens of MiB. */
-  readonly largeAnswers: WaitingLine;
+  readonly largeAnswers: TimedSemaphore;
 };
 
 /** Reads the state of a source, now or at a moment. Throws TapedeckError. */
 export function stateReader({ query, largeAnswers }: StateDeps): (context: CallContext) => Promise<StateRead> {
   return async (context) => {
     const source = await resolveSource(query, context);
-    const { isLarge } = statesOf[source.upstream as UpstreamName];
+    const { isLarge } = upstreamStates[source.upstream as UpstreamName];
     const done = isLarge ? await largeAnswers.take(context.signal) : () => {};
     try {
       return { ...(await read(source, context)), done };
@@ -76,7 +75,7 @@ export function stateReader({ query, largeAnswers }: StateDeps): (context: CallC
 
   async function read({ source, ...of }: Source, context: CallContext): Promise<Omit<StateRead, "done">> {
     const upstream = of.upstream as UpstreamName;
-    const ask = async ([collection, type]: Collection, at: string, session: string) => {
+    const ask = async ([collection, type]: StateCollection, at: string, session: string) => {
       const { head, rows } = await query.readState({
         workspace: context.workspace,
         source,
@@ -87,10 +86,10 @@ export function stateReader({ query, largeAnswers }: StateDeps): (context: CallC
       });
       return { head, rows: rows.map((row) => ({ position: head.position, ...row, collection, type })) };
     };
-    const [one, ...others] = statesOf[upstream].collections;
+    const [one, ...others] = upstreamStates[upstream].collections;
     const first = await ask(one, context.at ?? "", context.session ?? "");
-    // The others as of the first one's position, so that the answer is one moment, and of its session: Vagrant's jobs
-    // are those of all sessions where none is named.
+    // The other collections are read at the first one's position, so that the answer is one moment, and in its session:
+    // without a session, Vagrant's jobs would be those of all sessions.
     const { position, session, session_ended, not_heard_since } = first.head;
     const rest = await Promise.all(others.map((collection) => ask(collection, position, session)));
     return {
@@ -106,7 +105,7 @@ export function stateReader({ query, largeAnswers }: StateDeps): (context: CallC
   }
 }
 
-/** What was read, as JSON. */
+/** State as JSON. */
 export function stateAnswer({ session, at, rows, notHeardSince, ...read }: StateRead): StateAnswer {
   const { source, sessionEnded, position, upstream } = read;
   return {
@@ -122,64 +121,13 @@ export function stateAnswer({ session, at, rows, notHeardSince, ...read }: State
 }
 
 export function stateJson(upstream: UpstreamName, rows: readonly StateRow[]): object {
-  const { collections, toJson } = statesOf[upstream];
+  const { collections, toJson } = upstreamStates[upstream];
   return toJson(collections.map(([name]) => rows.filter((row) => row.collection === name).map(({ bytes }) => bytes)));
 }
 
-type Collection = readonly [name: string, messageType: string];
-
-type StateOf = {
-  readonly isLarge: boolean;
-  readonly collections: readonly [Collection, ...Collection[]];
-  /** From the messages of each collection. */
-  readonly toJson: (collections: readonly (readonly Uint8Array[])[]) => object;
+/** Another upstream is another entry here. */
+const upstreamStates: Record<UpstreamName, UpstreamState> = {
+  skaffold: skaffoldState,
+  rkt: rktState,
+  vagrant: vagrantState,
 };
-
-/** What query keeps of an upstream's state, and how it looks as JSON. */
-const statesOf: Record<UpstreamName, StateOf> = {
-  skaffold: {
-    isLarge: false,
-    collections: [
-      ["skaffold.v1", stateMessageTypes.v1],
-      ["skaffold.v2", stateMessageTypes.v2],
-    ],
-    toJson: ([[v1 = new Uint8Array()] = [], [v2 = new Uint8Array()] = []]) => ({
-      v1: toGatewayJson(messageType(stateMessageTypes.v1), v1),
-      v2: toGatewayJson(messageType(stateMessageTypes.v2), v2),
-    }),
-  },
-  // As rkt's own clients know it: original field names, what is zero left out. Manifests can be had through its API.
-  rkt: {
-    isLarge: false,
-    collections: [
-      ["rkt.info", "v1alpha.GetInfoResponse"],
-      ["rkt.pods", "v1alpha.Pod"],
-      ["rkt.images", "v1alpha.Image"],
-    ],
-    toJson: ([[info] = [undefined], pods = [], images = []]) => ({
-      info: info === undefined ? null : rktJson("v1alpha.GetInfoResponse", info).info,
-      pods: pods.map((pod) => rktJson("v1alpha.Pod", pod)),
-      images: images.map((image) => rktJson("v1alpha.Image", image)),
-    }),
-  },
-  vagrant: {
-    // Its jobs are those of all times.
-    isLarge: true,
-    collections: [
-      ["vagrant.version", "hashicorp.vagrant.GetVersionInfoResponse"],
-      ["vagrant.targets", "hashicorp.vagrant.Target"],
-      ["vagrant.projects", "hashicorp.vagrant.Project"],
-      ["vagrant.bases", "hashicorp.vagrant.Basis"],
-      ["vagrant.boxes", "hashicorp.vagrant.Box"],
-      ["vagrant.runners", "hashicorp.vagrant.Runner"],
-      ["vagrant.jobs", "hashicorp.vagrant.Job"],
-    ],
-    toJson: vagrantState,
-  },
-};
-
-function rktJson(type: string, bytes: Uint8Array): JsonObject {
-  const desc = messageType(type);
-  const { manifest: _, ...json } = toJson(desc, fromBinary(desc, bytes), { useProtoFieldName: true }) as JsonObject;
-  return json;
-}

@@ -18,7 +18,7 @@ const seqs = (messages: readonly SubscriptionMessage[], type?: string) =>
   messages.filter((message) => type === undefined || message.type === type).map(seqOf);
 const told = (message: SubscriptionMessage) => `${message.type} ${seqOf(message)}`;
 
-async function desk() {
+async function harness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
@@ -47,7 +47,7 @@ async function desk() {
 }
 
 it("bookmarks tell how far one is, though nothing of it was for one", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.alice.append(2);
   // By subject the server leaves out what does not match; by `subjects` we do.
   const [bySubject, byUs] = [on.open({ developers: ["alice"] }, 0), on.open({ subjects: ["web"] }, 0)];
@@ -67,7 +67,7 @@ it("bookmarks tell how far one is, though nothing of it was for one", async () =
 });
 
 it("an end in the future is the log's, however other clocks go, and what comes after it is not given", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.alice.append(2);
   const untilTime = new Date(Date.now() + 200);
   const clock = { at: new Date(0), asked: 0 };
@@ -105,7 +105,7 @@ it("an end in the future is the log's, however other clocks go, and what comes a
 });
 
 it("a bookmark comes in its time, though the log has come to rest before", async () => {
-  await using on = await desk();
+  await using on = await harness();
   const { got } = on.open({ subjects: ["web"] }, 200);
   await until(() => got.length === 1, { message: "caught_up" });
   const last = await on.alice.append(3);
@@ -114,7 +114,7 @@ it("a bookmark comes in its time, though the log has come to rest before", async
 });
 
 it("and after so many events, however fast they came", async () => {
-  await using on = await desk();
+  await using on = await harness();
   const web = { subject: "web" };
   await on.alice.append(25);
   const last = await on.alice.append(1, web); // 26
@@ -148,7 +148,7 @@ it("and after so many events, however fast they came", async () => {
 });
 
 it("a bookmark is never ahead of an event that was not given, whoever reads at whatever pace", async () => {
-  await using on = await desk();
+  await using on = await harness();
   const writing = (async () => {
     for (let round = 0; round < 60; round++) {
       await on.alice.append(1 + (round % 3), round % 2 === 0 ? { subject: "web" } : {});
@@ -183,7 +183,7 @@ it("a bookmark is never ahead of an event that was not given, whoever reads at w
 });
 
 it("who leaves, wherever, leaves the log as well", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.alice.append(3);
   let open = 0;
   const watched = (reader: LogReader): LogReader => ({
@@ -205,7 +205,7 @@ it("who leaves, wherever, leaves the log as well", async () => {
 });
 
 it("but not more often than every so often", async () => {
-  await using on = await desk();
+  await using on = await harness();
   const { got, done } = on.open({ developers: ["alice"] }, 3_600_000);
   await until(() => got.length === 1, { message: "caught_up" });
   for (let n = 0; n < 10; n++) await on.bob.append(1);
@@ -220,7 +220,7 @@ it("but not more often than every so often", async () => {
 });
 
 it("what is live is rendered once for all who follow", async () => {
-  await using on = await desk();
+  await using on = await harness();
   const readers = [
     on.open({}, 5_000),
     on.open({ developers: ["alice"] }, 5_000),

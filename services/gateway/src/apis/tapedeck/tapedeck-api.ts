@@ -1,9 +1,9 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
-import type { WaitingLine } from "../../limits/semaphore.ts";
+import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { refuseMoment } from "../session-scope.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
@@ -14,19 +14,19 @@ import { pace, type Speed } from "./pace.ts";
 import { type StateAnswer, type StateDeps, type StateRead, stateAnswer, stateReader } from "./state.ts";
 import { subscribe } from "./subscribe.ts";
 
-/** What a client asks for when it subscribes, on any transport. */
+/** A subscription as a client asks for it, on any transport. */
 export type SubscribeRequest = {
-  /** `start`, `now` (the default, unless the call's context says other), a position or an RFC 3339 time. */
+  /** `start`, `now`, a position or an RFC 3339 time. Default: `after` of the call's context, or `now`. */
   readonly after?: string;
-  /** A position or a time, inclusive, or `now`; a time to come is waited for. Without it a subscription has no end. */
+  /** A position or a time, inclusive, or `now`; a future time is waited for. Without it a subscription has no end. */
   readonly until?: string;
-  /** As the client wrote it: arrays by field. */
+  /** The filter as the client wrote it: arrays by field. */
   readonly filter?: unknown;
   readonly state?: boolean;
   readonly original?: boolean;
-  /** How fast history is played; without it as fast as it can be read. */
+  /** How fast history is played. Default: as fast as it can be read. */
   readonly speed?: Speed;
-  /** It ends at the log's end, also where `until` is a time to come. */
+  /** The subscription ends at the log's end, even when `until` is a future time. */
   readonly isHistory?: boolean;
 };
 
@@ -36,14 +36,14 @@ export type OpenSubscription = {
   readonly messages: AsyncIterable<SubscriptionMessage>;
 };
 
-/** Everything throws TapedeckError (docs/api.md#errors); what streams may throw it later, too. */
+/** Everything throws TapedeckError (docs/api.md#errors); streams may throw it later, too. */
 export type TapedeckApi = {
-  /** As JSON, asked for by name. */
+  /** Lists as JSON, with parameters by name. */
   readonly lists: Lists;
-  /** The same in messages. */
+  /** Lists as messages. */
   readonly listMessages: ListMessages;
   readonly state: (context: CallContext) => Promise<StateAnswer>;
-  /** The same in the upstream's own messages. */
+  /** State in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<StateRead>;
   readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
@@ -54,24 +54,24 @@ export type TapedeckApiDeps = StateDeps & {
   readonly log: () => LogReader;
   readonly positions: Positions;
   /** For pages of events: each may hold tens of MiB. */
-  readonly pages: WaitingLine;
+  readonly pages: TimedSemaphore;
 };
 
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
 export function tapedeckApi({ query, log, positions, pages, largeAnswers }: TapedeckApiDeps): TapedeckApi {
   const readState = stateReader({ query, largeAnswers });
 
-  /** The state that a subscription begins with, and the events after it: without a race, without repeats. */
+  /** The state that a subscription begins with, and where its events begin, so that none is missed or repeated. */
   async function stateThenEvents(after: string, filter: Filter, context: CallContext) {
     if (after === "start") {
       const message = "before the first event there is no state: ask for it now, at a position or at a time";
-      throw new TapedeckError("invalid_argument", message, { field: "after" });
+      throw invalidArgument(message, "after");
     }
-    // Query may still know the state at a position whose next events the log has let go of.
+    // Query may still know the state at a position whose next events the log no longer has.
     if (after !== "now") await positions.resolveAfter(after);
-    const place = after === "now" ? { minPosition: positions.written(await positions.lastSeq()) } : { at: after };
-    const answer = await readState({ ...context, ...placeOf(filter), ...place });
-    return { afterSeq: positions.own(answer.position), message: stateMessage(answer), taken: answer.done };
+    const moment = after === "now" ? { minPosition: positions.written(await positions.lastSeq()) } : { at: after };
+    const answer = await readState({ ...context, ...onlySource(filter), ...moment });
+    return { afterSeq: positions.own(answer.position), message: stateMessage(answer), release: answer.done };
   }
 
   async function endOf(until: string, { isHistory = false }: SubscribeRequest) {
@@ -99,37 +99,37 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
         const paced = pace(events, speed, signal);
         return {
           position: positions.written(afterSeq),
-          messages: first === undefined ? paced : beginningWith([first.message], first.taken, paced),
+          messages: first === undefined ? paced : beginningWith([first.message], first.release, paced),
         };
       } catch (error) {
-        first?.taken();
+        first?.release();
         throw error;
       }
     },
   };
 }
 
-/** The first ones are let go of when they are taken: they may be large, and what follows may be without an end. */
+/** Drops the first messages once they are yielded: they may be large, and the rest may have no end. */
 async function* beginningWith(
   first: SubscriptionMessage[],
-  taken: () => void,
+  release: () => void,
   rest: AsyncIterable<SubscriptionMessage>,
 ): AsyncGenerator<SubscriptionMessage, void> {
   try {
     yield* first.splice(0);
   } finally {
-    taken();
+    release();
   }
   yield* rest;
 }
 
-/** The one source, and session, that a filter names; without any word about sources, the only one there is. */
-function placeOf({ sources, sessions, developers, projects }: Filter): Pick<CallContext, "source" | "session"> {
+/** The one source, and session, that a filter names. A filter without sources means the only source there is. */
+function onlySource({ sources, sessions, developers, projects }: Filter): Pick<CallContext, "source" | "session"> {
   const isOne = [sources, sessions, developers, projects].every((values) => (values?.length ?? 1) === 1);
   const isWhole = sources !== undefined || (developers === undefined) === (projects === undefined);
   if (!isOne || !isWhole) {
     const message = "state needs a filter that names one source: filter.sources with one entry";
-    throw new TapedeckError("invalid_argument", message, { field: "filter.sources" });
+    throw invalidArgument(message, "filter.sources");
   }
   const source = sources?.[0] ?? (developers && projects && `${developers[0]}/${projects[0]}`);
   return {

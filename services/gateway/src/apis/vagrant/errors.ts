@@ -6,37 +6,42 @@ const failedPrecondition = 9;
 const unimplemented = 12;
 const internal = 13;
 
-/** Of whatever the server stores: "basis", "project", "target", "box", "runner". */
+/** `kind`: what the server stores: "basis", "project", "target", "box", "runner". */
 export function recordNotFound(kind: string): UpstreamError {
   return new UpstreamError(notFound, `failed to locate ${kind} (record not found)`);
 }
 
-/** Of GetJob and GetJobStream: an id that no job has, or none at all. */
+/** GetJob and GetJobStream answer this to an id that no job has, and to none at all. */
 export function jobNotFound(): UpstreamError {
   return new UpstreamError(notFound, "job not found");
 }
 
-/** Of a request without the message that it is about. */
+/** The request lacks the message that it is about. */
 export function absent(name: string): UpstreamError {
   return new UpstreamError(failedPrecondition, `${name}: cannot be nil`);
 }
 
-/** Of a name that is unique only inside of something that the request does not say. */
+/** The request lacks the parent within which the name is unique. */
 export function withoutParent(kind: string): UpstreamError {
   return new UpstreamError(failedPrecondition, `cannot lookup ${kind} (proto reference does not include parent)`);
 }
 
-/** Whatever does not validate is INTERNAL to Vagrant. */
+/** GetLogStream's request names no basis, project or target. */
+export function invalidScope(): UpstreamError {
+  return new UpstreamError(failedPrecondition, "invalid scope supplied");
+}
+
+/** Vagrant answers INTERNAL to whatever does not validate. */
 export function invalid(problem: string): UpstreamError {
   return new UpstreamError(internal, problem);
 }
 
-/** Bytes that are no request: Go's gRPC library says it so. */
+/** Bytes that are not a request, as Go's gRPC library words it. */
 export function unreadableRequest(): UpstreamError {
   return new UpstreamError(internal, "grpc: error unmarshalling request");
 }
 
-/** Of the metadata that go with every call. */
+/** The metadata that go with every call are missing or wrong. */
 export function protocolRefused(text: string): UpstreamError {
   return new UpstreamError(invalidArgument, text);
 }

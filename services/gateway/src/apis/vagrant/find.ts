@@ -1,12 +1,12 @@
 import type { Ref_Box } from "@tapedeck/proto/vagrant/sdk/sdk";
 import { Basis, Box, Project, Target } from "@tapedeck/proto/vagrant/vagrant";
+import type { ReadState } from "../../query-client.ts";
 import { invalid, recordNotFound, withoutParent } from "./errors.ts";
-import type { Read } from "./read.ts";
 import { compareVersions, parseCondition, parseVersion } from "./versions.ts";
 
-type Rows = Read["rows"];
+export type Rows = ReadState["rows"];
 
-/** A record's bytes by its resource_id, or a runner's by its id: what all Gets go by. `kind` is for the error. */
+/** A record's bytes by its resource_id, or a runner's by its id. `kind` is for the error. */
 export function recordOf(rows: Rows, kind: string, id: string): Uint8Array {
   return found(
     rows.find(({ key }) => key === id && id !== ""),
@@ -14,20 +14,20 @@ export function recordOf(rows: Rows, kind: string, id: string): Uint8Array {
   );
 }
 
-/** By resource_id, else by name and path, those of them that are set. */
+/** Finds by resource_id, else by whichever of name and path are set. */
 export function findBasis(rows: Rows, wanted: Basis): Uint8Array {
   if (wanted.resource_id !== "") return recordOf(rows, "basis", wanted.resource_id);
   return found(byNameAndPath(rows, Basis.decode, wanted), "basis");
 }
 
-/** By name and path, those of them that are set. Not by its basis, which a request needs: Vagrant never looks at it. */
+/** Finds by whichever of name and path are set. Ignores the basis, which a request must have, as Vagrant does. */
 export function findProject(rows: Rows, wanted: Project): Uint8Array {
   return found(byNameAndPath(rows, Project.decode, wanted), "project");
 }
 
 /**
- * By the first of these that is given: resource_id, project and name, part of the uuid. A name alone is refused, as it
- * says nothing without its project.
+ * Finds by the first of these that is set: resource_id, project and name, part of the uuid. Refuses a name alone, which
+ * is unique only within its project.
  */
 export function findTarget(rows: Rows, { resource_id, project, name, uuid }: Target): Uint8Array {
   if (resource_id !== "") return recordOf(rows, "target", resource_id);
@@ -44,8 +44,9 @@ export function findTarget(rows: Rows, { resource_id, project, name, uuid }: Tar
 }
 
 /**
- * By resource_id; else of the boxes of that name (and provider, where one is given) the one of that version, or the
- * newest that fits a condition ("< 2"; without one any above 0). Undefined: there is none, which is no error here.
+ * Finds by resource_id; else, among the boxes of that name (and provider, where it is set), the box of that version, or
+ * the newest box that fits a condition ("< 2"; any version above 0 without one). Undefined for none: Vagrant answers that
+ * without an error.
  */
 export function findBox(rows: Rows, { resource_id, name, version, provider }: Ref_Box): Uint8Array | undefined {
   if (resource_id !== "") return recordOf(rows, "box", resource_id);
@@ -64,13 +65,13 @@ export function findBox(rows: Rows, { resource_id, name, version, provider }: Re
   return fitting.toSorted((a, b) => compareVersions(b.version, a.version))[0]?.bytes;
 }
 
-type Place = { readonly name: string; readonly path: string };
+type NameAndPath = { readonly name: string; readonly path: string };
 
-function byNameAndPath(rows: Rows, decode: (bytes: Uint8Array) => Place, { name, path }: Place) {
+function byNameAndPath(rows: Rows, decode: (bytes: Uint8Array) => NameAndPath, { name, path }: NameAndPath) {
   if (name === "" && path === "") return undefined;
   return rows.find(({ bytes }) => {
-    const place = decode(bytes);
-    return (name === "" || place.name === name) && (path === "" || place.path === path);
+    const row = decode(bytes);
+    return (name === "" || row.name === name) && (path === "" || row.path === path);
   });
 }
 

@@ -1,16 +1,16 @@
 import { Basis, Box, GetVersionInfoResponse, Job, Job_State, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { expect, it } from "vitest";
-import { vagrantState } from "./state-json.ts";
+import { vagrantStateJson } from "./state-json.ts";
 import { sampleCalls, within } from "./testing/sample.ts";
 
 const sample = (rpc: string) => sampleCalls().flatMap((call) => (call.rpc === rpc && call.wire ? [call.wire] : []));
 const target = (type_url: string, value: Buffer) =>
   Target.encode(Target.fromPartial({ resource_id: "T1", record: { type_url, value } })).finish();
-const ofTargets = (...targets: Uint8Array[]) => vagrantState([[], targets]) as { targets: object[] };
+const ofTargets = (...targets: Uint8Array[]) => vagrantStateJson([[], targets]) as { targets: object[] };
 
 it("of a server that has told nothing is empty", () => {
   const none = { targets: [], projects: [], bases: [], boxes: [], runners: [], jobs: [] };
-  expect(vagrantState([])).toEqual({ version: null, ...none });
+  expect(vagrantStateJson([])).toEqual({ version: null, ...none });
 });
 
 it("of a real server has the names of its messages", () => {
@@ -18,7 +18,7 @@ it("of a real server has the names of its messages", () => {
   const targets = sample("GetTarget").slice(-1).flatMap(within);
   const boxes = sample("GetBox").flatMap(within);
   const jobs = within(sample("_ListJobs").at(-1));
-  const state = vagrantState([version, targets, [], [], boxes, sample("GetRunner").slice(-1), jobs]);
+  const state = vagrantStateJson([version, targets, [], [], boxes, sample("GetRunner").slice(-1), jobs]);
   expect(state).toMatchObject({
     version: { api: { current: 1, minimum: 1 }, version: "2.3.7" },
     targets: [
@@ -55,13 +55,17 @@ it("has what it does not know, or can't read, in base64", () => {
 it("has times that JSON has no words for by their fields", () => {
   const seconds = 1n << 60n;
   const box = Box.encode(Box.fromPartial({ resource_id: "X1", last_update: { seconds } })).finish();
-  expect(vagrantState([[], [], [], [], [box]])).toMatchObject({ boxes: [{ last_update: { seconds: `${seconds}` } }] });
+  expect(vagrantStateJson([[], [], [], [], [box]])).toMatchObject({
+    boxes: [{ last_update: { seconds: `${seconds}` } }],
+  });
 });
 
 it("leaves Vagrantfiles out", () => {
   const basis = Basis.fromPartial({ resource_id: "B1", configuration: { raw: Buffer.from("x") } });
-  expect(vagrantState([[], [], [], [Basis.encode(basis).finish()]])).toMatchObject({ bases: [{ resource_id: "B1" }] });
-  expect(JSON.stringify(vagrantState([[], [], [], [Basis.encode(basis).finish()]]))).not.toContain("configuration");
+  expect(vagrantStateJson([[], [], [], [Basis.encode(basis).finish()]])).toMatchObject({
+    bases: [{ resource_id: "B1" }],
+  });
+  expect(JSON.stringify(vagrantStateJson([[], [], [], [Basis.encode(basis).finish()]]))).not.toContain("configuration");
 });
 
 it("tells all jobs that are not over, and the newest 20 that are, in their order", () => {
@@ -69,7 +73,7 @@ it("tells all jobs that are not over, and the newest 20 that are, in their order
   const jobs = Array.from({ length: 30 }, (_, index) =>
     job(index, index % 10 === 0 ? Job_State.RUNNING : index % 2 === 0 ? Job_State.ERROR : Job_State.SUCCESS),
   );
-  const state = vagrantState([[], [], [], [], [], [], jobs]) as { jobs: { id: string }[] };
+  const state = vagrantStateJson([[], [], [], [], [], [], jobs]) as { jobs: { id: string }[] };
   expect(state.jobs.map(({ id }) => Number(id.slice(1)))).toEqual([
     0,
     ...Array.from({ length: 22 }, (_, at) => at + 8),
@@ -78,14 +82,14 @@ it("tells all jobs that are not over, and the newest 20 that are, in their order
 
 it("of a version alone", () => {
   const bytes = GetVersionInfoResponse.encode({ info: { version: "2.4.3" } }).finish();
-  expect(vagrantState([[bytes]])).toMatchObject({ version: { version: "2.4.3" } });
+  expect(vagrantStateJson([[bytes]])).toMatchObject({ version: { version: "2.4.3" } });
 });
 
 it("tells what it can't read as it came", () => {
   // resource_id as a number, which is an unknown field to Vagrant.
   const odd = Buffer.concat([Target.encode(Target.fromPartial({ resource_id: "T1" })).finish(), Buffer.of(0x08, 0x7f)]);
   const job = Buffer.concat([Job.encode(Job.fromPartial({ id: "J1" })).finish(), Buffer.of(0x08, 0x7f)]);
-  expect(vagrantState([[], [odd], [], [], [], [], [job]])).toMatchObject({
+  expect(vagrantStateJson([[], [odd], [], [], [], [], [job]])).toMatchObject({
     targets: [{ "@type": "hashicorp.vagrant.Target", value: odd.toString("base64") }],
     jobs: [{ "@type": "hashicorp.vagrant.Job", value: job.toString("base64") }],
   });

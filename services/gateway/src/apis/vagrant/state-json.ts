@@ -10,26 +10,26 @@ import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import { numberIn } from "./wire.ts";
 
-/** Messages that are tens of KB and that nobody reads in a state: they can be had through Vagrant's API. */
+/** Messages of tens of KB that are of no use in a state. Vagrant's API has them. */
 const leftOut: ReadonlySet<string> = new Set([
   "hashicorp.vagrant.Vagrantfile",
   "hashicorp.vagrant.Job.InitResult",
   "hashicorp.vagrant.sdk.Args.ConfigData",
 ]);
 
-/** So many jobs that are over are told, from the newest back. */
-const finishedJobs = 20;
+/** How many finished jobs the state has: the newest. */
+const mostFinishedJobs = 20;
 
-/** Of hashicorp.vagrant.Job. */
+/** In hashicorp.vagrant.Job. */
 const stateField = 100;
-const over: ReadonlySet<number> = new Set([Job_State.SUCCESS, Job_State.ERROR]);
+const finishedStates: ReadonlySet<number> = new Set([Job_State.SUCCESS, Job_State.ERROR]);
 
 /**
- * State of a Vagrant server as JSON, with the names of the .proto files; what is zero is left out. `version` null: not
- * told yet. Any: `@type` and its fields, or `value` in base64 where the type is not known; so are messages that are not
- * what they should be. Each list in Vagrant's order.
+ * State of a Vagrant server as JSON, with the names of the .proto files and without fields that are zero. `version` is null
+ * until the server has reported it. An Any has `@type` and its fields, or `value` in base64 when its type is unknown; so
+ * has a message whose bytes are not of its type. Each list is in Vagrant's order.
  */
-export function vagrantState(collections: readonly (readonly Uint8Array[])[]): object {
+export function vagrantStateJson(collections: readonly (readonly Uint8Array[])[]): object {
   const [[version] = [], targets = [], projects = [], bases = [], boxes = [], runners = [], jobs = []] = collections;
   const list = (type: string, items: readonly Uint8Array[]) => items.map((item) => toStateJson(type, item));
   return {
@@ -39,18 +39,18 @@ export function vagrantState(collections: readonly (readonly Uint8Array[])[]): o
     bases: list("Basis", bases),
     boxes: list("Box", boxes),
     runners: list("Runner", runners),
-    jobs: list("Job", worthTelling(jobs)),
+    jobs: list("Job", shownJobs(jobs)),
   };
 }
 
-/** Those that are not over, and the newest of the others. */
-function worthTelling(jobs: readonly Uint8Array[]): readonly Uint8Array[] {
-  const finished = jobs.filter((job) => over.has(numberIn(job, stateField)));
-  const old = new Set(finished.slice(0, Math.max(0, finished.length - finishedJobs)));
+/** The unfinished jobs, and the newest finished ones. */
+function shownJobs(jobs: readonly Uint8Array[]): readonly Uint8Array[] {
+  const finished = jobs.filter((job) => finishedStates.has(numberIn(job, stateField)));
+  const old = new Set(finished.slice(0, Math.max(0, finished.length - mostFinishedJobs)));
   return jobs.filter((job) => !old.has(job));
 }
 
-/** `type`: of the package hashicorp.vagrant. */
+/** `type`: in the package hashicorp.vagrant. */
 function toStateJson(type: string, bytes: Uint8Array): JsonObject {
   const desc = messageType(`hashicorp.vagrant.${type}`);
   try {
@@ -61,8 +61,8 @@ function toStateJson(type: string, bytes: Uint8Array): JsonObject {
 }
 
 function fieldsOf(message: ReflectMessage): JsonObject {
-  const told = message.fields.filter((field) => message.isSet(field) && !leftOut.has(field.message?.typeName ?? ""));
-  return Object.fromEntries(told.map((field) => [field.name, jsonOf(message.get(field), field.enum)]));
+  const fields = message.fields.filter((field) => message.isSet(field) && !leftOut.has(field.message?.typeName ?? ""));
+  return Object.fromEntries(fields.map((field) => [field.name, jsonOf(message.get(field), field.enum)]));
 }
 
 function jsonOf(value: unknown, names: DescEnum | undefined): JsonValue {
@@ -88,7 +88,7 @@ function messageOf(message: ReflectMessage): JsonValue {
   }
 }
 
-/** What has no such form, as a time after the year 9999, by its fields. */
+/** A value without a canonical form, such as a time after the year 9999, is rendered by its fields. */
 function wellKnown(message: ReflectMessage): JsonValue {
   try {
     return toJson(message.desc, message.message);
@@ -102,6 +102,6 @@ function anyOf({ message }: ReflectMessage): JsonObject {
   const desc = registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf("/") + 1));
   try {
     if (desc !== undefined) return { "@type": typeUrl, ...fieldsOf(reflect(desc, fromBinary(desc, value))) };
-  } catch {} // bytes that are not of the type that they are said to be
+  } catch {} // the bytes are not of the declared type
   return { "@type": typeUrl, value: Buffer.from(value).toString("base64") };
 }

@@ -16,11 +16,11 @@ import {
 } from "@tapedeck/proto/vagrant/vagrant";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sampleCalls, within } from "./testing/sample.ts";
-import { type Desk, vagrantDesk } from "./testing/vagrant-desk.ts";
+import { type Harness, vagrantHarness } from "./testing/vagrant-harness.ts";
 
-let on: Desk;
+let on: Harness;
 beforeAll(async () => {
-  on = await vagrantDesk();
+  on = await vagrantHarness();
 });
 afterAll(() => on[Symbol.asyncDispose]());
 

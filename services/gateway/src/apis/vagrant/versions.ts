@@ -1,16 +1,16 @@
-/** Of a box: "1.0.282", "20230615.0.0", "2.0.0-rc1". */
+/** A version of a box: "1.0.282", "20230615.0.0", "2.0.0-rc1". */
 export type Version = { readonly numbers: readonly bigint[]; readonly pre: string };
 
 const shape =
   /^v?(\d+(?:\.\d+)*)(?:(?:-|[-.]?(?=[A-Za-z]))([0-9A-Za-z]+(?:[.~-][0-9A-Za-z]+)*))?(?:\+[0-9A-Za-z.~-]+)?$/;
 
-/** Undefined for what is no version. A leading "v" and build metadata ("+…") count for nothing. */
+/** Undefined for text that is not a version. Ignores a leading "v" and build metadata ("+…"). */
 export function parseVersion(text: string): Version | undefined {
   const [, numbers, pre = ""] = shape.exec(text) ?? [];
   return numbers === undefined ? undefined : { numbers: numbers.split(".").map(BigInt), pre };
 }
 
-/** Below zero: `a` is older. A pre-release is older than what it leads to; pre-releases go by their parts. */
+/** Below zero: `a` is older. A pre-release is older than its release; pre-releases compare part by part. */
 export function compareVersions(a: Version, b: Version): number {
   const order = compareNumbers(a.numbers, b.numbers);
   if (order !== 0 || a.pre === b.pre) return order;
@@ -18,12 +18,12 @@ export function compareVersions(a: Version, b: Version): number {
   return a.pre.localeCompare(b.pre, "en", { numeric: true });
 }
 
-/** Says whether a version is one of those that a condition such as ">= 1.2, < 2" means. */
+/** Whether a version fulfils a condition such as ">= 1.2, < 2". */
 export type Condition = (version: Version) => boolean;
 
 /**
- * Conditions as Vagrant has them: `=` (or nothing), `!=`, `>`, `>=`, `<`, `<=`, `~>`, several with commas between them.
- * A pre-release is only meant by a condition that names one of the same numbers. Undefined for what is no condition.
+ * Vagrant's conditions: `=` (or nothing), `!=`, `>`, `>=`, `<`, `<=`, `~>`, several separated by commas. A pre-release
+ * fulfils only a condition that names a pre-release of the same numbers. Undefined for text that is not a condition.
  */
 export function parseCondition(text: string): Condition | undefined {
   const parts = text.split(",").map(parsePart);
@@ -54,14 +54,14 @@ const tests: Readonly<Record<string, (order: number, version: Version, wanted: V
   ">=": (order) => order >= 0,
   "<": (order) => order < 0,
   "<=": (order) => order <= 0,
-  // "~> 1.2.3" means from 1.2.3 on, but not 1.3: all but the last number stay as they are.
+  // "~> 1.2.3" means at least 1.2.3 and below 1.3: only the last number may grow.
   "~>": (order, { numbers }, wanted) => {
     const kept = wanted.numbers.slice(0, Math.max(1, wanted.numbers.length - 1));
     return order >= 0 && kept.every((number, index) => (numbers[index] ?? 0n) === number);
   },
 };
 
-/** Numbers that are not there are zero. */
+/** Missing numbers are zero. */
 function compareNumbers(a: readonly bigint[], b: readonly bigint[]): number {
   for (let index = 0; index < Math.max(a.length, b.length); index++) {
     const [one = 0n, other = 0n] = [a[index], b[index]];

@@ -1,13 +1,13 @@
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
-/** An encoded message that has these encoded messages in one field; nothing of theirs is encoded again. */
+/** An encoded message that has these encoded messages in one field. They are not encoded again. */
 export function holding(field: number, messages: readonly Uint8Array[]): Uint8Array {
   const writer = new BinaryWriter();
   for (const message of messages) writer.tag(field, WireType.LengthDelimited).bytes(message);
   return writer.finish();
 }
 
-/** The number or enum in a field of a message that query has read before; 0 when it is not set. */
+/** The number or enum in a field of a valid message; 0 when it is not set. */
 export function numberIn(message: Uint8Array, wanted: number): number {
   const reader = new BinaryReader(message);
   let found = 0;
@@ -19,15 +19,15 @@ export function numberIn(message: Uint8Array, wanted: number): number {
   return found;
 }
 
-/** Fields of a Job from here on are the server's own. */
+/** Only the server sets fields of a Job from this number on. */
 const firstServerField = 100;
 
-/** Of QueueJobRequest and ValidateJobRequest. */
+/** In QueueJobRequest and ValidateJobRequest. */
 const jobField = 1;
 
 /**
- * A QueueJobRequest or ValidateJobRequest without what only a server may say of a job; all else, what we don't know
- * included, stays as it is. Throws if the bytes are no message.
+ * A QueueJobRequest or ValidateJobRequest without the fields of the job that only a server may set. Everything else stays
+ * as it is, unknown fields included. Throws if the bytes are not a message.
  */
 export function withoutServerFields(request: Uint8Array): Uint8Array {
   return rewritten(request, (field, wireType) => {
@@ -38,7 +38,7 @@ export function withoutServerFields(request: Uint8Array): Uint8Array {
 
 type Change = undefined | "left out" | ((message: Uint8Array) => Uint8Array);
 
-/** The message with some fields changed, in its own order. Of a nested message `Change` gets the bytes inside. */
+/** The message with some fields changed, in its own order. A `Change` function gets the bytes of a nested message. */
 function rewritten(bytes: Uint8Array, changeOf: (field: number, wireType: WireType) => Change): Uint8Array {
   const reader = new BinaryReader(bytes);
   const parts: Uint8Array[] = [];

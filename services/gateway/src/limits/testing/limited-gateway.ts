@@ -18,10 +18,10 @@ import { startGateway } from "../../gateway.ts";
 
 const alice = sourceName({ workspace: "default", developer: "alice", project: "shop", upstream: "skaffold" });
 
-export type Limited = Awaited<ReturnType<Awaited<ReturnType<typeof gatewayDesk>>["gateway"]>>;
+export type Limited = Awaited<ReturnType<Awaited<ReturnType<typeof gatewayHarness>>["gateway"]>>;
 
 /** A log with three events; gateways on it with limits of their own, and no query and no ingest behind them. */
-export async function gatewayDesk() {
+export async function gatewayHarness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());

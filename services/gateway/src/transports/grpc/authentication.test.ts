@@ -5,10 +5,10 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Caller, type Role, revocationOf } from "../../call-context.ts";
 import { defaultLimits } from "../../limits/settings.ts";
 import { callerOf } from "./authentication.ts";
+import { asBytes } from "./byte-methods.ts";
 import { contextOf } from "./call-context.ts";
 import { type GrpcServices, grpcServer } from "./server.ts";
 import { callSignal } from "./server-stream.ts";
-import { asBytes } from "./skaffold-service.ts";
 
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());

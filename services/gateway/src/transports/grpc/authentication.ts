@@ -14,15 +14,15 @@ import { toStatus } from "./status.ts";
 
 export type AuthenticationOptions = {
   readonly authenticate: Authenticator;
-  /** The role that a method (by its path) needs; undefined: it is open to everybody. */
+  /** The role that a method (by its path) needs; undefined: everyone may call it. */
   readonly roleOf: (path: string) => Role | undefined;
-  /** Counts a refusal, and gives what the client is told. */
+  /** Counts a refusal, and gives the error that the client gets. */
   readonly failed: (error: unknown) => TapedeckError | UpstreamError;
 };
 
 const callers = new WeakMap<Metadata, Caller>();
 
-/** Who makes a call that was let in. */
+/** The caller of an authenticated call. */
 export function callerOf({ metadata }: { readonly metadata: Metadata }): Caller {
   const caller = callers.get(metadata);
   if (caller === undefined) throw new Error("a call got past the authentication");
@@ -30,8 +30,8 @@ export function callerOf({ metadata }: { readonly metadata: Metadata }): Caller 
 }
 
 /**
- * Lets calls of every service in, or ends them, before a handler knows of them. When the caller's token expires or is
- * revoked, the call ends at once with that error: nothing more of it reaches the handler, nor the client.
+ * Authenticates the calls of every service before they reach a handler. When the caller's token expires or is revoked, the
+ * call ends at once with that error: nothing more of it reaches the handler or the client.
  */
 export function authentication({ authenticate, roleOf, failed }: AuthenticationOptions): ServerInterceptor {
   return ({ path }, call) => {
@@ -44,7 +44,7 @@ export function authentication({ authenticate, roleOf, failed }: AuthenticationO
       isOver = true;
       call.sendStatus(toStatus(failed(error)));
     };
-    const letIn = async (metadata: Metadata): Promise<Caller> => {
+    const authorized = async (metadata: Metadata): Promise<Caller> => {
       const [authorization] = metadata.get("authorization");
       const caller = await authenticate({
         authorization: authorization === undefined ? undefined : String(authorization),
@@ -55,7 +55,7 @@ export function authentication({ authenticate, roleOf, failed }: AuthenticationO
     };
     const listener = new ServerListenerBuilder()
       .withOnReceiveMetadata((metadata, next) => {
-        letIn(metadata)
+        authorized(metadata)
           .then((caller) => {
             const { revoked } = caller;
             revoked?.throwIfAborted();

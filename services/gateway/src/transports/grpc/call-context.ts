@@ -5,10 +5,10 @@ import {
   type Caller,
   contextNames,
   headEntries,
-  whileLetIn,
+  whileAuthorized,
 } from "../../call-context.ts";
 
-/** What every kind of call offers. */
+/** The part that every kind of grpc-js call has. */
 export type GrpcCall = {
   readonly metadata: Metadata;
   readonly cancelled: boolean;
@@ -18,13 +18,13 @@ export type GrpcCall = {
 
 export type GrpcCaller = (call: GrpcCall) => Caller;
 
-/** Reads what a call means from its metadata. */
+/** The context of a call, from its metadata. */
 export function contextOf(metadata: Metadata, caller: Caller & Pick<CallContext, "signal">): CallContext {
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
     const [found] = metadata.get(name);
     return found === undefined || found === "" ? [] : [[field, String(found)] as const];
   });
-  return { ...caller, signal: whileLetIn(caller.signal, caller), ...Object.fromEntries(fields) };
+  return { ...caller, signal: whileAuthorized(caller.signal, caller), ...Object.fromEntries(fields) };
 }
 
 /** Adds the head of an answer to response metadata. */

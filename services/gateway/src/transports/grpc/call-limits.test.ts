@@ -5,9 +5,9 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, expect, it } from "vitest";
 import { callerLimits } from "../../limits/limits.ts";
 import { defaultLimits } from "../../limits/settings.ts";
+import { asBytes } from "./byte-methods.ts";
 import { callLimits } from "./call-limits.ts";
 import { grpcServer } from "./server.ts";
-import { asBytes } from "./skaffold-service.ts";
 import { letsAllIn } from "./testing/lets-all-in.ts";
 
 const path = "/grpc.test.Echo/Say";

@@ -13,16 +13,16 @@ import { toStatus } from "./status.ts";
 
 export type CallLimitsOptions = {
   readonly limits: Pick<CallerLimits, "requests" | "live" | "arrivalMs">;
-  /** Counts a refusal, and gives what the client is told. */
+  /** Counts a refusal, and gives the error that the client gets. */
   readonly failed: (error: unknown) => TapedeckError | UpstreamError;
 };
 
-/** Health and reflection, which are open to everyone: nobody's limits hold for them. */
+/** Health and reflection are open to everyone, and have no caller to limit. */
 const isOpen = (path: string) => path.startsWith("/grpc.");
 
 /**
- * Holds the callers of every service to their limits, before a handler knows of the call: how often they call, how many
- * streams they have open, and how long they take to say what they want. To be passed after the authentication.
+ * Enforces the limits of callers before a call reaches a handler: how often they call, how many streams they have open, and
+ * how long a request takes to arrive. Must come after the authentication.
  */
 export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterceptor {
   const { requests, live, arrivalMs } = limits;
@@ -55,10 +55,10 @@ export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterce
   };
 }
 
-/** Requests of one open call that wait for an answer to be taken. */
+/** Requests of one reflection call that may wait for the client to read the answers. */
 const mostUnanswered = 16;
 
-/** Reflection answers whoever asks, and a stream of questions whose answers nobody takes would fill the memory. */
+/** Everyone may call reflection, so a stream of requests whose answers nobody reads must not fill the memory. */
 function readAsAnswered(call: ServerInterceptingCallInterface): ServerInterceptingCall {
   let unanswered = 0;
   let goOn: (() => void) | undefined;

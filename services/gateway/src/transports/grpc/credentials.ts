@@ -1,12 +1,12 @@
 import { ServerCredentials } from "@grpc/grpc-js";
 import type { Certificate } from "../tls.ts";
 
-/** Of a listener; without a certificate in plaintext. */
+/** Credentials of a listener: plaintext without a certificate. */
 export function serverCredentials(certificate: Certificate | undefined): ServerCredentials {
   return certificate === undefined ? ServerCredentials.createInsecure() : new RenewedCredentials(certificate);
 }
 
-/** What `createSsl` makes keeps its first certificate for ever. */
+/** The credentials that `createSsl` makes never change their certificate. */
 class RenewedCredentials extends ServerCredentials {
   constructor(certificate: Certificate) {
     super({}, certificate.current());

@@ -1,13 +1,13 @@
 import { RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { PushCall, RecorderRelay } from "../../apis/recorder/relay.ts";
 import type { CallWatch } from "../../metrics.ts";
+import { asBytes } from "./byte-methods.ts";
 import type { GrpcCaller } from "./call-context.ts";
 import type { GrpcServices } from "./server.ts";
 import { callSignal } from "./server-stream.ts";
-import { asBytes } from "./skaffold-service.ts";
 import { toStatus } from "./status.ts";
 
-/** tapedeck.v1.Recorder: taps push here, whatever ingest answers goes back. */
+/** tapedeck.v1.Recorder: taps push here, and the answers of ingest go back. */
 export function recorderServices(relay: RecorderRelay, caller: GrpcCaller, watch: CallWatch): GrpcServices {
   const { path } = RecorderService.push;
   const push = (call: PushCall) => {

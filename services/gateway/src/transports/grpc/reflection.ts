@@ -7,9 +7,8 @@ import { ReflectionService } from "@grpc/reflection";
 type Descriptors = ConstructorParameters<typeof ReflectionService>[0];
 
 /**
- * grpc.reflection v1 and v1alpha, which list these services, and know every message of ours. Each file is given as it was
- * compiled: what proto-loader makes of them has one file a package, without imports and with names that only some clients
- * resolve.
+ * grpc.reflection v1 and v1alpha, which list these services and know all of our messages. Each file is served as it was
+ * compiled: proto-loader would make one file per package, without imports and with names that only some clients resolve.
  */
 export function reflection(services: readonly string[]): ReflectionService {
   const path = createRequire(import.meta.url).resolve("@tapedeck/proto/descriptors.binpb");

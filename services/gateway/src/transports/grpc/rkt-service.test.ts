@@ -12,17 +12,17 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Desk, host, rktDesk, timestamp } from "../../apis/rkt/testing/rkt-desk.ts";
+import { type Harness, host, rktHarness, timestamp } from "../../apis/rkt/testing/rkt-harness.ts";
 import { gatewayMetrics } from "../../metrics.ts";
+import { asBytes } from "./byte-methods.ts";
 import { rktServices } from "./rkt-service.ts";
 import { grpcServer } from "./server.ts";
-import { asBytes } from "./skaffold-service.ts";
 import { letsAllIn } from "./testing/lets-all-in.ts";
 
 const stack = new AsyncDisposableStack();
 const session = "01A";
 const pod = Pod.fromPartial({ id: "91d2f685-a122-492d-8bbe-c843c3cdb304", manifest: Buffer.from("{}") });
-let on: Desk;
+let on: Harness;
 let address: string;
 let client: PublicAPIClient;
 let bound: PublicAPIClient;
@@ -37,7 +37,7 @@ const started = (id: string, at: number) => ({
 });
 
 beforeAll(async () => {
-  on = stack.use(await rktDesk());
+  on = stack.use(await rktHarness());
   on.session(session);
   on.hold("rkt.pods", { [pod.id]: Pod.encode(pod).finish() });
   const watch = gatewayMetrics(createMetrics("test"), silentLogger).watch("api");

@@ -1,11 +1,11 @@
 import type { ServerDuplexStream, ServerWritableStream } from "@grpc/grpc-js";
-import { unread } from "../send-window.ts";
+import { SendWindow } from "../send-window.ts";
 
 /** How a stream is written. */
-export type Pace = {
-  /** Bytes that may wait unread. */
+export type WriteOptions = {
+  /** Bytes that may wait for the client to read them. */
   readonly unreadBytes: number;
-  /** Told of every message. */
+  /** Counts every message. */
   readonly sent: (bytes: number) => void;
 };
 
@@ -19,14 +19,14 @@ export async function writeAll(
   call: StreamCall,
   messages: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
-  { unreadBytes, sent }: Pace,
+  { unreadBytes, sent }: WriteOptions,
 ): Promise<void> {
-  const queue = unread(unreadBytes);
+  const window = new SendWindow(unreadBytes);
   for await (const message of messages) {
-    await queue.room(message.byteLength, signal);
+    await window.room(message.byteLength, signal);
     if (signal.aborted) return;
-    // Not by what `write` returns: grpc-js counts messages there, whatever their size.
-    call.write(asBuffer(message), queue.give(message.byteLength));
+    // The result of `write` is no help: grpc-js counts messages there, whatever their size.
+    call.write(asBuffer(message), window.add(message.byteLength));
     sent(message.byteLength);
   }
 }
@@ -45,6 +45,6 @@ export function callSignal(call: {
   return over.signal;
 }
 
-function asBuffer(bytes: Uint8Array): Buffer {
+export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

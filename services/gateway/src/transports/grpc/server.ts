@@ -15,7 +15,7 @@ export type GrpcServices = {
   readonly handlers: Record<string, UntypedHandleCall>;
   /** Full names, for reflection and health. */
   readonly names: readonly string[];
-  /** Who may call it: by default viewers. Single methods may ask for more. */
+  /** The role that a caller needs; default: viewer. Single methods may need more. */
   readonly role?: Role;
 };
 
@@ -26,19 +26,19 @@ export type GrpcServerOptions = Omit<AuthenticationOptions, "roleOf"> & {
   readonly limits?: Limits["grpc"];
   /** How long a connection may take for its first request. */
   readonly arrivalMs?: DoorLimits["arrivalMs"];
-  /** What calls of services pass once they are let in. */
+  /** Interceptors that run after the authentication. */
   readonly interceptors?: readonly ServerInterceptor[];
 };
 
 export type GrpcServer = AsyncDisposable & {
   readonly address: string;
-  /** What grpc.health.v1 answers, for the server ("") and each service. */
+  /** Sets the answer of grpc.health.v1 for the server ("") and each service. */
   setServing(isServing: boolean): void;
 };
 
 /**
- * Starts a server with health and reflection, which are open to everyone, for the services given, which are not. A peer that is gone is noticed by HTTP/2 pings:
- * one that reads slowly, or not at all, answers them.
+ * Starts a server with these services, which need authentication, and with health and reflection, which do not. HTTP/2
+ * pings find peers that are gone: a peer that reads slowly, or not at all, answers them.
  * @throws Error one sentence when the port is taken
  */
 export async function grpcServer(
@@ -50,7 +50,7 @@ export async function grpcServer(
     limits = defaultLimits.grpc,
     arrivalMs = defaultLimits.arrivalMs,
     interceptors = [],
-    ...letting
+    ...authenticationOptions
   }: GrpcServerOptions,
 ): Promise<GrpcServer> {
   const roles = new Map(
@@ -62,7 +62,7 @@ export async function grpcServer(
     "grpc.max_receive_message_length": limits.messageBytes,
     "grpc.max_send_message_length": -1,
     "grpc.max_concurrent_streams": limits.streams,
-    interceptors: [authentication({ ...letting, roleOf: (path) => roles.get(path) }), ...interceptors],
+    interceptors: [authentication({ ...authenticationOptions, roleOf: (path) => roles.get(path) }), ...interceptors],
     ...keepaliveOptions(liveness),
   });
   for (const { definition, handlers } of services) server.addService(definition, handlers);

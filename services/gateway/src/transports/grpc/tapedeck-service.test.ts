@@ -30,8 +30,8 @@ import { defaultLimits } from "../../limits/settings.ts";
 import { gatewayMetrics } from "../../metrics.ts";
 import { positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
+import { asBytes } from "./byte-methods.ts";
 import { grpcServer } from "./server.ts";
-import { asBytes } from "./skaffold-service.ts";
 import { tapedeckServices } from "./tapedeck-service.ts";
 import { letsAllIn } from "./testing/lets-all-in.ts";
 

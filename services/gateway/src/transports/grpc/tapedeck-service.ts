@@ -1,4 +1,3 @@
-import { Metadata, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
 import {
   type EventsRequest,
   type Filter as FilterMessage,
@@ -8,119 +7,95 @@ import {
   type ListSourcesRequest,
   TapedeckService as methods,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { filterFields, parseFilter } from "@tapedeck/shared/filter/filter";
+import type { EncodedAnswer } from "../../apis/encoded-answer.ts";
 import { stateHead } from "../../apis/state-head.ts";
 import {
   type ListAsked,
-  type ListedThings,
+  type ListName,
   largestLimit,
   listFields,
   operationKind,
 } from "../../apis/tapedeck/list-request.ts";
 import { type SubscriptionMessage, stateProto } from "../../apis/tapedeck/messages.ts";
-import { speedValue } from "../../apis/tapedeck/parameters.ts";
+import { speedValue } from "../../apis/tapedeck/parameter-schemas.ts";
 import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
-import type { CallWatch } from "../../metrics.ts";
-import { contextOf, type GrpcCall, type GrpcCaller, setHead } from "./call-context.ts";
+import { byteMethods } from "./byte-methods.ts";
+import type { GrpcCaller } from "./call-context.ts";
+import { CallHandlers, type ServiceOptions } from "./call-handlers.ts";
 import type { GrpcServices } from "./server.ts";
-import { callSignal, type StreamCall, writeAll } from "./server-stream.ts";
-import { asBytes } from "./skaffold-service.ts";
-import { toStatus } from "./status.ts";
 
-/** A method by its messages; errors of reading them are ours to tell. */
-type Method<Request, Response> = {
+/** A method by its codecs. Messages are decoded here, so that an unreadable one gets an error of ours. */
+type MethodCodec<Request, Response> = {
   readonly path: string;
   readonly requestDeserialize: (bytes: Buffer) => Request;
   readonly responseSerialize: (response: Response) => Buffer;
 };
 
-export type TapedeckServiceOptions = {
-  readonly watch: CallWatch;
-  /** Bytes that may wait unread for one stream. */
-  readonly unreadBytes: number;
-};
-
-/** tapedeck.v1.Tapedeck over gRPC: what HTTP and WebSocket say, in messages. */
-export function tapedeckServices(
-  api: TapedeckApi,
-  caller: GrpcCaller,
-  { watch, unreadBytes }: TapedeckServiceOptions,
-): GrpcServices {
+/** tapedeck.v1.Tapedeck over gRPC: what HTTP and WebSocket offer, in messages. */
+export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: ServiceOptions): GrpcServices {
+  const handlers = new CallHandlers(caller, options);
   const lists = api.listMessages;
   return {
-    definition: Object.fromEntries(
-      Object.entries(methods).map(([name, method]) => [name, { ...method, ...asBytes }] as const),
-    ),
+    definition: byteMethods(methods),
     handlers: {
-      getState: unary(methods.getState, async (request, context) => {
-        const state = stateProto(await api.stateMessages({ ...context, ...placeOf(request) }));
-        return [state, stateHead(state)];
+      getState: handlers.unary(
+        answering(methods.getState, async (request, context) => {
+          const state = stateProto(await api.stateMessages({ ...context, ...scopeOf(request) }));
+          return { response: state, head: stateHead(state) };
+        }),
+      ),
+      listSources: handlers.unary(
+        answering(methods.listSources, async (request, context) =>
+          listAnswer(await lists.sources(context, askedOf("sources", request))),
+        ),
+      ),
+      listSessions: handlers.unary(
+        answering(methods.listSessions, async (request, context) => {
+          const asked = { ...askedOf("sessions", request), ...timesOf(request), labels: request.labels };
+          return listAnswer(await lists.sessions(context, asked));
+        }),
+      ),
+      listOperations: handlers.unary(
+        answering(methods.listOperations, async (request, context) => {
+          const asked = { ...askedOf("operations", request), ...timesOf(request) };
+          return listAnswer(await lists.operations(context, asked));
+        }),
+      ),
+      events: handlers.serverStream(async (bytes, context) => {
+        const request = subscriptionOf(decoded(methods.events, bytes));
+        const { position, messages } = await api.subscribe(request, context);
+        return { head: { position }, messages: rendered(messages) };
       }),
-      listSources: unary(methods.listSources, async (request, context) => {
-        const list = await lists.sources(context, askedOf("sources", request));
-        return [list, { position: list.position }];
-      }),
-      listSessions: unary(methods.listSessions, async (request, context) => {
-        const asked = { ...askedOf("sessions", request), ...timesOf(request), labels: request.labels };
-        const list = await lists.sessions(context, asked);
-        return [list, { position: list.position }];
-      }),
-      listOperations: unary(methods.listOperations, async (request, context) => {
-        const list = await lists.operations(context, { ...askedOf("operations", request), ...timesOf(request) });
-        return [list, { position: list.position }];
-      }),
-      events,
     },
     names: ["tapedeck.v1.Tapedeck"],
   };
-
-  /** Before anything can fail, so that every call is counted and its end is noticed. */
-  function begin(call: GrpcCall): () => CallContext {
-    const signal = callSignal(call);
-    watch.seen(signal);
-    return () => contextOf(call.metadata, { ...caller(call), signal });
-  }
-
-  function unary<Request, Response>(
-    method: Method<Request, Response>,
-    answerOf: (request: Request, context: CallContext) => Promise<readonly [Response, AnswerHead]>,
-  ) {
-    return async (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>) => {
-      const context = begin(call);
-      try {
-        const [response, head] = await answerOf(read(method, call.request), context());
-        const bytes = method.responseSerialize(response);
-        call.sendMetadata(setHead(new Metadata(), head));
-        watch.sent(bytes.byteLength);
-        answer(null, bytes);
-      } catch (error) {
-        answer(toStatus(watch.failed(error)));
-      }
-    };
-  }
-
-  async function events(call: StreamCall & { readonly request: Buffer }): Promise<void> {
-    const context = begin(call);
-    try {
-      const asked = context();
-      const { position, messages } = await api.subscribe(subscriptionOf(read(methods.events, call.request)), asked);
-      if (asked.signal.aborted) return;
-      call.sendMetadata(setHead(new Metadata(), { position }));
-      await writeAll(call, rendered(messages), asked.signal, { unreadBytes, sent: watch.sent });
-      if (!asked.signal.aborted) call.end();
-    } catch (error) {
-      if (!call.cancelled) call.emit("error", toStatus(watch.failed(error)));
-    }
-  }
 }
 
-function read<Request>({ path, requestDeserialize }: Method<Request, never>, bytes: Buffer): Request {
+function answering<Request, Response>(
+  method: MethodCodec<Request, Response>,
+  answer: (
+    request: Request,
+    context: CallContext,
+  ) => Promise<{ readonly response: Response; readonly head: AnswerHead }>,
+) {
+  return async (bytes: Buffer, context: CallContext): Promise<EncodedAnswer> => {
+    const { response, head } = await answer(decoded(method, bytes), context);
+    return { head, bytes: method.responseSerialize(response) };
+  };
+}
+
+function listAnswer<List extends { readonly position: string }>(list: List) {
+  return { response: list, head: { position: list.position } };
+}
+
+function decoded<Request>({ path, requestDeserialize }: MethodCodec<Request, never>, bytes: Buffer): Request {
   try {
     return requestDeserialize(bytes);
   } catch (cause) {
-    throw new TapedeckError("invalid_argument", `the message is no request of ${path}`, {}, { cause });
+    throw invalidArgument(`the message is not a request of ${path}`, "", { cause });
   }
 }
 
@@ -128,7 +103,7 @@ async function* rendered(messages: AsyncIterable<SubscriptionMessage>) {
   for await (const { proto } of messages) yield proto;
 }
 
-function placeOf({ source, session, at, min_position }: GetStateRequest): Partial<CallContext> {
+function scopeOf({ source, session, at, min_position }: GetStateRequest): Partial<CallContext> {
   return {
     ...(source !== "" && { source }),
     ...(session !== "" && { session }),
@@ -139,7 +114,7 @@ function placeOf({ source, session, at, min_position }: GetStateRequest): Partia
 
 function subscriptionOf({ after, until, filter, state, original, speed }: EventsRequest): SubscribeRequest {
   const known = speedValue.optional().safeParse(speed);
-  if (!known.success) throw invalid("speed", `speed ${speed} ${known.error.issues[0]?.message}`);
+  if (!known.success) throw invalidArgument(`speed ${speed} ${known.error.issues[0]?.message}`, "speed");
   return {
     ...(after !== "" && { after }),
     ...(until !== "" && { until }),
@@ -154,18 +129,18 @@ function fieldsOf(filter: FilterMessage | undefined): Record<string, readonly st
   return Object.fromEntries(filterFields.map((field) => [field, filter?.[field] ?? []]));
 }
 
-/** What every list can be asked for. */
+/** The parameters that every list has. */
 function askedOf(
-  list: ListedThings,
+  list: ListName,
   { filter, limit, page, at }: ListSourcesRequest | ListSessionsRequest | ListOperationsRequest,
 ): ListAsked {
   const { kinds = [], ...fields } = fieldsOf(filter);
   const known: readonly string[] = listFields[list];
   for (const field of filterFields) {
     if (known.includes(field) || (filter?.[field] ?? []).length === 0) continue;
-    throw invalid(`filter.${field}`, `${list} have no ${field}: known are ${known.join(", ")}`);
+    throw invalidArgument(`${list} have no ${field}: known are ${known.join(", ")}`, `filter.${field}`);
   }
-  if (limit > largestLimit) throw invalid("limit", `limit ${limit} is more than ${largestLimit}`);
+  if (limit > largestLimit) throw invalidArgument(`limit ${limit} is more than ${largestLimit}`, "limit");
   return {
     filter: parseFilter(fields),
     kinds: kinds.map((kind) => operationKind(kind, "filter.kinds")),
@@ -177,8 +152,4 @@ function askedOf(
 
 function timesOf({ from, to }: ListSessionsRequest | ListOperationsRequest): Pick<ListAsked, "from" | "to"> {
   return { ...(from && { from }), ...(to && { to }) };
-}
-
-function invalid(field: string, message: string): TapedeckError {
-  return new TapedeckError("invalid_argument", message, { field });
 }

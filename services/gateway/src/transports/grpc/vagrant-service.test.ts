@@ -13,22 +13,22 @@ import { createMetrics } from "@tapedeck/shared/service/metrics";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requestOf } from "../../apis/vagrant/testing/sample.ts";
-import { type Desk, shop, vagrantDesk } from "../../apis/vagrant/testing/vagrant-desk.ts";
+import { type Harness, shop, vagrantHarness } from "../../apis/vagrant/testing/vagrant-harness.ts";
 import { gatewayMetrics } from "../../metrics.ts";
+import { asBytes } from "./byte-methods.ts";
 import { grpcServer } from "./server.ts";
-import { asBytes } from "./skaffold-service.ts";
 import { letsAllIn } from "./testing/lets-all-in.ts";
 import { vagrantServices } from "./vagrant-service.ts";
 
 const stack = new AsyncDisposableStack();
 const session = "01A";
 const job = Buffer.from(Job.encode(Job.fromPartial({ id: "J1", state: 3 })).finish());
-let on: Desk;
+let on: Harness;
 let client: Client;
 let bound: Client;
 
 beforeAll(async () => {
-  on = stack.use(await vagrantDesk());
+  on = stack.use(await vagrantHarness());
   on.session(session);
   on.hold("jobs", { J1: job });
   const watch = gatewayMetrics(createMetrics("test"), silentLogger).watch("api");

@@ -6,31 +6,34 @@ import type { Caller, Role } from "../../call-context.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Who may ask a route: by default viewers. `everyone` is for what tells nothing of what was recorded. */
+    /** The role that a route needs; default: viewer. `everyone` is for routes that reveal nothing of the record. */
     readonly access?: Role | "everyone";
   }
 }
 
 const callers = new WeakMap<FastifyRequest, Caller>();
 
-/** Who makes a request that was let in; not on routes that are open to everyone. */
+/** The caller of an authenticated request; not for routes that are open to everyone. */
 export function callerOf(request: FastifyRequest): Caller {
   const caller = callers.get(request);
   if (caller === undefined) throw new Error(`${request.method} ${request.url} got past the authentication`);
   return caller;
 }
 
-export type Letting = {
+export type Authentication = {
   readonly authenticate: Authenticator;
-  /** A page that is not our own has sent the request. */
+  /** The request comes from a page that is not our own. */
   readonly isOfOtherPage: boolean;
 };
 
 /**
- * Lets a request in, to be done before any route knows of it; a WebSocket's before it is one.
+ * Authenticates a request before it reaches a route; for a WebSocket, before the upgrade.
  * @throws TapedeckError unauthenticated, forbidden, not_ready
  */
-export async function letIn(request: FastifyRequest, { authenticate, isOfOtherPage }: Letting): Promise<void> {
+export async function authenticateRequest(
+  request: FastifyRequest,
+  { authenticate, isOfOtherPage }: Authentication,
+): Promise<void> {
   const { access = "viewer" } = request.routeOptions.config;
   if (access === "everyone") return;
   const { authorization, "sec-websocket-protocol": offered = "" } = request.headers;
@@ -43,11 +46,11 @@ export async function letIn(request: FastifyRequest, { authenticate, isOfOtherPa
 
 const readingMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Without authentication a browser sends for any page what an admin may send. Those in gateway.origins may read. */
+/** Without authentication, a browser would act as an admin for any page. Pages in gateway.origins may read. */
 function requireReading({ method }: FastifyRequest, access: Role, { roles }: Caller): void {
   if (roles !== undefined || (access === "viewer" && readingMethods.has(method))) return;
   throw new TapedeckError(
     "forbidden",
-    "without authentication (auth: none) pages of other origins only read: all else is for programs and this Tapedeck's own page",
+    "without authentication (auth: none) pages of other origins may only read: everything else is for programs and this Tapedeck's own page",
   );
 }

@@ -5,7 +5,7 @@ import {
   type Caller,
   contextNames,
   headEntries,
-  whileLetIn,
+  whileAuthorized,
 } from "../../call-context.ts";
 
 export type HttpCaller = (request: FastifyRequest) => Caller;
@@ -18,7 +18,7 @@ const parameters = {
   minPosition: "min_position",
 } as const satisfies Record<keyof typeof contextNames, string>;
 
-/** Reads what a call means from query parameters, or headers of the same names as gRPC's metadata. */
+/** The context of a call, from query parameters or from headers with the names of gRPC's metadata. */
 export function contextOf(request: FastifyRequest, caller: Caller, signal: AbortSignal): CallContext {
   const query = request.query as Record<string, string | string[] | undefined>;
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
@@ -28,7 +28,7 @@ export function contextOf(request: FastifyRequest, caller: Caller, signal: Abort
     // In a URL the "+" of a time's zone arrives as a space.
     return [[field, field === "at" ? found.replace(" ", "+") : found] as const];
   });
-  return { ...caller, signal: whileLetIn(signal, caller), ...Object.fromEntries(fields) };
+  return { ...caller, signal: whileAuthorized(signal, caller), ...Object.fromEntries(fields) };
 }
 
 export function setHead(reply: FastifyReply, head: AnswerHead): FastifyReply {

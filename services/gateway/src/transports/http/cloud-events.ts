@@ -6,10 +6,10 @@ export type CloudEvent = Omit<Answer<"CloudEvent">, "data"> & { readonly data: E
 
 export const cloudEventsBatch = "application/cloudevents-batch+json";
 
-/** As long as a sequence can be in a position, so that texts are in the order of the numbers. */
+/** The longest sequence in a position, so that texts sort as the numbers do. */
 const sequenceDigits = 16;
 
-/** An event as CloudEvents 1.0.2, in its JSON format. What is not known is left out: nothing is null. */
+/** An event in the JSON format of CloudEvents 1.0.2. Unknown values are omitted, never null. */
 export function toCloudEvent(data: EventJson): CloudEvent {
   const { position, recordedAt, subject } = data;
   return {
@@ -27,7 +27,7 @@ export function toCloudEvent(data: EventJson): CloudEvent {
   };
 }
 
-/** The Link header of a page that is followed by another: the same request, from there on. */
+/** The Link header of a page that has a next page: the same request, from there on. */
 export function nextLink(url: string, after: string): string {
   const [path, query] = url.split("?");
   const next = new URLSearchParams(query);

@@ -15,7 +15,7 @@ const answerNames = [
   "www-authenticate",
 ];
 
-/** What lets the page that asks read the answer. Only for requests whose origin is allowed. */
+/** Headers that let the calling page read the answer. Only for requests whose origin is allowed. */
 export function corsHeaders({ origin }: IncomingHttpHeaders): OutgoingHttpHeaders {
   if (origin === undefined) return {};
   return {
@@ -28,8 +28,8 @@ export function corsHeaders({ origin }: IncomingHttpHeaders): OutgoingHttpHeader
 }
 
 /**
- * What lets a page whose origin is refused read just that, and not its browser's guess. It may ask, with a token as well: a
- * browser asks first, and tells a page nothing of a refusal then.
+ * Headers that let a page with a refused origin read the refusal. They allow requests with a token, too: otherwise the
+ * browser's preflight fails, and the page learns nothing of the reason.
  */
 export function refusedCorsHeaders({ origin }: IncomingHttpHeaders): OutgoingHttpHeaders {
   if (origin === undefined) return {};
@@ -41,7 +41,7 @@ export function refusedCorsHeaders({ origin }: IncomingHttpHeaders): OutgoingHtt
   };
 }
 
-/** A browser asks whether its page may ask. */
+/** Whether a browser asks if its page may send a request. */
 export function isPreflight({ method, headers }: { method: string; headers: IncomingHttpHeaders }): boolean {
   return method === "OPTIONS" && headers.origin !== undefined && "access-control-request-method" in headers;
 }

@@ -3,18 +3,18 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { eventStream, ndjson, routes } from "./routes/openapi-routes.ts";
 
 /**
- * Whether a request is one of EventSource, which gives up for good on any status but 200, and tells its page nothing of it:
- * it says what it takes, and when it comes back what it has seen.
+ * Whether a request comes from EventSource, which gives up for good on any status but 200 and hides the reason from its
+ * page. It is recognized by `accept` and, when it reconnects, by `last-event-id`.
  */
 export function isEventSource({ url, headers }: FastifyRequest): boolean {
   if (url.split("?")[0] !== routes.stream.path) return false;
-  const { accept = "", "last-event-id": seen = "" } = headers;
-  return !accept.includes(ndjson) && (accept.includes(eventStream) || seen !== "");
+  const { accept = "", "last-event-id": lastId = "" } = headers;
+  return !accept.includes(ndjson) && (accept.includes(eventStream) || lastId !== "");
 }
 
 /**
- * Tells EventSource in its own words what passes, and when to come again. The page hears it as an event, and the connection
- * is made anew by itself; what does not pass keeps its status, which ends it.
+ * Answers EventSource with a temporary error as an event, and with the time to reconnect after. The page receives the event,
+ * and EventSource reconnects by itself. A permanent error keeps its status, which ends it.
  */
 export function sendComeAgain(reply: FastifyReply, error: TapedeckError, seconds: number): FastifyReply {
   const text = `retry: ${seconds * 1_000}\n${errorEvent(error)}`;

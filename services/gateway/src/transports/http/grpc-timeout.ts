@@ -2,12 +2,12 @@ import { UpstreamError } from "../../apis/upstream-error.ts";
 
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
 
-/** The longest that a timer takes; more is without an end. */
+/** The longest delay that a timer accepts. A longer deadline counts as none. */
 const mostMs = 2 ** 31 - 1;
 
 /**
  * Milliseconds of a `Grpc-Timeout` header such as "5S" or "1n"; undefined for no deadline.
- * @throws UpstreamError as grpc-gateway refuses one that makes no sense
+ * @throws UpstreamError for a malformed header, as grpc-gateway refuses it
  */
 export function deadlineMs(header: string | string[] | undefined): number | undefined {
   if (header === undefined || header === "") return undefined;
@@ -21,7 +21,7 @@ export function deadlineExceeded(): UpstreamError {
   return new UpstreamError(4, "context deadline exceeded");
 }
 
-/** DEADLINE_EXCEEDED when the answer takes longer, as grpc-gateway says it. */
+/** Throws DEADLINE_EXCEEDED when the answer takes longer, as grpc-gateway words it. */
 export async function withDeadline<T>(answer: Promise<T>, ms: number | undefined): Promise<T> {
   if (ms === undefined) return answer;
   const { promise, reject } = Promise.withResolvers<never>();

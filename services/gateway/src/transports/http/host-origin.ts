@@ -5,27 +5,26 @@ import { isOriginNamed } from "../origins.ts";
 export type AllowedNames = {
   /** Host names beside loopback, as in the Host header without a port. */
   readonly hosts: readonly string[];
-  /** Origins, "https://dash.example.com", or patterns of them: see origins.ts. */
+  /** Origins such as "https://dash.example.com", or patterns; see origins.ts. */
   readonly origins: readonly string[];
 };
 
-export type Refusal = {
+export type NameRefusal = {
   readonly message: string;
-  /** It is for the page's origin alone: the page may know that, and reads nothing else. */
+  /** The origin is the only reason. The page may know that, and reads nothing else. */
   readonly ofOrigin: boolean;
 };
 
 /**
- * Why a request is refused, or undefined. Skaffold's server has no such check (docs/upstreams/skaffold.md#server), so any
- * web page can POST to it; here a page from elsewhere gets nothing, GET included, and a name that was rebound to this
- * machine neither.
- * Requests without Origin (curl, gRPC, IDEs) pass.
+ * Why a request is refused by its Host or Origin; undefined when it is not. Skaffold's server has no such check, so any
+ * web page can POST to it. Here a page of another origin gets nothing, GET included, and neither does a page whose name was
+ * rebound to this machine. Requests without Origin (curl, gRPC, IDEs) pass.
  */
 export function refusalOf(
   headers: IncomingHttpHeaders,
   allowed: AllowedNames,
   { isTls = false }: { readonly isTls?: boolean } = {},
-): Refusal | undefined {
+): NameRefusal | undefined {
   const refused = (message: string, ofOrigin = false) => ({ message, ofOrigin });
   if (!isAllowedHost(headers.host, allowed.hosts)) {
     const name = hostName(headers.host);
@@ -44,7 +43,7 @@ export function refusalOf(
   return undefined;
 }
 
-/** A page of another origin has sent it, allowed or not; by a link or an image, too, which say no origin. */
+/** Whether a page of another origin sent the request, allowed or not, also by a link or image, which send no Origin. */
 export function isOfOtherPage(headers: IncomingHttpHeaders, isTls: boolean): boolean {
   const { origin, host, "sec-fetch-site": site } = headers;
   if (origin !== undefined) return !isOwnOrigin(origin, host, isTls);
@@ -52,8 +51,8 @@ export function isOfOtherPage(headers: IncomingHttpHeaders, isTls: boolean): boo
 }
 
 /**
- * Our own page: the same host and port as the request went to. With TLS of our own an http page of that name is another
- * one, which anybody on the way may have written; without it a proxy before us may be the one that speaks https.
+ * Whether the origin is our own page: the host and port that the request went to. With TLS of our own, an http page of that
+ * name is a different page, which anyone on the network path may have written. Without it, a proxy before us may add https.
  */
 function isOwnOrigin(origin: string, host: string | undefined, isTls: boolean): boolean {
   try {

@@ -4,12 +4,12 @@ import type { RequestBudget } from "../../limits/requests.ts";
 import { callerOf } from "./authentication.ts";
 
 /**
- * Counts requests to routes that are made after this, by who makes them; a WebSocket's before it is one. Answers say in
- * RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset how the caller stands. Routes that are open to everyone
- * (health, the page) are nobody's.
+ * Counts the requests of each caller to routes that are added after this; for a WebSocket, before the upgrade. Answers
+ * report the caller's budget in RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset. Routes that are open to everyone
+ * (health, the page) are not counted.
  */
 export async function limitRequests(app: FastifyInstance, budget: RequestBudget): Promise<void> {
-  /** The plugin counts where all transports count. */
+  /** Makes the plugin count where all transports count. */
   class Store implements rateLimit.FastifyRateLimitStore {
     incr(key: string, done: Parameters<rateLimit.FastifyRateLimitStore["incr"]>[1]): void {
       budget.count(key).then(({ used, leftMs }) => done(null, { current: used, ttl: leftMs }), done);

@@ -34,12 +34,12 @@ const statusByCode: Readonly<Record<number, number>> = {
 export const notFound: SkaffoldError = skaffoldError(5, "Not Found");
 export const methodNotAllowed: SkaffoldError = skaffoldError(12, "Method Not Allowed");
 
-/** An error in Skaffold's words; the status is the code's, or another one. */
+/** An error in Skaffold's form. The status follows from the code unless it is given. */
 export function skaffoldError(code: number, message: string, status = statusByCode[code] ?? 500): SkaffoldError {
   return { status, body: { code, message, details: [] } };
 }
 
-/** Skaffold's own errors as they are; Tapedeck's with their own status and the ErrorInfo in `details`. */
+/** Skaffold's own errors stay as they are; Tapedeck's have their own status and the ErrorInfo in `details`. */
 export function skaffoldErrorOf(error: TapedeckError | UpstreamError): SkaffoldError {
   if (error instanceof UpstreamError) return skaffoldError(error.code, error.message);
   const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", ...toErrorInfo(error) }];
@@ -49,7 +49,7 @@ export function skaffoldErrorOf(error: TapedeckError | UpstreamError): SkaffoldE
   };
 }
 
-/** As bytes, because fastify would add a charset to the type of text. */
+/** Sends bytes, because fastify would add a charset to the content type of text. */
 export function sendSkaffold(reply: FastifyReply, status: number, body: object): FastifyReply {
   return reply.code(status).header("content-type", "application/json").send(jsonBytes(body));
 }

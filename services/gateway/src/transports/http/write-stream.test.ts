@@ -5,7 +5,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { until } from "@tapedeck/shared/testing/until";
 import fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { whileLetIn } from "../../call-context.ts";
+import { whileAuthorized } from "../../call-context.ts";
 import { defaultLimits } from "../../limits/settings.ts";
 import { closedSignal } from "./call-context.ts";
 import { writeStream } from "./write-stream.ts";
@@ -64,7 +64,7 @@ beforeAll(async () => {
   }
   for (const [path, chunks] of Object.entries({ flood, idle })) {
     app.get(`/revocable/${path}`, async (_request, reply) => {
-      const signal = whileLetIn(closedSignal(reply), { revoked: revoked.signal });
+      const signal = whileAuthorized(closedSignal(reply), { revoked: revoked.signal });
       sockets.push(reply.raw.socket);
       await writeStream(reply, signal, { ...written, chunks: chunks(signal) });
       return reply;

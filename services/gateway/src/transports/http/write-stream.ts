@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply } from "fastify";
 import { revocationOf } from "../../call-context.ts";
-import { unread } from "../send-window.ts";
+import { SendWindow } from "../send-window.ts";
 
 export type StreamedAnswer = {
   readonly headers: OutgoingHttpHeaders;
@@ -9,18 +9,18 @@ export type StreamedAnswer = {
   /** Makes the last chunk of a stream that fails after its headers are out. */
   readonly lastWords: (error: unknown) => string | Uint8Array;
   readonly sent: (bytes: number) => void;
-  /** Bytes that may wait unread. */
+  /** Bytes that may wait for the client to read them. */
   readonly unreadBytes: number;
-  /** What to write when nothing was written for so long, so that nobody between takes the stream for dead. */
+  /** Text to write after a silence of `ms`, so that no proxy takes the stream for dead. */
   readonly idle?: { readonly ms: number; readonly text: string };
 };
 
-/** How long a client that is let in no more may take to read what it was sent before. */
+/** How long a client whose token is over may take to read what it was sent before. */
 const farewellMs = 2_000;
 
 /**
- * Answers with chunks at the pace of the slower side: headers at once, then while the client does not read, the source
- * is not asked for more. `signal` aborts when the client is gone, or is let in no more: that is told as the last words.
+ * Answers with chunks at the pace of the slower side: headers at once, and no further chunk is asked of the source while
+ * the client does not read. `signal` aborts when the client is gone, or when its token is over: then the last words say so.
  */
 export async function writeStream(
   reply: FastifyReply,
@@ -31,14 +31,14 @@ export async function writeStream(
   const { raw } = reply;
   raw.writeHead(200, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...headers });
   raw.flushHeaders();
-  const queue = unread(unreadBytes);
-  const timer = idle && setInterval(() => queue.bytes === 0 && raw.write(idle.text), idle.ms);
+  const window = new SendWindow(unreadBytes);
+  const timer = idle && setInterval(() => window.bytes === 0 && raw.write(idle.text), idle.ms);
   try {
     for await (const text of chunks) {
       const chunk = typeof text === "string" ? Buffer.from(text) : text;
-      await queue.room(chunk.byteLength, signal);
+      await window.room(chunk.byteLength, signal);
       if (signal.aborted) break;
-      raw.write(chunk, queue.give(chunk.byteLength));
+      raw.write(chunk, window.add(chunk.byteLength));
       timer?.refresh();
       sent(chunk.byteLength);
     }

@@ -1,15 +1,15 @@
 import type { Socket } from "node:net";
 import { turns } from "@tapedeck/shared/sync/semaphore";
 import type { WebSocket } from "ws";
-import { unread } from "../send-window.ts";
+import { SendWindow } from "../send-window.ts";
 
-/** The way to one peer: bounded in bytes, and its subscriptions take turns. */
+/** Messages on their way to one peer: bounded in bytes, and its subscriptions take turns. */
 export type Outbox = {
-  /** A message of a subscription: resolves when it is on its way. Not sent when the signal aborts before its turn. */
+  /** Sends a message of a subscription; resolves when it is on its way. Drops it when the signal aborts before its turn. */
   put(text: string, signal: AbortSignal): Promise<void>;
-  /** A short answer, at once. */
+  /** Sends a short answer at once. */
   answer(text: string): void;
-  /** More waits than should: who goes on asking without reading is to be read no more. */
+  /** More waits than allowed: a client that keeps sending without reading must not be read any more. */
   readonly isFull: boolean;
 };
 
@@ -17,18 +17,18 @@ export type OutboxOptions = {
   readonly socket: WebSocket;
   /** The connection below it. */
   readonly tcp: Socket;
-  /** Bytes that may wait unread; one message always fits. */
+  /** Bytes that may wait for the peer to read them; one message always fits. */
   readonly most: number;
-  /** Told whenever the peer has taken something, and how long that had waited. */
+  /** Called whenever the peer has taken a message, with how long that message had waited. */
   readonly taken: (waitedMs: number) => void;
 };
 
 export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
-  const queue = unread(most);
+  const window = new SendWindow(most);
   const line = turns(1);
   let isCorked = false;
 
-  /** What is sent in one turn of the event loop goes out in one write, which costs less than half. */
+  /** Messages of one turn of the event loop go out in one write, which costs less than half. */
   const gather = () => {
     if (isCorked) return;
     isCorked = true;
@@ -41,7 +41,7 @@ export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
   const send = (message: Buffer) => {
     if (socket.readyState !== socket.OPEN) return;
     gather();
-    const over = queue.give(message.byteLength);
+    const over = window.add(message.byteLength);
     const since = performance.now();
     socket.send(message, { binary: false }, (error) => {
       over();
@@ -51,7 +51,7 @@ export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
 
   return {
     get isFull() {
-      return queue.bytes > most;
+      return window.bytes > most;
     },
     answer: (text) => send(Buffer.from(text)),
     async put(text, signal) {
@@ -59,8 +59,8 @@ export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
       if (endTurn === undefined) return;
       try {
         const message = Buffer.from(text);
-        await queue.room(message.byteLength, signal);
-        // What closes takes nothing any more, and is over in a moment.
+        await window.room(message.byteLength, signal);
+        // A closing socket takes no more messages, and is closed in a moment.
         if (socket.readyState !== socket.OPEN) await aborted(signal);
         if (!signal.aborted) send(message);
       } finally {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { speedValue } from "../../apis/tapedeck/parameters.ts";
+import { speedValue } from "../../apis/tapedeck/parameter-schemas.ts";
 
 // PROTOCOL.md, beside this file, is the contract.
 

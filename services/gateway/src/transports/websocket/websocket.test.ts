@@ -8,7 +8,8 @@ import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
 import type { SubscribeRequest } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { CallContext } from "../../call-context.ts";
 import { liveness } from "../liveness.ts";
-import { type SocketUsage, serveSocket, socketLimits } from "./websocket.ts";
+import { type SocketUsage, socketLimits } from "./socket-options.ts";
+import { serveSocket } from "./websocket.ts";
 
 const impatient = { ...socketLimits, quietMs: 300, silentMs: 900 };
 
@@ -145,7 +146,7 @@ it.each([
 });
 
 it("who talks without reading the answers is read no more, and let go in the end", async () => {
-  limits = { ...impatient, unread: 10_000, quietMs: 1_000, silentMs: 2_000 };
+  limits = { ...impatient, unreadBytes: 10_000, quietMs: 1_000, silentMs: 2_000 };
   const tcp = await rawClient();
   tcp.write(Buffer.concat(Array(500_000).fill(masked({ type: "what is this?" }))));
   expect(await atRest(() => tcp.writableLength)).toBeGreaterThan(5_000_000);

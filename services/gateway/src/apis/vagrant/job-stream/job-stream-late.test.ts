@@ -1,16 +1,16 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type JobDesk, jobDesk, jobFacts, started } from "../testing/job-desk.ts";
+import { type JobHarness, jobFacts, jobHarness, started } from "../testing/job-harness.ts";
 import { short } from "../testing/open-job.ts";
-import type { Fields } from "../testing/vagrant-desk.ts";
+import type { Fields } from "../testing/vagrant-harness.ts";
 import { jobStream } from "./job-stream.ts";
 
 // Of a job's output what was recorded long after the job's end: nobody who reads the whole job is to miss it.
 
-let on: JobDesk;
+let on: JobHarness;
 beforeEach(async () => {
-  on = await jobDesk();
+  on = await jobHarness();
   on.session("01A");
 });
 afterEach(() => on[Symbol.asyncDispose]());

@@ -1,14 +1,14 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ended, type JobDesk, jobDesk, jobFacts, started } from "../testing/job-desk.ts";
+import { ended, type JobHarness, jobFacts, jobHarness, started } from "../testing/job-harness.ts";
 import { short } from "../testing/open-job.ts";
+import { fewer } from "./job-past.ts";
 import { jobStream } from "./job-stream.ts";
-import { fewer } from "./job-stream-past.ts";
 
-let on: JobDesk;
+let on: JobHarness;
 beforeEach(async () => {
-  on = await jobDesk();
+  on = await jobHarness();
   on.session("01A");
 });
 afterEach(() => on[Symbol.asyncDispose]());

@@ -3,13 +3,13 @@ import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { GetJobStreamResponse, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type JobDesk, jobDesk, jobFacts } from "../testing/job-desk.ts";
+import { type JobHarness, jobFacts, jobHarness } from "../testing/job-harness.ts";
 import { openJob } from "../testing/open-job.ts";
-import type { Fields } from "../testing/vagrant-desk.ts";
+import type { Fields } from "../testing/vagrant-harness.ts";
 
-let on: JobDesk;
+let on: JobHarness;
 beforeEach(async () => {
-  on = await jobDesk();
+  on = await jobHarness();
   on.session("01A");
 });
 afterEach(() => on[Symbol.asyncDispose]());

@@ -3,14 +3,14 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CallContext } from "../../../call-context.ts";
-import { ended, type JobDesk, jobBytes, jobDesk, jobFacts, lineBytes, started } from "../testing/job-desk.ts";
+import { ended, type JobHarness, jobBytes, jobFacts, jobHarness, lineBytes, started } from "../testing/job-harness.ts";
 import { openJob, short } from "../testing/open-job.ts";
-import type { Fields } from "../testing/vagrant-desk.ts";
+import type { Fields } from "../testing/vagrant-harness.ts";
 import { type JobStreamOptions, jobStream } from "./job-stream.ts";
 
-let on: JobDesk;
+let on: JobHarness;
 beforeEach(async () => {
-  on = await jobDesk();
+  on = await jobHarness();
   on.session("01A");
 });
 afterEach(() => on[Symbol.asyncDispose]());

@@ -10,13 +10,13 @@ import {
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CallContext } from "../../../call-context.ts";
-import { ended, type JobDesk, jobDesk, jobFacts } from "../testing/job-desk.ts";
-import type { Fields } from "../testing/vagrant-desk.ts";
+import { ended, type JobHarness, jobFacts, jobHarness } from "../testing/job-harness.ts";
+import type { Fields } from "../testing/vagrant-harness.ts";
 import { logStream } from "./log-stream.ts";
 
-let on: JobDesk;
+let on: JobHarness;
 beforeEach(async () => {
-  on = await jobDesk();
+  on = await jobHarness();
   on.session("01A");
 });
 afterEach(() => on[Symbol.asyncDispose]());

@@ -1,7 +1,7 @@
 import { GetJobStreamResponse, job_StateToJSON } from "@tapedeck/proto/vagrant/vagrant";
 import type { CallContext } from "../../../call-context.ts";
 import { type JobStreamOptions, jobStream } from "../job-stream/job-stream.ts";
-import type { JobDesk } from "./job-desk.ts";
+import type { JobHarness } from "./job-harness.ts";
 
 /** What a message says: "open", "UNKNOWN>RUNNING", "buffered one two", "live three", "complete". */
 export function short(bytes: Uint8Array): string {
@@ -22,7 +22,7 @@ export function short(bytes: Uint8Array): string {
 
 /** Reads a job's stream as it comes. `end`: "OK", or the code of the error that ended it. */
 export async function openJob(
-  on: JobDesk,
+  on: JobHarness,
   job_id: string,
   context: Partial<CallContext> = {},
   options: JobStreamOptions = {},

@@ -4,13 +4,13 @@ import type { Authenticator } from "../../../auth/authenticator.ts";
 
 export type About = {
   readonly version: string;
-  /** Where the same host takes gRPC. */
+  /** The port for gRPC on the same host. */
   readonly grpcPort: number;
   /** Whether callers need a token. */
   readonly auth: "none" | "tokens";
   /** By this machine's clock, RFC 3339. */
   readonly time: string;
-  /** What the token that came along is good for; absent without one. */
+  /** The rights of the request's token; absent without one. */
   readonly token?: {
     readonly name: string;
     readonly workspace: string;
@@ -28,8 +28,8 @@ export type AboutOptions = {
 };
 
 /**
- * GET /about: what a program has to know of a Tapedeck before it can ask for more. Open to everyone, as nothing of it was
- * recorded; who sends a token learns what that is good for, or that it is not (401).
+ * GET /about: what a program has to know about a Tapedeck before it can call it. Open to everyone, because it reveals nothing
+ * of the record. A request with a token gets the token's rights, or 401.
  */
 export function aboutRoute(app: FastifyInstance, { version, grpc, auth, authenticate }: AboutOptions): void {
   app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {

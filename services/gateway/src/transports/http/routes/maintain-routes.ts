@@ -1,10 +1,12 @@
-import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { type TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { BackupPart, MaintainApi } from "../../../apis/maintain/maintain-api.ts";
 import type { CallContext } from "../../../call-context.ts";
 import type { CallerLimits } from "../../../limits/limits.ts";
 import type { CallWatch } from "../../../metrics.ts";
 import { closedSignal, contextOf, type HttpCaller } from "../call-context.ts";
+import { ownError, sendError } from "../error-answers.ts";
+import { errorLine } from "../event-source.ts";
 import { writeStream } from "../write-stream.ts";
 import { ndjson } from "./openapi-routes.ts";
 
@@ -13,8 +15,8 @@ export type MaintainRoutes = { readonly watch: CallWatch; readonly limits: Pick<
 const backupType = "application/vnd.tapedeck.backup";
 
 /**
- * For admins: DELETE /api/v1/sessions/<id> erases a session and POST /api/v1/rebuild makes the tables anew, both with
- * their progress as NDJSON (`progress`, then `complete` or `error`); GET /api/v1/backup gives a backup.
+ * For admins: DELETE /api/v1/sessions/<id> erases a session and POST /api/v1/rebuild rebuilds the tables, both with their
+ * progress as NDJSON (`progress`, then `complete` or `error`); GET /api/v1/backup answers with a backup.
  */
 export function maintainRoutes(
   app: FastifyInstance,
@@ -37,24 +39,17 @@ export function maintainRoutes(
       try {
         items = await begin(request, context);
       } catch (error) {
-        const known = told(error);
-        if (known.retryAfter !== undefined) reply.header("retry-after", known.retryAfter);
-        return reply.code(httpStatusOf(known.code)).send({ error: toErrorBody(known) });
+        return sendError(reply, ownError(watch, error));
       }
       await writeStream(reply, context.signal, {
         headers: { "content-type": type, "cache-control": "no-store" },
         chunks: render(items),
-        lastWords: (error) => lastWords(told(error)),
+        lastWords: (error) => lastWords(ownError(watch, error)),
         sent: watch.sent,
         unreadBytes: limits.unreadBytes,
       });
       return reply;
     };
-
-  function told(error: unknown): TapedeckError {
-    const known = watch.failed(error);
-    return known instanceof TapedeckError ? known : new TapedeckError("internal", "internal error");
-  }
 
   app.delete<{ Params: { session: string } }>("/api/v1/sessions/:session", forAdmins, (request, reply) =>
     streaming(ndjson, (_, context) => api.erase(request.params.session, context), lines, errorLine)(request, reply),
@@ -81,11 +76,7 @@ async function* lines(items: AsyncIterable<object>): AsyncGenerator<string, void
   yield `${JSON.stringify({ type: "complete" })}\n`;
 }
 
-function errorLine(error: TapedeckError): string {
-  return `${JSON.stringify({ type: "error", error: toErrorBody(error) })}\n`;
-}
-
-/** See docs/api.md: what a frame is (one letter), how long it is (32 bits, big endian), what is in it. */
+/** A frame is a letter, a length (32 bits, big endian) and the content; see docs/api.md. */
 async function* frames(parts: AsyncIterable<BackupPart>): AsyncGenerator<Uint8Array, void> {
   for await (const part of parts) {
     if (part.type === "piece") yield frame("p", part.bytes);

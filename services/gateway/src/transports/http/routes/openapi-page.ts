@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 import type { JsonSchema } from "../../../apis/tapedeck/detail-schemas.ts";
 import { openApiDocument } from "./openapi.ts";
 
-/** Everything that the page needs comes from here: it works without a way out. */
+/** Everything that the page needs comes from this server, so it works without internet access. */
 const contentSecurityPolicy = {
   "default-src": "'none'",
   "script-src": "'self'",
@@ -16,7 +16,7 @@ const contentSecurityPolicy = {
   "frame-ancestors": "'none'",
 };
 
-/** The API's description: /api/docs to read and try it, /api/docs/openapi.json for programs. Tells nothing of what was recorded. */
+/** The API's description: /api/docs to read and try it, /api/docs/openapi.json for programs. Reveals nothing of the record. */
 export async function openApiPage(app: FastifyInstance): Promise<void> {
   let made: JsonSchema | undefined;
   const document = () => {
@@ -26,11 +26,11 @@ export async function openApiPage(app: FastifyInstance): Promise<void> {
   const page: FastifyPluginAsync = async (docs) => {
     docs.addHook("onRoute", (route) => {
       route.config = { ...route.config, access: "everyone" };
-      // Written anew for everyone who asks, and asked for by nobody.
+      // Rendered for every request, and of use to nobody.
       if (route.url === "/api/docs/yaml") route.handler = (_request, reply) => reply.callNotFound();
     });
     docs.get("/api/docs/openapi.json", async (_request, reply) => reply.type("application/json").send(document()));
-    // The page asks for it when somebody opens it; nobody else waits until it is made.
+    // The description is made when the page first asks for it, so that the start does not wait.
     const specification: StaticDocumentSpec = {
       document: { openapi: "3.1.0", info: { title: "", version: "" }, paths: {} },
     };

@@ -2,20 +2,20 @@ import type { ErrorCode } from "@tapedeck/shared/errors/errors";
 import type { z } from "zod";
 import type { answers } from "../../../apis/tapedeck/answers.ts";
 import { parameters } from "../../../apis/tapedeck/parameters.ts";
-import { wishes } from "../../../auth/token-api.ts";
+import { tokenRequest } from "../../../auth/token-api.ts";
 import { subprotocol } from "../../websocket/protocol.ts";
 import { cloudEventsBatch } from "../cloud-events.ts";
 
-// Every path of ours, as the API's description tells it. apiRoutes serves what stands here, with these parameters.
+// All of our paths, as the API's description has them. apiRoutes serves these paths with these parameters.
 
 export type DescribedRoute = {
-  /** Where it is not said, `get`. */
+  /** Default: `get`. */
   readonly method?: "get" | "post" | "delete";
   /** With names of parameters in braces. */
   readonly path: string;
   readonly summary: string;
   readonly description?: string;
-  /** In the URL. */
+  /** Query parameters. */
   readonly parameters?: z.ZodObject;
   /** Parameters in the path, with what they mean. */
   readonly inPath?: Readonly<Record<string, string>>;
@@ -25,14 +25,14 @@ export type DescribedRoute = {
   /** By status. */
   readonly answers: Readonly<Record<number, DescribedAnswer>>;
   readonly errors: readonly ErrorCode[];
-  /** It needs no token, where others do. */
+  /** The path needs no token even with `auth: tokens`. */
   readonly isOpen?: boolean;
 };
 
 export type DescribedAnswer = {
   readonly description: string;
   readonly headers?: readonly (keyof typeof answerHeaders)[];
-  /** By media type: the name of a schema; `lines`: text, each piece of which is such a thing. */
+  /** By media type: the name of a schema; `lines`: text whose pieces each have the schema. */
   readonly content?: Readonly<
     Record<string, SchemaName | { readonly lines: SchemaName; readonly description: string }>
   >;
@@ -179,7 +179,7 @@ export const routes = {
     path: "/api/v1/tokens",
     summary: "Make a token",
     description: forAdmins,
-    body: wishes,
+    body: tokenRequest,
     answers: {
       201: { description: "The token with its text, which is told only here.", content: { [json]: "NewToken" } },
     },

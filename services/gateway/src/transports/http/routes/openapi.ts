@@ -11,7 +11,7 @@ import {
   type SchemaName,
 } from "./openapi-routes.ts";
 
-/** The HTTP API's description, OpenAPI 3.1: made of what serves it. */
+/** The HTTP API's description, OpenAPI 3.1, made of the schemas that serve it. */
 export function openApiDocument(described: readonly DescribedRoute[] = Object.values(routes)): JsonSchema {
   return {
     openapi: "3.1.0",
@@ -145,7 +145,7 @@ function refOf(name: string): string {
 function schemas(): JsonSchema {
   const named = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(answers)) named.add(schema, { id });
-  // As input: what is not described may be there.
+  // As input schemas, which allow undescribed fields.
   const { schemas: ofAnswers } = z.toJSONSchema(named, { io: "input", uri: refOf });
   const details = detailSchemas();
   return {

@@ -6,18 +6,18 @@ import { welcomePage } from "./welcome-page.ts";
 
 export type Operations = {
   readonly readiness: () => Promise<Readiness>;
-  /** What people should know though all is there; told in the details of /readyz. */
+  /** Problems that do not stop the service, for the details of /readyz. */
   readonly warnings?: () => readonly string[];
   readonly metrics: Registry;
-  /** Where gRPC listens, for the page at `/`. */
+  /** The address for gRPC, for the page at `/`. */
   readonly grpc: string;
-  /** Nobody gets in without a token; what is wrong inside is then for the service's log. */
+  /** Callers need a token, so the reasons for a failed check stay in the service's log. */
   readonly needsToken?: boolean;
 };
 
 /**
- * What operators ask: /healthz, /readyz (503 with reasons), /metrics; and `/` for who opens it in a browser. Of these only
- * /metrics needs a token where others do, as it tells how much goes on here; /readyz then gives no reasons.
+ * The operators' routes: /healthz, /readyz (503 with reasons), /metrics; and `/` for people with a browser. With
+ * authentication only /metrics needs a token, because it reveals how busy the service is; /readyz then gives no reasons.
  */
 export function operationsRoutes(
   app: FastifyInstance,
@@ -28,15 +28,15 @@ export function operationsRoutes(
   app.get("/readyz", open, async (_request, reply) => {
     const { ready, checks } = await readiness();
     const known = warnings();
-    const told = needsToken ? Object.entries(checks).map(([name, is]) => [name, is === "ok" ? is : "away"]) : [];
+    const bare = needsToken ? Object.entries(checks).map(([name, is]) => [name, is === "ok" ? is : "away"]) : [];
     const reasons = { checks, ...(known.length > 0 && { details: { warnings: known } }) };
     return reply
       .code(ready ? 200 : 503)
-      .send({ ready, ...(needsToken ? { checks: Object.fromEntries(told) } : reasons) });
+      .send({ ready, ...(needsToken ? { checks: Object.fromEntries(bare) } : reasons) });
   });
   app.get("/metrics", async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()));
   app.get("/", open, (request, reply) => {
-    // Skaffold has nothing here, and its clients may know that.
+    // Skaffold has nothing at this path, so its clients get its 404.
     if (!(request.headers.accept ?? "").includes("text/html")) {
       return sendSkaffold(reply, notFound.status, notFound.body);
     }

@@ -4,6 +4,7 @@ import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { requestFromBody } from "../../../apis/skaffold/control-call.ts";
+import { BadBodyError, refusedBody } from "../../../apis/skaffold/errors.ts";
 import {
   type ControlMethod,
   channelMessageTypes,
@@ -12,9 +13,8 @@ import {
   skaffoldMethods,
   stateMessageTypes,
 } from "../../../apis/skaffold/methods.ts";
-import { BadBodyError, readRequestBody } from "../../../apis/skaffold/request-body.ts";
+import { readRequestBody } from "../../../apis/skaffold/request-body.ts";
 import type { SkaffoldApi } from "../../../apis/skaffold/skaffold-api.ts";
-import { UpstreamError } from "../../../apis/upstream-error.ts";
 import { mayAs } from "../../../auth/roles.ts";
 import { boundTo, type CallContext } from "../../../call-context.ts";
 import type { CallerLimits } from "../../../limits/limits.ts";
@@ -34,7 +34,7 @@ export type SkaffoldRouteOptions = {
 const verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const form = "application/x-www-form-urlencoded";
 
-/** grpc-gateway adds it to every answer. */
+/** grpc-gateway adds this header to every answer. */
 const fromGrpc = { "grpc-metadata-content-type": "application/grpc" };
 
 /** Skaffold's own paths with Skaffold's own JSON (docs/upstreams/skaffold.md#methods), answered from the record. */
@@ -76,7 +76,7 @@ export function skaffoldRoutes(
         return send(setHead(reply, head), toGatewayJson(messageType(stateMessageTypes[method.api]), bytes));
       }
       case "control": {
-        // A body may take long to read: not for who may not call, and is told so.
+        // A body may take long to read. A caller that may not call is refused without that.
         const body = typeof request.body === "string" ? request.body : "";
         const message = mayAs("controller", context) ? requestOf(method, body) : new Uint8Array();
         await withDeadline(api.control(method, message, context), deadline);
@@ -100,11 +100,11 @@ export function skaffoldRoutes(
     limits.live.take({ caller: context, peer: reply.request.ip }, context.signal);
     const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadline)));
     const signal = late === undefined ? context.signal : AbortSignal.any([context.signal, late]);
-    const { head, frames } = await withDeadline(api.events(method, { ...context, signal }), deadline);
+    const { head, messages } = await withDeadline(api.events(method, { ...context, signal }), deadline);
     setHead(reply, head);
     await writeStream(reply, context.signal, {
       headers: { ...fromGrpc, "content-type": "application/json" },
-      chunks: resultLines(messageType(channelMessageTypes[method.channel]), frames, late),
+      chunks: resultLines(messageType(channelMessageTypes[method.channel]), messages, late),
       lastWords: (error) => `${JSON.stringify({ error: refusal(error).body })}\n`,
       sent: watch.sent,
       unreadBytes: limits.unreadBytes,
@@ -121,7 +121,7 @@ function requestOf(method: ControlMethod, body: string): Uint8Array {
     const message = readRequestBody(messageType(method.bodyType), body);
     return requestFromBody(method, message, body.trim() === "");
   } catch (error) {
-    if (error instanceof BadBodyError) throw new UpstreamError(3, error.message);
+    if (error instanceof BadBodyError) throw refusedBody(error);
     throw error;
   }
 }
@@ -134,10 +134,10 @@ async function* resultLines(desc: DescMessage, frames: AsyncIterable<Uint8Array>
   if (late?.aborted) throw deadlineExceeded();
 }
 
-// Live frames are shared by all readers, so each is rendered once, whoever asks first.
+// All readers share live frames, so each is rendered once.
 const rendered = new WeakMap<Uint8Array, string | undefined>();
 
-/** Undefined for what has no JSON form, such as a time in the year 10000: one such event must not end every stream. */
+/** Undefined for an event without a JSON form, such as one with a time in the year 10000: it must not end every stream. */
 function resultLine(desc: DescMessage, frame: Uint8Array): string | undefined {
   if (!rendered.has(frame)) {
     try {

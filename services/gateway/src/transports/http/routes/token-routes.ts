@@ -1,8 +1,9 @@
-import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { TokenApi } from "../../../auth/token-api.ts";
 import type { CallWatch } from "../../../metrics.ts";
 import type { HttpCaller } from "../call-context.ts";
+import { ownError, sendError } from "../error-answers.ts";
 
 /** Tokens under /api/v1/tokens, for admins: POST makes one, GET lists them, DELETE /api/v1/tokens/<id> revokes one. */
 export function tokenRoutes(app: FastifyInstance, api: TokenApi, caller: HttpCaller, watch: CallWatch): void {
@@ -12,13 +13,10 @@ export function tokenRoutes(app: FastifyInstance, api: TokenApi, caller: HttpCal
     async (request: FastifyRequest, reply: FastifyReply) => {
       try {
         const body = await answer(request);
-        // It may hold a token.
+        // The answer may hold a token.
         return reply.code(status).header("cache-control", "no-store").send(body);
       } catch (error) {
-        const told = watch.failed(error);
-        const known = told instanceof TapedeckError ? told : new TapedeckError("internal", "internal error");
-        if (known.code === "not_ready") reply.header("retry-after", "1");
-        return reply.code(httpStatusOf(known.code)).send({ error: toErrorBody(known) });
+        return sendError(reply, ownError(watch, error));
       }
     };
 
@@ -41,6 +39,6 @@ function bodyOf({ body }: FastifyRequest): unknown {
   try {
     return JSON.parse(typeof body === "string" ? body : "");
   } catch {
-    throw new TapedeckError("invalid_argument", "the body is not JSON");
+    throw invalidArgument("the body is not JSON");
   }
 }

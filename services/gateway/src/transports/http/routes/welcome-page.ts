@@ -1,4 +1,4 @@
-/** A plain page for who opens the gateway in a browser: what can be asked where. */
+/** A plain page for people who open the gateway in a browser: what is served where. */
 export function welcomePage(http: string, grpc: string, { needsToken }: { readonly needsToken: boolean }): string {
   const isTls = http.startsWith("https:");
   const header = needsToken ? ` -H "authorization: Bearer $TAPEDECK_TOKEN"` : "";

@@ -1,0 +1,17 @@
+/**
+ * Wakes those who wait for a change. A waiter takes `next()` before it checks what it waits for, so that it misses no ring
+ * in between; rings that nobody has waited for are not kept.
+ */
+export class Notifier {
+  #next = Promise.withResolvers<void>();
+
+  /** Resolves at the first ring after this call. */
+  next(): Promise<void> {
+    return this.#next.promise;
+  }
+
+  ring(): void {
+    this.#next.resolve();
+    this.#next = Promise.withResolvers();
+  }
+}

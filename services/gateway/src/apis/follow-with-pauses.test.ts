@@ -1,0 +1,25 @@
+import type { Recorded } from "@tapedeck/shared/log/log";
+import { expect, it } from "vitest";
+import { followWithPauses, type OpenReader } from "./follow-with-pauses.ts";
+
+const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+
+it("leaves no timer behind for the events that arrive in a pause", async () => {
+  const before = timers();
+  const over = new AbortController();
+  const openReader: OpenReader = async function* ({ reached }) {
+    for (let seq = 1; ; seq++) {
+      reached();
+      await new Promise(setImmediate);
+      await new Promise(setImmediate);
+      yield { seq } as Recorded;
+    }
+  };
+  let most = 0;
+  for await (const recorded of followWithPauses(openReader, over.signal, () => 3_600_000)) {
+    most = Math.max(most, timers() - before);
+    if (recorded?.seq === 100) break;
+  }
+  expect(most).toBeLessThan(5);
+  over.abort();
+});

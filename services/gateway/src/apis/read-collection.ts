@@ -1,0 +1,46 @@
+import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import type { AnswerHead, CallContext } from "../call-context.ts";
+import type { QueryClient, ReadState } from "../query-client.ts";
+import { resolveSource } from "./resolve-source.ts";
+import { stateHead } from "./state-head.ts";
+
+/** What query keeps of each upstream's state. On the wire the name begins with the upstream: "rkt.pods". */
+type CollectionNames = {
+  readonly skaffold: "v1" | "v2";
+  readonly rkt: "info" | "pods" | "images";
+  readonly vagrant: "version" | "targets" | "projects" | "bases" | "boxes" | "runners" | "jobs" | "job_spans";
+};
+
+export type CollectionName<Upstream extends UpstreamName> = CollectionNames[Upstream];
+
+/** Rows in the order of query, which is the upstream's own. Each row is the message as it was recorded. */
+export type CollectionRead = {
+  readonly source: Source;
+  readonly head: AnswerHead;
+  readonly rows: ReadState["rows"];
+};
+
+/**
+ * The rows of a collection whose key begins with `prefix`, for the source, session and moment of the call.
+ * @throws TapedeckError the errors of resolveSource and of query
+ */
+export async function readCollection<Upstream extends UpstreamName>(
+  { query }: { readonly query: QueryClient },
+  upstream: Upstream,
+  collection: CollectionName<Upstream>,
+  context: CallContext,
+  prefix = "",
+): Promise<CollectionRead> {
+  const source = await resolveSource(query, context, upstream);
+  const { head, rows } = await query.readState({
+    workspace: context.workspace,
+    source: source.source,
+    session: context.session ?? "",
+    at: context.at ?? "",
+    min_position: context.minPosition ?? "",
+    collection: `${upstream}.${collection}`,
+    key_prefix: prefix,
+  });
+  return { source, head: stateHead(head), rows };
+}

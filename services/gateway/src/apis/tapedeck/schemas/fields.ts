@@ -1,0 +1,29 @@
+import { upstreamNames } from "@tapedeck/shared/upstreams";
+import { z } from "zod";
+
+// Fields that several answers of the HTTP API have.
+
+export const text = (description: string, ...examples: string[]) =>
+  z.string().meta({ description, ...(examples.length > 0 && { examples }) });
+
+export const time = (description: string) =>
+  z.string().meta({ description, format: "date-time", examples: ["2026-11-20T20:41:10.616063658Z"] });
+
+export const count = (description: string) => z.int().nonnegative().meta({ description });
+
+export const count64 = (description: string) =>
+  z.string().meta({ description: `${description} (64 bits, so as text)`, pattern: "^\\d+$", examples: ["3"] });
+
+export const position = z.string().meta({
+  description: "The position of an event in the log. Opaque; the same on every transport; valid in its workspace.",
+  pattern: "^[a-z0-9]{1,16}-\\d{1,16}$",
+  examples: ["t3k9x2-10482"],
+});
+
+export const sourceName = text("In full: `workspace/developer/project/upstream`.", "acme/alice/shop/skaffold");
+export const sessionId = text("One lifetime of the upstream: a ULID.", "01M7XB1CJJ74KGYJT57DM4N80H");
+export const upstream = z.enum(upstreamNames).describe("The kind of tool.");
+
+/** The non-empty names of an enum. */
+export const named = (names: Readonly<Record<number, string>>) =>
+  z.enum(Object.values(names).filter((name) => name !== ""));

@@ -1,0 +1,85 @@
+import { outcomeNames } from "@tapedeck/shared/events/names";
+import { z } from "zod";
+import { count, count64, named, position, sessionId, sourceName, text, time } from "./fields.ts";
+
+export const source = z
+  .object({
+    source: sourceName,
+    workspace: z.string(),
+    developer: z.string(),
+    project: z.string(),
+    upstream: z.string(),
+    status: z
+      .enum(["recording", "waiting", "lost"])
+      .describe(
+        "`waiting`: for the upstream to begin. `lost`: the upstream, or the tap that records it, was lost in the middle of a session.",
+      ),
+    currentSession: sessionId.nullable().describe("The newest session, running or ended."),
+    lastEventAt: time("When its last event occurred.").nullable(),
+    lastPosition: position.describe("Position of its last event."),
+    firstPosition: position.describe("Position of its first event."),
+    developerName: text("As it was written before it was made fit for a name.", "Alice"),
+    projectName: text("As it was written before it was made fit for a name.", "Shop"),
+    address: text("Address of the upstream, as it was dialled last.", "127.0.0.1:50051"),
+    gaps: count("How often events may be missing."),
+    notHeardSince: time("For a lost source: when its upstream was last heard of; otherwise null.").nullable(),
+  })
+  .describe("One recorded upstream.");
+
+export const session = z
+  .object({
+    session: sessionId,
+    source: sourceName,
+    labels: z.record(z.string(), z.string()).describe("For grouping: branch, commit, host and what the user adds."),
+    startedAt: time("When it began.").nullable(),
+    endedAt: time("When it ended; null while it runs, and when its end was not observed.").nullable(),
+    endReason: text("Why it ended; null while it runs.", "process ended").nullable(),
+    startPosition: position.describe("Position of session.started."),
+    endPosition: position.describe("Position of its last event; of session.ended or session.lost when it has ended."),
+    upstreamVersion: text("As the upstream reports it.", "v2.14.2"),
+    gaps: count("How often events may be missing."),
+  })
+  .describe("One lifetime of the upstream behind a source.");
+
+export const operation = z
+  .object({
+    id: z.string(),
+    kind: text("`loop`, `build`, `test`, `deploy`, `pod`, `job` …", "build"),
+    subject: text("What it is about: artifact, pod, job …; may be empty.", "web"),
+    instance: text("Distinguishes operations of one subject that run at the same time; otherwise empty."),
+    source: sourceName,
+    session: sessionId,
+    runner: count("Counts the runners (configuration loads) of the session; 0 before the first."),
+    loop: count("Counts the dev loops of the runner; 0 outside of loops."),
+    startedAt: time("When it began; null when that was not observed.").nullable(),
+    endedAt: time("When it ended; null while it runs.").nullable(),
+    durationMs: count64("Milliseconds").nullable().describe("Milliseconds (64 bits, so as text); null while it runs."),
+    outcome: named(outcomeNames).nullable().describe("Null while it runs."),
+    errorCode: text("The upstream's own code; empty without an error.", "BUILD_USER_ERROR"),
+    error: text("The error's text; empty without an error."),
+    exitCode: z.int().nullable().describe("Exit code of apps and commands that have ended, where it is known."),
+    cacheHit: z.boolean(),
+    platform: text("Platform of a build; otherwise empty.", "linux/amd64"),
+    startPosition: position.describe("Position of the event that began it."),
+    endPosition: position.nullable().describe("Position of the event that ended it; null while it runs."),
+  })
+  .describe("Something with a start and an end.");
+
+export const buildStats = z
+  .object({
+    artifact: z.string().optional(),
+    developer: z.string().optional(),
+    project: z.string().optional(),
+    source: z.string().optional(),
+    day: z.string().meta({ format: "date" }).optional(),
+    count: count64("Builds that ran: succeeded or failed"),
+    failed: count64("Of these, failed"),
+    failureRate: z.number().min(0).max(1).describe("failed / count; 0 when nothing was built."),
+    p50Ms: z.int().nullable().describe("Milliseconds, over the builds that ran; null without any."),
+    p90Ms: z.int().nullable(),
+    p99Ms: z.int().nullable(),
+    cached: count64("Not counted above: found in the cache"),
+    canceled: count64("Not counted above: canceled"),
+    unknown: count64("Not counted above: the end was not observed"),
+  })
+  .describe("How long builds take; with the columns that were grouped by.");

@@ -1,0 +1,57 @@
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+
+export type JobSearch = {
+  readonly log: LogReader;
+  readonly source: SourceName;
+  readonly job: string;
+  /** Limits the search to this session. */
+  readonly session: string | undefined;
+  /** The job was recorded by then. */
+  readonly untilSeq: number;
+};
+
+/** How far apart the clocks of the log and of the server, which makes the ids, may be. */
+const clockSlackMs = 3_600_000;
+
+/**
+ * The first event about a job. Undefined when the log has none, or has it no more.
+ *
+ * Cost: a job's id says when it was queued, so the facts (not the output) of the source's jobs are read from an hour before
+ * that. An event found there is the first one if it is job.queued, with which every job begins. Otherwise a clock was wrong
+ * or the log has lost the job's beginning, and the facts are read from the log's beginning.
+ */
+export async function firstOfJob(search: JobSearch, signal: AbortSignal): Promise<Recorded | undefined> {
+  const { log, job } = search;
+  const queued = ulidTime(job);
+  if (queued !== undefined && queued - clockSlackMs < Date.now()) {
+    const begin = await log.firstSince(new Date(queued - clockSlackMs));
+    const first = begin === undefined ? undefined : await firstAfter(begin - 1, search, signal);
+    if (first?.event.kind === "job.queued" || signal.aborted) return first;
+  }
+  return firstAfter(0, search, signal);
+}
+
+async function firstAfter(
+  afterSeq: number,
+  { log, source, job, session, untilSeq }: JobSearch,
+  signal: AbortSignal,
+): Promise<Recorded | undefined> {
+  const subjects = [eventSubject(source, "jobs", "job.queued")];
+  for await (const recorded of log.history({ afterSeq, subjects }, untilSeq, signal)) {
+    const { event } = recorded;
+    if (event.subject === job && (session === undefined || event.session === session)) return recorded;
+  }
+  return undefined;
+}
+
+/** Crockford's base 32: the digits of a ULID. */
+const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const ulid = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+/** The time in an id, in milliseconds since 1970; undefined when it is not a ULID. */
+export function ulidTime(id: string): number | undefined {
+  if (!ulid.test(id)) return undefined;
+  return [...id.slice(0, 10)].reduce((time, digit) => time * digits.length + digits.indexOf(digit), 0);
+}

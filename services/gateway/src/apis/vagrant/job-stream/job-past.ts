@@ -1,0 +1,93 @@
+import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
+import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { CallContext } from "../../../call-context.ts";
+import { readCollection } from "../../read-collection.ts";
+import type { ScopeDeps } from "../../session-scope.ts";
+import { firstOfJob } from "./first-event.ts";
+import { jobEventSubjects, sessionSubjects } from "./job-progress.ts";
+
+/** A stretch of the log, both ends included. */
+export type Span = { readonly first: number; readonly last: number };
+
+export type JobPast = {
+  readonly log: LogReader;
+  readonly source: SourceName;
+  /** The job's spans, in order; see `jobSpans`. */
+  readonly spans: readonly Span[];
+  /** Sequence up to which events are past. */
+  readonly untilSeq: number;
+};
+
+/** Each span needs a reader of the log, one after the other. */
+const mostSpans = 64;
+
+/**
+ * Where the log has events of a job, up to a position. Query knows all of them by then. While query rebuilds its tables it
+ * may know none: then the span is the source's whole log from the job's first event on. Empty when the log has lost all
+ * of the job.
+ */
+export async function jobSpans(
+  deps: ScopeDeps,
+  { job, source, untilSeq }: { readonly job: string; readonly source: SourceName; readonly untilSeq: number },
+  context: CallContext,
+): Promise<readonly Span[]> {
+  const { log, positions } = deps;
+  const { rows } = await readCollection(
+    deps,
+    "vagrant",
+    "job_spans",
+    { ...context, minPosition: positions.written(untilSeq) },
+    job,
+  );
+  const spans = rows.filter(({ key }) => key === job).map(({ bytes }) => JobSpan.decode(bytes));
+  const known = spans.map(({ first, last }) => ({ first: positions.own(first), last: positions.own(last) }));
+  const past = known.filter(({ first }) => first <= untilSeq);
+  if (past.length > 0) return fewer(past, mostSpans);
+  const search = { log: log(), source, job, session: context.session, untilSeq };
+  const first = await firstOfJob(search, context.signal);
+  return first === undefined ? [] : [{ first: first.seq, last: untilSeq }];
+}
+
+/** Joins neighbouring spans, with what is between them, until there are at most `most`. */
+export function fewer(spans: readonly Span[], most: number): readonly Span[] {
+  const together = Math.ceil(spans.length / most);
+  return spans.flatMap(({ first, last }, index) => {
+    if (index % together !== 0) return [];
+    return [{ first, last: spans[Math.min(index + together, spans.length) - 1]?.last ?? last }];
+  });
+}
+
+/** The job's events with a few of other jobs between them, and the source's sessions from the job's first event on. */
+export async function* pastOfJob(
+  { log, source, spans, untilSeq }: JobPast,
+  signal: AbortSignal,
+): AsyncGenerator<Recorded, void> {
+  const [begin] = spans;
+  if (begin === undefined) return;
+  const sessions = { afterSeq: begin.first - 1, subjects: sessionSubjects(source) };
+  yield* inOrder(jobEvents(), log.history(sessions, untilSeq, signal));
+
+  async function* jobEvents(): AsyncGenerator<Recorded, void> {
+    const subjects = jobEventSubjects(source);
+    for (const { first, last } of spans) {
+      yield* log.history({ afterSeq: first - 1, subjects }, Math.min(last, untilSeq), signal);
+    }
+  }
+}
+
+/** The events of several readers of the log, in the log's order. */
+async function* inOrder(...readers: readonly AsyncGenerator<Recorded, void>[]): AsyncGenerator<Recorded, void> {
+  try {
+    const heads = await Promise.all(readers.map(async (reader) => ({ reader, next: await reader.next() })));
+    for (;;) {
+      const open = heads.flatMap((head) => (head.next.done === true ? [] : [{ head, recorded: head.next.value }]));
+      const [earliest] = open.toSorted((a, b) => a.recorded.seq - b.recorded.seq);
+      if (earliest === undefined) return;
+      yield earliest.recorded;
+      earliest.head.next = await earliest.head.reader.next();
+    }
+  } finally {
+    await Promise.all(readers.map((reader) => reader.return()));
+  }
+}

@@ -1,0 +1,174 @@
+import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { CallContext } from "../../../call-context.ts";
+import { followWithPauses } from "../../follow-with-pauses.ts";
+import { nameOf } from "../../resolve-source.ts";
+import type { ScopeDeps } from "../../session-scope.ts";
+import { UpstreamError } from "../../upstream-error.ts";
+import type { FoundJob } from "../jobs.ts";
+import { MessageBatch } from "../message-batch.ts";
+import { jobSpans, pastOfJob } from "./job-past.ts";
+import {
+  isClosed,
+  isOver,
+  type JobProgress,
+  type JobSelection,
+  type JobUpdate,
+  jobSubjects,
+  jobUpdate,
+  noProgress,
+  progressAfter,
+} from "./job-progress.ts";
+import {
+  completeMessage,
+  isFinished,
+  type JobVersion,
+  jobVersion,
+  openMessage,
+  stateMessage,
+  terminalMessage,
+} from "./messages.ts";
+
+export type JobPlaybackOptions = {
+  readonly job: string;
+  /** How long a finished job must be silent before its output counts as over, when nothing else says so. */
+  readonly graceMs: number;
+};
+
+const leastWaitMs = 20;
+const unavailable = 14;
+
+/** The messages of one GetJobStream call: the recorded past of a job, then its live events. See jobStream. */
+export class JobPlayback {
+  readonly #deps: ScopeDeps;
+  readonly #context: CallContext;
+  readonly #selection: JobSelection;
+  readonly #graceMs: number;
+  readonly #source: SourceName;
+  /** Sequence up to which everything is past. */
+  readonly #pastSeq: number;
+  /** Sequence of the version that query found. */
+  readonly #versionSeq: number;
+  #version: JobVersion;
+  #progress: JobProgress;
+  /** Index of the next output to send: the log can have an index twice. */
+  #nextIndex = 0;
+
+  constructor(deps: ScopeDeps, found: FoundJob, { job, graceMs }: JobPlaybackOptions, context: CallContext) {
+    this.#deps = deps;
+    this.#context = context;
+    this.#selection = { job, session: context.session };
+    this.#graceMs = graceMs;
+    this.#source = nameOf(found.source);
+    this.#pastSeq = deps.positions.own(found.head.position);
+    this.#versionSeq = deps.positions.own(found.position);
+    this.#version = jobVersion(found.bytes);
+    this.#progress = { ...noProgress, isFinished: isFinished(this.#version.state) };
+  }
+
+  async *messages(): AsyncGenerator<Uint8Array, void> {
+    yield openMessage();
+    yield stateMessage(Job_State.UNKNOWN, this.#version);
+    const isClosedInPast = yield* this.#past();
+    // When the log has lost all events of the job, no more can come.
+    const hasEvents = this.#progress.session !== "";
+    if (!isClosedInPast && hasEvents && !isOver(this.#progress)) yield* this.#live();
+    if (this.#context.signal.aborted) return;
+    if (!this.#progress.isFinished && !isFinished(this.#version.state)) throw serverGone(this.#selection.job);
+    yield completeMessage(this.#version);
+  }
+
+  /** Returns whether the job was closed before the past ended. */
+  async *#past(): AsyncGenerator<Uint8Array, boolean> {
+    const [deps, source, untilSeq] = [this.#deps, this.#source, this.#pastSeq];
+    const { signal } = this.#context;
+    const spans = await jobSpans(deps, { job: this.#selection.job, source, untilSeq }, this.#context);
+    const buffered = new MessageBatch((events) => terminalMessage(events, true));
+    let isDone = false;
+    for await (const recorded of pastOfJob({ log: deps.log(), source, spans, untilSeq }, signal)) {
+      const isNewest = this.#progress.isFinished || recorded.seq > this.#versionSeq;
+      isDone = isNewest && isClosed(this.#progress);
+      if (isDone) break;
+      this.#progress = progressAfter(this.#progress, recorded, this.#selection);
+      yield* this.#output(jobUpdate(recorded, this.#selection), buffered);
+    }
+    yield* buffered.flush();
+    return isDone;
+  }
+
+  async *#live(): AsyncGenerator<Uint8Array, void> {
+    const { signal } = this.#context;
+    const from = { afterSeq: this.#pastSeq, subjects: jobSubjects(this.#source) };
+    const live = new MessageBatch((events) => terminalMessage(events, false));
+    let lastSeq = this.#pastSeq;
+    let quietAt = this.#quietTime();
+    const quietInMs = () =>
+      this.#progress.isFinished ? Math.max(quietAt - performance.now(), leastWaitMs) : undefined;
+    const events = followWithPauses((options) => this.#deps.log().follow(from, options), signal, quietInMs);
+    for await (const recorded of events) {
+      if (recorded === undefined) {
+        yield* live.flush();
+        if (this.#isSilent(quietAt) && !(await this.#hasMoreAfter(lastSeq))) return;
+        continue;
+      }
+      lastSeq = recorded.seq;
+      const { lastEventAt } = this.#progress;
+      yield* this.#liveEvent(recorded, live);
+      if (this.#progress.lastEventAt !== lastEventAt) quietAt = this.#quietTime();
+      if (isOver(this.#progress)) break;
+    }
+    if (!signal.aborted) yield* live.flush();
+  }
+
+  *#liveEvent(recorded: Recorded, live: MessageBatch): Generator<Uint8Array, void> {
+    this.#progress = progressAfter(this.#progress, recorded, this.#selection);
+    const update = jobUpdate(recorded, this.#selection);
+    if (update?.type !== "version") {
+      yield* this.#output(update, live);
+      return;
+    }
+    const { state, canceling } = this.#version;
+    this.#version = update.version;
+    if (this.#version.state === state && this.#version.canceling === canceling) return;
+    yield* live.flush();
+    yield stateMessage(state, this.#version);
+  }
+
+  *#output(update: JobUpdate | undefined, batch: MessageBatch): Generator<Uint8Array, void> {
+    if (update?.type === "message") {
+      yield* batch.flush();
+      yield update.bytes;
+    } else if (update?.type === "output") {
+      const index = update.index ?? this.#nextIndex;
+      if (index < this.#nextIndex) return;
+      this.#nextIndex = index + 1;
+      yield* batch.add(update.event);
+    }
+  }
+
+  /** The job is finished, and no more output of it is to be expected. */
+  #isSilent(quietAt: number): boolean {
+    const { isFinished, isCut } = this.#progress;
+    return isFinished && (isCut || !this.#version.hasStarted || performance.now() >= quietAt);
+  }
+
+  /** By performance.now(). The grace begins with the last event of the job, however late this reader came to it. */
+  #quietTime(): number {
+    const left = this.#progress.lastEventAt + this.#graceMs - Date.now();
+    return performance.now() + Math.min(this.#graceMs, Math.max(0, left));
+  }
+
+  /** Asks the log's leader, because the tail may be behind it. A log that is away may have more. */
+  async #hasMoreAfter(seq: number): Promise<boolean> {
+    const last = await this.#deps
+      .log()
+      .lastMatch(jobSubjects(this.#source))
+      .catch(() => Number.POSITIVE_INFINITY);
+    return last > seq;
+  }
+}
+
+function serverGone(job: string): UpstreamError {
+  return new UpstreamError(unavailable, `the Vagrant server was gone before job ${job} was finished`);
+}

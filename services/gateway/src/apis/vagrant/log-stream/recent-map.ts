@@ -1,0 +1,21 @@
+/** Entries beyond this many are forgotten, oldest first. Whoever needs one again finds it out again. */
+const mostEntries = 10_000;
+
+/** A map that keeps its newest keys. */
+export class RecentMap<V> {
+  readonly #entries = new Map<string, V>();
+
+  get(key: string): V | undefined {
+    return this.#entries.get(key);
+  }
+
+  has(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
+  set(key: string, value: V): void {
+    this.#entries.set(key, value);
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > mostEntries && oldest !== undefined) this.#entries.delete(oldest);
+  }
+}

@@ -1,0 +1,122 @@
+import { Project, Target } from "@tapedeck/proto/vagrant/vagrant";
+import type { Recorded } from "@tapedeck/shared/log/log";
+import type { SourceName } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/sync/delay";
+import type { CallContext } from "../../../call-context.ts";
+import { readCollection } from "../../read-collection.ts";
+import type { ScopeDeps } from "../../session-scope.ts";
+import { firstOfJob } from "../job-stream/first-event.ts";
+import { RecentMap } from "./recent-map.ts";
+
+/** The resource that a job is about; `id`: its resource_id. */
+export type JobScope = { readonly kind: "basis" | "project" | "target"; readonly id: string };
+
+export type ScopedJobsOptions = {
+  readonly source: SourceName;
+  readonly wanted: JobScope;
+  readonly context: CallContext;
+};
+
+/**
+ * A target or project may be polled only after its first job has begun to print. An event that was just recorded waits
+ * that long for its parent, once. Then the parent counts as unknown, and is asked for again only after a while.
+ */
+const patienceMs = 2_000;
+const askAgainMs = 1_000;
+
+/**
+ * The jobs about a basis, project or target, or about anything that belongs to it: projects belong to a basis, and targets
+ * to a project. The log's facts about a job say what it is about. The session's state says which project a target belongs
+ * to, and which basis a project.
+ */
+export class ScopedJobs {
+  readonly #deps: ScopeDeps;
+  readonly #source: SourceName;
+  readonly #wanted: JobScope;
+  readonly #context: CallContext;
+  readonly #scopes = new RecentMap<JobScope | undefined>();
+  readonly #parents = new RecentMap<JobScope>();
+  /** When the parent of a scope was last asked for in vain, by performance.now(). */
+  readonly #unknownParents = new RecentMap<number>();
+
+  constructor(deps: ScopeDeps, { source, wanted, context }: ScopedJobsOptions) {
+    this.#deps = deps;
+    this.#source = source;
+    this.#wanted = wanted;
+    this.#context = context;
+  }
+
+  /** Remembers what a job is about, from a fact of the job. */
+  learn(recorded: Recorded): void {
+    const scope = scopeIn(recorded);
+    if (scope !== undefined) this.#scopes.set(recorded.event.subject, scope);
+  }
+
+  /** Whether the job of an event is in the wanted scope. */
+  async has(recorded: Recorded): Promise<boolean> {
+    return this.#isWanted(await this.#scopeOf(recorded), recorded);
+  }
+
+  async #scopeOf({ event, seq }: Recorded): Promise<JobScope | undefined> {
+    const job = event.subject;
+    if (!this.#scopes.has(job)) {
+      const search = { log: this.#deps.log(), source: this.#source, job, session: undefined, untilSeq: seq };
+      this.#scopes.set(job, scopeIn(await firstOfJob(search, this.#context.signal)));
+    }
+    return this.#scopes.get(job);
+  }
+
+  async #isWanted(scope: JobScope | undefined, recorded: Recorded): Promise<boolean> {
+    if (scope === undefined) return false;
+    if (scope.kind === this.#wanted.kind) return scope.id === this.#wanted.id;
+    const isWider = scope.kind === "basis" || this.#wanted.kind === "target";
+    return !isWider && this.#isWanted(await this.#parentOf(scope, recorded), recorded);
+  }
+
+  async #parentOf(scope: JobScope, recorded: Recorded): Promise<JobScope | undefined> {
+    const key = `${scope.kind} ${scope.id}`;
+    const known = this.#parents.get(key);
+    const askedAt = this.#unknownParents.get(key) ?? Number.NEGATIVE_INFINITY;
+    if (known !== undefined || performance.now() - askedAt < askAgainMs) return known;
+    const isNew = !this.#unknownParents.has(key) && Date.now() - recorded.recordedAt.getTime() < patienceMs;
+    const end = performance.now() + (isNew ? patienceMs : 0);
+    let parent = await this.#findParent(scope, recorded);
+    while (parent === undefined && performance.now() < end && !this.#context.signal.aborted) {
+      await pause(100, this.#context.signal);
+      parent = await this.#findParent(scope, recorded);
+    }
+    if (parent === undefined) this.#unknownParents.set(key, performance.now());
+    else this.#parents.set(key, parent);
+    return parent;
+  }
+
+  /** By the state as it is now, else as it was then: a command removes the targets that it has ended. */
+  async #findParent(scope: JobScope, recorded: Recorded): Promise<JobScope | undefined> {
+    const at = this.#deps.positions.written(recorded.seq);
+    return (await this.#readParent(scope, recorded, { minPosition: at })) ?? this.#readParent(scope, recorded, { at });
+  }
+
+  async #readParent({ kind, id }: JobScope, { event }: Recorded, when: Partial<CallContext>) {
+    const collection = kind === "target" ? "targets" : "projects";
+    const context = { ...this.#context, session: event.session, ...when };
+    const { rows } = await readCollection(this.#deps, "vagrant", collection, context, id);
+    const row = rows.find(({ key }) => key === id);
+    if (row === undefined) return undefined;
+    return kind === "target"
+      ? scopeOfRef("project", Target.decode(row.bytes).project)
+      : scopeOfRef("basis", Project.decode(row.bytes).basis);
+  }
+}
+
+function scopeOfRef(kind: JobScope["kind"], ref: { readonly resource_id: string } | undefined): JobScope | undefined {
+  return ref === undefined || ref.resource_id === "" ? undefined : { kind, id: ref.resource_id };
+}
+
+function scopeIn(recorded: Recorded | undefined): JobScope | undefined {
+  const detail = recorded?.event.detail;
+  if (detail?.$case !== "job") return undefined;
+  const { scope, scope_id: id } = detail.value;
+  return (scope === "basis" || scope === "project" || scope === "target") && id !== ""
+    ? { kind: scope, id }
+    : undefined;
+}

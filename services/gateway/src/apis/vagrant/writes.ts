@@ -1,0 +1,85 @@
+import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import { GetVersionInfoResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { CallContext } from "../../call-context.ts";
+import type { ControlClient } from "../../control-client.ts";
+import { type ControlDeps, controlCall, sendControl } from "../control.ts";
+import { readCollection } from "../read-collection.ts";
+import { nameOf } from "../resolve-source.ts";
+import type { ScopeDeps } from "../session-scope.ts";
+import { UpstreamError } from "../upstream-error.ts";
+import { unreadableRequest } from "./errors.ts";
+import type { WriteName } from "./methods.ts";
+import { dangerOf } from "./safety-guard.ts";
+import { withoutServerFields } from "./wire.ts";
+
+export type WriteDeps = ScopeDeps & ControlDeps & { readonly control: ControlClient };
+
+/** Answers request bytes with the upstream's answer, as the upstream gave it. */
+export type Write = (method: WriteName, request: Uint8Array, context: CallContext) => Promise<Uint8Array>;
+
+/**
+ * Writes, by the control path. Calls that docs/upstreams/vagrant.md#dangerous-requests lists as dangerous are refused before anything is sent.
+ * @throws UpstreamError the upstream's own refusal, with its code and text
+ * @throws TapedeckError refused_dangerous, upstream_away, and the errors of resolving the source and session
+ */
+export function vagrantWrite(deps: WriteDeps): Write {
+  return (method, request, context) => {
+    const what = { upstream: "vagrant", method: VagrantService[method].path } as const;
+    return controlCall(deps, what, context, (source) => callVagrant(deps, source, method, request, context));
+  };
+}
+
+async function callVagrant(
+  deps: WriteDeps,
+  source: Source,
+  method: WriteName,
+  request: Uint8Array,
+  context: CallContext,
+): Promise<Uint8Array> {
+  const { path } = VagrantService[method];
+  const danger = await dangerOf(method, request, {
+    version: () => versionOf(deps, context),
+    hasMoreJobsThan: (count) => hasMoreJobsThan(deps, count, source, context.signal),
+  });
+  if (danger !== undefined) throw new TapedeckError("refused_dangerous", danger);
+  const forwarded = { method: path, request: forwardedRequest(method, request) };
+  const reply = await sendControl(deps.control, source, context, { method: path, request, forwarded });
+  if (reply.code !== 0) throw new UpstreamError(reply.code, reply.message);
+  return reply.response;
+}
+
+/** By the newest state in the record. */
+async function versionOf(deps: WriteDeps, context: CallContext): Promise<string> {
+  const { positions } = deps;
+  const minPosition = positions.written(await positions.lastSeq());
+  const { rows } = await readCollection(deps, "vagrant", "version", { ...context, minPosition });
+  return GetVersionInfoResponse.decode(rows[0]?.bytes ?? new Uint8Array()).info?.version ?? "";
+}
+
+/** Stops reading the log as soon as the answer is known. */
+async function hasMoreJobsThan(
+  { log, positions }: WriteDeps,
+  count: number,
+  source: Source,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const jobs = new Set<string>();
+  const from = { afterSeq: 0, subjects: [eventSubject(nameOf(source), "jobs", "job.queued")] };
+  for await (const { event } of log().history(from, await positions.lastSeq(), signal)) {
+    jobs.add(event.subject);
+    if (jobs.size > count) return true;
+  }
+  return false;
+}
+
+/** The request as it goes to Vagrant. */
+function forwardedRequest(method: WriteName, request: Uint8Array): Uint8Array {
+  if (method !== "queueJob" && method !== "validateJob") return request;
+  try {
+    return withoutServerFields(request);
+  } catch {
+    throw unreadableRequest();
+  }
+}

@@ -1,0 +1,150 @@
+import type { Registry } from "@tapedeck/shared/service/metrics";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import { version } from "@tapedeck/shared/version";
+import type { GatewayApis } from "./apis.ts";
+import type { Authenticator } from "./auth/authenticator.ts";
+import { openEndpoint } from "./auth/open-endpoint.ts";
+import type { Endpoint, GatewayConfig } from "./config.ts";
+import type { CallerLimits } from "./limits/limits.ts";
+import type { ApiName, GatewayMetrics } from "./metrics.ts";
+import { type Address, splitAddress } from "./transports/address.ts";
+import { callerOf as grpcCaller } from "./transports/grpc/authentication.ts";
+import { callLimits } from "./transports/grpc/call-limits.ts";
+import { recorderServices } from "./transports/grpc/recorder-service.ts";
+import { rktServices } from "./transports/grpc/rkt-service.ts";
+import { type GrpcServer, type GrpcServices, grpcServer } from "./transports/grpc/server.ts";
+import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
+import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
+import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
+import { callerOf as httpCaller } from "./transports/http/authentication.ts";
+import { aboutRoute } from "./transports/http/routes/about-route.ts";
+import { apiRoutes } from "./transports/http/routes/api-routes.ts";
+import { maintainRoutes } from "./transports/http/routes/maintain-routes.ts";
+import { openApiPage } from "./transports/http/routes/openapi-page.ts";
+import { type Operations, operationsRoutes } from "./transports/http/routes/operations-routes.ts";
+import { skaffoldRoutes } from "./transports/http/routes/skaffold-routes.ts";
+import { tokenRoutes } from "./transports/http/routes/token-routes.ts";
+import { httpServer, listenHttp } from "./transports/http/server.ts";
+import type { Certificate } from "./transports/tls.ts";
+
+export type ListenersOptions = {
+  readonly config: GatewayConfig;
+  readonly apis: GatewayApis;
+  readonly authenticate: Authenticator;
+  /** Undefined: without TLS. */
+  readonly certificate: Certificate | undefined;
+  readonly limits: CallerLimits;
+  readonly metrics: GatewayMetrics;
+  readonly registry: Registry;
+  readonly health: Pick<Operations, "readiness" | "warnings">;
+};
+
+/** The source that a listener serves, and whether callers without a token may read; neither for the gateway's own. */
+type Bound = Partial<Pick<Endpoint, "source" | "open">>;
+
+/** The gateway's listeners: its own, and those of `endpoints`. */
+export class Listeners implements AsyncDisposable {
+  readonly #options: ListenersOptions;
+  readonly #stack = new AsyncDisposableStack();
+  readonly #grpcServers: GrpcServer[] = [];
+
+  constructor(options: ListenersOptions) {
+    this.#options = options;
+  }
+
+  /** "host:port" by what listens there: `grpc`, `http`, "<source> grpc", "<source> http". */
+  async start(): Promise<Readonly<Record<string, string>>> {
+    const { config } = this.#options;
+    const grpc = await this.#startGrpc(config.grpc);
+    const addresses: Record<string, string> = { grpc, http: await this.#startHttp(config.http, grpc) };
+    for (const endpoint of config.endpoints) {
+      const { source } = endpoint;
+      const [grpcAt, httpAt] = [endpoint.grpc, endpoint.http].map((text) => text && splitAddress(text));
+      if (grpcAt) addresses[`${source} grpc`] = await this.#startGrpc(grpcAt, endpoint);
+      if (httpAt) addresses[`${source} http`] = await this.#startHttp(httpAt, grpc, endpoint);
+    }
+    return addresses;
+  }
+
+  /** What grpc.health.v1 answers on every listener. */
+  setServing(isServing: boolean): void {
+    for (const server of this.#grpcServers) server.setServing(isServing);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+
+  async #startGrpc(at: Address, bound: Bound = {}): Promise<string> {
+    const { limits, metrics } = this.#options;
+    const { failed } = metrics.watch("grpc");
+    const server = await grpcServer(at, this.#servicesFor(bound), {
+      authenticate: this.#authenticatorFor(bound),
+      certificate: this.#certificateFor(bound),
+      failed,
+      interceptors: [callLimits({ limits, failed })],
+      limits: limits.grpc,
+      arrivalMs: limits.arrivalMs,
+    });
+    this.#grpcServers.push(this.#stack.use(server));
+    return server.address;
+  }
+
+  #servicesFor({ source: bound }: Bound): GrpcServices[] {
+    const { apis, limits, metrics } = this.#options;
+    const options = (api: ApiName) => ({ bound, watch: metrics.watch(api), unreadBytes: limits.unreadBytes });
+    const services: GrpcServices[] = [];
+    if (serves("skaffold", bound)) services.push(skaffoldServices(apis.skaffold, grpcCaller, options("skaffold grpc")));
+    if (serves("rkt", bound)) services.push(rktServices(apis.rkt, grpcCaller, options("rkt grpc")));
+    if (serves("vagrant", bound)) services.push(vagrantServices(apis.vagrant, grpcCaller, options("vagrant grpc")));
+    if (bound === undefined) {
+      services.push(tapedeckServices(apis.tapedeck, grpcCaller, options("tapedeck grpc")));
+      services.push(recorderServices(apis.relay, grpcCaller, metrics.watch("recorder")));
+    }
+    return services;
+  }
+
+  /** `grpc`: the address of the gateway's own gRPC listener, which pages name. */
+  async #startHttp(at: Address, grpc: string, bound: Bound = {}): Promise<string> {
+    const { config, apis, limits, metrics, registry, health } = this.#options;
+    const { source, open } = bound;
+    const authenticate = this.#authenticatorFor(bound);
+    const certificate = this.#certificateFor(bound);
+    const allowed = { hosts: config.hosts, origins: config.origins };
+    const app = await httpServer({ allowed, authenticate, certificate, watch: metrics.watch, limits });
+    const watch = metrics.watch("api");
+    skaffoldRoutes(app, apis.skaffold, httpCaller, { bound: source, watch: metrics.watch("skaffold http"), limits });
+    // A page that can send no token has only EventSource, which is part of our own API.
+    if (source === undefined || open !== undefined) {
+      apiRoutes(app, apis.tapedeck, httpCaller, { bound: source, watch, limits });
+    }
+    if (source === undefined) {
+      maintainRoutes(app, apis.maintain, httpCaller, { watch, limits });
+      tokenRoutes(app, apis.tokens, httpCaller, watch);
+      await openApiPage(app);
+      aboutRoute(app, { version, grpc, auth: config.auth, authenticate });
+      operationsRoutes(app, { ...health, metrics: registry, grpc, needsToken: config.auth !== "none" });
+    }
+    const address = await listenHttp(app, at);
+    this.#stack.defer(() => app.close());
+    return address;
+  }
+
+  #authenticatorFor({ source, open }: Bound): Authenticator {
+    const { config, authenticate } = this.#options;
+    return source === undefined || open === undefined || config.auth === "none"
+      ? authenticate
+      : openEndpoint(source, config.workspace, authenticate);
+  }
+
+  /** A client that can send no token trusts no certificate of ours either, and an open endpoint is on loopback. */
+  #certificateFor({ open }: Bound): Certificate | undefined {
+    return open === undefined ? this.#options.certificate : undefined;
+  }
+}
+
+/** Whether a listener offers this upstream's API. A bound developer/project may be of any upstream. */
+function serves(upstream: UpstreamName, bound: string | undefined): boolean {
+  const parts = bound?.split("/") ?? [];
+  return parts.length < 3 || parts.at(-1) === upstream;
+}

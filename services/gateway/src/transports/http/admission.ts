@@ -1,0 +1,44 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Authenticator } from "../../auth/authenticator.ts";
+import type { ApiName, CallWatch } from "../../metrics.ts";
+import { authenticateRequest } from "./authentication.ts";
+import { closedSignal } from "./call-context.ts";
+import { corsHeaders, isPreflight, refusedCorsHeaders } from "./cors.ts";
+import { type AllowedNames, isOfOtherPage, type NameRefusal, refusalOf } from "./host-origin.ts";
+import { apiOf, pathOf } from "./paths.ts";
+import { sendForbidden, sendRefusal } from "./refusals.ts";
+
+export type AdmissionOptions = {
+  readonly allowed: AllowedNames;
+  readonly authenticate: Authenticator;
+  readonly watch: (api: ApiName) => CallWatch;
+  readonly isTls: boolean;
+};
+
+/** Operators' paths are not API calls, and are not counted as such. */
+const operatorPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
+/** Checks every request before its route runs: host and origin first, then who calls. */
+export function admitRequests(app: FastifyInstance, { allowed, authenticate, watch, isTls }: AdmissionOptions): void {
+  app.addHook("onRequest", async (request, reply) => {
+    const refusal = refusalOf(request.headers, allowed, { isTls });
+    if (refusal !== undefined) return refuse(request, reply, refusal);
+    const api = apiOf(request);
+    if (!operatorPaths.has(pathOf(request))) watch(api).seen(closedSignal(reply));
+    reply.headers(corsHeaders(request.headers));
+    if (isPreflight(request)) return reply.code(204).send();
+    try {
+      await authenticateRequest(request, { authenticate, isOfOtherPage: isOfOtherPage(request.headers, isTls) });
+    } catch (error) {
+      return sendRefusal(request, reply, watch(api).failed(error));
+    }
+  });
+}
+
+async function refuse(request: FastifyRequest, reply: FastifyReply, { message, ofOrigin }: NameRefusal): Promise<void> {
+  if (ofOrigin) {
+    reply.headers(refusedCorsHeaders(request.headers));
+    if (isPreflight(request)) return void (await reply.code(204).send());
+  }
+  await sendForbidden(request, reply, message);
+}

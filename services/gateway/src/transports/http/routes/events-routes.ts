@@ -1,0 +1,100 @@
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import type { FastifyReply } from "fastify";
+import { refuseMoment } from "../../../apis/session-scope.ts";
+import { placed } from "../../../apis/tapedeck/list-request.ts";
+import type { SubscriptionMessage } from "../../../apis/tapedeck/messages.ts";
+import type { Asked } from "../../../apis/tapedeck/parameters.ts";
+import type { SubscribeRequest } from "../../../apis/tapedeck/tapedeck-api.ts";
+import { toNdjson, toSse } from "../../sse/sse.ts";
+import { setHead } from "../call-context.ts";
+import { cloudEventsBatch, nextLink, toCloudEvent } from "../cloud-events.ts";
+import { ownError, sendError } from "../error-answers.ts";
+import { errorEvent, errorLine, isEventSource, sendComeAgain } from "../event-source.ts";
+import { writeStream } from "../write-stream.ts";
+import { type ApiCall, type ApiRouteDeps, accepts, askedFilter, sendBody, sendPage } from "./api-call.ts";
+import { eventStream, ndjson } from "./openapi-routes.ts";
+
+/** The longest silence of an event stream, for proxies. */
+const commentMs = 15_000;
+
+/** GET /api/v1/events: a page of history, as JSON or CloudEvents, or all of it as NDJSON. */
+export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<Asked<"events">>): Promise<FastifyReply> {
+  const { request, reply, context, asked } = call;
+  const { until, limit = 100, last, original = false } = asked;
+  const { after = "start" } = context;
+  if (accepts(request, ndjson)) {
+    refuse(asked, ["limit", "last"], "goes with pages: ask for application/json, or stream all of it");
+    return sendStream(deps, call, { after, until: until ?? "now", isHistory: true, original }, ndjson);
+  }
+  refuse(asked, ["speed"], `goes with streams: ask for ${ndjson}`);
+  refuseMoment(context, "events have no `at`: use `until` to say where they end");
+  const page = await deps.api.events({
+    workspace: context.workspace,
+    filter: placed(askedFilter(deps, asked, context), context),
+    after,
+    ...(until !== undefined && { until }),
+    limit,
+    ...(last !== undefined && { last }),
+    original,
+    signal: context.signal,
+  });
+  if (!accepts(request, cloudEventsBatch)) return sendPage(deps.watch, reply, page);
+  if (page.nextPage !== undefined) reply.header("link", nextLink(request.url, page.nextPage));
+  return sendBody(deps.watch, reply, { body: page.items.map(toCloudEvent), head: page, type: cloudEventsBatch });
+}
+
+/** GET /api/v1/stream: history, then live, as server-sent events or NDJSON. */
+export async function answerStream(deps: ApiRouteDeps, call: ApiCall<Asked<"stream">>): Promise<FastifyReply> {
+  const { request, reply } = call;
+  const { until, state = false, original = false } = call.asked;
+  // EventSource repeats the URL when it reconnects, so the position that it has received wins.
+  const lastId = request.headers["last-event-id"];
+  const after = typeof lastId === "string" && lastId !== "" ? { after: lastId } : {};
+  const type = accepts(request, ndjson) ? ndjson : eventStream;
+  try {
+    return await sendStream(deps, call, { ...after, ...(until !== undefined && { until }), state, original }, type);
+  } catch (error) {
+    const known = ownError(deps.watch, error);
+    return isEventSource(request) && known.retryAfter !== undefined
+      ? sendComeAgain(reply, known, known.retryAfter)
+      : sendError(reply, known);
+  }
+}
+
+async function sendStream(
+  deps: ApiRouteDeps,
+  { asked, context, request, reply }: ApiCall<Asked<"events"> | Asked<"stream">>,
+  wanted: Omit<SubscribeRequest, "filter">,
+  type: typeof ndjson | typeof eventStream,
+): Promise<FastifyReply> {
+  const { api, limits, watch } = deps;
+  limits.live.take({ caller: context, peer: request.ip }, context.signal);
+  const { speed = "max" } = asked;
+  const filter = askedFilter(deps, asked, context);
+  const { position, messages } = await api.subscribe({ ...wanted, speed, filter }, context);
+  setHead(reply, { position }).headers({ "content-type": type, "cache-control": "no-cache" });
+  if (request.method === "HEAD") return reply.send();
+  await writeStream(reply, context.signal, {
+    headers: {},
+    chunks: rendered(messages, type === ndjson ? toNdjson : toSse),
+    lastWords: (error) => (type === ndjson ? errorLine : errorEvent)(ownError(watch, error)),
+    sent: watch.sent,
+    unreadBytes: limits.unreadBytes,
+    ...(type === eventStream && { idle: { ms: commentMs, text: ":\n\n" } }),
+  });
+  return reply;
+}
+
+/** @throws TapedeckError invalid_argument when one of these was asked for */
+function refuse<Parameters extends object>(
+  asked: Parameters,
+  fields: readonly (keyof Parameters & string)[],
+  why: string,
+): void {
+  const field = fields.find((name) => asked[name] !== undefined);
+  if (field !== undefined) throw invalidArgument(`${field} ${why}`, field);
+}
+
+async function* rendered(messages: AsyncIterable<SubscriptionMessage>, render: (m: SubscriptionMessage) => string) {
+  for await (const message of messages) yield render(message);
+}
