@@ -4,9 +4,9 @@ import { listOf } from "@tapedeck/shared/rkt/entries";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { describe, expect, it, vi } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../inventory/observing.ts";
+import { HostWatcher } from "./host-watcher.ts";
 import { mask } from "./mask.ts";
 import { eventsOf, image, listOfPods, type Play, play, pod } from "./testing/watch-play.ts";
-import { watchHost } from "./watch-host.ts";
 
 type Frame = Extract<ObservationOutcome, { what: "frame" }>;
 
@@ -175,7 +175,7 @@ describe("a later description", () => {
 
 describe("secrets", () => {
   it("are masked in what is told and in what is described, and counted", () => {
-    const desk = play({ watcher: watchHost({ mask, settings: {} }, { describeAfter: 2 }) });
+    const desk = play({ watcher: new HostWatcher({ mask, settings: {} }, { describeAfter: 2 }) });
     const secret = (id: string, value: string) =>
       pod(id, { state: "PREPARED", more: { annotations: [{ Key: "db-password", value }] } });
     desk.pods(1, secret("p", "hunter2"));
@@ -185,7 +185,7 @@ describe("secrets", () => {
     expect(originals.map((original) => original?.redacted)).toEqual([1, 1, 1, 3]);
     for (const original of originals)
       expect(Buffer.from(original?.bytes ?? []).toString("latin1")).not.toContain("hunter");
-    const later = play({ watcher: watchHost({ mask, settings: {} }, { describeAfter: 1 }) });
+    const later = play({ watcher: new HostWatcher({ mask, settings: {} }, { describeAfter: 1 }) });
     for (const event of eventsOf(desk.record)) later.watcher.resume(event);
     expect(later.pods(4, secret("p", "hunter2"), secret("q", "x"), secret("r", "y"), secret("s", "z"))).toBe(
       "P | described",
@@ -229,7 +229,7 @@ describe("what can't be read", () => {
   });
 
   it("is also what no event could give back to who resumes", () => {
-    const watcher = watchHost({ mask: (_, bytes) => ({ bytes, redacted: 0 }), settings: {}, frameBytes: 20_000 });
+    const watcher = new HostWatcher({ mask: (_, bytes) => ({ bytes, redacted: 0 }), settings: {}, frameBytes: 20_000 });
     const desk = play({ watcher });
     const large = pod("large", { state: "RUNNING", more: { manifest: Buffer.alloc(8_000) } });
     const long = pod("l".repeat(300), { state: "RUNNING" });
@@ -268,7 +268,7 @@ describe("what can't be read", () => {
 describe("a host with 5,000 pods", () => {
   it("is compared by bytes: only what changed is masked and decoded", () => {
     const masked = vi.fn((_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 }));
-    const desk = play({ watcher: watchHost({ mask: masked, settings: {} }) });
+    const desk = play({ watcher: new HostWatcher({ mask: masked, settings: {} }) });
     const pods = Array.from({ length: 5_000 }, (_, index) => pod(`pod-${index}`, { state: "RUNNING" }));
     desk.pods(1_000, ...pods);
     expect(masked).toHaveBeenCalledTimes(5_000);

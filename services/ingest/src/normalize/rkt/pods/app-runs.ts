@@ -1,5 +1,6 @@
 import type { App } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { PodChange, Times } from "./pod-change.ts";
+import type { Times } from "../../inventory/inventory-rules.ts";
+import type { PodChange } from "./pod-change.ts";
 
 type Change = Omit<PodChange, keyof Times>;
 

@@ -5,8 +5,9 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../fact.ts";
 import { failed, name, summary } from "../../facts.ts";
+import type { Times } from "../../inventory/inventory-rules.ts";
 import { exitedApps, startedApps } from "./app-runs.ts";
-import type { PodChange, Times } from "./pod-change.ts";
+import type { PodChange } from "./pod-change.ts";
 import { type Phase, type PodStep, podTable, stateOf } from "./pod-table.ts";
 
 /** The facts that the table has for a change; undefined where it says "never". */

@@ -4,7 +4,8 @@ import { acceptPod, hasEnded } from "@tapedeck/shared/rkt/accept";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
-import type { Frame, Sighting, Step, Things } from "../inventory.ts";
+import type { FrameOutcome, Judgement, Sighting } from "../../inventory/inventory-rules.ts";
+import type { HostRules } from "../host-rules.ts";
 import { type Doubt, doubtOf, isFalseAbort } from "./pod-doubts.ts";
 import { podChanged, podContradicted, podFacts } from "./pod-facts.ts";
 import { type Last, stateOf } from "./pod-table.ts";
@@ -36,37 +37,43 @@ const unknown: PodMemory = { pod: undefined, redacted: 0, gone: false, ended: fa
 const buried: PodMemory = { ...unknown, gone: true, ended: true, collected: true, buried: true };
 const entryType = "v1alpha.Pod";
 
-export const pods: Things<PodMemory> = {
+export const pods: HostRules<PodMemory> = {
   channel: "pods",
   noun: "pod",
   listType: "v1alpha.ListPodsResponse",
   answerType: "v1alpha.InspectPodResponse",
   entryType,
   entries: podEntries,
-  begin: ({ bytes, redacted }) => ({ ...unknown, pod: acceptPod(undefined, Pod.decode(bytes)), redacted }),
-  see(memory = unknown, sighting) {
+  isConclusive: false,
+  adopt: ({ bytes, redacted }) => ({ ...unknown, pod: acceptPod(undefined, Pod.decode(bytes)), redacted }),
+  judge(memory = unknown, sighting) {
     const listed = Pod.decode(sighting.bytes);
-    return memory.held === undefined ? judge(memory, sighting, listed) : settle(memory, memory.held, sighting, listed);
+    return memory.held === undefined
+      ? judgeAfresh(memory, sighting, listed)
+      : settle(memory, memory.held, sighting, listed);
   },
   isHeld: ({ held, denied }) => held !== undefined || denied !== undefined,
-  isThere: ({ pod, gone, held }) => held !== undefined || (pod !== undefined && !gone),
+  isPresent: ({ pod, gone, held }) => held !== undefined || (pod !== undefined && !gone),
   missed(memory) {
     const { held } = memory;
-    if (held === undefined) return { memory, seen: [] };
+    if (held === undefined) return { memory, outcomes: [] };
     const wasReal = held.doubt !== "dead" && !isFalseAbort(held.listed);
     return wasReal ? accept(memory, held.sighting, held.listed) : remain(memory);
   },
   lost(memory, times, inferred) {
     const { pod } = memory;
-    if (pod === undefined) return { memory: undefined, seen: [] };
+    if (pod === undefined) return { memory: undefined, outcomes: [] };
     const told = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
     const facts = untold(memory, told).map((fact) => (inferred ? { ...fact, inferred } : fact));
     // Only a collection, or this, says that it is not there any more.
     const isTold = facts.some(({ kind }) => kind === "pod.collected");
     const gone = podChanged(pod, "is gone", { removed: true });
     const [first = gone, ...rest] = isTold ? facts : [...facts, gone];
-    const seen: Frame = { what: "frame", facts: [first, ...rest], observedAt: times.at };
-    return { memory: { ...afterFacts(memory, seen.facts), gone: true, buried: false, held: undefined }, seen: [seen] };
+    const frame: FrameOutcome = { what: "frame", facts: [first, ...rest], observedAt: times.at };
+    return {
+      memory: { ...afterFacts(memory, frame.facts), gone: true, buried: false, held: undefined },
+      outcomes: [frame],
+    };
   },
   errorSays: ({ code, message }) => (code === 2 && message === "unable to get pod" ? "there" : "nothing"),
   accepted: ({ pod, redacted, gone }) =>
@@ -90,28 +97,28 @@ export const pods: Things<PodMemory> = {
   resume,
 };
 
-function judge(memory: PodMemory, sighting: Sighting, listed: Pod): Step<PodMemory> {
+function judgeAfresh(memory: PodMemory, sighting: Sighting, listed: Pod): Judgement<PodMemory> {
   const isNews = memory.gone || !isSame(memory.pod, acceptPod(memory.pod, listed));
   const doubt = isNews ? doubtOf(lastOf(memory), memory.pod, listed) : undefined;
   return doubt === undefined
     ? accept(memory, sighting, listed)
-    : { memory: { ...memory, held: { doubt, sighting, listed }, denied: undefined }, seen: [] };
+    : { memory: { ...memory, held: { doubt, sighting, listed }, denied: undefined }, outcomes: [] };
 }
 
 /** The second sight of a pod: it says what the first was. */
-function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod): Step<PodMemory> {
+function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod): Judgement<PodMemory> {
   const again = stateOf(listed) === stateOf(first.listed);
   const open = { ...memory, held: undefined };
   const both = () => {
     const step = accept(open, first.sighting, first.listed, (accepted) => completed(accepted, first.listed, listed));
-    const next = judge(step.memory ?? unknown, sighting, listed);
-    return { memory: next.memory, seen: [...step.seen, ...next.seen] };
+    const next = judgeAfresh(step.memory ?? unknown, sighting, listed);
+    return { memory: next.memory, outcomes: [...step.outcomes, ...next.outcomes] };
   };
   switch (first.doubt) {
     case "aborted":
-      return again ? both() : judge(open, sighting, listed);
+      return again ? both() : judgeAfresh(open, sighting, listed);
     case "dead":
-      return again ? accept(open, sighting, listed) : judge(open, sighting, listed);
+      return again ? accept(open, sighting, listed) : judgeAfresh(open, sighting, listed);
     case "starting":
       return again && listed.started_at > 0n ? accept(open, sighting, listed) : both();
     case "exit code":
@@ -136,7 +143,7 @@ function accept(
   sighting: Sighting,
   listed: Pod,
   complete = (accepted: Pod) => accepted,
-): Step<PodMemory> {
+): Judgement<PodMemory> {
   const { bytes, redacted, at, after } = sighting;
   const to = stateOf(listed);
   // Whoever folds the events has forgotten a pod that was gone.
@@ -145,32 +152,32 @@ function accept(
   if (told === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
   const facts = memory.buried ? [] : untold(memory, told);
   const next = { ...afterFacts(memory, facts), ...settled, pod, redacted };
-  if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, seen: [] };
+  if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, outcomes: [] };
   const [first = podChanged(pod, whatChanged(memory, pod)), ...rest] = facts;
   const original = { type: entryType, bytes, redacted };
-  return { memory: next, seen: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
+  return { memory: next, outcomes: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
 }
 
 /** Of a pod that is believed to be there, as it was seen last. */
 const settled = { gone: false, buried: false, held: undefined, denied: undefined } as const;
 
 /** A pod never goes back. A host that says so again and again is believed all the same, and the record admits it. */
-function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Step<PodMemory> {
+function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Judgement<PodMemory> {
   const before = memory.denied;
   const isInARow = before !== undefined && (after === undefined || compareMoments(before.at, after) >= 0);
   const denied = isInARow ? { ...before, looks: before.looks + 1, at } : { looks: 1, at, after };
   if (memory.pod === undefined || denied.looks < looksToAdmit) {
-    return { memory: { ...memory, held: undefined, denied }, seen: [] };
+    return { memory: { ...memory, held: undefined, denied }, outcomes: [] };
   }
   const fact = podContradicted(memory.pod, pod, { at, after: denied.after });
   const original = { type: entryType, bytes, redacted };
   const next = { ...afterFacts(memory, [fact]), ...settled, pod, redacted };
-  return { memory: next, seen: [{ what: "frame", original, facts: [fact], observedAt: at }] };
+  return { memory: next, outcomes: [{ what: "frame", original, facts: [fact], observedAt: at }] };
 }
 
 /** As if it had not been seen. */
-function remain(memory: PodMemory): Step<PodMemory> {
-  return { memory: memory.pod && { ...memory, held: undefined, denied: undefined }, seen: [] };
+function remain(memory: PodMemory): Judgement<PodMemory> {
+  return { memory: memory.pod && { ...memory, held: undefined, denied: undefined }, outcomes: [] };
 }
 
 function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {

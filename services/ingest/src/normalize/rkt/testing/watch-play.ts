@@ -7,8 +7,8 @@ import type { Fact } from "../../fact.ts";
 import type { ObservationOutcome, Observed, Watcher } from "../../inventory/observing.ts";
 import { outcomesOf } from "../../inventory/observing.ts";
 import type { Kind } from "../extinction.ts";
+import { HostWatcher } from "../host-watcher.ts";
 import type { State } from "../pods/pod-table.ts";
-import { watchHost } from "../watch-host.ts";
 
 // Hosts and looks for tests, and what a watcher says of them in short.
 
@@ -92,7 +92,7 @@ export type Play = {
 export function play({
   settings = {},
   describeAfter,
-  watcher = watchHost(
+  watcher = new HostWatcher(
     { mask: (_, bytes) => ({ bytes, redacted: 0 }), settings },
     { ...(describeAfter !== undefined && { describeAfter }) },
   ),

@@ -243,7 +243,7 @@ it("lines that are repeated are read with a pause at each", () => {
   );
   expect([...watching.observe("logs", given, second(0))].map(({ what }) => what)).toEqual(Array(1_000).fill("frame"));
   watching.connected();
-  expect([...watching.observe("logs", given, second(1))].map(({ what }) => what)).toEqual(Array(1_000).fill("pause"));
+  expect([...watching.observe("logs", given, second(1))].map(({ what }) => what)).toEqual(Array(1_000).fill("yield"));
 });
 
 describe("what is odd", () => {

@@ -6,7 +6,7 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { linesOf, messageOf, momentOfNanos, nanosOfMoment, timeOf } from "@tapedeck/tap/rkt/text-lines";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary, unreadable } from "../../facts.ts";
-import { inParts } from "../../in-parts.ts";
+import { describedInParts } from "../../inventory/description.ts";
 import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../../inventory/observing.ts";
 import { yieldPoint } from "../../inventory/observing.ts";
 import { maskedLines, responseType } from "./masked-lines.ts";
@@ -55,14 +55,15 @@ export function watchTexts({ mask, maskAfter, describeEvery = 10_000 }: TextsOpt
 
   function description(at: Moment): readonly ObservationOutcome[] {
     forgetGone(at);
-    const ends = memory.ends();
-    const parts = inParts(ends, (end) => HostDetail_TextEnd.encode(end).finish().length);
-    const line = summary(`how far ${memory.pods().size} pods' texts are recorded`);
-    return parts.map((texts, part) => {
-      const value = { part, parts: parts.length, entries: ends.length, texts: [...texts], gone: [], returned: [] };
-      const fact: Fact = { kind: "host.described", summary: line, detail: { $case: "host", value } };
-      return { what: "frame", facts: [fact], observedAt: at };
-    });
+    return describedInParts(
+      {
+        entries: memory.ends(),
+        bytesOf: (end) => HostDetail_TextEnd.encode(end).finish().length,
+        summary: summary(`how far ${memory.pods().size} pods' texts are recorded`),
+        detailOf: (texts) => ({ texts: [...texts] }),
+      },
+      at,
+    );
   }
 
   function forgetGone(now: Moment): void {

@@ -17,7 +17,7 @@ import { writtenFact } from "./terminal-text.ts";
  */
 export type JobOutput = {
   /** A state that the stream has told. `isFirst`: none before. `isFinished`: as it says itself. */
-  readonly told: (stream: string, state: { readonly isFirst: boolean; readonly isFinished: boolean }) => void;
+  readonly stateReported: (stream: string, state: { readonly isFirst: boolean; readonly isFinished: boolean }) => void;
   /** Concluded while it is read: one message may have tens of thousands of events. */
   readonly terminal: (given: GivenEvents, stage: Stage, at: Moment) => Iterable<ObservationOutcome>;
   /** `isFinal`: this was the last that was to be heard of the output. */
@@ -25,7 +25,7 @@ export type JobOutput = {
     given: GivenEnd,
     stage: Stage,
     at: Moment,
-  ) => { readonly seen: readonly ObservationOutcome[]; readonly isFinal: boolean };
+  ) => { readonly outcomes: readonly ObservationOutcome[]; readonly isFinal: boolean };
   /** `code`: gRPC's. */
   readonly ended: (stream: string, code: number, stage: Stage, at: Moment) => readonly ObservationOutcome[];
   /** Its server is gone, or knows the job no more. */
@@ -161,7 +161,7 @@ export function jobOutput(job: string, options: OutputOptions, from?: OutputMemo
   }
 
   return {
-    told(stream, { isFirst, isFinished }) {
+    stateReported(stream, { isFirst, isFinished }) {
       const { isLate = isFirst && isFinished } = openingOf(stream);
       opening = { stream, isLate };
     },
@@ -182,10 +182,10 @@ export function jobOutput(job: string, options: OutputOptions, from?: OutputMemo
       const { steps, isShort } = alignment.complete(stream, before);
       const output = steps.map((step) => seenOf(step, at));
       heardAt = at;
-      if (!isFinal) return { seen: output, isFinal };
+      if (!isFinal) return { outcomes: output, isFinal };
       // A server that was started anew ends like this what ran before it, whose output it does not have.
       const isInDoubt = isShort || (before === 0 && isGivenUp(bytes));
-      return { seen: [...output, ...(isInDoubt ? cut(stage, at) : []), completed(bytes, at)], isFinal };
+      return { outcomes: [...output, ...(isInDoubt ? cut(stage, at) : []), completed(bytes, at)], isFinal };
     },
     ended(stream, code, stage, at) {
       if (opening?.stream === stream) opening = undefined;

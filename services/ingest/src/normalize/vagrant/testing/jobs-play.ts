@@ -13,8 +13,8 @@ import { ulid } from "ulid";
 import type { Fact } from "../../fact.ts";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
 import { outcomesOf } from "../../inventory/observing.ts";
+import { type JobsOptions, JobsWatcher } from "../jobs/jobs-watcher.ts";
 import type { OutputMasks } from "../jobs/output-pieces.ts";
-import { type JobsOptions, type JobsWatcher, watchJobs } from "../jobs/watch-jobs.ts";
 
 // Jobs and looks for tests, and what a watcher says of them in short.
 
@@ -84,7 +84,7 @@ export function play(
   { textTtl, ...options }: JobsOptions & { readonly textTtl?: number } = {},
   masks: OutputMasks = { mask: unmasked },
 ): Play {
-  const watcher = watchJobs({ ...masks, settings: {}, textTtl }, options);
+  const watcher = new JobsWatcher({ ...masks, settings: {}, textTtl }, options);
   const record: ObservationOutcome[] = [];
   const look: Play["look"] = (at, what) => {
     // As it came over the wire.

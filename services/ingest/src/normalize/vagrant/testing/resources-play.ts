@@ -3,9 +3,9 @@ import { type Look, Things } from "@tapedeck/proto/tapedeck/v1/look";
 import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../fact.ts";
-import type { ObservationOutcome, Watcher, WatchOptions } from "../../inventory/observing.ts";
+import { type ObservationOutcome, outcomesOf, type WatchOptions } from "../../inventory/observing.ts";
 import type { ResourceKind } from "../resources/resource-kinds.ts";
-import { watchResources } from "../resources/watch-resources.ts";
+import { ResourcesWatcher } from "../resources/resources-watcher.ts";
 
 // Things and looks at them for tests, and what a watcher says of them in short.
 
@@ -65,7 +65,7 @@ export function runner(id: string, more: Partial<Runner> = {}): Entry {
 }
 
 export type ResourcePlay = {
-  readonly watcher: Watcher;
+  readonly watcher: ResourcesWatcher;
   /** Everything that was seen, in order. */
   readonly record: ObservationOutcome[];
   readonly look: (at: number, looked: ListedResources) => string;
@@ -87,10 +87,10 @@ export function playResources({
   frameBytes,
 }: PlayOptions = {}): ResourcePlay {
   const options = { mask, settings: {}, ...(frameBytes !== undefined && { frameBytes }) };
-  const watcher = watchResources(options, runningCommand, { describeAfter });
+  const watcher = new ResourcesWatcher(options, runningCommand, { describeAfter });
   const record: ObservationOutcome[] = [];
   const look = (at: number, seen: Look["seen"]) => {
-    const news = watcher.observe("things", { seen }, momentOfMs(at));
+    const news = outcomesOf(watcher.observe("things", { seen }, momentOfMs(at)));
     record.push(...news);
     return shortly(news);
   };

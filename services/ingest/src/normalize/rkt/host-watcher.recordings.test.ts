@@ -10,8 +10,8 @@ import { describe, expect, it } from "vitest";
 import type { Fact } from "../fact.ts";
 import type { ObservationOutcome } from "../inventory/observing.ts";
 import { outcomesOf } from "../inventory/observing.ts";
+import { HostWatcher } from "./host-watcher.ts";
 import { mask } from "./mask.ts";
-import { watchHost } from "./watch-host.ts";
 
 const folder = join(import.meta.dirname, "../../../../../packages/fakes/recordings/rkt");
 
@@ -20,7 +20,7 @@ type Told = { readonly fact: Fact; readonly observedAt: Moment };
 /** What a watcher says of a recording's looks, asked as the tap asks; frames without their descriptions. */
 function watched(name: string): { readonly seen: readonly ObservationOutcome[]; readonly told: readonly Told[] } {
   const recording = loadRecording(join(folder, name));
-  const watcher = watchHost({ mask, settings: {} });
+  const watcher = new HostWatcher({ mask, settings: {} });
   const doubts = podDoubts();
   const polls = readPolls(recording);
   const seen: ObservationOutcome[] = [];

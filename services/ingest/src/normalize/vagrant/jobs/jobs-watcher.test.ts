@@ -15,7 +15,7 @@ import {
   shortly,
   unmasked,
 } from "../testing/jobs-play.ts";
-import { watchJobs } from "./watch-jobs.ts";
+import { JobsWatcher } from "./jobs-watcher.ts";
 
 const running = { state: "RUNNING", command: "up", assigned: 1_000, acked: 1_000 } as const;
 const success = { ...running, state: "SUCCESS", completed: 2_000, result: { run: { run_result: true } } } as const;
@@ -312,7 +312,7 @@ describe("bytes of all kinds", () => {
       const at = masked.lastIndexOf("shop");
       return { bytes: at < 0 ? masked : masked.fill(0x2a, at, at + 4), redacted: type.length };
     };
-    const watcher = watchJobs({ mask, settings: {} });
+    const watcher = new JobsWatcher({ mask, settings: {} });
     const list = ListJobsResponse.encode({ jobs: [job("j", { state: "QUEUED" })] }).finish();
     const [seen] = outcomesOf(
       watcher.observe("jobs", { seen: { $case: "all", value: Buffer.from(list) } }, momentOfMs(1)),
@@ -328,7 +328,7 @@ describe("bytes of all kinds", () => {
       masked += 1;
       return { bytes, redacted: 0 };
     };
-    const watcher = watchJobs({ mask, settings: {} });
+    const watcher = new JobsWatcher({ mask, settings: {} });
     const jobs = ["j1", "j2", "j3"].map((id) => job(id, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
     const told = watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(1));
@@ -337,7 +337,7 @@ describe("bytes of all kinds", () => {
   });
 
   it("are read with a pause at each, also where nothing is told", () => {
-    const watcher = watchJobs({ mask: unmasked, settings: {} });
+    const watcher = new JobsWatcher({ mask: unmasked, settings: {} });
     const jobs = Array.from({ length: 500 }, (_, n) => job(`j${n}`, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
     outcomesOf(watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(1)));

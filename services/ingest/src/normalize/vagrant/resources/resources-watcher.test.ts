@@ -288,8 +288,8 @@ describe("what can't be read", () => {
   it("is no kind that is not known", () => {
     const desk = playResources();
     const look = { $case: "things", value: Things.fromPartial({ kinds: [{ kind: "gadget" }] }) } as const;
-    expect(desk.watcher.observe("things", { seen: look }, { seconds: 1n, nanos: 0 })).toEqual([]);
-    expect(desk.watcher.observe("things", { seen: undefined }, { seconds: 2n, nanos: 0 })).toEqual([]);
+    expect([...desk.watcher.observe("things", { seen: look }, { seconds: 1n, nanos: 0 })]).toEqual([]);
+    expect([...desk.watcher.observe("things", { seen: undefined }, { seconds: 2n, nanos: 0 })]).toEqual([]);
   });
 });
 

@@ -7,7 +7,7 @@ import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.t
 import { mask } from "../mask.ts";
 import { factsOf, shortly } from "../testing/jobs-play.ts";
 import { streamMessageIn } from "./job-wire.ts";
-import { watchJobs } from "./watch-jobs.ts";
+import { JobsWatcher } from "./jobs-watcher.ts";
 
 const folder = join(import.meta.dirname, "../../../../../../packages/fakes/recordings/vagrant/samples");
 const start = Date.parse("2026-11-20T15:41:41Z");
@@ -18,7 +18,7 @@ const start = Date.parse("2026-11-20T15:41:41Z");
  */
 function watched(name: string, without = "up-late") {
   const recording = loadRecording(join(folder, `${name}.jsonl`));
-  const watcher = watchJobs({ mask, settings: {} });
+  const watcher = new JobsWatcher({ mask, settings: {} });
   const seen: ObservationOutcome[] = [];
   const jobs = new Map<string, string>();
   const given = new Map<string, number>();

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
 import { eventsOf, indexOf, unmasked } from "../testing/jobs-play.ts";
 import { type Shown, type SimulatedServer, type Step, simulateServer } from "../testing/simulated-server.ts";
-import { type JobsOptions, watchJobs } from "./watch-jobs.ts";
+import { type JobsOptions, JobsWatcher } from "./jobs-watcher.ts";
 
 type Action =
   | { readonly what: "queue" | "list" | "reconnect" | "restart" }
@@ -85,7 +85,7 @@ type Logged = { readonly look: number; readonly seen: ObservationOutcome; readon
 /** Everything that gets into the log, in its order, by recorders that are stopped as `kills` says. */
 function recorded(looks: readonly Shown[], kills: readonly Kill[], options: JobsOptions): readonly Logged[] {
   let log: Logged[] = [];
-  let watcher = watchJobs({ mask: unmasked, settings: {} }, options);
+  let watcher = new JobsWatcher({ mask: unmasked, settings: {} }, options);
   let committed = -1;
   let until = 0;
   const left = [...kills].sort((a, b) => a.after - b.after);
@@ -106,7 +106,7 @@ function recorded(looks: readonly Shown[], kills: readonly Kill[], options: Jobs
       committed = Math.max(committed, index - looksLost);
       const certain = log.findLastIndex(({ look }) => look <= committed) + 1;
       log = log.slice(0, Math.max(certain, log.length - eventsLost));
-      watcher = watchJobs({ mask: unmasked, settings: {} }, options);
+      watcher = new JobsWatcher({ mask: unmasked, settings: {} }, options);
       for (const event of remembered(log)) {
         watcher.resume(event);
         until = Math.max(until, msOfMoment(event.observed_at ?? momentOfMs(0)));
