@@ -3,7 +3,7 @@ import { imageEntries, podEntries } from "@tapedeck/shared/rkt/entries";
 import { linesOf } from "@tapedeck/tap/rkt/text-lines";
 import type { ObservedEntry } from "../inventory/observing.ts";
 
-/** Pods, images and lines of a look, as the watchers have them masked. */
+/** Pods, images and lines of an observation, in the form that the watchers mask. */
 export function entriesOf(channel: string, { seen }: Look): readonly ObservedEntry[] {
   switch (seen?.$case) {
     case "all":

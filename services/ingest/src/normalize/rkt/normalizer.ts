@@ -1,7 +1,7 @@
 import type { Normalizer } from "../normalizer.ts";
 import { observing } from "./observing.ts";
 
-/** rkt tells no frames of its own: all that is known of a host is concluded from looks. */
+/** rkt has no frames of its own: all that is known of a host is concluded from observations. */
 export const normalizer: Normalizer = {
   channels: [],
   observing: observing,

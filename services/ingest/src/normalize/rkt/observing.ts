@@ -3,7 +3,7 @@ import type { Observed, Observing, Watcher } from "../inventory/observing.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import { mask } from "./mask.ts";
 import { maskAfter } from "./texts/masked-lines.ts";
-import { watchTexts } from "./texts/watch-texts.ts";
+import { TextsWatcher } from "./texts/texts-watcher.ts";
 
 /** rkt has no events: what happens on a host is concluded from its lists, which are polled, and from logs. */
 export const observing: Observing = {
@@ -13,7 +13,7 @@ export const observing: Observing = {
   maskInThread: maskEntriesInThread("rkt", mask),
   watch(options) {
     const host = new HostWatcher(options);
-    const texts = watchTexts(options);
+    const texts = new TextsWatcher(options);
     const watcherOf = (channel: string): Watcher<Observed> => (channel === "logs" ? texts : host);
     return {
       resume: (event) => watcherOf(event.channel).resume(event),

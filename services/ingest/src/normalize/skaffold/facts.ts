@@ -57,7 +57,7 @@ export function laterType(
   return tag === undefined ? "" : `field ${Number(tag) >>> 3}`;
 }
 
-/** The loop that an event belongs to; without `kind` when it stands outside of loops. */
+/** The loop that an event belongs to; without `kind` outside loops. */
 export function within(runner: number, loop: number): OperationRef {
   return { kind: loop === 0 ? "" : "loop", subject: "", runner, loop };
 }

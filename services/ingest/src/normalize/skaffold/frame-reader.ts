@@ -2,7 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Fact } from "../fact.ts";
 import type { FrameReader } from "../normalizer.ts";
 
-/** How one channel is read: pure functions over a memory of that channel alone. */
+/** Reads the frames of one channel: pure functions over a memory of that channel alone. */
 export type ChannelReader<Memory> = {
   readonly start: Memory;
   /** Total: never throws, whatever the bytes. */

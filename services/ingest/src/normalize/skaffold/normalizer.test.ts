@@ -30,7 +30,7 @@ describe("momentOf", () => {
   ])("has none for %s", (_, bytes) => expect(momentOf(bytes)).toBeUndefined());
 });
 
-describe("describedDiffers", () => {
+describe("stateDiffers", () => {
   const v1 = (json: object) => fromGatewayJson(messageType("proto.State"), json as never);
   const base = {
     buildState: { artifacts: { web: "Complete", api: "Failed" }, autoTrigger: true, statusCode: "BUILD_UNKNOWN" },

@@ -13,11 +13,11 @@ import { v2 } from "./v2.ts";
 const channels: readonly ChannelNormalizer[] = [
   { name: "v1", messageType: "proto.LogEntry", replays: true, momentOf, reader: () => frameReader(v1) },
   { name: "v2", messageType: "proto.v2.Event", replays: true, momentOf, reader: () => frameReader(v2) },
-  // Replays only the current loop (its log is emptied whenever a dev loop starts), so what it lacks proves nothing.
+  // It replays only the current loop (its log is emptied whenever a dev loop starts), so a missing frame proves nothing.
   { name: "logs", messageType: "proto.v2.Event", replays: false, momentOf, reader: () => frameReader(logs) },
 ];
 
-/** What Skaffold's frames mean. */
+/** Skaffold streams frames of its own; each channel has a reader. */
 export const normalizer: Normalizer = {
   channels,
   mask,

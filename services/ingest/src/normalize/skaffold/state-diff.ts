@@ -32,7 +32,7 @@ function inWhole({ metadata, ...state }: JsonObject): string {
   return JSON.stringify([sorted(state), asSets(metadata ?? null)]);
 }
 
-/** Maps have no order. */
+/** Sorts keys, as maps have no order. */
 function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

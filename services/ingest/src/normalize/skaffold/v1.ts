@@ -14,11 +14,11 @@ import { errorOf, laterType, mirror, within } from "./facts.ts";
 import type { ChannelReader } from "./frame-reader.ts";
 import { build, debug, imageName, phase, port, resource, sync } from "./v1-facts.ts";
 
-/** What v1 has said so far that the meaning of its next event depends on. */
+/** The part of v1's past that the meaning of its next event depends on. */
 export type V1Memory = {
-  /** Runners that were made: 1 after the first metaEvent. */
+  /** The number of runners so far: 1 after the first metaEvent. */
   readonly runner: number;
-  /** Dev loops that this runner has started. */
+  /** The number of dev loops that this runner has started. */
   readonly loop: number;
   /** Skaffold's own number of the loop. */
   readonly iteration: number;

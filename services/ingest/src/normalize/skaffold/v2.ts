@@ -38,7 +38,7 @@ export const v2: ChannelReader<V2Memory> = {
   resume,
 };
 
-/** Undefined: a mirror. */
+/** Undefined: the event is a mirror. */
 function factOf(told: V2EventType, memory: V2Memory): Fact | undefined {
   switch (told.$case) {
     case "skaffoldLogEvent":
@@ -130,7 +130,7 @@ function outcome(
   }
 }
 
-/** An artifact found in the cache: v1 never mentions that build. Not found ("Failed") is no failure. */
+/** An artifact that was found in the cache: v1 never mentions that build. Not found ("Failed") is no failure. */
 function cached(event: BuildSubtaskEvent, { runner, loop }: V2Memory): Fact | undefined {
   if (event.step !== "Cache" || event.status !== "Succeeded") return undefined;
   const subject = name(event.artifact);
@@ -186,12 +186,12 @@ function resume(memory: V2Memory, event: Event): V2Memory {
     runner,
     loop,
     runId: mirrored?.what === "metaEvent" ? runIdOf(event, runner === memory.runner ? memory.runId : "") : memory.runId,
-    // Nothing else moves the loop forward.
+    // No other event moves the loop forward.
     loopJustStarted: mirrored?.what === "taskEvent" && runner === memory.runner && loop > memory.loop,
   };
 }
 
-/** Without it (no original) the place right after a loop's start has to tell which metaEvents are repeats. */
+/** Without it (no original) the position right after a loop's start shows which metaEvents are repeats. */
 function runIdOf(event: Event, before: string): string {
   try {
     const told = V2Event.decode(event.original?.bytes ?? new Uint8Array()).event_type;

@@ -7,7 +7,7 @@ import { isResourceKind, messageTypeOf } from "./resources/resource-kinds.ts";
 const jobType = "hashicorp.vagrant.Job";
 const streamType = "hashicorp.vagrant.GetJobStreamResponse";
 
-/** Jobs, things and events of a look, as the watchers have them masked. Throws for looks that can't be read. */
+/** Jobs, resources and events of an observation, in the form that the watchers mask. Throws for one that can't be read. */
 export function entriesOf(_channel: string, { seen }: Look): readonly ObservedEntry[] {
   switch (seen?.$case) {
     case "all":

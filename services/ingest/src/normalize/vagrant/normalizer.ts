@@ -1,7 +1,7 @@
 import type { Normalizer } from "../normalizer.ts";
 import { observing } from "./observing.ts";
 
-/** Vagrant's server streams only the jobs that one asks for by their ids: the rest is concluded from looks. */
+/** Vagrant's server streams only the jobs that a client asks for by their ids: the rest is polled. */
 export const normalizer: Normalizer = {
   channels: [],
   observing: observing,

@@ -34,7 +34,7 @@ const lives: Observing = {
   },
 };
 
-const reading = { ...plainReading(), channels: [], looking: lives };
+const reading = { ...plainReading(), channels: [], observing: lives };
 
 test("a look at another lifetime under the same name ends one session and begins another, which it belongs to", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));

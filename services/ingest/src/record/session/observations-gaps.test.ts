@@ -33,7 +33,7 @@ const words: Observing = {
   },
 };
 
-const options = { source, reading: { ...plainReading(), channels: [], looking: words } };
+const options = { source, reading: { ...plainReading(), channels: [], observing: words } };
 const gaps = (log: FakeLog) =>
   log.recorded().flatMap(({ event: { detail } }) => {
     if (detail?.$case !== "gap") return [];

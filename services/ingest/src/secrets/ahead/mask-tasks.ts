@@ -8,30 +8,30 @@ export type MaskTask = {
   readonly upstream: UpstreamName;
   readonly channel: string;
   readonly bytes: Uint8Array;
-  /** Of `after`. */
+  /** For `after`. */
   readonly tail?: string;
 };
 
 export type MaskResult = {
-  /** Of a frame: absent where nothing was masked. Of a look: its entries, one after the other. */
+  /** For a frame: absent if nothing was masked. For an observation: its masked entries, one after the other. */
   readonly bytes?: Uint8Array;
   readonly redacted: number;
   readonly piece?: Piece;
-  /** What was printed, as masked after the tail. */
+  /** The output, as masked after the tail. */
   readonly text?: string;
   readonly entries?: MaskedEntries;
 };
 
-/** What was masked of a look: entry by entry. */
+/** The masked entries of an observation. */
 export type MaskedEntries = {
   readonly types: readonly string[];
-  /** As they were given, one after the other. */
+  /** The entries as they came, one after the other. */
   readonly raw: Uint8Array;
   readonly lengths: Uint32Array;
   readonly redacted: Uint32Array;
 };
 
-/** Pure. Throws for looks that can't be read. */
+/** Pure. Throws for observations that can't be read. */
 export function perform(task: MaskTask): MaskResult {
   const { upstream, channel, bytes } = task;
   const { mask, maskAfter } = masks[upstream];

@@ -6,17 +6,17 @@ export type MaskAnswer = { readonly id: number } & ({ readonly done: MaskResult 
 
 type Waiting = { readonly resolve: (done: MaskResult) => void; readonly reject: (cause: unknown) => void };
 
-/** Masks messages in a thread of its own, which begins with the first of them and keeps no process alive. */
+/** Masks messages in a thread of its own, which starts with the first of them and keeps no process alive. */
 export class MaskThread {
   #worker: Worker | undefined;
   #lastId = 0;
   readonly #waiting = new Map<number, Waiting>();
 
-  /** Rejects when it can't be done, or the thread fails. */
+  /** Rejects if the task throws, or the thread fails. */
   run(task: MaskTask): Promise<MaskResult> {
     this.#worker ??= this.#start();
     this.#lastId += 1;
-    // A copy to give away: the bytes may be a part of what others hold.
+    // A copy to transfer: the bytes may be part of a larger buffer.
     const bytes = new Uint8Array(task.bytes);
     const request: MaskRequest = { id: this.#lastId, task: { ...task, bytes } };
     const { promise, resolve, reject } = Promise.withResolvers<MaskResult>();

@@ -14,7 +14,7 @@ parentPort?.on("message", ({ id, task }: MaskRequest) => {
   }
 });
 
-/** Given away instead of copied. */
+/** Buffers to transfer instead of copying them. */
 function buffersOf({ bytes, entries }: MaskResult): ArrayBuffer[] {
   const held = [bytes, entries?.raw].flatMap((one) => (one === undefined ? [] : [one.buffer]));
   return held.filter((one) => one instanceof ArrayBuffer);

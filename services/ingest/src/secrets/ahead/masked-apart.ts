@@ -5,7 +5,7 @@ import type { Piece } from "../pieces.ts";
 import type { MaskResult } from "./mask-tasks.ts";
 import { MaskThread } from "./mask-thread.ts";
 
-/** What is smaller is masked in a few milliseconds. */
+/** A smaller message is masked in a few milliseconds. */
 const largeMessage = 48 * 1024;
 
 const thread = new MaskThread();
@@ -16,7 +16,7 @@ export function isLarge(message: Uint8Array): boolean {
 
 type Mask = (name: string, bytes: Uint8Array) => Masked;
 
-/** What the masks of an upstream give, from another thread; all of them reject where that fails. */
+/** The masks of an upstream, run in another thread. All of them reject if that fails. */
 export type ThreadMasks = {
   readonly mask: (channel: string, bytes: Uint8Array) => Promise<Masked & { readonly piece?: Piece }>;
   readonly maskAfter: (channel: string, bytes: Uint8Array, tail: string) => Promise<Masked & { readonly text: string }>;
@@ -39,7 +39,7 @@ function masked({ bytes, redacted }: MaskResult, before: Uint8Array): Masked {
   return { bytes: bytes ?? before, redacted };
 }
 
-/** Masks a look's entries in another thread; gives a mask that knows them, and asks `otherwise` for all others. */
+/** Masks an observation's entries in another thread. Gives a mask that knows them, and asks `otherwise` for all others. */
 export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
   return async (channel: string, look: Uint8Array): Promise<Mask> => {
     const { bytes, entries } = await thread.run({ what: "look", upstream, channel, bytes: look });
@@ -61,7 +61,7 @@ export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
         `${type} ${Buffer.from(asked.buffer, asked.byteOffset, asked.byteLength).toString("latin1")}`,
       );
       if (found === undefined) return otherwise(type, asked);
-      // A copy, so that nobody holds all of the look.
+      // A copy, which does not keep the whole observation alive.
       return found.redacted === 0 ? { bytes: asked, redacted: 0 } : { ...found, bytes: Buffer.from(found.bytes) };
     };
   };

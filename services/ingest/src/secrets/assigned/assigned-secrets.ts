@@ -20,13 +20,13 @@ export function assignedSecrets(text: string): Span[] {
     const value = kind === "none" ? undefined : assignedValue(text, name, kind, dumpAt(name.start));
     const isSecret = value !== undefined && isPlausible(text, name, kind, value);
     if (isSecret) spans.push(value, ...changedTo(text, value));
-    // Forward in any case, so that no text is looked at for more than one name.
+    // Always forward, so that no text is searched for more than one name.
     hint.lastIndex = Math.max(match.index + match[0].length, name.end, isSecret ? value.end : 0);
   }
   return spans;
 }
 
-/** Longer names are none. */
+/** A longer text is no name. */
 const nameLimit = 120;
 const nameCharacters = new Set(
   [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"].map((one) => one.charCodeAt(0)),
@@ -60,7 +60,7 @@ function kindOf(text: string, { text: name, start, quote }: Name): NameKind {
       ? "secret"
       : "none";
   if (/^keys?$/i.test(name)) return opensWith(wordBefore(text, start)) ? "phrase" : "none";
-  // The user of an address.
+  // The user of a URL.
   if (text.startsWith("://", start - 3)) return "none";
   return name === "_auth" || /sonar\.login$/.test(name) || isSecretName(name) ? "secret" : "none";
 }
@@ -75,7 +75,7 @@ function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start
   if (kind === "parameter") return value.length >= (/code$/i.test(name) ? 30 : 16);
   if (kind !== "auth") return true;
   if (isEnvironmentName(name)) return name.includes("_") && !saysHow(value);
-  // The rest of one that began in another piece of the output.
+  // The rest of a secret that began in another piece of the output.
   if (value.startsWith("***")) return true;
   return isBasicAuth(value) || (value.length >= 16 && looksRandom(value)) || /^[^\s:/]+:[^\s/]+$/.test(value);
 }
@@ -97,7 +97,7 @@ function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | un
   const start = separatorAt + separator.length;
   if (!isQuoted && dump?.separator === separator && separatorAt === name.end)
     return inGoBrackets(text, dump.valueAt(start));
-  // A blank in an argument of a shell: `-H PRIVATE-TOKEN:\ abc`.
+  // A blank in a shell argument: `-H PRIVATE-TOKEN:\ abc`.
   const isEscaped = separator === ":" && text.startsWith("\\ ", start);
   const valueAt = skipBlanks(text, isEscaped ? start + 2 : start);
   const quoted = quotedValue(text, valueAt);

@@ -6,7 +6,7 @@ import { bareValue, quotedValue, skipBlanks, startsLine } from "./values.ts";
 
 type Place = { readonly afterName: number; readonly isQuoted: boolean };
 
-/** The value of a name that no sign stands after: flags, elements, pairs, tables, words between the two. */
+/** Finds values that no sign assigns: flags, elements, pairs, tables, words between name and value. */
 export function toldValue(text: string, name: Name, { afterName, isQuoted }: Place): Span | undefined {
   const paired =
     /[:="'\\]/.test(text.charAt(name.start - 1)) || text.charAt(name.start - 2) === ":"
@@ -88,7 +88,7 @@ function callValue(text: string, { text: name, end }: Name): Span | undefined {
 const commandBefore =
   /(?:\bENV|\bsetenv|\bsetx|\bset +-g?x|\bconfig(?:ure)? set(?: +-{1,2}\w+)?|\blogin +\S{1,80}|\/:|\bunsafePerm)\s{0,8}$/;
 
-/** What a command or a file sets without a sign: `ENV TOKEN abc`, `npm config set //host/:_authToken abc`, .netrc. */
+/** A value that a command or a file sets without a sign: `ENV TOKEN abc`, `npm config set //host/:_authToken abc`, .netrc. */
 function commandValue(text: string, { text: name, start }: Name, at: number): Span | undefined {
   const value = quotedValue(text, at) ?? bareValue(text, at, /[\s"'`]/, false);
   if (value === undefined || value.end === value.start) return undefined;

@@ -17,7 +17,7 @@ for (const shape of shapes) {
   matchers.set(start, [...(matchers.get(start) ?? []), { pattern: patternOf(shape), near: shape.near }]);
 }
 
-/** Tokens that can be known by their own looks. `places`: where one may begin, in order. Time is linear in their number. */
+/** Finds tokens by their own shapes. `places`: positions at which one may begin, in order. Time is linear in their number. */
 export function tokenSecrets(text: string, places: readonly number[]): Span[] {
   const spans: Span[] = [];
   let searched = 0;
@@ -36,7 +36,7 @@ export function tokenSecrets(text: string, places: readonly number[]): Span[] {
   return spans;
 }
 
-/** How a token begins, up to the end of the text: all of it but its prefix. Undefined: there is none at this place. */
+/** The beginning of a token, up to the end of the text, without its prefix. Undefined: there is none at this position. */
 export function unfinishedToken(text: string, place: number): Span | undefined {
   const prefix = tokenPrefixes.find((one) => text.startsWith(one, place));
   if (prefix === undefined || /[0-9A-Za-z_]/.test(text.charAt(place - 1))) return undefined;
@@ -61,7 +61,7 @@ function patternOf({ parts, alone }: TokenShape): RegExp {
   return new RegExp(before + literal(prefix) + pieces.join("") + after, "y");
 }
 
-/** `open`: the last one of a token that need not stand alone goes as far as its characters do. */
+/** `open`: the last run of a token that need not stand alone goes as far as its characters do. */
 function run([alphabet, least, most]: Run, open: boolean): string {
   return `[${alphabet}]{${least},${open || most >= 1_000 ? "" : most}}`;
 }

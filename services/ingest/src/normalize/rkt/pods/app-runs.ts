@@ -6,9 +6,9 @@ type Change = Omit<PodChange, keyof Times>;
 
 export type AppExit = {
   readonly app: App;
-  /** Undefined: unknown for certain. 0: zero, or not known. */
+  /** Undefined: certainly unknown. 0: zero, or not known. */
   readonly code: number | undefined;
-  /** Taken out of a pod that goes on. */
+  /** The app was removed from a pod that goes on. */
   readonly removed: boolean;
 };
 
@@ -33,7 +33,7 @@ export function exitedApps({ last, before, to, now }: Change): readonly AppExit[
   const running = last === "RUNNING" ? (before?.apps ?? []) : [];
   const told = byName(running.filter(({ exit_code }) => exit_code !== 0));
   if (to === "UNDEFINED" || to === "absent") {
-    // Such a pod has no codes, and maybe no apps any more.
+    // Such a pod has no codes any more, and maybe no apps.
     const apps = before !== undefined && before.apps.length > 0 ? before.apps : now.apps;
     return apps.filter(({ name }) => !told.has(name)).map((app) => ({ app, code: undefined, removed: false }));
   }

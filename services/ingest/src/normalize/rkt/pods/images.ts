@@ -11,7 +11,7 @@ import type { HostRules } from "../host-rules.ts";
 export type ImageMemory = {
   readonly image: Image;
   readonly redacted: number;
-  /** The first look that missed it; undefined while it is there. */
+  /** The first list without it; undefined while it is present. */
   readonly removedAt?: Moment | undefined;
 };
 
@@ -54,7 +54,7 @@ export const images: HostRules<ImageMemory> = {
   resume,
 };
 
-/** A service that had the image cached answers the time of an import before the removal. */
+/** A service with a cached image answers the time of an import before the removal. */
 function imported(image: Image, removedAt: Moment | undefined, { after }: Sighting): Fact {
   const time = momentFrom({ seconds: image.import_timestamp, nanos: 0 });
   const isTrue = time && time.seconds > 0n && (removedAt === undefined || time.seconds > removedAt.seconds);

@@ -4,9 +4,9 @@ import type { Last, Now } from "./pod-table.ts";
 
 export type PodChange = Times & {
   readonly last: Last;
-  /** As accepted; undefined for a new one. */
+  /** The pod as accepted last; undefined for a new one. */
   readonly before: Pod | undefined;
   readonly to: Now;
-  /** As accepted now; of an absent pod what was known last. */
+  /** The pod as accepted now; for an absent pod, as known last. */
   readonly now: Pod;
 };

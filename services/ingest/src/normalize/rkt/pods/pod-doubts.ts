@@ -23,13 +23,13 @@ export function doubtOf(last: Last, before: Pod | undefined, listed: Pod): Doubt
   }
   if (to !== "EXITED" || last === to) return undefined;
   const now = acceptPod(before, listed);
-  // A pod that never started has no exits to tell.
+  // A pod that never started has no exits to report.
   if (last !== "RUNNING" && now.started_at <= 0n) return undefined;
   const exits = exitedApps({ last, before, to, now });
   return exits.some(({ code }) => code === 0) ? "exit code" : undefined;
 }
 
-/** Made of a pod that was moved between two reads: by then its manifest was there, and the rest of it was not. */
+/** The answer about a pod that was moved between two reads: its manifest was present, and the rest of it was not. */
 export function isFalseAbort({ state, apps }: Pod): boolean {
   return state === PodState.POD_STATE_ABORTED_PREPARE && apps.some(({ exit_code }) => exit_code === -1);
 }

@@ -10,7 +10,7 @@ import { exitedApps, startedApps } from "./app-runs.ts";
 import type { PodChange } from "./pod-change.ts";
 import { type Phase, type PodStep, podTable, stateOf } from "./pod-table.ts";
 
-/** The facts that the table has for a change; undefined where it says "never". */
+/** The facts of a change by the table; undefined where it says "never". */
 export function podFacts(change: PodChange): readonly Fact[] | undefined {
   return podTable[change.last][change.to]?.flatMap((step) => factsOfStep(step, change));
 }
@@ -46,7 +46,7 @@ function factsOfStep(step: PodStep, change: PodChange): readonly Fact[] {
   }
 }
 
-/** Something changed that none of rkt's own facts is about; `what` reads on after the pod's name. */
+/** The fact of a change that has no kind of its own; `what` continues the summary after the pod's name. */
 export function podChanged(pod: Pod, what: string, { removed = false } = {}): Fact {
   return {
     kind: "pod.changed",
@@ -56,7 +56,7 @@ export function podChanged(pod: Pod, what: string, { removed = false } = {}): Fa
   };
 }
 
-/** The host goes on saying what can't be by all that was recorded. */
+/** The host insists on a state that can't follow from what is recorded. */
 export function podContradicted(before: Pod, now: Pod, times: Times): Fact {
   const [was, is] = [stateOf(before) ?? "", stateOf(now) ?? ""];
   return {
@@ -68,7 +68,7 @@ export function podContradicted(before: Pod, now: Pod, times: Times): Fact {
   };
 }
 
-/** Undefined: nobody can tell. A pod that has ended without a time of its start failed before it. */
+/** Undefined: unknown. A pod that has ended without a start time failed before its start. */
 function hasStarted({ last, to, now }: PodChange): boolean | undefined {
   if (last === "RUNNING" || to === "RUNNING" || now.started_at > 0n) return true;
   const hasTimes = (to === "EXITED" || to === "GARBAGE") && now.created_at > 0n;

@@ -14,7 +14,7 @@ export type State = "PREPARING" | "PREPARED" | "RUNNING" | "ABORTED_PREPARE" | "
 export type Last = State | "new";
 export type Now = State | "absent";
 
-/** A pod never goes back: what says so is wrong, and the state stays, unless the host insists. */
+/** A pod never goes back: an answer that says so is wrong, and the state stays, unless the host insists. */
 const never = undefined;
 
 const unstarted = {
@@ -54,7 +54,7 @@ export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly PodSt
     UNDEFINED: ["(x)", "(X)", "deleting"],
     absent: ["(x)", "(X)", "removed"],
   },
-  // It was not so after all, if it goes on.
+  // The preparation was not aborted after all, if the pod goes on.
   ABORTED_PREPARE: { ...unstarted, PREPARING: never, ABORTED_PREPARE: [], absent: ["never-ran"] },
   EXITED: {
     PREPARING: never,

@@ -12,23 +12,23 @@ import { type Last, stateOf } from "./pod-table.ts";
 
 /** What is remembered of a pod: in the log, but for what is held. */
 export type PodMemory = {
-  /** As accepted last; undefined while its first sight is held. */
+  /** The pod as accepted last; undefined while its first answer is held. */
   readonly pod: Pod | undefined;
   readonly redacted: number;
-  /** Absent, as was told. It may turn out that it was not. */
+  /** The pod is recorded as gone. It may turn out that it was not. */
   readonly gone: boolean;
-  /** The exits, and the collection, were told, whatever state the pod may come back in. */
+  /** The exits, and the collection, are recorded, whatever state the pod may come back in. */
   readonly ended: boolean;
   readonly collected: boolean;
-  /** Of a pod that was gone before the last description only that is known: should it come back, no fact is told again. */
+  /** Only the id is known of a pod that was gone before the last description. If it comes back, no fact is recorded again. */
   readonly buried: boolean;
-  /** Seen, but not yet believed. */
+  /** The last answer, if it is not believed yet. */
   readonly held?: Held | undefined;
-  /** Seen as it can't be, by the table: how often in a row, last at that moment, and the look before the first time. */
+  /** Answers that can't be, by the table: how many in a row, when last, and the observation before the first. */
   readonly denied?: { readonly looks: number; readonly at: Moment; readonly after: Moment | undefined } | undefined;
 };
 
-/** So many looks in a row that say the same are no slip: the host says what it says, whatever should be possible. */
+/** So many equal answers in a row are no error of reading: the host is believed, whatever should be possible. */
 const looksToAdmit = 3;
 
 type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };
@@ -65,7 +65,7 @@ export const pods: HostRules<PodMemory> = {
     if (pod === undefined) return { memory: undefined, outcomes: [] };
     const told = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
     const facts = untold(memory, told).map((fact) => (inferred ? { ...fact, inferred } : fact));
-    // Only a collection, or this, says that it is not there any more.
+    // Only a collection, or this fact, says that the pod is gone.
     const isTold = facts.some(({ kind }) => kind === "pod.collected");
     const gone = podChanged(pod, "is gone", { removed: true });
     const [first = gone, ...rest] = isTold ? facts : [...facts, gone];
@@ -105,7 +105,7 @@ function judgeAfresh(memory: PodMemory, sighting: Sighting, listed: Pod): Judgem
     : { memory: { ...memory, held: { doubt, sighting, listed }, denied: undefined }, outcomes: [] };
 }
 
-/** The second sight of a pod: it says what the first was. */
+/** Judges the second answer about a held pod, which settles the first. */
 function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod): Judgement<PodMemory> {
   const again = stateOf(listed) === stateOf(first.listed);
   const open = { ...memory, held: undefined };
@@ -126,13 +126,13 @@ function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod)
   }
 }
 
-/** What the first sight told, with what only the second had: the time of the start, exit codes. */
+/** The pod of the first answer, with what only the second has: the start time, exit codes. */
 function completed(accepted: Pod, first: Pod, second: Pod): Pod {
   const codeIn = (pod: Pod, { name }: App) => pod.apps.find((app) => app.name === name)?.exit_code ?? 0;
   const apps = accepted.apps.map((app) => {
     if (app.exit_code !== 0 || !hasEnded(first) || !hasEnded(second)) return app;
     const code = codeIn(second, app);
-    // That it could not be read is only believed when it is said twice: then the code itself is -1.
+    // That a code could not be read is believed only if two answers say so: then the code itself is -1.
     return { ...app, exit_code: code === -1 && codeIn(first, app) !== -1 ? 0 : code };
   });
   return { ...accepted, apps, started_at: accepted.started_at || second.started_at };
@@ -146,7 +146,7 @@ function accept(
 ): Judgement<PodMemory> {
   const { bytes, redacted, at, after } = sighting;
   const to = stateOf(listed);
-  // Whoever folds the events has forgotten a pod that was gone.
+  // A reader who folds the events has forgotten a pod that was gone.
   const pod = acceptPod(memory.gone ? undefined : memory.pod, listed);
   const told = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
   if (told === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
@@ -158,10 +158,10 @@ function accept(
   return { memory: next, outcomes: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
 }
 
-/** Of a pod that is believed to be there, as it was seen last. */
+/** Flags of a pod that is believed to be present, as answered last. */
 const settled = { gone: false, buried: false, held: undefined, denied: undefined } as const;
 
-/** A pod never goes back. A host that says so again and again is believed all the same, and the record admits it. */
+/** A pod never goes back. A host that insists is believed nevertheless, and the record admits it. */
 function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Judgement<PodMemory> {
   const before = memory.denied;
   const isInARow = before !== undefined && (after === undefined || compareMoments(before.at, after) >= 0);
@@ -175,7 +175,7 @@ function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: 
   return { memory: next, outcomes: [{ what: "frame", original, facts: [fact], observedAt: at }] };
 }
 
-/** As if it had not been seen. */
+/** The memory as it was before the answer. */
 function remain(memory: PodMemory): Judgement<PodMemory> {
   return { memory: memory.pod && { ...memory, held: undefined, denied: undefined }, outcomes: [] };
 }
@@ -185,7 +185,7 @@ function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
   return before === undefined && stateOf(pod) === "PREPARING" ? "is being prepared" : "changed";
 }
 
-/** A pod that comes back has told its end, and goes on from where it was. */
+/** Facts that are not recorded yet. A pod that comes back has its end recorded, and goes on from its last state. */
 function untold({ ended, collected }: PodMemory, facts: ReturnType<typeof podFacts> & {}): typeof facts {
   return facts.filter(({ kind }) => {
     if (kind === "pod.collected") return !collected;
@@ -197,7 +197,7 @@ function afterFacts(memory: PodMemory, facts: readonly { readonly kind: string }
   const told = (kind: string) => facts.some((fact) => fact.kind === kind);
   return {
     ...memory,
-    // It goes on by the host's word, and its end is then told again; of one that was collected nothing more is.
+    // The pod goes on by the host's word, and its end is recorded again; a collected pod has no more facts.
     ended: told("pod.contradicted") ? memory.collected : memory.ended || told("pod.exited"),
     collected: memory.collected || told("pod.collected"),
   };

@@ -9,7 +9,7 @@ import type { TapItem } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
 import { expect, it, onTestFinished } from "vitest";
 import { outcomesOf } from "../../inventory/observing.ts";
-import { watchTexts } from "./watch-texts.ts";
+import { TextsWatcher } from "./texts-watcher.ts";
 
 const recording = loadRecording(`${recordings.rkt}/08-logs-journal`);
 const running = runningPod(1);
@@ -66,7 +66,7 @@ function follow(address: string) {
 }
 
 function linesOf(items: readonly TapItem[]) {
-  const watcher = watchTexts({ mask: (_, bytes) => ({ bytes, redacted: 0 }) });
+  const watcher = new TextsWatcher({ mask: (_, bytes) => ({ bytes, redacted: 0 }) });
   return items.flatMap(({ what, at = { seconds: 0n, nanos: 0 } }) => {
     if (what?.$case === "identified") watcher.connected();
     if (what?.$case !== "frame") return [];

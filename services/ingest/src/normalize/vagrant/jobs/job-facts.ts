@@ -7,11 +7,11 @@ import type { Fact } from "../../fact.ts";
 import { canceled, failed, failure, name, summary } from "../../facts.ts";
 import { commandDetail, commandEnding, type Ending, errorOf, jobDetail } from "./job-detail.ts";
 
-/** What has been told of a job. */
+/** What is recorded of a job. */
 export type ReportedFacts = {
-  /** hashicorp.vagrant.Job.State, as told last. */
+  /** hashicorp.vagrant.Job.State, as recorded last. */
   readonly state: number;
-  /** How often, by kind. And "stale": it was told to be. */
+  /** How many facts, by kind. And "stale": a fact said so. */
   readonly times: Readonly<Record<string, number>>;
 };
 
@@ -21,7 +21,7 @@ export function isFinished({ state }: Pick<ReportedFacts, "state">): boolean {
   return state === Job_State.SUCCESS || state === Job_State.ERROR;
 }
 
-/** Nothing of it is left to tell. A recorder can have been stopped between the end of a job and that of its command. */
+/** Nothing of the job is left to record. A recorder may have stopped between the end of a job and that of its command. */
 export function isOver(told: ReportedFacts): boolean {
   const isEnded = isFinished(told) || wasReported(told, "job.lost");
   return isEnded && (!wasReported(told, "command.started") || wasReported(told, "command.finished"));
@@ -31,14 +31,14 @@ export function wasReported({ times }: ReportedFacts, kind: Fact["kind"] | "stal
   return (times[kind] ?? 0) > 0;
 }
 
-/** After one more fact, which was told now or is read back from the log. */
+/** Adds a fact that is recorded now, or is read back from the log. */
 export function reportedAfter(
   { state, times }: ReportedFacts,
   { kind, detail }: Pick<Fact, "kind" | "detail">,
 ): ReportedFacts {
   const more = { ...times, [kind]: (times[kind] ?? 0) + 1 };
   const isStale = detail?.$case === "job" && detail.value.stale;
-  // Not what the job says of itself: of the facts that one answer tells some may be in the log and the others not yet.
+  // The facts count, and not the job's own state: the log may have only some of the facts of one answer.
   return { state: stateAfter[kind] ?? state, times: isStale ? { ...more, stale: 1 } : more };
 }
 
@@ -70,7 +70,7 @@ export function jobFacts(job: Job, id: string, told: ReportedFacts, { stale = fa
   ];
 }
 
-/** The server does not know it any more, though it was not finished. `answered`: as it was last. */
+/** The server does not know the job any more, though it was not finished. `answered`: the job as answered last. */
 export function lostFacts(answered: JobDetail, told: ReportedFacts): readonly Fact[] {
   const detail = { ...answered, stale: wasReported(told, "stale") };
   const unknown = { outcome: Outcome.OUTCOME_UNKNOWN };
@@ -80,7 +80,7 @@ export function lostFacts(answered: JobDetail, told: ReportedFacts): readonly Fa
 
 type About = { readonly job: Job; readonly told: ReportedFacts; readonly detail: JobDetail };
 
-/** A job goes back from WAITING to QUEUED, and never further. */
+/** A job can go back from WAITING to QUEUED, and no further. */
 function progress(state: number): number {
   if (isFinished({ state })) return 2;
   return state === Job_State.RUNNING ? 1 : 0;
@@ -98,7 +98,7 @@ function queueFacts({ job, told, detail }: About): readonly Fact[] {
   let assigned = told.times["job.assigned"] ?? 0;
   const requeued = told.times["job.requeued"] ?? 0;
   const isStarting = (ack_time !== undefined || state === Job_State.RUNNING) && !wasReported(told, "job.started");
-  // assign_time stays that of the first assignment, so of later ones the state alone tells.
+  // assign_time stays that of the first assignment. Only the state shows later ones.
   const isAssigned =
     state === Job_State.WAITING || (assigned === 0 ? assign_time !== undefined : isStarting && assigned === requeued);
   if (isAssigned && assigned === requeued) {
@@ -127,12 +127,12 @@ function startFacts({ job, told, detail }: About): readonly Fact[] {
 
 function cancelFacts({ job, told, detail }: About): readonly Fact[] {
   if (job.cancel_time === undefined || wasReported(told, "job.cancel_requested")) return [];
-  // Time that was up and a runner that was lost are canceled without anybody having asked for it.
+  // The server also cancels a job that expired, or whose runner was lost, without a request.
   if (isCanceled(job) && cancelReason(job, told) !== "requested") return [];
   return [jobFact("job.cancel_requested", detail, "is to be canceled", timed(job.cancel_time))];
 }
 
-/** Its time can be up while it waits for its runner, which takes it all the same. */
+/** A job can expire while it waits for its runner, which takes it nevertheless. */
 function isCanceledFirst({ cancel_time, ack_time }: Job): boolean {
   return cancel_time !== undefined && ack_time !== undefined && compareMoments(cancel_time, ack_time) < 0;
 }
@@ -164,7 +164,7 @@ function successOf({ command }: JobDetail, { outcome }: Ending): string {
   return outcome === Outcome.OUTCOME_FAILED ? `is over: ${command} failed` : "is over, without a result";
 }
 
-/** Code 1 without a complete_time: no runner has said that it is over. */
+/** Code 1 without a complete_time: no runner has reported the end. */
 function isCanceled({ state, error, cancel_time, complete_time }: Job): boolean {
   return state === Job_State.ERROR && error?.code === 1 && cancel_time !== undefined && complete_time === undefined;
 }
@@ -185,7 +185,7 @@ function cancelReason({ cancel_time, expire_time, ack_time }: Job, told: Reporte
 
 type CommandEnd = Pick<Fact, "occurredAt" | "inferred"> & { readonly job?: Job };
 
-/** `inferred`: nothing is said of the command itself, but it can't go on without its job. */
+/** `inferred`: no answer says anything about the command itself, but it can't go on without its job. */
 function commandEnd(
   detail: JobDetail,
   told: ReportedFacts,

@@ -6,14 +6,7 @@ import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import type { YieldPoint } from "../../inventory/observing.ts";
 import { yieldPoint } from "../../inventory/observing.ts";
 import { isFinished, isOver, nothingReported, type ReportedFacts, reportedAfter } from "./job-facts.ts";
-import {
-  completeEvent,
-  type JobOutput,
-  jobOutput,
-  type OutputMemory,
-  type OutputOptions,
-  type Ran,
-} from "./job-output.ts";
+import { completeEvent, JobOutput, type OutputMemory, type OutputOptions, type Ran } from "./job-output.ts";
 
 /** What is remembered of a job. */
 export type KnownJob = {
@@ -50,7 +43,7 @@ export class JobsMemory {
   get(id: string): KnownJob {
     const known = this.#byId.get(id);
     if (known !== undefined) return known;
-    const job = { id, reported: nothingReported, output: jobOutput(id, this.#options) };
+    const job = { id, reported: nothingReported, output: new JobOutput(id, this.#options) };
     this.#byId.set(id, job);
     return job;
   }
@@ -104,7 +97,7 @@ export class JobsMemory {
   #restore({ original, observed_at }: Event): void {
     const { jobs } = KnownJobs.decode(original?.bytes ?? none);
     for (const { job, state, told: times, ...memory } of jobs) {
-      const output = memory.output_final ? undefined : jobOutput(job, this.#options, memory);
+      const output = memory.output_final ? undefined : new JobOutput(job, this.#options, memory);
       if (isFinished({ state }) && observed_at !== undefined) output?.finished(observed_at);
       this.#byId.set(job, { id: job, reported: { state, times }, output });
     }

@@ -3,7 +3,7 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
 import { isFinished } from "./job-facts.ts";
 
-/** A tap finds a server sooner than that: what was done longer ago was not done for the command that the server is in. */
+/** A tap finds a server sooner than that. Older work was not done for the command that runs the server. */
 const findingMs = 10_000;
 
 /**

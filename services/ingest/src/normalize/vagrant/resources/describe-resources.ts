@@ -6,7 +6,7 @@ import { describedInParts, descriptionIn } from "../../inventory/description.ts"
 import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import { pluralOf, type ResourceKind } from "./resource-kinds.ts";
 
-/** An entry as masked, and how many secrets were masked in it. */
+/** An entry, masked, and how many secrets were masked in it. */
 export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /** All that is known of one kind, in the upstream's order. */

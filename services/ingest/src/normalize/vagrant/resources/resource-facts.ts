@@ -6,13 +6,13 @@ import { changedFields } from "./canonical.ts";
 import { isResourceKind, type Resource } from "./resource-kinds.ts";
 
 export type Circumstances = {
-  /** The last good look at this kind before the one that shows it. */
+  /** The last observation of this kind before the one that shows it. */
   readonly after: Moment | undefined;
   /** The command job that runs on its project. */
   readonly job: string | undefined;
 };
 
-/** Names of fields that one event takes; real messages have about ten. */
+/** The most field names of one event. Real messages have about ten. */
 const mostFields = 50;
 
 /** `replaces`: the resource_id that the target of this project and name had before. */
@@ -20,7 +20,7 @@ export function addedFact({ detail }: Resource, replaces: string | undefined, ci
   return resourceFact("added", "was added", { ...detail, replaces: replaces ?? "" }, circumstances);
 }
 
-/** Undefined where nothing changed that counts. */
+/** Undefined if nothing relevant changed. */
 export function changedFact(before: Resource, now: Resource, circumstances: Circumstances): Fact | undefined {
   const changed = changedFields(before.fields, now.fields).slice(0, mostFields).map(name);
   if (changed.length === 0) return undefined;
@@ -36,7 +36,7 @@ export function removedFact({ detail }: Resource, circumstances: Circumstances):
   return resourceFact("removed", "was removed", { ...detail, scrubbed }, circumstances);
 }
 
-/** What Vagrant tells of a machine that runs is CREATED, of one that is powered off DESTROYED. */
+/** Vagrant answers CREATED for a machine that runs, and DESTROYED for one that is powered off. */
 const inWords: Readonly<Record<string, string>> = {
   UNKNOWN: "is in an unknown state",
   PENDING: "is pending",

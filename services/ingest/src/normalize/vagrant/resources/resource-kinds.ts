@@ -5,13 +5,13 @@ import { type Fields, identified } from "./canonical.ts";
 
 export const resourceKinds = ["target", "project", "basis", "box", "runner"] as const;
 
-/** As looks and descriptions name it. */
+/** The kind's name in observations and descriptions. */
 export type ResourceKind = (typeof resourceKinds)[number];
 
-/** What is read of an entry. */
+/** A decoded entry. */
 export type Resource = {
   readonly detail: ThingDetail;
-  /** What a change of is told. */
+  /** The fields whose changes are reported. */
   readonly fields: Fields;
 };
 
@@ -58,7 +58,7 @@ export function decodeResource(kind: ResourceKind, id: string, bytes: Uint8Array
 function readTarget(bytes: Uint8Array): DecodedResource {
   const target = Target.decode(bytes);
   const { resource_id, name, project, parent, subtargets, state } = target;
-  // Every target that was stored before is answered as its own parent.
+  // The server answers every target that was stored before as its own parent.
   const isOwnParent = parent?.resource_id === resource_id;
   return {
     about: {
@@ -91,7 +91,7 @@ function readBasis(bytes: Uint8Array): DecodedResource {
 }
 
 function readBox(bytes: Uint8Array): DecodedResource {
-  // The time is 1970 in whatever is read back, and that of the call in what is not.
+  // The time is 1970 in boxes that are read back, and that of the call in others.
   const { last_update: _, ...fields } = Box.decode(bytes);
   const { name, provider, version, directory } = fields;
   return { about: { name, provider, version, directory }, fields };

@@ -11,7 +11,7 @@ import { outcomesOf } from "../../inventory/observing.ts";
 import { mask } from "../mask.ts";
 import type { LineMasks } from "./masked-lines.ts";
 import { maskAfter } from "./masked-lines.ts";
-import { watchTexts } from "./watch-texts.ts";
+import { TextsWatcher } from "./texts-watcher.ts";
 
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
 const plain = { mask: (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 }) };
@@ -48,7 +48,7 @@ function told(seen: readonly ObservationOutcome[]): string[] {
 }
 
 function watcher(options = {}) {
-  const watching = watchTexts({ ...plain, ...options });
+  const watching = new TextsWatcher({ ...plain, ...options });
   const all: ObservationOutcome[] = [];
   let count = 0;
   const look = (given: Look) => {
@@ -56,7 +56,14 @@ function watcher(options = {}) {
     all.push(...seen);
     return seen;
   };
-  return { ...watching, all, told: (given: Look) => told(look(given)), see: look };
+  return {
+    all,
+    told: (given: Look) => told(look(given)),
+    see: look,
+    resume: (event: Event) => watching.resume(event),
+    connected: () => watching.connected(),
+    observe: (channel: string, given: Look, at: Moment) => watching.observe(channel, given, at),
+  };
 }
 
 describe("a line", () => {
@@ -225,7 +232,7 @@ describe("a watcher that takes over", () => {
     watch.see(text([lines[0] ?? ""], { pod: stays.id, app: "web" }));
     expect(texts()).toContain(goes.id);
     watch.observe("pods", list(stays), second(10));
-    const later = outcomesOf(watchTexts(plain).observe("logs", text([lines[1] ?? ""]), second(0)));
+    const later = outcomesOf(new TextsWatcher(plain).observe("logs", text([lines[1] ?? ""]), second(0)));
     expect(told(later)).toHaveLength(1);
     for (const at of [3_000, 4_000]) outcomesOf(watch.observe("logs", text([`${at}`], { pod: stays.id }), second(at)));
     const seen = outcomesOf(watch.observe("logs", text(["1", "2"], { pod: stays.id, app: "web" }), second(4_000)));
@@ -236,7 +243,7 @@ describe("a watcher that takes over", () => {
 });
 
 it("lines that are repeated are read with a pause at each", () => {
-  const watching = watchTexts(plain);
+  const watching = new TextsWatcher(plain);
   const given = text(
     Array.from({ length: 1_000 }, (_, index) => line(`24.${index + 1_000}`, `line ${index}`)),
     { app: "web" },
@@ -278,7 +285,7 @@ function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMa
   let connected = false;
 
   function watch(): Watcher<Observed> {
-    return watchTexts({ ...masks, describeEvery });
+    return new TextsWatcher({ ...masks, describeEvery });
   }
 
   function streamOf(name: string) {
