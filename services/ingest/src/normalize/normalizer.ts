@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Moment } from "@tapedeck/shared/time/moment";
-import type { ThreadMasks } from "../secrets/ahead/masked-apart.ts";
 import type { MaskedFrame, Piece } from "../secrets/pieces.ts";
+import type { ThreadMasks } from "../secrets/worker/thread-masks.ts";
 import type { Fact } from "./fact.ts";
 import type { Observing } from "./inventory/observing.ts";
 

@@ -6,7 +6,7 @@ import { msOfMoment } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { State } from "./pods/pod-table.ts";
-import { eventsOf, image, type Play, type PodFields, play, pod } from "./testing/watch-play.ts";
+import { eventsOf, image, type Play, type PodFields, play, pod } from "./testing/host-play.ts";
 
 const ids = ["p", "q", "r"] as const;
 const life: readonly State[] = ["PREPARING", "PREPARED", "RUNNING", "EXITED", "GARBAGE", "UNDEFINED"];
@@ -53,8 +53,8 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   },
 );
 
-type Do = (desk: Play, at: number) => void;
-type Look = { readonly isAll: boolean; readonly run: (desk: Play) => void };
+type Do = (harness: Play, at: number) => void;
+type Look = { readonly isAll: boolean; readonly run: (harness: Play) => void };
 
 /** The same looks for any number of watchers: what each action gives depends on those before it alone. */
 function looksOf(actions: readonly Action[], { comeBack = true } = {}): readonly Look[] {
@@ -76,10 +76,10 @@ function looksOf(actions: readonly Action[], { comeBack = true } = {}): readonly
         }
       }
       const listed = [...looks].map(([id, look]) => pod(id, look));
-      return { isAll: true, run: (desk) => desk.pods(now, ...listed) };
+      return { isAll: true, run: (harness) => harness.pods(now, ...listed) };
     }
     const run = otherLook(one, new Map([...known, ...looks]));
-    return { isAll: false, run: (desk) => run(desk, now) };
+    return { isAll: false, run: (harness) => run(harness, now) };
   });
 }
 
@@ -103,35 +103,36 @@ function progress(look: PodFields | undefined): number {
 function otherLook(one: Exclude<Action, { what: "all" }>, latest: ReadonlyMap<string, PodFields>): Do {
   switch (one.what) {
     case "same":
-      return (desk, at) => desk.same("pods", at);
+      return (harness, at) => harness.same("pods", at);
     case "failed":
-      return (desk, at) => desk.failed("pods", at);
+      return (harness, at) => harness.failed("pods", at);
     case "reconnect":
-      return (desk, at) => reconnect(desk, at);
+      return (harness, at) => reconnect(harness, at);
     case "one": {
       const look = latest.get(one.id);
-      if (one.answer === "resolve") return (desk, at) => desk.refused("pods", at, one.id, "unable to resolve UUID");
-      if (one.answer === "get") return (desk, at) => desk.refused("pods", at, one.id, "unable to get pod");
+      if (one.answer === "resolve")
+        return (harness, at) => harness.refused("pods", at, one.id, "unable to resolve UUID");
+      if (one.answer === "get") return (harness, at) => harness.refused("pods", at, one.id, "unable to get pod");
       if (look === undefined) return () => undefined;
       // What a pod that ended answers later: only forward, since the list will be asked again.
       const later = look.state === "EXITED" ? { state: "GARBAGE" as const, codes: { a: 7, b: 9 } } : look;
       const found = pod(one.id, one.answer === "later" ? later : look);
-      return (desk, at) => desk.inspected(at, found);
+      return (harness, at) => harness.inspected(at, found);
     }
   }
 }
 
 /** With an image that is always there: what is gone is gone. */
-function reconnect(desk: Play, at: number): void {
-  desk.watcher.connected();
-  desk.images(at, image("sha512-1"));
+function reconnect(harness: Play, at: number): void {
+  harness.watcher.connected();
+  harness.images(at, image("sha512-1"));
 }
 
 function started(describeAfter: number): Play {
-  const desk = play({ describeAfter });
-  desk.pods(1);
-  desk.images(1, image("sha512-1"));
-  return desk;
+  const harness = play({ describeAfter });
+  harness.pods(1);
+  harness.images(1, image("sha512-1"));
+  return harness;
 }
 
 type Telling = { readonly what: unknown; readonly from: number; readonly until: number };
@@ -210,9 +211,9 @@ describe("a watcher of rkt", () => {
   it("tells each pod's milestones once, whatever it is answered, as long as the host does not insist that it goes back", () => {
     fc.assert(
       fc.property(history, (actions) => {
-        const desk = started(1_000);
-        for (const { run } of looksOf(actions)) run(desk);
-        for (const [id, list] of told(desk)) {
+        const harness = started(1_000);
+        for (const { run } of looksOf(actions)) run(harness);
+        for (const [id, list] of told(harness)) {
           if (id === "host") continue;
           const kinds = list.map(({ what }) => kindOf(what));
           const once = kinds.filter((kind) => kind.startsWith("pod.") && kind !== "pod.changed");
@@ -234,10 +235,10 @@ describe("a watcher of rkt", () => {
   it("describes what a fold of its events knows", () => {
     fc.assert(
       fc.property(history, (actions) => {
-        const desk = started(3);
-        for (const { run } of looksOf(actions)) run(desk);
+        const harness = started(3);
+        for (const { run } of looksOf(actions)) run(harness);
         const folded = new Map<string, Pod>();
-        for (const { detail, kind, channel, original } of eventsOf(desk.record)) {
+        for (const { detail, kind, channel, original } of eventsOf(harness.record)) {
           if (channel !== "pods") continue;
           const bytes = original?.bytes ?? Buffer.alloc(0);
           if (kind === "host.described") {

@@ -1,4 +1,4 @@
-import { maskEntriesInThread } from "../../secrets/ahead/masked-apart.ts";
+import { maskEntriesInThread } from "../../secrets/worker/thread-masks.ts";
 import type { Observed, Observing, Watcher } from "../inventory/observing.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import { mask } from "./mask.ts";

@@ -16,8 +16,9 @@ export const logs: ChannelReader<undefined> = {
 function read(bytes: Uint8Array): Fact {
   try {
     const event = V2Event.decode(bytes);
-    const told = event.event_type;
-    const fact = told?.$case === "applicationLogEvent" ? line(told.value) : mirror(told?.$case ?? laterType(event));
+    const eventType = event.event_type;
+    const fact =
+      eventType?.$case === "applicationLogEvent" ? line(eventType.value) : mirror(eventType?.$case ?? laterType(event));
     const occurredAt = momentFrom(event.timestamp);
     return { ...fact, ...(occurredAt && { occurredAt }) };
   } catch (cause) {

@@ -1,5 +1,5 @@
 import { momentOf } from "@tapedeck/tap/skaffold/frame-moment";
-import { threadMasks } from "../../secrets/ahead/masked-apart.ts";
+import { threadMasks } from "../../secrets/worker/thread-masks.ts";
 import type { ChannelNormalizer, Normalizer } from "../normalizer.ts";
 import { controlSteps } from "./control-steps.ts";
 import { frameReader } from "./frame-reader.ts";

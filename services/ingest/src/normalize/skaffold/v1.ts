@@ -90,13 +90,13 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): V1Reading {
   if (runner === undefined) return { memory, fact: mirror("metaEvent") };
   const version = name(runner.version);
   const artifacts = metadata?.build?.numberOfArtifacts;
-  const told = [`Skaffold${version && ` ${version}`} read its configuration`];
-  if (artifacts !== undefined) told.push(artifacts === 1 ? "1 artifact" : `${artifacts} artifacts`);
+  const words = [`Skaffold${version && ` ${version}`} read its configuration`];
+  if (artifacts !== undefined) words.push(artifacts === 1 ? "1 artifact" : `${artifacts} artifacts`);
   return {
     memory: { runner: memory.runner + 1, loop: 0, iteration: 0 },
     fact: {
       kind: "session.configured",
-      summary: told.join(": "),
+      summary: words.join(": "),
       detail: {
         $case: "session_detail",
         value: {
@@ -136,8 +136,8 @@ function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): V1
 
 function terminated({ err }: TerminationEvent): Fact {
   const error = errorOf(err);
-  const told = ["Skaffold ends", firstLine(error?.message ?? "")].filter(Boolean).join(": ");
-  return { kind: "session.terminated", ...(error && { error }), summary: summary(told) };
+  const words = ["Skaffold ends", firstLine(error?.message ?? "")].filter(Boolean).join(": ");
+  return { kind: "session.terminated", ...(error && { error }), summary: summary(words) };
 }
 
 function operation(memory: V1Memory, kind: string, subject = ""): OperationRef {

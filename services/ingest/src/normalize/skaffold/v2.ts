@@ -24,9 +24,10 @@ export const v2: ChannelReader<V2Memory> = {
   read(memory, bytes) {
     try {
       const event = V2Event.decode(bytes);
-      const told = event.event_type;
-      const next = rememberV2(memory, told);
-      const fact = told === undefined ? mirror(laterType(event)) : (factOf(told, next) ?? mirrorOf(told));
+      const eventType = event.event_type;
+      const next = rememberV2(memory, eventType);
+      const fact =
+        eventType === undefined ? mirror(laterType(event)) : (factOf(eventType, next) ?? mirrorOf(eventType));
       const occurredAt = momentFrom(event.timestamp);
       const operation = fact.operation ?? within(next.runner, next.loop);
       return { memory: next, fact: { ...fact, operation, ...(occurredAt && { occurredAt }) } };
@@ -39,20 +40,20 @@ export const v2: ChannelReader<V2Memory> = {
 };
 
 /** Undefined: the event is a mirror. */
-function factOf(told: V2EventType, memory: V2Memory): Fact | undefined {
-  switch (told.$case) {
+function factOf(eventType: V2EventType, memory: V2Memory): Fact | undefined {
+  switch (eventType.$case) {
     case "skaffoldLogEvent":
-      return log(told.value);
+      return log(eventType.value);
     case "taskEvent":
-      return render(told.value, { kind: "render", subject: "", runner: memory.runner, loop: memory.loop });
+      return render(eventType.value, { kind: "render", subject: "", runner: memory.runner, loop: memory.loop });
     case "buildSubtaskEvent":
-      return cached(told.value, memory);
+      return cached(eventType.value, memory);
     case "verifyEvent":
-      return task("verify", told.value, memory);
+      return task("verify", eventType.value, memory);
     case "execEvent":
-      return task("exec", told.value, memory);
+      return task("exec", eventType.value, memory);
     case "cloudRunReadyEvent":
-      return cloudRun(told.value);
+      return cloudRun(eventType.value);
     default:
       return undefined;
   }
@@ -166,13 +167,13 @@ function cloudRun({ resource, url, ready_revision }: CloudRunReadyEvent): Fact {
   };
 }
 
-function mirrorOf(told: V2EventType): Fact {
+function mirrorOf(eventType: V2EventType): Fact {
   const string = (field: string) => {
-    const value: unknown = Reflect.get(told.value, field);
+    const value: unknown = Reflect.get(eventType.value, field);
     return typeof value === "string" ? value : "";
   };
-  const isTask = told.$case === "taskEvent";
-  return mirror(told.$case, {
+  const isTask = eventType.$case === "taskEvent";
+  return mirror(eventType.$case, {
     status: string("status"),
     task_id: string(isTask ? "id" : "task_id"),
     subtask_id: isTask ? "" : string("id"),
@@ -194,8 +195,8 @@ function resume(memory: V2Memory, event: Event): V2Memory {
 /** Without it (no original) the position right after a loop's start shows which metaEvents are repeats. */
 function runIdOf(event: Event, before: string): string {
   try {
-    const told = V2Event.decode(event.original?.bytes ?? new Uint8Array()).event_type;
-    return (told?.$case === "metaEvent" && told.value.metadata?.runID) || before;
+    const eventType = V2Event.decode(event.original?.bytes ?? new Uint8Array()).event_type;
+    return (eventType?.$case === "metaEvent" && eventType.value.metadata?.runID) || before;
   } catch {
     return before;
   }

@@ -1,4 +1,4 @@
-import { maskEntriesInThread } from "../../secrets/ahead/masked-apart.ts";
+import { maskEntriesInThread } from "../../secrets/worker/thread-masks.ts";
 import type { Observing } from "../inventory/observing.ts";
 import { JobsWatcher } from "./jobs/jobs-watcher.ts";
 import { maskAfter } from "./jobs/output-pieces.ts";

@@ -1,6 +1,6 @@
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Normalizer } from "../../normalize/normalizer.ts";
-import { isLarge } from "../../secrets/ahead/masked-apart.ts";
+import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { HeldFrame, Masked, Redact } from "../session/connection.ts";
 import type { ChannelStore } from "./channel-store.ts";
 import { shaOf } from "./original.ts";

@@ -1,8 +1,8 @@
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import type { ChannelNormalizer } from "../../normalize/normalizer.ts";
-import { isLarge } from "../../secrets/ahead/masked-apart.ts";
 import type { MaskedFrame } from "../../secrets/pieces.ts";
+import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
 import { shaOf } from "../frames/original.ts";
 import { type HoldBack, holdBack } from "../frames/replay-sorter.ts";

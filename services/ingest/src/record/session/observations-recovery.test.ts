@@ -4,7 +4,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
 import { normalizer as rkt } from "../../normalize/rkt/normalizer.ts";
-import { image, listOfImages, listOfPods, pod } from "../../normalize/rkt/testing/watch-play.ts";
+import { image, listOfImages, listOfPods, pod } from "../../normalize/rkt/testing/host-play.ts";
 import { normalizer as vagrant } from "../../normalize/vagrant/normalizer.ts";
 import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";

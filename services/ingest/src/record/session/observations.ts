@@ -13,7 +13,7 @@ import type {
   Watcher,
   YieldPoint,
 } from "../../normalize/inventory/observing.ts";
-import { isLarge } from "../../secrets/ahead/masked-apart.ts";
+import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import { isText } from "../frames/numbering.ts";
 import { originalOf, shaOf } from "../frames/original.ts";
 import type { Commits } from "../journal/ack-watermark.ts";

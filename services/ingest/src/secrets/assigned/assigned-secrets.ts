@@ -2,13 +2,13 @@ import { isEnvironmentName, isSecretName, opensWith } from "../secret-name.ts";
 import type { Span } from "../span.ts";
 import { type Dump, dumpsIn } from "./dumps.ts";
 import { isBasicAuth, isNoSecret, looksRandom, saysHow } from "./plausible.ts";
-import { toldValue } from "./told-values.ts";
+import { unassignedValue } from "./unassigned-values.ts";
 import type { Name } from "./values.ts";
 import { bareValue, quotedValue, settingValue, skipBlanks, startsLine, yamlValue } from "./values.ts";
 
 /**
- * Values that a name tells to be secret: NAME=value, NAME: value, "name": "value", --name value, <name>value</name>,
- * name/value pairs of manifests, Go's dumps. Text is looked at only around the words that secret names are made of.
+ * Finds values whose names say that they are secret: NAME=value, NAME: value, "name": "value", --name value, <name>value</name>,
+ * name/value pairs of manifests, Go's dumps. Text is searched only around the words that secret names are made of.
  */
 export function assignedSecrets(text: string): Span[] {
   const spans: Span[] = [];
@@ -46,7 +46,7 @@ function nameAround(text: string, hint: number): Name {
 
 /**
  * - `phrase`: the name is a word of more than one: "API key";
- * - `auth`: it may be how to log in, or what with: the value tells;
+ * - `auth`: the method of a login, or its secret: the value decides;
  * - `parameter`: a secret only in the address of a request.
  */
 type NameKind = "secret" | "phrase" | "auth" | "parameter" | "none";
@@ -93,7 +93,8 @@ function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | un
   const afterName = isQuoted ? name.end + name.quote.length + bracket : name.end;
   const separatorAt = skipBlanks(text, afterName);
   const separator = separatorOf(text, separatorAt, isQuoted || isSymbol(text, name));
-  if (separator === "") return isQuoted && bracket === 1 ? undefined : toldValue(text, name, { afterName, isQuoted });
+  if (separator === "")
+    return isQuoted && bracket === 1 ? undefined : unassignedValue(text, name, { afterName, isQuoted });
   const start = separatorAt + separator.length;
   if (!isQuoted && dump?.separator === separator && separatorAt === name.end)
     return inGoBrackets(text, dump.valueAt(start));

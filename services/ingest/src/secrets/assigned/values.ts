@@ -62,10 +62,10 @@ export function yamlValue(text: string, nameStart: number, start: number): Span 
   if (/[,{(]/.test(text.slice(Math.max(0, nameStart - 2), nameStart))) return bareValue(text, start, /[,}\])\n]/, true);
   const line = bareValue(text, start, /[\r\n]/, false);
   if (line === undefined) return undefined;
-  const told = text.slice(line.start, line.end);
-  if (/^[|>][-+\d]{0,2}\s*$/.test(told)) return { start: line.end, end: endOfBlock(text, nameStart, line.end) };
-  const comment = told.search(/\s#/);
-  return { start: line.start, end: line.start + (comment < 0 ? told : told.slice(0, comment)).trimEnd().length };
+  const content = text.slice(line.start, line.end);
+  if (/^[|>][-+\d]{0,2}\s*$/.test(content)) return { start: line.end, end: endOfBlock(text, nameStart, line.end) };
+  const comment = content.search(/\s#/);
+  return { start: line.start, end: line.start + (comment < 0 ? content : content.slice(0, comment)).trimEnd().length };
 }
 
 /** The value of the lines that are indented deeper than the name. */

@@ -7,10 +7,10 @@ type Matcher = { readonly pattern: RegExp; readonly near: readonly string[] };
 
 const shapes: readonly TokenShape[] = [...ownShapes, ...tokenTable];
 
-/** Of all shapes; the first four characters are enough to look closer. */
+/** The prefixes of all shapes. Their first four characters decide whether to search for tokens at all. */
 export const tokenPrefixes: readonly string[] = [...new Set(shapes.map(({ parts: [prefix] }) => prefix))];
 
-/** By the first three characters of the prefix, which is the length of the shortest. */
+/** Keyed by the first three characters of the prefix, as the shortest has three. */
 const matchers = new Map<string, Matcher[]>();
 for (const shape of shapes) {
   const start = shape.parts[0].slice(0, 3);

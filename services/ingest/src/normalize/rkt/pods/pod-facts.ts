@@ -16,11 +16,11 @@ export function podFacts(change: PodChange): readonly Fact[] | undefined {
 }
 
 function factsOfStep(step: PodStep, change: PodChange): readonly Fact[] {
-  const told = step.replace(/[()]/g, "") as Exclude<PodStep, `(${string})`>;
-  const inferred = told !== step;
+  const stepName = step.replace(/[()]/g, "") as Exclude<PodStep, `(${string})`>;
+  const inferred = stepName !== step;
   const { now } = change;
   const started = hasStarted(change);
-  switch (told) {
+  switch (stepName) {
     case "P":
       return [podFact("pod.prepared", "prepared", change, { inferred, ...upstreamTime(now.created_at, change) })];
     case "A":
@@ -40,9 +40,9 @@ function factsOfStep(step: PodStep, change: PodChange): readonly Fact[] {
     case "deleting":
     case "removed":
     case "never-ran":
-      return [podCollected(told, inferred, change)];
+      return [podCollected(stepName, inferred, change)];
     default:
-      return assertNever(told);
+      return assertNever(stepName);
   }
 }
 
@@ -117,9 +117,9 @@ function appExited(
   inferred: boolean,
   change: PodChange,
 ): Fact {
-  const told = removed ? "was taken out" : code ? `exited with ${code}` : "exited";
+  const what = removed ? "was taken out" : code ? `exited with ${code}` : "exited";
   const detail = { ...(code !== undefined && { exit_code: code }), exit_code_known: Boolean(code), removed };
-  return appFact("app.exited", app, told, change, { inferred, ...outcome(code), ...endTime(change) }, detail);
+  return appFact("app.exited", app, what, change, { inferred, ...outcome(code), ...endTime(change) }, detail);
 }
 
 function outcome(code: number | undefined, who = ""): Pick<Fact, "outcome" | "error"> {
@@ -134,7 +134,7 @@ function podFact(
   kind: Fact["kind"],
   what: string,
   { now }: PodChange,
-  told: FactDetails,
+  details: FactDetails,
   detail: Partial<PodDetail> = {},
   more: FactDetails = {},
 ): Fact {
@@ -143,7 +143,7 @@ function podFact(
     kind,
     subject: name(now.id),
     summary: line,
-    ...told,
+    ...details,
     ...more,
     detail: { $case: "pod", value: podDetail(now, detail) },
   };
@@ -154,13 +154,13 @@ function appFact(
   app: App,
   what: string,
   { now }: PodChange,
-  told: FactDetails,
+  details: FactDetails,
   detail: Partial<AppDetail> = {},
 ): Fact {
   const subject = name(`${now.id}/${app.name}`);
   return {
     ...{ kind, subject, summary: summary(`app ${app.name} of ${shownName(now)} ${what}`) },
-    ...told,
+    ...details,
     ...operation("app", subject),
     detail: {
       $case: "app",

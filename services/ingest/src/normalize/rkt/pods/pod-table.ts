@@ -1,9 +1,9 @@
 import { type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 
 /**
- * What became known of a pod, in the order in which it is told; in brackets: concluded, since the state itself was not
- * seen. P prepared, A preparation aborted, S started, s its apps started, x its apps exited, X exited; and collected,
- * once in a pod's life, by the phase that was seen: marked, deleting, removed, never-ran.
+ * One stage of a pod that becomes known, in the order of its facts; in brackets: concluded, since no answer showed the
+ * state itself. P prepared, A preparation aborted, S started, s its apps started, x its apps exited, X exited; and
+ * collected, once in a pod's life, by the phase that was observed: marked, deleting, removed, never-ran.
  */
 export type PodStep = PodStepName | `(${PodStepName})`;
 type PodStepName = "P" | "A" | "S" | "s" | "x" | "X" | Phase;
@@ -28,8 +28,8 @@ const unstarted = {
 } as const;
 
 /**
- * The state that was known last, what is seen now (an absence that is certain), and what that tells. `s` in a pod that
- * was running already: apps that came or were started again; `x` in one that still runs: apps with a code.
+ * By the state that was known last and the one observed now (or a certain absence): the stages that follow. `s` in a pod
+ * that was running already: apps that came or were restarted; `x` in one that still runs: apps with a code.
  */
 export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly PodStep[] | undefined>>>> = {
   new: { ...unstarted, absent: [] },

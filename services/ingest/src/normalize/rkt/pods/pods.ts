@@ -25,11 +25,11 @@ export type PodMemory = {
   /** The last answer, if it is not believed yet. */
   readonly held?: Held | undefined;
   /** Answers that can't be, by the table: how many in a row, when last, and the observation before the first. */
-  readonly denied?: { readonly looks: number; readonly at: Moment; readonly after: Moment | undefined } | undefined;
+  readonly denied?: { readonly inARow: number; readonly at: Moment; readonly after: Moment | undefined } | undefined;
 };
 
 /** So many equal answers in a row are no error of reading: the host is believed, whatever should be possible. */
-const looksToAdmit = 3;
+const answersToAdmit = 3;
 
 type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };
 
@@ -63,8 +63,8 @@ export const pods: HostRules<PodMemory> = {
   lost(memory, times, inferred) {
     const { pod } = memory;
     if (pod === undefined) return { memory: undefined, outcomes: [] };
-    const told = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
-    const facts = untold(memory, told).map((fact) => (inferred ? { ...fact, inferred } : fact));
+    const found = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
+    const facts = unrecorded(memory, found).map((fact) => (inferred ? { ...fact, inferred } : fact));
     // Only a collection, or this fact, says that the pod is gone.
     const isTold = facts.some(({ kind }) => kind === "pod.collected");
     const gone = podChanged(pod, "is gone", { removed: true });
@@ -148,9 +148,9 @@ function accept(
   const to = stateOf(listed);
   // A reader who folds the events has forgotten a pod that was gone.
   const pod = acceptPod(memory.gone ? undefined : memory.pod, listed);
-  const told = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
-  if (told === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
-  const facts = memory.buried ? [] : untold(memory, told);
+  const found = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
+  if (found === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
+  const facts = memory.buried ? [] : unrecorded(memory, found);
   const next = { ...afterFacts(memory, facts), ...settled, pod, redacted };
   if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, outcomes: [] };
   const [first = podChanged(pod, whatChanged(memory, pod)), ...rest] = facts;
@@ -165,8 +165,8 @@ const settled = { gone: false, buried: false, held: undefined, denied: undefined
 function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Judgement<PodMemory> {
   const before = memory.denied;
   const isInARow = before !== undefined && (after === undefined || compareMoments(before.at, after) >= 0);
-  const denied = isInARow ? { ...before, looks: before.looks + 1, at } : { looks: 1, at, after };
-  if (memory.pod === undefined || denied.looks < looksToAdmit) {
+  const denied = isInARow ? { ...before, inARow: before.inARow + 1, at } : { inARow: 1, at, after };
+  if (memory.pod === undefined || denied.inARow < answersToAdmit) {
     return { memory: { ...memory, held: undefined, denied }, outcomes: [] };
   }
   const fact = podContradicted(memory.pod, pod, { at, after: denied.after });
@@ -186,7 +186,7 @@ function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
 }
 
 /** Facts that are not recorded yet. A pod that comes back has its end recorded, and goes on from its last state. */
-function untold({ ended, collected }: PodMemory, facts: ReturnType<typeof podFacts> & {}): typeof facts {
+function unrecorded({ ended, collected }: PodMemory, facts: ReturnType<typeof podFacts> & {}): typeof facts {
   return facts.filter(({ kind }) => {
     if (kind === "pod.collected") return !collected;
     return !(ended && (kind === "pod.exited" || kind === "app.exited" || kind === "app.started"));
@@ -194,12 +194,12 @@ function untold({ ended, collected }: PodMemory, facts: ReturnType<typeof podFac
 }
 
 function afterFacts(memory: PodMemory, facts: readonly { readonly kind: string }[]): PodMemory {
-  const told = (kind: string) => facts.some((fact) => fact.kind === kind);
+  const has = (kind: string) => facts.some((fact) => fact.kind === kind);
   return {
     ...memory,
     // The pod goes on by the host's word, and its end is recorded again; a collected pod has no more facts.
-    ended: told("pod.contradicted") ? memory.collected : memory.ended || told("pod.exited"),
-    collected: memory.collected || told("pod.collected"),
+    ended: has("pod.contradicted") ? memory.collected : memory.ended || has("pod.exited"),
+    collected: memory.collected || has("pod.collected"),
   };
 }
 

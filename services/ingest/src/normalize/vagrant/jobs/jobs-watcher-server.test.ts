@@ -8,22 +8,22 @@ const notFound = 5;
 
 describe("another server", () => {
   const before = () => {
-    const desk = play();
-    desk.list(1_000, job("01A", success), job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }));
-    return desk;
+    const harness = play();
+    harness.list(1_000, job("01A", success), job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }));
+    return harness;
   };
 
   it("is one that does not list the newest job that was over", () => {
-    const desk = before();
-    desk.watcher.connected();
-    expect(desk.list(2_000, job("01A", success), job("01D", { state: "QUEUED" }))).toBe(
+    const harness = before();
+    harness.watcher.connected();
+    expect(harness.list(2_000, job("01A", success), job("01D", { state: "QUEUED" }))).toBe(
       "gap 0-? | gap 0-? | gap 0-? | lost (up=UNKNOWN) | another session",
     );
   });
 
   it("is none without a new connection, or with that job", () => {
-    const desk = before();
-    expect(desk.list(2_000, job("01C", running), job("01D", { state: "QUEUED" }))).toBe("gap 0-? | gap 0-?");
+    const harness = before();
+    expect(harness.list(2_000, job("01C", running), job("01D", { state: "QUEUED" }))).toBe("gap 0-? | gap 0-?");
     const other = before();
     other.watcher.connected();
     expect(other.list(2_000, job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }))).toBe(
@@ -34,13 +34,13 @@ describe("another server", () => {
 
   it("may have been preceded by jobs that nobody could list, which is a gap", () => {
     const failed = { $case: "failed", value: { code: 5, message: "record not found" } } as const;
-    const desk = before();
-    expect(desk.look(1_500, failed)).toBe("");
-    desk.watcher.connected();
+    const harness = before();
+    expect(harness.look(1_500, failed)).toBe("");
+    harness.watcher.connected();
     // Of this one nobody knows yet which server it is.
-    expect(desk.look(1_900, { ...failed, value: { code: 5, message: "of the other one" } })).toBe("");
-    desk.list(2_000);
-    expect(desk.record.filter(({ what }) => what === "gap")[0]).toEqual({
+    expect(harness.look(1_900, { ...failed, value: { code: 5, message: "of the other one" } })).toBe("");
+    harness.list(2_000);
+    expect(harness.record.filter(({ what }) => what === "gap")[0]).toEqual({
       ...{ what: "gap", reason: "the jobs could not be listed: record not found" },
       ...{ after: momentOfMs(1_000), until: momentOfMs(2_000) },
     });
@@ -60,25 +60,25 @@ describe("another server", () => {
   });
 
   it("says that it does not know that job, where it has no list", () => {
-    const desk = before();
-    expect(desk.one(2_000, "01B", notFound)).toBe("");
-    desk.watcher.connected();
-    expect(desk.one(2_000, "01A", notFound)).toBe("");
-    expect(desk.one(2_000, "01B", notFound, "failed to locate job (record not found)")).toBe("");
-    expect(desk.one(2_000, "01B", notFound)).toMatch(/lost \| another session$/);
+    const harness = before();
+    expect(harness.one(2_000, "01B", notFound)).toBe("");
+    harness.watcher.connected();
+    expect(harness.one(2_000, "01A", notFound)).toBe("");
+    expect(harness.one(2_000, "01B", notFound, "failed to locate job (record not found)")).toBe("");
+    expect(harness.one(2_000, "01B", notFound)).toMatch(/lost \| another session$/);
   });
 
   it("is the same where that job is answered", () => {
-    const desk = before();
-    desk.watcher.connected();
-    expect(desk.one(2_000, "01B", job("01B", success))).toBe("");
-    expect(desk.list(3_000, job("01C", running))).not.toMatch(/another/);
+    const harness = before();
+    harness.watcher.connected();
+    expect(harness.one(2_000, "01B", job("01B", success))).toBe("");
+    expect(harness.list(3_000, job("01C", running))).not.toMatch(/another/);
   });
 
   it("can't be told where nothing was over", () => {
-    const desk = play();
-    desk.list(1_000, job("a", { state: "QUEUED" }));
-    desk.watcher.connected();
-    expect(desk.list(2_000, job("b", { state: "QUEUED" }))).toBe("queued | lost");
+    const harness = play();
+    harness.list(1_000, job("a", { state: "QUEUED" }));
+    harness.watcher.connected();
+    expect(harness.list(2_000, job("b", { state: "QUEUED" }))).toBe("queued | lost");
   });
 });

@@ -23,7 +23,7 @@ const notFound = 5;
 
 describe("a list of jobs", () => {
   it("tells each job as the server encoded it", () => {
-    const desk = play();
+    const harness = play();
     // A field that is not known here, and fields in another order than ours.
     const bytes = Buffer.concat([
       Buffer.from([0xa0, 0x06, 0x01]),
@@ -31,40 +31,40 @@ describe("a list of jobs", () => {
       Buffer.from([0xf8, 0x3f, 0x05]),
     ]);
     const list = Buffer.concat([Buffer.from([0x0a, ...varint(bytes.length)]), bytes]);
-    desk.look(1_000, { $case: "all", value: list });
-    const [seen] = desk.record;
+    harness.look(1_000, { $case: "all", value: list });
+    const [seen] = harness.record;
     expect(seen?.what === "frame" && seen.original).toEqual({ type: "hashicorp.vagrant.Job", bytes, redacted: 0 });
-    expect(shortly(desk.record)).toBe("queued assigned1 started up>");
+    expect(shortly(harness.record)).toBe("queued assigned1 started up>");
   });
 
   it("tells nothing when it is the same, or failed", () => {
-    const desk = play();
-    desk.list(1_000, job("j", running));
-    expect(desk.list(2_000, job("j", running))).toBe("");
-    expect(desk.look(3_000, { $case: "same", value: true })).toBe("");
-    expect(desk.look(4_000, { $case: "failed", value: { code: 5, message: "no" } })).toBe("");
-    expect(desk.list(5_000, job("j", success))).toBe("succeeded up=SUCCEEDED");
+    const harness = play();
+    harness.list(1_000, job("j", running));
+    expect(harness.list(2_000, job("j", running))).toBe("");
+    expect(harness.look(3_000, { $case: "same", value: true })).toBe("");
+    expect(harness.look(4_000, { $case: "failed", value: { code: 5, message: "no" } })).toBe("");
+    expect(harness.list(5_000, job("j", success))).toBe("succeeded up=SUCCEEDED");
   });
 
   it("without a job that was not over tells that it is lost", () => {
-    const desk = play();
-    desk.list(1_000, job("a", running), job("b", { state: "QUEUED" }), job("c", success));
-    expect(desk.list(2_000, job("c", success))).toBe("gap 0-? | lost (up=UNKNOWN) | lost");
-    expect(desk.list(3_000, job("c", success))).toBe("");
-    const [lost, command] = factsOf(desk.record).slice(-3);
+    const harness = play();
+    harness.list(1_000, job("a", running), job("b", { state: "QUEUED" }), job("c", success));
+    expect(harness.list(2_000, job("c", success))).toBe("gap 0-? | lost (up=UNKNOWN) | lost");
+    expect(harness.list(3_000, job("c", success))).toBe("");
+    const [lost, command] = factsOf(harness.record).slice(-3);
     expect(lost).toMatchObject({ subject: "a", outcome: 4, detail: { value: { state: "RUNNING", command: "up" } } });
     expect(lost?.summary).toBe("up (job a) was lost: the server knows it no more");
     expect(command).toMatchObject({ kind: "command.finished", outcome: 4, inferred: true });
-    const frame = desk.record.find((seen) => seen.what === "frame" && seen.facts[0] === lost);
+    const frame = harness.record.find((seen) => seen.what === "frame" && seen.facts[0] === lost);
     expect(frame).not.toHaveProperty("original");
   });
 
   it("tells a lost job as it was answered last, not as an older answer has it", () => {
-    const desk = play({ describeEvery: 3 });
-    desk.list(1_000, job("a", { state: "WAITING", command: "up", assigned: 900 }));
-    desk.list(2_000, job("a", { state: "QUEUED", command: "halt" }));
-    expect(desk.list(3_000)).toBe("lost | described");
-    expect(factsOf(desk.record)[2]?.detail?.value).toMatchObject({ state: "WAITING", command: "up" });
+    const harness = play({ describeEvery: 3 });
+    harness.list(1_000, job("a", { state: "WAITING", command: "up", assigned: 900 }));
+    harness.list(2_000, job("a", { state: "QUEUED", command: "halt" }));
+    expect(harness.list(3_000)).toBe("lost | described");
+    expect(factsOf(harness.record)[2]?.detail?.value).toMatchObject({ state: "WAITING", command: "up" });
     // Who knows it from a description alone knows its state.
     const other = play({ describeEvery: 2 });
     other.list(1_000, job("a", { state: "WAITING", assigned: 900 }));
@@ -74,26 +74,28 @@ describe("a list of jobs", () => {
   });
 
   it("without a finished one tells nothing: servers forget them, and so does who watches", () => {
-    const desk = play({ describeEvery: 1 });
-    desk.list(1_000, job("a", success));
-    const stream = desk.stream("a");
+    const harness = play({ describeEvery: 1 });
+    harness.list(1_000, job("a", success));
+    const stream = harness.stream("a");
     stream.state(1_100, job("a", success));
     stream.complete(1_200);
-    expect(desk.list(2_000, job("b", success))).toBe("queued assigned1 started up> succeeded up=SUCCEEDED | described");
-    expect(knownOf(desk)).toEqual(["b"]);
+    expect(harness.list(2_000, job("b", success))).toBe(
+      "queued assigned1 started up> succeeded up=SUCCEEDED | described",
+    );
+    expect(knownOf(harness)).toEqual(["b"]);
   });
 
   it("goes on with a job that was refused an answer", () => {
-    const desk = play();
-    desk.list(1_000, job("a", running));
-    expect(desk.one(2_000, "a", 14, "away")).toBe("");
-    expect(desk.one(2_000, "a", job("a", { ...running, canceled: 1_500 }))).toBe("cancel_requested");
-    expect(desk.one(3_000, "a", notFound, "failed to locate job (record not found)")).toBe(
+    const harness = play();
+    harness.list(1_000, job("a", running));
+    expect(harness.one(2_000, "a", 14, "away")).toBe("");
+    expect(harness.one(2_000, "a", job("a", { ...running, canceled: 1_500 }))).toBe("cancel_requested");
+    expect(harness.one(3_000, "a", notFound, "failed to locate job (record not found)")).toBe(
       "gap 0-? | lost (up=UNKNOWN)",
     );
-    expect(desk.one(4_000, "a", notFound)).toBe("");
-    expect(desk.one(4_000, "nobody knows it", notFound)).toBe("");
-    expect(desk.one(5_000, "new", job("new", running))).toBe("queued assigned1 started up>");
+    expect(harness.one(4_000, "a", notFound)).toBe("");
+    expect(harness.one(4_000, "nobody knows it", notFound)).toBe("");
+    expect(harness.one(5_000, "new", job("new", running))).toBe("queued assigned1 started up>");
   });
 
   it.each<[string, JobFields[], string[]]>([
@@ -115,22 +117,22 @@ describe("a list of jobs", () => {
     ["it is over", [success], []],
     ["nobody knows when", [{ state: "QUEUED", queued: undefined }], []],
   ])("that is the first of a session tells which were left behind: %s", (_, looks, stale) => {
-    const desk = play();
+    const harness = play();
     const jobs = looks.map((look, index) => job(String(index), look));
-    desk.list(100_000, ...jobs);
-    const marked = factsOf(desk.record).filter(({ detail }) => detail?.$case === "job" && detail.value.stale);
+    harness.list(100_000, ...jobs);
+    const marked = factsOf(harness.record).filter(({ detail }) => detail?.$case === "job" && detail.value.stale);
     expect([...new Set(marked.map(({ subject }) => subject))]).toEqual(stale);
   });
 
   it("marks a job that was left behind in all that it tells of it, whoever goes on", () => {
-    const desk = play();
-    desk.list(100_000, job("z", running));
+    const harness = play();
+    harness.list(100_000, job("z", running));
     const lost = { ...running, state: "ERROR", canceled: 120_000, error: { code: 1 } } as const;
-    const gone = resumed(desk);
+    const gone = resumed(harness);
     gone.list(111_000, job("z", running));
     gone.list(112_000);
     expect(factsOf(gone.record)[0]).toMatchObject({ kind: "job.lost", detail: { value: { stale: true } } });
-    const after = resumed(desk);
+    const after = resumed(harness);
     after.list(121_000, job("z", lost), job("y", running));
     expect(
       factsOf(after.record).map(({ subject, detail }) => [subject, detail?.$case === "job" && detail.value.stale]),
@@ -140,30 +142,30 @@ describe("a list of jobs", () => {
 
 describe("what can't be read", () => {
   it("is told once of each of many jobs without an id", () => {
-    const desk = play();
+    const harness = play();
     const jobs = [job("", { state: "QUEUED" }), job("", running)];
-    expect(desk.list(1_000, ...jobs)).toBe("unreadable | unreadable");
-    expect(desk.list(2_000, ...jobs)).toBe("");
+    expect(harness.list(1_000, ...jobs)).toBe("unreadable | unreadable");
+    expect(harness.list(2_000, ...jobs)).toBe("");
   });
 
   it("is told once: a list, a job, a message of a stream", () => {
-    const desk = play();
+    const harness = play();
     const broken = Buffer.from([0xff]);
-    expect(desk.look(1_000, { $case: "all", value: broken })).toBe("unreadable");
-    expect(desk.look(2_000, { $case: "all", value: broken })).toBe("");
+    expect(harness.look(1_000, { $case: "all", value: broken })).toBe("unreadable");
+    expect(harness.look(2_000, { $case: "all", value: broken })).toBe("");
     const list = Buffer.concat([
       Buffer.from([0x0a, 6, 0x0a, 1, 0x6a, 0x1a, 1, 0xff]),
       ListJobsResponse.encode({ jobs: [job("k", running)] }).finish(),
     ]);
-    expect(desk.look(3_000, { $case: "all", value: list })).toBe("unreadable | queued assigned1 started up>");
-    expect(desk.look(4_000, { $case: "all", value: list })).toBe("");
-    expect(desk.list(5_000, job("j", running), job("k", running))).toBe("queued assigned1 started up>");
-    expect(desk.list(5_000, job("", running), job("k", running), job("j", running))).toBe("unreadable");
-    expect(desk.stream("k").bytes(6_000, broken)).toBe("unreadable");
+    expect(harness.look(3_000, { $case: "all", value: list })).toBe("unreadable | queued assigned1 started up>");
+    expect(harness.look(4_000, { $case: "all", value: list })).toBe("");
+    expect(harness.list(5_000, job("j", running), job("k", running))).toBe("queued assigned1 started up>");
+    expect(harness.list(5_000, job("", running), job("k", running), job("j", running))).toBe("unreadable");
+    expect(harness.stream("k").bytes(6_000, broken)).toBe("unreadable");
     // Of a job that was told to be unreadable nothing else is told.
-    expect(desk.stream("").prints(6_000, lines(0, 2))).toBe("");
+    expect(harness.stream("").prints(6_000, lines(0, 2))).toBe("");
     expect(
-      desk.record.flatMap((seen) =>
+      harness.record.flatMap((seen) =>
         seen.what === "frame" && seen.facts[0].kind === "upstream.unreadable" ? seen.original?.type : [],
       ),
     ).toEqual([
@@ -175,52 +177,52 @@ describe("what can't be read", () => {
   });
 
   it("is not told again by the look that a stopped recorder has told it from", () => {
-    const desk = play();
+    const harness = play();
     const broken = Buffer.from([0xff]);
-    const stream = desk.stream("k");
+    const stream = harness.stream("k");
     stream.bytes(1_000, broken);
-    const after = resumed(desk).stream("k", stream.id);
+    const after = resumed(harness).stream("k", stream.id);
     expect(after.bytes(1_000, broken)).toBe("");
     expect(after.bytes(1_000, broken)).toBe("unreadable");
     expect(after.bytes(2_000, broken)).toBe("unreadable");
   });
 
   it("is kept where it is of an unknown kind", () => {
-    const desk = play();
+    const harness = play();
     const bytes = Buffer.from([0x9a, 0x06, 0x01, 0x61]);
-    const stream = desk.stream("k");
+    const stream = harness.stream("k");
     expect(stream.bytes(1_000, bytes)).toBe("unknown");
     expect(stream.says(2_000, { $case: "error", value: { error: { code: 3, message: "no", details: [] } } })).toBe(
       "unknown",
     );
-    const [seen] = desk.record;
+    const [seen] = harness.record;
     expect(seen).toMatchObject({
       original: { type: "hashicorp.vagrant.GetJobStreamResponse", bytes },
       facts: [{ kind: "mirror.received", subject: "k" }],
     });
-    expect(resumed(desk).stream("k", stream.id).bytes(2_000, bytes)).toBe("");
+    expect(resumed(harness).stream("k", stream.id).bytes(2_000, bytes)).toBe("");
   });
 });
 
 describe("a stream's states", () => {
   it("tell what the lists have not, with the job as it came", () => {
-    const desk = play();
-    desk.list(1_000, job("j", { state: "QUEUED", command: "up" }));
-    const stream = desk.stream("j");
+    const harness = play();
+    harness.list(1_000, job("j", { state: "QUEUED", command: "up" }));
+    const stream = harness.stream("j");
     expect(stream.says(1_100, { $case: "open", value: {} })).toBe("");
     expect(stream.state(1_200, job("j", running))).toBe("assigned1 started up>");
-    expect(desk.list(1_300, job("j", { state: "QUEUED", command: "up" }))).toBe("");
-    const seen = desk.record.at(-1);
+    expect(harness.list(1_300, job("j", { state: "QUEUED", command: "up" }))).toBe("");
+    const seen = harness.record.at(-1);
     expect(seen?.what === "frame" && seen.original?.bytes).toEqual(Buffer.from(Job.encode(job("j", running)).finish()));
     expect(stream.says(1_400, { $case: "state", value: { previous: 0, current: 5, canceling: false } })).toBe("");
   });
 
   it("can come in pieces, of which all together are the job", () => {
-    const desk = play();
+    const harness = play();
     const bytes = Job.encode(job("j", running)).finish();
     const piece = (part: Uint8Array) => Buffer.from([0x1a, ...varint(part.length), ...part]);
     const state = Buffer.concat([piece(bytes.subarray(0, 3)), Buffer.from([0x20, 1]), piece(bytes.subarray(3))]);
-    expect(desk.stream("j").bytes(1_000, Buffer.from([0x12, ...varint(state.length), ...state]))).toBe(
+    expect(harness.stream("j").bytes(1_000, Buffer.from([0x12, ...varint(state.length), ...state]))).toBe(
       "queued assigned1 started up>",
     );
   });
@@ -228,29 +230,29 @@ describe("a stream's states", () => {
 
 describe("the command that runs on a project", () => {
   it("is that of the job that is running, for who was resumed too", () => {
-    const desk = play();
-    const { watcher } = desk;
-    desk.list(
+    const harness = play();
+    const { watcher } = harness;
+    harness.list(
       1_000,
       job("a", { state: "QUEUED", command: "up" }),
       job("i", { ...running, command: undefined }),
       job("o", { ...running, project: "p2" }),
     );
     expect(watcher.runningCommand("p1")).toBeUndefined();
-    desk.list(2_000, job("a", running), job("o", { ...running, project: "p2" }));
+    harness.list(2_000, job("a", running), job("o", { ...running, project: "p2" }));
     expect([watcher.runningCommand("p1"), watcher.runningCommand("p2")]).toEqual(["a", "o"]);
-    expect(resumed(desk).watcher.runningCommand("p1")).toBe("a");
-    desk.list(3_000, job("a", success));
+    expect(resumed(harness).watcher.runningCommand("p1")).toBe("a");
+    harness.list(3_000, job("a", success));
     expect([watcher.runningCommand("p1"), watcher.runningCommand("p2")]).toEqual([undefined, undefined]);
-    expect(resumed(desk).watcher.runningCommand("p1")).toBeUndefined();
+    expect(resumed(harness).watcher.runningCommand("p1")).toBeUndefined();
   });
 });
 
 describe("the description of what is known", () => {
   it("comes after so many events, and who begins with it goes on as if it had seen all", () => {
-    const desk = play({ describeEvery: 30 });
-    desk.list(1_000, job("a", running), job("b", success), job("c", running));
-    const streams = ["a", "b", "c"].map((id) => desk.stream(id));
+    const harness = play({ describeEvery: 30 });
+    harness.list(1_000, job("a", running), job("b", success), job("c", running));
+    const streams = ["a", "b", "c"].map((id) => harness.stream(id));
     const [a, b, c] = streams;
     a?.state(1_001, job("a", running));
     expect(a?.prints(1_002, lines(0, 10))).toBe("0-9");
@@ -258,10 +260,10 @@ describe("the description of what is known", () => {
     expect(b?.prints(1_004, lines(0, 3), true)).toBe("0-2");
     expect(b?.complete(1_005)).toBe("whole");
     expect(c?.prints(1_006, lines(0, 5))).toBe("0-4 | described");
-    expect(desk.record.at(-1)).toMatchObject({ original: { type: "tapedeck.v1.KnownJobs", redacted: 0 } });
+    expect(harness.record.at(-1)).toMatchObject({ original: { type: "tapedeck.v1.KnownJobs", redacted: 0 } });
 
     const after = play();
-    const events = eventsOf(desk.record);
+    const events = eventsOf(harness.record);
     const description = events.at(-1);
     if (description === undefined) throw new Error("there is none");
     expect(description.detail).toMatchObject({ $case: "host", value: { part: 0, parts: 1, entries: 3 } });
@@ -276,15 +278,15 @@ describe("the description of what is known", () => {
   });
 
   it("is in parts where it is large, each for itself complete", () => {
-    const desk = play({ describeEvery: 1 });
+    const harness = play({ describeEvery: 1 });
     const ids = Array.from({ length: 5_000 }, (_, index) => `01M7WSXR6NFM73VJ0F879${10_000 + index}`);
-    desk.list(1_000, ...ids.map((id) => job(id, success)));
-    const parts = desk.record.filter((seen) => seen.what === "frame" && seen.facts[0].kind === "host.described");
+    harness.list(1_000, ...ids.map((id) => job(id, success)));
+    const parts = harness.record.filter((seen) => seen.what === "frame" && seen.facts[0].kind === "host.described");
     expect(parts.length).toBeGreaterThan(1);
     const sizes = parts.map((seen) => (seen.what === "frame" ? (seen.original?.bytes.length ?? 0) : 0));
     expect(Math.max(...sizes)).toBeLessThanOrEqual(512 * 1024);
-    expect(knownOf(desk)).toEqual(ids);
-    const after = resumed({ ...desk, record: parts });
+    expect(knownOf(harness)).toEqual(ids);
+    const after = resumed({ ...harness, record: parts });
     expect(after.list(2_000, ...ids.map((id) => job(id, success)))).toBe("");
   });
 });

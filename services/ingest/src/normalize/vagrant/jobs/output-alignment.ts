@@ -46,7 +46,7 @@ type Opening = {
 };
 
 /**
- * The positions of a job's streamed events in its output, which the events themselves do not tell.
+ * The positions of a job's streamed events in its output, which the events themselves do not have.
  *
  * A server keeps the events since the last multiple of 5,248, and a stream begins with those (the replay); what
  * follows continues it. So each stream begins at a multiple of that, as a whole: at the one before what is recorded, as
@@ -54,7 +54,7 @@ type Opening = {
  * differs from the one that is recorded at its position, and by a replay that is shorter than what is recorded. Until
  * that is certain the events of the replay are held; those that are equal to recorded ones come to nothing.
  *
- * A window that moved on by as many events as make no difference can't be told from one that did not.
+ * A window that moved on by as many events as make no difference can't be distinguished from one that did not.
  */
 export class OutputAlignment {
   readonly #windowSize: number;

@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 const history = fc.array(step, { minLength: 1, maxLength: 20 });
 
 type Thing = { readonly id: string; readonly name: string; readonly version: number; readonly isBroken: boolean };
-type Play = (desk: ResourcePlay) => void;
+type Play = (harness: ResourcePlay) => void;
 
 /** The same looks for any number of watchers, as a tap gives them: `same` for what did not change on a connection. */
 function looksOf(steps: readonly Step[]): readonly Play[] {
@@ -58,20 +58,20 @@ function looksOf(steps: readonly Step[]): readonly Play[] {
       listed[kind] = moved(listed[kind], what, which, `${kind}${made}`);
     }
     const at = 2_000 + index * 1_000;
-    if (look === "failed") return (desk) => desk.failed(at, "target: no");
+    if (look === "failed") return (harness) => harness.failed(at, "target: no");
     if (look === "reconnect") {
       last.clear();
       const looked = { ...everyKind, target: entriesOf("target"), box: entriesOf("box") };
-      return (desk) => {
-        desk.watcher.connected();
-        desk.look(at, looked);
+      return (harness) => {
+        harness.watcher.connected();
+        harness.look(at, looked);
       };
     }
     const looked = {
       ...(look !== "boxes" && { target: entriesOf("target") }),
       ...(look !== "targets" && { box: entriesOf("box") }),
     };
-    return (desk) => desk.look(at, looked);
+    return (harness) => harness.look(at, looked);
   });
 }
 
@@ -93,9 +93,9 @@ function entryOf(kind: Move["kind"], { id, name, version, isBroken }: Thing): En
 }
 
 function started(describeAfter: number): ResourcePlay {
-  const desk = playResources({ describeAfter });
-  desk.look(1_000, everyKind);
-  return desk;
+  const harness = playResources({ describeAfter });
+  harness.look(1_000, everyKind);
+  return harness;
 }
 
 function told(record: readonly ObservationOutcome[], isComplete: boolean) {
@@ -157,10 +157,10 @@ describe("a watcher of Vagrant's things", () => {
   it("describes what a fold of its events knows, in the same order", () => {
     fc.assert(
       fc.property(history.map(readable), (steps) => {
-        const desk = started(3);
-        for (const look of looksOf(steps)) look(desk);
+        const harness = started(3);
+        for (const look of looksOf(steps)) look(harness);
         let folded: Record<string, Map<string, string>> = {};
-        for (const { facts, original } of framesOf(desk.record)) {
+        for (const { facts, original } of framesOf(harness.record)) {
           const [{ kind, detail }] = facts;
           const bytes = original?.bytes ?? Buffer.alloc(0);
           if (kind === "host.described") {

@@ -102,12 +102,12 @@ describe("a later look", () => {
       tells: "target.added w1 | project.removed p1",
     },
   ])("tells $name", ({ before, now, tells }) => {
-    const desk = playResources();
-    expect(desk.look(1_000, { ...everyKind, ...before })).toBe("described");
-    expect(desk.look(2_000, now)).toBe(tells);
-    expect(desk.look(3_000, now)).toBe("");
-    const frames = framesOf(desk.record).slice(1);
-    expect(intervalsOf(desk.record).slice(1)).toEqual(frames.map(() => [1_000, 2_000]));
+    const harness = playResources();
+    expect(harness.look(1_000, { ...everyKind, ...before })).toBe("described");
+    expect(harness.look(2_000, now)).toBe(tells);
+    expect(harness.look(3_000, now)).toBe("");
+    const frames = framesOf(harness.record).slice(1);
+    expect(intervalsOf(harness.record).slice(1)).toEqual(frames.map(() => [1_000, 2_000]));
     for (const { facts, original } of frames) {
       const [noun, verb] = facts[0].kind.split(".");
       const type = `hashicorp.vagrant.${noun?.replace(/^./, (letter) => letter.toUpperCase())}`;
@@ -117,20 +117,20 @@ describe("a later look", () => {
   });
 
   it("keeps an entry's bytes as they came", () => {
-    const desk = playResources();
-    desk.look(1_000, everyKind);
+    const harness = playResources();
+    harness.look(1_000, everyKind);
     const [id, bytes] = target("w1");
     const unusual = Buffer.concat([bytes, Buffer.from("d20302ffff", "hex"), bytes]);
-    desk.look(2_000, { target: [[id, unusual]] });
-    expect(framesOf(desk.record).at(-1)?.original?.bytes).toEqual(unusual);
+    harness.look(2_000, { target: [[id, unusual]] });
+    expect(framesOf(harness.record).at(-1)?.original?.bytes).toEqual(unusual);
   });
 
   it("says what the things are", () => {
-    const desk = playResources();
-    desk.look(1_000, everyKind);
-    desk.look(2_000, { ...shop, target: [target("w1", { name: "web1", state: "NOT_CREATED" })] });
+    const harness = playResources();
+    harness.look(1_000, everyKind);
+    harness.look(2_000, { ...shop, target: [target("w1", { name: "web1", state: "NOT_CREATED" })] });
     const [b, x, p, r, t] = ["basis", "box", "project", "runner", "target"].map((kind) =>
-      detailsOf(desk.record).find((detail) => "kind" in detail && detail.kind === kind),
+      detailsOf(harness.record).find((detail) => "kind" in detail && detail.kind === kind),
     );
     expect(t).toEqual({
       ...{ kind: "target", id: "w1", name: "web1", parent_id: "p1", parent_name: "shop" },
@@ -143,7 +143,7 @@ describe("a later look", () => {
       directory: "/boxes/bionic64",
     });
     expect(r).toEqual({ kind: "runner", id: "r1" });
-    expect(framesOf(desk.record).map(({ facts: [{ summary }] }) => summary)).toEqual([
+    expect(framesOf(harness.record).map(({ facts: [{ summary }] }) => summary)).toEqual([
       "the server has 0 targets, 0 projects, 0 bases, 0 boxes, 0 runners",
       "project shop was added",
       "basis default was added",
@@ -164,28 +164,28 @@ describe("a target", () => {
     ["CREATED", "w1 is running"],
   ] as const)("tells its state %s and the one before", (state, summary) => {
     const before = state === "PENDING" ? "CREATED" : "PENDING";
-    const desk = playResources();
-    desk.look(1_000, { target: [target("w1", { state: before })] });
-    desk.look(2_000, { target: [target("w1", { state })] });
-    expect(framesOf(desk.record)[1]?.facts[0].summary).toBe(summary);
-    expect(detailsOf(desk.record)).toMatchObject([{ state, last_state: before, changed: ["state"] }]);
+    const harness = playResources();
+    harness.look(1_000, { target: [target("w1", { state: before })] });
+    harness.look(2_000, { target: [target("w1", { state })] });
+    expect(framesOf(harness.record)[1]?.facts[0].summary).toBe(summary);
+    expect(detailsOf(harness.record)).toMatchObject([{ state, last_state: before, changed: ["state"] }]);
   });
 
   it("tells a state that is not known by its number, and other changes by their names", () => {
-    const desk = playResources();
+    const harness = playResources();
     const odd = Target.fromPartial({ resource_id: "w1", name: "w1", provider: "virtualbox" });
     const [, bytes] = ["w1", Target.encode({ ...odd, state: 9 as Operation_PhysicalState }).finish()] as const;
-    desk.look(1_000, { target: [target("w1")] });
-    desk.look(2_000, { target: [["w1", bytes]] });
-    desk.look(3_000, {
+    harness.look(1_000, { target: [target("w1")] });
+    harness.look(2_000, { target: [["w1", bytes]] });
+    harness.look(3_000, {
       target: [["w1", Target.encode({ ...odd, state: 9 as Operation_PhysicalState, uuid: "u" }).finish()]],
     });
-    expect(framesOf(desk.record).map(({ facts: [{ summary }] }) => summary)).toEqual([
+    expect(framesOf(harness.record).map(({ facts: [{ summary }] }) => summary)).toEqual([
       "the server has 1 target",
       "w1 is in state 9",
       "w1 changed: uuid",
     ]);
-    expect(detailsOf(desk.record)[1]).not.toHaveProperty("last_state");
+    expect(detailsOf(harness.record)[1]).not.toHaveProperty("last_state");
   });
 
   it.each([
@@ -194,11 +194,11 @@ describe("a target", () => {
     { state: "CREATED", scrubbed: false },
     { state: "UNKNOWN", scrubbed: false },
   ] as const)("was scrubbed if it was $state: $scrubbed", ({ state, scrubbed }) => {
-    const desk = playResources();
-    desk.look(1_000, { target: [target("w1", { state })] });
-    desk.look(2_000, { target: [] });
-    expect(framesOf(desk.record)[1]?.facts[0].summary).toBe("w1 was removed");
-    const [detail] = detailsOf(desk.record);
+    const harness = playResources();
+    harness.look(1_000, { target: [target("w1", { state })] });
+    harness.look(2_000, { target: [] });
+    expect(framesOf(harness.record)[1]?.facts[0].summary).toBe("w1 was removed");
+    const [detail] = detailsOf(harness.record);
     expect(detail).toEqual({
       ...{ kind: "target", id: "w1", name: "w1", parent_id: "p1", parent_name: "shop", state },
       ...(scrubbed && { scrubbed }),
@@ -206,16 +206,16 @@ describe("a target", () => {
   });
 
   it("replaces the one of the same project and name that was removed, once", () => {
-    const desk = playResources();
+    const harness = playResources();
     const web = (id: string, project = "p1") => target(id, { name: "web", project: { resource_id: project } });
-    desk.look(1_000, { ...everyKind, target: [web("1"), web("x", "p2")] });
-    expect(desk.look(2_000, { target: [web("2"), web("x", "p2")] })).toBe("target.removed 1 | target.added 2");
-    desk.look(3_000, { target: [] });
-    desk.look(4_000, { target: [web("3"), web("y", "p3")] });
-    desk.look(5_000, { target: [web("3"), web("y", "p3"), target("db")] });
-    desk.look(6_000, { target: [web("3")] });
-    desk.look(7_000, { target: [web("3"), target("db"), web("z", "p2")] });
-    const added = framesOf(desk.record).flatMap(({ facts: [{ kind, detail }] }) =>
+    harness.look(1_000, { ...everyKind, target: [web("1"), web("x", "p2")] });
+    expect(harness.look(2_000, { target: [web("2"), web("x", "p2")] })).toBe("target.removed 1 | target.added 2");
+    harness.look(3_000, { target: [] });
+    harness.look(4_000, { target: [web("3"), web("y", "p3")] });
+    harness.look(5_000, { target: [web("3"), web("y", "p3"), target("db")] });
+    harness.look(6_000, { target: [web("3")] });
+    harness.look(7_000, { target: [web("3"), target("db"), web("z", "p2")] });
+    const added = framesOf(harness.record).flatMap(({ facts: [{ kind, detail }] }) =>
       kind === "target.added" && detail?.$case === "thing" ? [[detail.value.id, detail.value.replaces]] : [],
     );
     expect(added).toEqual([
@@ -229,14 +229,14 @@ describe("a target", () => {
   });
 
   it("replaces none that was replaced before, also when that one is called otherwise now", () => {
-    const desk = playResources();
-    desk.look(1_000, { target: [target("1", { name: "web" })] });
-    desk.look(2_000, { target: [target("2", { name: "web" })] });
+    const harness = playResources();
+    harness.look(1_000, { target: [target("1", { name: "web" })] });
+    harness.look(2_000, { target: [target("2", { name: "web" })] });
     const renamed = target("2", { name: "old" });
-    desk.look(3_000, { target: [renamed] });
+    harness.look(3_000, { target: [renamed] });
     const later = playResources();
-    for (const event of readBack(desk.record)) later.watcher.resume(event);
-    for (const { look, record } of [desk, later]) {
+    for (const event of readBack(harness.record)) later.watcher.resume(event);
+    for (const { look, record } of [harness, later]) {
       look(4_000, { target: [renamed, target("3", { name: "web" })] });
       expect(detailsOf(record).at(-1)).toMatchObject({ id: "3", name: "web" });
       expect(detailsOf(record).at(-1)).not.toHaveProperty("replaces");
@@ -245,13 +245,15 @@ describe("a target", () => {
 
   it("names the command that runs on its project when it is seen, as its project does", () => {
     let running: string | undefined = "j1";
-    const desk = playResources({ runningCommand: (of) => (of === "p1" ? running : undefined) });
-    desk.look(1_000, everyKind);
-    desk.look(2_000, { ...shop, target: [target("w1"), target("w2", { project: { resource_id: "p2" } })] });
+    const harness = playResources({ runningCommand: (of) => (of === "p1" ? running : undefined) });
+    harness.look(1_000, everyKind);
+    harness.look(2_000, { ...shop, target: [target("w1"), target("w2", { project: { resource_id: "p2" } })] });
     running = undefined;
-    desk.look(3_000, { target: [] });
+    harness.look(3_000, { target: [] });
     expect(
-      detailsOf(desk.record).flatMap((detail) => ("job" in detail && "id" in detail ? [[detail.id, detail.job]] : [])),
+      detailsOf(harness.record).flatMap((detail) =>
+        "job" in detail && "id" in detail ? [[detail.id, detail.job]] : [],
+      ),
     ).toEqual([
       ["p1", "j1"],
       ["w1", "j1"],
@@ -263,45 +265,45 @@ describe("what can't be read", () => {
   const broken = (id: string, more = ""): Entry => [id, Buffer.from(`\n\xff${more}`, "latin1")];
 
   it("is told once for the same bytes, and keeps what was known of it", () => {
-    const desk = playResources();
-    expect(desk.look(1, { target: [target("w1"), broken("w2")] })).toBe("described | unreadable");
-    expect(desk.look(2, { target: [broken("w1"), broken("w2")] })).toBe("");
-    expect(desk.look(3, { target: [broken("w1", "more"), broken("w2")] })).toBe("unreadable");
-    expect(desk.look(4, { target: [target("w1"), broken("w2")] })).toBe("");
-    expect(desk.look(5, { target: [target("w1", { uuid: "u" }), target("w2")] })).toBe(
+    const harness = playResources();
+    expect(harness.look(1, { target: [target("w1"), broken("w2")] })).toBe("described | unreadable");
+    expect(harness.look(2, { target: [broken("w1"), broken("w2")] })).toBe("");
+    expect(harness.look(3, { target: [broken("w1", "more"), broken("w2")] })).toBe("unreadable");
+    expect(harness.look(4, { target: [target("w1"), broken("w2")] })).toBe("");
+    expect(harness.look(5, { target: [target("w1", { uuid: "u" }), target("w2")] })).toBe(
       "target.changed w1 (uuid) | target.added w2",
     );
-    const [, unreadable] = framesOf(desk.record);
+    const [, unreadable] = framesOf(harness.record);
     expect(unreadable?.original).toMatchObject({ type: "hashicorp.vagrant.Target", bytes: broken("w2")[1] });
     expect(unreadable?.facts[0].summary).toMatch(/^2 bytes that can't be read: /);
   });
 
   it("is an entry without an id, with a long one, or larger than the log takes", () => {
-    const desk = playResources({ frameBytes: 16 * 1024 + 100 });
+    const harness = playResources({ frameBytes: 16 * 1024 + 100 });
     const large = target("w3", { uuid: "u".repeat(200) });
-    expect(desk.look(1, { target: [target(""), target("i".repeat(201)), large, target("w1")] })).toBe(
+    expect(harness.look(1, { target: [target(""), target("i".repeat(201)), large, target("w1")] })).toBe(
       "described | unreadable | unreadable | unreadable",
     );
-    expect(desk.look(2, { target: [target("w1")] })).toBe("");
+    expect(harness.look(2, { target: [target("w1")] })).toBe("");
   });
 
   it("is no kind that is not known", () => {
-    const desk = playResources();
+    const harness = playResources();
     const look = { $case: "things", value: Things.fromPartial({ kinds: [{ kind: "gadget" }] }) } as const;
-    expect([...desk.watcher.observe("things", { seen: look }, { seconds: 1n, nanos: 0 })]).toEqual([]);
-    expect([...desk.watcher.observe("things", { seen: undefined }, { seconds: 2n, nanos: 0 })]).toEqual([]);
+    expect([...harness.watcher.observe("things", { seen: look }, { seconds: 1n, nanos: 0 })]).toEqual([]);
+    expect([...harness.watcher.observe("things", { seen: undefined }, { seconds: 2n, nanos: 0 })]).toEqual([]);
   });
 });
 
 describe("secrets", () => {
   it("are masked in all that is told, and one that changes is no news", () => {
-    const desk = playResources({ mask });
+    const harness = playResources({ mask });
     const withSecret = (secret: string, uuid = "") =>
       target("w1", { uuid, metadata: { metadata: { password: secret } } });
-    expect(desk.look(1, { target: [withSecret("hunter2")] })).toBe("described");
-    expect(desk.look(2, { target: [withSecret("hunter3")] })).toBe("");
-    expect(desk.look(3, { target: [withSecret("hunter4", "u")] })).toBe("target.changed w1 (uuid)");
-    for (const { original } of framesOf(desk.record)) {
+    expect(harness.look(1, { target: [withSecret("hunter2")] })).toBe("described");
+    expect(harness.look(2, { target: [withSecret("hunter3")] })).toBe("");
+    expect(harness.look(3, { target: [withSecret("hunter4", "u")] })).toBe("target.changed w1 (uuid)");
+    for (const { original } of framesOf(harness.record)) {
       expect(Buffer.from(original?.bytes ?? []).toString("latin1")).toContain("*******");
       expect(original?.redacted).toBe(1);
     }

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { masks } from "../../normalize/masks.ts";
 import { heldFrame } from "../../record/session/connection.ts";
-import { maskEntriesInThread, threadMasks } from "./masked-apart.ts";
+import { maskEntriesInThread, threadMasks } from "./thread-masks.ts";
 
 const texts = fc.array(
   fc.oneof(fc.constantFrom("TOKEN=hunter2\n", "password: x ", "ghp_", "é", "\n", "://bob:pw@host "), fc.string()),

@@ -41,8 +41,8 @@ function masked({ bytes, redacted }: MaskResult, before: Uint8Array): Masked {
 
 /** Masks an observation's entries in another thread. Gives a mask that knows them, and asks `otherwise` for all others. */
 export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
-  return async (channel: string, look: Uint8Array): Promise<Mask> => {
-    const { bytes, entries } = await thread.run({ what: "look", upstream, channel, bytes: look });
+  return async (channel: string, observation: Uint8Array): Promise<Mask> => {
+    const { bytes, entries } = await thread.run({ what: "observation", upstream, channel, bytes: observation });
     if (bytes === undefined || entries === undefined) return otherwise;
     const raw = Buffer.from(entries.raw.buffer);
     const known = new Map<string, Masked>();

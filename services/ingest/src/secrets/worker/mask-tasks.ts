@@ -4,7 +4,7 @@ import { masks } from "../../normalize/masks.ts";
 import type { Piece } from "../pieces.ts";
 
 export type MaskTask = {
-  readonly what: "frame" | "after" | "look";
+  readonly what: "frame" | "after" | "observation";
   readonly upstream: UpstreamName;
   readonly channel: string;
   readonly bytes: Uint8Array;
@@ -35,7 +35,7 @@ export type MaskedEntries = {
 export function perform(task: MaskTask): MaskResult {
   const { upstream, channel, bytes } = task;
   const { mask, maskAfter } = masks[upstream];
-  if (task.what === "look") return performLook(task);
+  if (task.what === "observation") return maskObservation(task);
   if (task.what === "frame") {
     const { piece, ...masked } = mask(channel, bytes);
     return { ...changed(masked, bytes), ...(piece !== undefined && { piece }) };
@@ -50,7 +50,7 @@ function changed({ bytes, redacted }: Masked, before: Uint8Array): MaskResult {
   return { redacted, ...(bytes !== before && { bytes: new Uint8Array(bytes) }) };
 }
 
-function performLook({ upstream, channel, bytes }: MaskTask): MaskResult {
+function maskObservation({ upstream, channel, bytes }: MaskTask): MaskResult {
   const { mask, entriesOf = () => [] } = masks[upstream];
   const entries = entriesOf(channel, Look.decode(bytes));
   const masked = entries.map((entry) => mask(entry.type, entry.bytes));
