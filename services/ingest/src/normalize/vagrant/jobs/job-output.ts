@@ -59,9 +59,9 @@ const batchSize = 256;
 const fastest = 20_000;
 
 /**
- * A job's output, until it is final. Live output is cut when a job completes, so it is final only when a stream that was
- * opened after that has given all that there is. That stream's `complete` is recorded, as mirror.received: it ends the
- * output for readers of the log.
+ * A job's output, until it is final. Live output is cut when a job completes (docs/upstreams/vagrant.md#job-output), so
+ * it is final only when a stream that was opened after that has given all that there is. That stream's `complete` is
+ * recorded, as mirror.received: it ends the output for readers of the log.
  */
 export class JobOutput {
   readonly #job: string;

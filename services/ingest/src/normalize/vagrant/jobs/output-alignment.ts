@@ -46,7 +46,8 @@ type Opening = {
 };
 
 /**
- * The positions of a job's streamed events in its output, which the events themselves do not have.
+ * The positions of a job's streamed events in its output, which the events themselves do not have
+ * (docs/upstreams/vagrant.md#job-output).
  *
  * A server keeps the events since the last multiple of 5,248, and a stream begins with those (the replay); what
  * follows continues it. So each stream begins at a multiple of that, as a whole: at the one before what is recorded, as

@@ -8,8 +8,9 @@ const findingMs = 10_000;
 
 /**
  * Ids of jobs in the first list of a session that crashed commands left in the database, or that belong to commands that
- * run elsewhere. A server starts without finished jobs, so a finished job ended after the start: a job with a later change
- * is the server's own. Without a finished job, one without a recent change is taken for stale.
+ * run elsewhere (docs/upstreams/vagrant.md#jobs-of-other-processes). A server starts without finished jobs, so a finished
+ * job ended after the start: a job with a later change is the server's own. Without a finished job, a job without a recent
+ * change is taken for stale.
  */
 export function staleJobs(jobs: readonly Job[], at: Moment): ReadonlySet<string> {
   const ends = jobs.flatMap((job) => (isFinished(job) ? (job.complete_time ?? job.cancel_time ?? []) : []));
