@@ -2,16 +2,16 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Kind } from "@tapedeck/shared/events/kinds";
 import type { Moment } from "@tapedeck/shared/time/moment";
 
-/** One fact that a frame tells. Identity, session, ordinals and observed time are record's business. */
+/** One fact of a frame. Record adds identity, session, ordinals and observed time. */
 export type Fact = {
   readonly kind: Kind;
   readonly subject?: string;
   readonly outcome?: Event["outcome"];
   readonly error?: Event["error"];
   readonly summary: string;
-  /** The upstream's own time; absent: when it was observed. */
+  /** The upstream's own time; absent: the time of the observation. */
   readonly occurredAt?: Moment;
-  /** Nobody saw it: it happened after this, and not later than it was observed (or than occurredAt, where given). */
+  /** It happened after this, and not later than it was observed (or than occurredAt, where given). */
   readonly notBefore?: Moment;
   readonly operation?: Event["operation"];
   readonly inferred?: boolean;

@@ -27,7 +27,7 @@ export function unreadable(bytes: Uint8Array, cause: unknown): Fact {
   return { kind: "upstream.unreadable", summary: summary(`${bytes.length} bytes that can't be read: ${reason}`) };
 }
 
-/** Names of artifacts, resources, statuses …: short in reality, whatever a Handle call sends. */
+/** Names of artifacts, resources, statuses …: short in practice, whatever a Handle call sends. */
 export function name(text: string): string {
   return cut(text, nameLimit);
 }
@@ -36,7 +36,7 @@ export function message(text: string): string {
   return cut(text, messageLimit);
 }
 
-/** Text that was printed: verbatim up to far more than the 32 KiB that Skaffold writes at once. */
+/** Printed text: verbatim up to far more than the 32 KiB that Skaffold writes at once. */
 export function text(printed: string): string {
   return cut(printed, textLimit);
 }
@@ -45,9 +45,9 @@ export function summary(line: string): string {
   return cut(line, summaryLimit);
 }
 
-/** The first line with something on it, without colours and other control characters. */
+/** The first line that is not blank, without colours and other control characters. */
 export function firstLine(printed: string): string {
-  // Much more than a summary takes, and bounded: text may be megabytes of blank lines.
+  // Far more than a summary needs, and bounded: text may be megabytes of blank lines.
   const visible = printed.slice(0, 4_000).replace(terminalSequence, "");
   for (const line of visible.split(/[\r\n]/)) {
     const trimmed = line.replace(controlCharacter, " ").trim();

@@ -1,5 +1,5 @@
 const partBytes = 512 * 1024;
-/** Of a list, around each of its entries. */
+/** Bytes that a list has around each of its entries. */
 const frameBytes = 6;
 
 /** Parts of at most 512 KiB, one at least; an entry larger than that is a part of its own. `sizeOf` in bytes. */

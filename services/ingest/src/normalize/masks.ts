@@ -2,20 +2,20 @@ import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Masked } from "../secrets/mask-bytes.ts";
 import type { MaskedFrame } from "../secrets/pieces.ts";
-import type { LookEntry } from "./inventory/observing.ts";
+import type { ObservedEntry } from "./inventory/observing.ts";
 import * as rkt from "./rkt/mask.ts";
 import { entriesOf as entriesOfRkt } from "./rkt/masked-entries.ts";
 import * as skaffold from "./skaffold/mask.ts";
 import * as vagrant from "./vagrant/mask.ts";
 import { entriesOf as entriesOfVagrant } from "./vagrant/masked-entries.ts";
 
-/** How an upstream's messages are masked; pure, so that it can be done in any thread. */
+/** How an upstream's messages are masked. Pure, so that any thread can do it. */
 export type Masks = {
-  /** `name`: of the channel of a frame, or of the message of an entry of a look. */
+  /** `name`: the channel of a frame, or the message type of an observation's entry. */
   readonly mask: (name: string, bytes: Uint8Array) => MaskedFrame;
   readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
-  /** What a watcher masks of a look, most often. Throws for looks that can't be read. */
-  readonly entriesOf?: (channel: string, look: Look) => readonly LookEntry[];
+  /** The entries of an observation that a watcher masks, most often. Throws for one that can't be read. */
+  readonly entriesOf?: (channel: string, look: Look) => readonly ObservedEntry[];
 };
 
 export const masks: Readonly<Record<UpstreamName, Masks>> = {

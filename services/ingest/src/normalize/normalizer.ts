@@ -1,29 +1,29 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Moment } from "@tapedeck/shared/time/moment";
-import type { Apart } from "../secrets/ahead/masked-apart.ts";
 import type { MaskedFrame, Piece } from "../secrets/pieces.ts";
+import type { ThreadMasks } from "../secrets/worker/thread-masks.ts";
 import type { Fact } from "./fact.ts";
-import type { Looking } from "./inventory/observing.ts";
+import type { Observing } from "./inventory/observing.ts";
 
-export type UpstreamReading = {
-  /** Channels that carry the upstream's own frames, besides "tapedeck" and those of `looking`. */
-  readonly channels: readonly ChannelReading[];
-  /** Of an upstream that has to be looked at again and again. */
-  readonly looking?: Looking;
-  /** Masks secrets in string fields in place (same length). */
+export type Normalizer = {
+  /** Channels that carry the upstream's own frames, besides "tapedeck" and those of `observing`. */
+  readonly channels: readonly ChannelNormalizer[];
+  /** Present for an upstream that is polled. */
+  readonly observing?: Observing;
+  /** Masks secrets in string fields in place, with the same length. */
   readonly mask: (channel: string, bytes: Uint8Array) => MaskedFrame;
   /**
    * Of output that comes in pieces: a masked frame, and the end (as masked) of the piece before it in its stream, so that
    * a secret that was cut in two is masked in both.
    */
   readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
-  /** `mask` and `maskAfter` in another thread, for large frames. Absent: those hold this one. */
-  readonly apart?: Apart;
-  /** What a frame has printed, as it is: of one that was recorded, without masking it again. */
+  /** `mask` and `maskAfter` in another thread, for large frames. Absent: they run in this one. */
+  readonly maskInThread?: ThreadMasks;
+  /** The output of a recorded frame, without masking it again. */
   readonly pieceOf?: (channel: string, bytes: Uint8Array) => Piece | undefined;
-  /** True when two states differ in what session.described is for (not in statuses); with `whole`, in anything. */
-  readonly describedDiffers: (channel: string, before: Uint8Array, after: Uint8Array, whole?: boolean) => boolean;
-  /** A control call as the steps that the upstream can take one after the other (Skaffold: one intent at a time). */
+  /** True if two states differ in what session.described is for (not in statuses); with `whole`, in anything. */
+  readonly stateDiffers: (channel: string, before: Uint8Array, after: Uint8Array, whole?: boolean) => boolean;
+  /** Splits a control call into the steps that the upstream can take one after the other (Skaffold: one intent at a time). */
   readonly controlSteps: (method: string, request: Uint8Array) => readonly { method: string; request: Uint8Array }[];
   /**
    * When this control call puts an event into the upstream's own stream (Skaffold's Handle): on which channel, and
@@ -38,25 +38,25 @@ export type UpstreamReading = {
 type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /** All channels of an upstream but "tapedeck". */
-export function channelNames({ channels, looking }: Pick<UpstreamReading, "channels" | "looking">): readonly string[] {
-  return [...channels.map(({ name }) => name), ...(looking?.channels ?? [])];
+export function channelNames({ channels, observing }: Pick<Normalizer, "channels" | "observing">): readonly string[] {
+  return [...channels.map(({ name }) => name), ...(observing?.channels ?? [])];
 }
 
-export type ChannelReading = {
+export type ChannelNormalizer = {
   readonly name: string;
   /** Full name of the protobuf message of a frame, for example "proto.LogEntry". */
   readonly messageType: string;
   /** A new connection repeats everything since the process began (Skaffold's v1 and v2). */
   readonly replays: boolean;
-  /** The upstream's own time of a frame; undefined when it can't be read. */
+  /** The upstream's own time of a frame; undefined if it can't be read. */
   readonly momentOf: (bytes: Uint8Array) => Moment | undefined;
-  /** A reader with a memory of its own channel only (runner, loop), so that other channels' timing can't matter. */
+  /** A reader that remembers its own channel only (runner, loop), so that other channels' timing can't matter. */
   readonly reader: () => FrameReader;
 };
 
 export type FrameReader = {
   /** One fact or more; total: bytes that can't be read give upstream.unreadable. */
   readonly read: (bytes: Uint8Array) => readonly [Fact, ...Fact[]];
-  /** Brings the memory to where it was after this event, read back from the log in order. */
+  /** Brings the memory to its state after this event, read back from the log in order. */
   readonly resume: (event: Event) => void;
 };

@@ -3,15 +3,15 @@ import { isTrivial } from "./secret-name.ts";
 import type { Span } from "./span.ts";
 
 type Command = {
-  /** What the line has before the flag. */
+  /** The line before the flag. */
   readonly called: RegExp;
   /** Ends right before the value. */
   readonly flag: RegExp;
-  /** The flag stands after all that it is called by. */
+  /** The flag comes after the name of its command. */
   readonly isBefore?: boolean;
-  /** `user:password`, or with another sign between them: only what comes after it. Absent: all of it. */
+  /** The separator of `user:password`: only the text after it is secret. Absent: all of it. */
   readonly after?: string;
-  /** The last place of this sign ends it. */
+  /** The last occurrence of this sign ends the value. */
   readonly until?: string;
 };
 
@@ -22,7 +22,7 @@ const flag = (pattern: string) => new RegExp(`[\\s"'\`,](?:${pattern})`, "g");
 const login =
   /\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|az|cosign|registry|ctr|twine)\b.*\s(?:login|upload)\s/i;
 
-/** What tools take on their command line by flags whose names don't tell. */
+/** Secrets that tools take by flags whose names do not say so. */
 const commands: readonly Command[] = [
   { called: or("curl"), flag: flag("-[fgiklnqsvLNSOJ]{0,8}u[= ]?|--user[= ]|-U[= ]?|--proxy-user[= ]"), after: ":" },
   { called: or("curl"), flag: flag("--oauth2-bearer[= ]") },
@@ -62,14 +62,14 @@ const commands: readonly Command[] = [
   { called: /\bpoetry\s+config\s+http-basic/i, flag: flag("http-basic\\.\\S{1,80} \\S{1,80} ") },
 ];
 
-/** What any of them is called by. */
+/** The commands of all these tools. */
 const anyCommand =
   /curl|\bhttps? |\bab |lftp|smbclient|rpcclient|\bnet |creds|login|upload|mysql|mariadb|sshpass|redis-cli|mongo|sqlcmd|bcp |ldap|htpasswd|zip |openssl|keytool|-literal|vault|poetry|composer|sqlplus|sqlldr|[ei][xm]pdp|chpasswd|snyk|identified/i;
 
-/** Longer lines are no commands. */
+/** A longer line is no command. */
 const longestLine = 20_000;
 
-/** Passwords and tokens on command lines, which may go on after a backslash. */
+/** Finds passwords and tokens on command lines, which may continue after a backslash. */
 export function commandSecrets(text: string): Span[] {
   const spans: Span[] = [];
   for (let from = 0; from < text.length; ) {
@@ -108,7 +108,7 @@ function secretsOf(line: string, offset: number): Span[] {
   });
 }
 
-/** `-p8080:80`, of a command that comes after it. */
+/** `-p8080:80`, which belongs to a later command. */
 function isPorts(value: string): boolean {
   return /^(?:[\d.]{7,15}:)?\d{1,5}:\d{1,5}(?:\/(?:tcp|udp))?$/.test(value);
 }
@@ -122,7 +122,7 @@ function wordAt(line: string, at: number): Span | undefined {
   return quotedValue(line, at) ?? bareValue(line, at, /[\s"'`]/, false);
 }
 
-/** Of `user:password`, either of which may have quotes of its own; of `token:` the token. */
+/** The password of `user:password`, either of which may have quotes of its own; the token of `token:`. */
 function passwordAt(line: string, at: number, sign: string): Span | undefined {
   const word = wordAt(line, at);
   if (word === undefined) return undefined;

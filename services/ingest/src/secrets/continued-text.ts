@@ -9,17 +9,17 @@ import { triggersIn } from "./triggers.ts";
  * Nothing is held back. What is kept of a piece can be read back from the log, because it is made of what is recorded.
  */
 
-/** Of a line's end, what the next piece is read with. */
+/** The part of a line's end that the next piece is read with. */
 const longestTail = 512;
-/** Of a piece that goes on a line: a secret of the line before ends in it. */
+/** In a piece that continues a line, these end a secret of the line before. */
 const longestRest = 8_192;
 
-/** A piece of output: as any text, and what its last line has of an unfinished secret. */
+/** Masks a piece of output: like any text, and also the unfinished secret of its last line. */
 export function maskPiece(text: string): MaskedText {
   const once = maskText(text);
   if (text === "" || text.endsWith("\n")) return once;
   let masked = once;
-  // One in another (a token for a password), so that masking twice changes nothing.
+  // A secret may be inside another (a token in place of a password): masking twice changes nothing.
   for (let again = 0; again < mostTimes; again += 1) {
     const more = maskUnfinished(masked.text);
     if (more === masked.text) break;
@@ -39,7 +39,7 @@ function maskUnfinished(text: string): string {
 }
 
 const unfinishedPassword = /:\/\/[^\s:@/"'`<>\\]{0,255}:([^\s"'`<>\\@]{1,255})$/;
-/** Shapes that only their ends make certain. */
+/** Shapes that are certain only with their ends. */
 const unfinished: readonly RegExp[] = [
   /[?&](?:x-[a-z]{1,10}-)?(?:sig|signature)=([^\s&"'`#<>\\]{6,300})$/i,
   /[?&]code=([^\s&"'`#<>\\]{12,300})$/i,
@@ -71,11 +71,11 @@ function tokenAtEnd(line: string): Span | undefined {
 }
 
 const keyBegins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
-/** What makes a key's lines: base64, and the headers before it. */
+/** The lines of a key: base64, and the headers before it. */
 const keyLine = /^[^\S\n]*(?:[A-Za-z0-9+/=*]+|[A-Z][A-Za-z-]{2,20}: .{1,100})?[^\S\n]*\r?$/;
 const named = /(?:\bname: *["']?[\w.-]{1,100}["']?|: *[|>][-+\d]{0,2}) *\r?\n$/;
 
-/** Of a piece as recorded: what the next piece of its stream goes on with; empty, as most often: nothing. */
+/** The end of a recorded piece that the next one of its stream continues. Empty, most often: nothing is open. */
 export function tailOf(text: string): string {
   const key = unfinishedKey(text);
   if (key !== "") return `${key}\n`;
@@ -97,7 +97,7 @@ function unfinishedKey(text: string): string {
   return begin === "" || text.includes("-----END", after) || !isOfKey(text.slice(after)) ? "" : begin;
 }
 
-/** Whether all of it may stand in a private key. */
+/** True if all of the text may be part of a private key. */
 function isOfKey(text: string): boolean {
   if (text.length > longestRest) return false;
   return text.split("\n").every((line) => keyLine.test(line));
@@ -108,7 +108,7 @@ export function isKeyTail(tail: string): boolean {
   return tail.startsWith("-----BEGIN") && tail.endsWith("-----\n");
 }
 
-/** A piece, already masked, after the tail of the piece before it. */
+/** Masks a piece, already masked alone, after the tail of the piece before it. */
 export function maskContinued(tail: string, piece: string): MaskedText {
   if (tail === "" || piece === "") return { text: piece, secrets: 0 };
   if (isKeyTail(tail)) {
@@ -125,11 +125,11 @@ export function maskContinued(tail: string, piece: string): MaskedText {
   return { text, secrets: text === piece ? 0 : 1 };
 }
 
-/** How far a secret goes on that was masked up to the end of the piece before. */
+/** The length of the rest of a secret that was masked up to the end of the piece before. */
 function openRun(tail: string, rest: string): number {
   const before = tail.replace(/\*+$/, "");
   const stars = tail.length - before.length;
-  // A row of stars is an ornament.
+  // A row of asterisks is an ornament.
   if (stars === 0 || before.trim() === "") return 0;
   if (/:\/\/[^\s:@/"'`<>\\]{0,255}:$/.test(before)) return lengthUntil(rest, /[\s"'`<>\\@]/);
   if (/<[^<>]{1,200}>$/.test(before)) return lengthUntil(rest, /[<\n]/);

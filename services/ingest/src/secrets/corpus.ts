@@ -18,7 +18,7 @@ const letters = {
   base32: "QZBVXNWMRTYCJDLFGHPSKUEA234567",
 } as const;
 
-/** Looks random, is always the same. */
+/** Text that looks random and is always the same. */
 export function fake(prefix: string, length: number, alphabet: keyof typeof letters = "alnum"): string {
   const from = letters[alphabet];
   let text = prefix;
@@ -337,7 +337,7 @@ const files: readonly Case[] = [
   { from: "laravel", text: `APP_KEY=base64:${fake("", 43)}=`.replace(/=(.*)$/, "=«$1»") },
 ];
 
-/** Tokens that are known by their looks, in prose. */
+/** Tokens that are known by their shapes, in prose. */
 const tokens: readonly Case[] = (
   [
     ["ghp_", 36],
@@ -399,7 +399,7 @@ const more: readonly Case[] = [
   { from: "json in a string", text: '{"body":"{\\"user\\":\\"bob\\",\\"password\\":\\"«sword\\\\\\"fish»\\"}"}' },
 ];
 
-/** Written when the rules were there, to see how much they find of what they were not made for (at first 49 of 63). */
+/** Written after the rules, to measure how much they find of what they were not made for (at first 49 of 63). */
 const later: readonly Case[] = [
   "remote: HTTP Basic: Access denied. Trying https://gitlab-ci-token:«64_xyzSECRETjob»@gitlab.example/a.git",
   "[Pipeline] withEnv([NEXUS_PASSWORD=«hunter2»])",
@@ -473,7 +473,7 @@ const later: readonly Case[] = [
     .replace("@HOOK", `${["hooks.slack", "com"].join(".")}/services/T0/B0/${fake("", 24)}`),
 }));
 
-/** Forms of known places that the rules did not know at first. */
+/** Forms of known secrets that the rules did not find at first. */
 const forms: readonly Case[] = [
   "REDIS_AUTH=«hunter2»",
   "REDISCLI_AUTH=«hunter2» redis-cli ping",

@@ -1,19 +1,19 @@
 import { isTrivial } from "./secret-name.ts";
 import type { Span } from "./span.ts";
 
-/** "Authorization: Basic …" as header, JSON, Go struct, or argument of a shell with a backslash before its blanks. */
+/** "Authorization: Basic …" as a header, JSON, a Go struct, or an argument of a shell with a backslash before its blanks. */
 const authorization = /authorization["'\\]{0,2}[ \t]{0,4}[:=](?:\\?[ \t]){0,4}["'\\[]{0,3}/gi;
 const schemeName = /([A-Za-z][\w-]{1,30})(?:\\?[ \t]){1,4}(?=[^\s:=])/y;
-/** A scheme alone counts if what follows can be no word. */
+/** A scheme counts without the header's name if the text after it can be no word. */
 const scheme = /\b(?:bearer|basic)[ \t]{1,4}/gi;
 const credentials = /[A-Za-z0-9+/=._~-]{8,}/y;
-/** Schemes whose rest of the header says it all in several parts. */
+/** Schemes whose credentials have several parts, up to the end of the header. */
 const partsFollow =
   /^(?:digest|signature|hawk|oauth|aws4-hmac-sha256|aws4-ecdsa-p256-sha256|goog4-rsa-sha256|goog4-hmac-sha256)$/i;
 const knownScheme =
   /^(?:bearer|basic|token|apikey|api-key|negotiate|ntlm|aws|sharedkey|sharedkeylite|key|splunk|geniekey|private|jwt)$/i;
 
-/** What a request says to be let in: authorization of any scheme, cookies. */
+/** Finds the credentials of requests: authorization of any scheme, and cookies. */
 export function headerSecrets(text: string): Span[] {
   return [...authorizations(text), ...schemes(text), ...cookies(text)];
 }
@@ -44,7 +44,7 @@ function endOfWord(text: string, start: number): number {
   return at;
 }
 
-/** Of the line, or of the quotes that the header stands in. */
+/** The end of the line, or of the quotes around the header. */
 function endOfLine(text: string, start: number, before: string): number {
   const quote = /["'`]/.test(before) ? before : "";
   let at = start;

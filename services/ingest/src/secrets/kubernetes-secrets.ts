@@ -1,13 +1,13 @@
 import type { Span } from "./span.ts";
 
-/** All values of `data` and `stringData` of Kubernetes' Secrets, whatever their names, in YAML and JSON. */
+/** Finds all values of `data` and `stringData` of Kubernetes' Secrets, whatever their names, in YAML and JSON. */
 export function kubernetesSecrets(text: string): Span[] {
   if (!/kind["'\\]{0,4}:[ \t]{0,4}["'\\]{0,4}Secret(?![A-Za-z])/i.test(text)) return [];
   return [...inYaml(text), ...inJson(text)];
 }
 
 type Block = { readonly spans: readonly Span[] };
-/** What stands at one indentation of a document: an object that may be a Secret. */
+/** The lines at one indentation of a document: an object that may be a Secret. */
 type Level = { isSecret: boolean; readonly blocks: Block[] };
 
 const keyLine = /^([ \t-]*)(["']?)(kind|data|stringData)\2:[ \t]*(.*?)\s*$/;
@@ -55,7 +55,7 @@ function inYaml(text: string): Span[] {
   return found;
 }
 
-/** Where the value begins in a line of a map; in a line of a block of text, where the text does. */
+/** The position at which a value begins in a line of a map, or the text in a line of a block. */
 function valueOfLine(line: string): Span | undefined {
   const key = /^\s*["']?[\w./-]{1,253}["']?:[ \t]*/.exec(line)?.[0].length ?? line.search(/\S/);
   const value = line.slice(key).trimEnd();
@@ -79,7 +79,7 @@ type Open = { isSecret: boolean; readonly key: string; readonly strings: Span[];
 const deepest = 200;
 const mark = /[{}]|(\\*["'])((?:(?!\\*["'])[^\n\\]|\\[^"'\n\\])*)\1(\s*:)?/g;
 
-/** Objects by their braces and quotes, which may be escaped: JSON is printed inside of JSON. */
+/** Finds objects by their braces and quotes, which may be escaped: JSON is printed inside JSON. */
 function inJson(text: string): Span[] {
   const found: Span[] = [];
   const open: Open[] = [];

@@ -1,9 +1,9 @@
 import { secretsIn } from "./mask-text.ts";
 
-/** Bytes with the number of secrets in them that were masked, in place and with the same length. */
+/** Bytes, and how many secrets in them were masked, in place and with the same length. */
 export type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
-/** Bytes that are no message that we know, as if all of them were text. */
+/** Masks bytes that are no known message as if all of them were text. */
 export function maskBytes(bytes: Uint8Array): Masked {
   // One character per byte.
   const secrets = secretsIn(Buffer.from(bytes).toString("latin1"));

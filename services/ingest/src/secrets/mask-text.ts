@@ -23,7 +23,7 @@ export function maskText(text: string): MaskedText {
   return { text: masked.text, secrets: once.secrets };
 }
 
-/** More than once is rare, more than twice was never seen. */
+/** A second pass is rarely needed, and a third has never been. */
 const mostTimes = 8;
 
 function maskOnce(text: string): MaskedText {
@@ -31,7 +31,7 @@ function maskOnce(text: string): MaskedText {
   return { text: maskSpans(text, spans), secrets: spans.length };
 }
 
-/** With `*` in place of these spans. */
+/** The text with `*` in place of these spans. */
 export function maskSpans(text: string, unsorted: readonly Span[]): string {
   const spans = merged(unsorted);
   if (spans.length === 0) return text;
@@ -47,7 +47,7 @@ export function maskSpans(text: string, unsorted: readonly Span[]): string {
 
 const none: readonly Span[] = [];
 
-/** Where the secrets are that are not masked yet. */
+/** The spans of secrets that are not masked yet. */
 export function secretsIn(text: string): readonly Span[] {
   const { rules, places } = triggersIn(text);
   if (rules === 0) return none;

@@ -1,12 +1,12 @@
 import { tailOf } from "./continued-text.ts";
 import type { Masked } from "./mask-bytes.ts";
 
-/** A frame's part of a stream of output, as masked. */
+/** A frame's part of a stream of output, masked. */
 export type Piece = { readonly stream: string; readonly text: string };
 
 const mostRecent = 16;
 
-/** What the last piece of each stream of output leaves open for the next one: nothing, most often. */
+/** The open ends of streams of output, for their next pieces. Most streams leave nothing open. */
 export class Tails {
   readonly #open = new Map<string, string>();
   #recent: readonly string[] = [];
@@ -15,38 +15,38 @@ export class Tails {
     return this.#open.get(stream) ?? "";
   }
 
-  /** The stream's next piece, as it is recorded; after another end where that is known to be the one before it. */
+  /** Takes in the stream's next piece, as it is recorded. `before`: the end before it, where that is of another stream. */
   took({ stream, text }: Piece, before = this.before(stream)): void {
     const tail = tailOf(before + text);
     if (tail === "") this.#open.delete(stream);
     else {
       this.#open.set(stream, tail);
-      // Of other tails next to none change what comes after them.
+      // Other tails hardly ever change the text after them.
       if (!/\*|^-----BEGIN/.test(tail)) return;
       this.#recent = [tail, ...this.#recent.filter((one) => one !== tail)].slice(0, mostRecent);
     }
   }
 
-  /** What was left open lately, by any stream, the newest first. */
+  /** The ends that any stream left open lately, the newest first. */
   get recent(): readonly string[] {
     return this.#recent;
   }
 
-  /** A stream goes on in what it has left open. */
+  /** At least one stream has left something open. */
   get isOpen(): boolean {
     return this.#open.size > 0;
   }
 
-  /** Nothing of the stream comes any more. */
+  /** The stream has ended. */
   end(stream: string): void {
     this.#open.delete(stream);
   }
 
-  /** A new connection: its streams go on with nothing. What was open lately is still known. */
+  /** A new connection: no stream has anything open. The recent ends are still known. */
   reset(): void {
     this.#open.clear();
   }
 }
 
-/** `piece`: what it printed, when that is a piece of a stream of output. */
+/** `piece`: the frame's output, where it is a piece of a stream. */
 export type MaskedFrame = Masked & { readonly piece?: Piece };

@@ -2,7 +2,7 @@ import type { Span } from "./span.ts";
 
 const begins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d{1,4}/g;
 
-/** Without the lines around it; one that is cut off goes to the end of the text. */
+/** Finds private keys, without the lines around them. A key that is cut off goes to the end of the text. */
 export function privateKeys(text: string): Span[] {
   const spans: Span[] = [];
   let searched = 0;

@@ -19,7 +19,7 @@ export function isSecretName(name: string): boolean {
   return isSecret;
 }
 
-/** The same few names come again and again. */
+/** The same few names recur. */
 const judged = new Map<string, boolean>();
 const [mostJudged, longestJudged] = [1_000, 100];
 
@@ -33,7 +33,7 @@ export function mayCount(name: string): boolean {
 }
 
 const secretWord = /SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|CONNECTION_STRING|CONNECTIONSTRING|WEBHOOK_URL/;
-/** Last words of names that say something of a secret, and not the secret itself. */
+/** Last words of names that are about a secret, and do not hold it. */
 const aboutIt = /^(?:NAME|LENGTH|SIZE|TYPE|COUNT|TTL|ENABLED|REQUIRED|AUDIENCE|ALGORITHM)$/;
 const ordinaryWordWithKey =
   /^(?:KEYBOARDS?|KEYMAPS?|KEYWORDS?|KEYSYMS?|KEYCODES?|KEYPADS?|KEYNOTES?|KEYSPACES?|KEYCLOAK|KEYSTONE|MONKEYS?|DONKEYS?|TURKEY|HOTKEYS?|JOCKEYS?|HOCKEY|WHISKEY|JENKEY)$/;
@@ -77,11 +77,11 @@ function endsInSecret(words: readonly string[]): boolean {
 }
 
 const literal = /^(?:true|false|null|nil|<nil>|none|undefined|yes|no|on|off|\*+|\.{3,}|)$/i;
-/** What stands in for a value: `$NAME`, `${…}`, `$(…)`, `{{ … }}`, `%NAME%`, `<…>`, `[…]`. */
+/** A placeholder for a value: `$NAME`, `${…}`, `$(…)`, `{{ … }}`, `%NAME%`, `<…>`, `[…]`. */
 const standsIn =
   /^(?:\$[A-Z_][A-Z0-9_]*|\$\d|\$\{[^}]*\}|\$\{\{.*\}\}|\$\([^)]*\)|\{\{.*\}\}|%[A-Z_]+%|<[a-zA-Z][^<>]*>(?:\s{2}.*)?|\[[A-Za-z -]*\]|\(sensitive value\))$/s;
 
-/** A value that can't be a secret, whatever its name, or is hidden already. */
+/** A value that can't be a secret, whatever its name, or that is masked already. */
 export function isTrivial(value: string): boolean {
   if (value.length > 300) return false;
   return /^[$%<[{(]/.test(value) ? standsIn.test(value) || literal.test(value) : literal.test(value);

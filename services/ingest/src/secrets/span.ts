@@ -1,7 +1,7 @@
 /** A piece of text, in UTF-16 units; `end` is exclusive. */
 export type Span = { readonly start: number; readonly end: number };
 
-/** Sorted, without overlaps; neighbours that touch become one. */
+/** Sorts spans and merges those that overlap or touch. */
 export function merged(spans: readonly Span[]): Span[] {
   const out: Span[] = [];
   for (const span of [...spans].sort((a, b) => a.start - b.start)) {

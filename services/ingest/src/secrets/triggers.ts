@@ -1,13 +1,13 @@
 import { tokenPrefixes } from "./tokens/token-secrets.ts";
 
-/** Which rules have something to look at in a text. */
+/** Which rules may find something in a text. */
 export const may = {
   /** A name that says that its value is a secret. */
   name: 1,
-  /** A token of known looks. */
+  /** A token of a known shape. */
   token: 2,
   url: 4,
-  /** What a request says to be let in. */
+  /** Credentials of a request. */
   header: 8,
   privateKey: 16,
   command: 32,
@@ -15,7 +15,7 @@ export const may = {
   oddToken: 64,
 } as const;
 
-/** What the rules of a kind begin with: four characters, without regard to case. `?`: any character. */
+/** The first four characters that the rules of a kind match, without regard to case. `?`: any character. */
 const beginnings: readonly (readonly [number, readonly string[]])[] = [
   [may.name, ["secr", "toke", "pass", "?pwd", "?key", "cred", "auth", "sign", "sig=", "code", "onst", "sona"]],
   [may.token, tokenPrefixes.map((prefix) => prefix.padEnd(4, "?").slice(0, 4))],
@@ -61,7 +61,7 @@ const beginnings: readonly (readonly [number, readonly string[]])[] = [
   ],
 ];
 
-/** By the last five bits of each of four characters, which are the same for both cases of a letter. */
+/** Indexed by the last five bits of each of four characters, which are the same for both cases of a letter. */
 const table = new Uint8Array(1 << 20);
 for (const [rules, starts] of beginnings) {
   for (const start of starts) for (const hash of hashesOf(start)) table[hash] = (table[hash] ?? 0) | rules;
@@ -77,15 +77,15 @@ function hashesOf(start: string): readonly number[] {
 }
 
 export type Triggers = {
-  /** Of `may`; 0: there is no secret in the text. */
+  /** A combination of `may`; 0: there is no secret in the text. */
   readonly rules: number;
-  /** Where a token may begin. */
+  /** Positions at which a token may begin. */
   readonly places: readonly number[];
 };
 
 const none: Triggers = { rules: 0, places: [] };
 
-/** One pass over the text, which most often is all that it takes to know that there is no secret in it. */
+/** Makes one pass over the text. Most texts need no more, as they have no secret. */
 export function triggersIn(text: string): Triggers {
   let rules = 0;
   let places: number[] | undefined;

@@ -2,16 +2,16 @@ import { looksRandom } from "./assigned/plausible.ts";
 import { isTrivial } from "./secret-name.ts";
 import type { Span } from "./span.ts";
 
-/** Longer user information is none. */
+/** A longer text is no user information. */
 const authorityLimit = 1_000;
 const host =
   /@(?:\[[0-9a-fA-F:.]{2,40}\]|[A-Za-z0-9_*$%.-]{1,255})(?::(?:\d{1,5}|\$\{?\w{1,40}\}?))?(?=[/?#\s"'`<>\\,;)\]}|]|$)/g;
 const user = /[^\s:@/"'`<>\\]{0,255}/y;
-/** What the user information can't go beyond: a password may have any other character in it. */
+/** The user information ends at these. A password may contain any other character. */
 const ends = /[\s"'`<>\\]/;
 const port = /^\d{1,5}(?=[/?#\s"'`<>\\,;)\]}|]|$)/;
 
-/** The password of "scheme://user:password@host", whatever characters it has; a token that stands for a user. */
+/** Finds the password of "scheme://user:password@host", whatever characters it has, and a token in place of the user. */
 export function urlSecrets(text: string): Span[] {
   const spans: Span[] = [];
   let sign = text.indexOf("@");
@@ -42,7 +42,7 @@ function userInformation(text: string, start: number): Span | undefined {
   return { start: colon + 1, end: colon + 1 + at };
 }
 
-/** A user whose name no person and no program has. */
+/** A user name that belongs to no person and no program. */
 function isToken(name: string): boolean {
   if (!/^[\w.~%+=-]{12,}$/.test(name) || !looksRandom(name, 12)) return false;
   if (name.length >= 20 && /^[\w-]+$/.test(name)) return true;
@@ -51,7 +51,7 @@ function isToken(name: string): boolean {
   return longest.length >= 12 && (longest.match(/[a-z][0-9]|[0-9][A-Za-z]|[a-z][A-Z]/g) ?? []).length >= 4;
 }
 
-/** At the first "@" that a host follows; else at the last one. */
+/** The user information ends at the first "@" before a host; else at the last one. */
 function endOfPassword(authority: string): number | undefined {
   host.lastIndex = 0;
   const found = host.exec(authority);

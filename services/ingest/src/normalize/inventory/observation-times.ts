@@ -1,52 +1,48 @@
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 
-/** When a channel was looked at, for what must have happened since. */
-export type GoodLooks = {
-  /** The last good look before this moment. */
-  readonly before: (at: Moment) => Moment | undefined;
-  /** The last one before it that is known to have seen things as they are remembered. */
-  readonly sureBefore: (at: Moment) => Moment | undefined;
-  readonly was: (at: Moment) => void;
-  /** An event of a look that another watcher saw; `isFirst`: of the first look of all. */
-  readonly told: (at: Moment, isFirst: boolean) => void;
-};
+/** When a list was observed: what an observation shows has happened since the one before. */
+export class ObservationTimes {
+  #last: Moment | undefined;
+  /** The one before, which counts when the last observation comes again. */
+  #secondLast: Moment | undefined;
+  /** Known from events only: there has been no observation since. */
+  #isResumed = false;
+  #isFirst = false;
 
-export function goodLooks(): GoodLooks {
-  let last: Moment | undefined;
-  /** For a look that comes again. */
-  let secondLast: Moment | undefined;
-  /** Known from events only: no look since. */
-  let isRead = false;
-  let isFirst = false;
+  /** The last successful observation before this moment. */
+  before(at: Moment): Moment | undefined {
+    return firstBefore(at, this.#last, this.#secondLast);
+  }
 
-  const before = (at: Moment) => earlier(at, last, secondLast);
-  return {
-    before,
-    sureBefore(at) {
-      // The last look that told something may have held back something else, unless it was the first of all; what was
-      // held back before it was told by then.
-      return isRead && !(isFirst && secondLast === undefined) ? earlier(at, secondLast) : before(at);
-    },
-    was(at) {
-      secondLast = before(at);
-      last = at;
-      isRead = false;
-    },
-    told(at, first) {
-      isRead = true;
-      isFirst ||= first;
-      // Events come in the order of their looks, but what was held back or missed tells of an earlier one.
-      const [latest = at, ...others] = [last, secondLast, at]
-        .flatMap((moment) => moment ?? [])
-        .sort((a, b) => compareMoments(b, a));
-      last = latest;
-      secondLast = earlier(latest, ...others);
-    },
-  };
+  /** The last one before this moment that is known to have shown the items as they are remembered. */
+  sureBefore(at: Moment): Moment | undefined {
+    // The last observation with events may have held back something else, unless it was the first of all. What the one
+    // before held back was reported by then.
+    const mayHold = this.#isResumed && !(this.#isFirst && this.#secondLast === undefined);
+    return mayHold ? firstBefore(at, this.#secondLast) : this.before(at);
+  }
+
+  observed(at: Moment): void {
+    this.#secondLast = this.before(at);
+    this.#last = at;
+    this.#isResumed = false;
+  }
+
+  /** Takes in an event of an observation by the recorder before. `isFirst`: of the first observation of all. */
+  resume(at: Moment, isFirst: boolean): void {
+    this.#isResumed = true;
+    this.#isFirst ||= isFirst;
+    // Events come in the order of their observations, but an event about something held back or missed has an earlier time.
+    const [latest = at, ...others] = [this.#last, this.#secondLast, at]
+      .flatMap((moment) => moment ?? [])
+      .sort((a, b) => compareMoments(b, a));
+    this.#last = latest;
+    this.#secondLast = firstBefore(latest, ...others);
+  }
 }
 
-/** The first of these that was before: clocks jump, and a look may come twice. */
-function earlier(at: Moment, ...looks: readonly (Moment | undefined)[]): Moment | undefined {
-  return looks.find((look) => look !== undefined && compareMoments(look, at) < 0);
+/** The first of these that is earlier than `at`. Clocks jump, and an observation may come twice. */
+function firstBefore(at: Moment, ...observations: readonly (Moment | undefined)[]): Moment | undefined {
+  return observations.find((moment) => moment !== undefined && compareMoments(moment, at) < 0);
 }

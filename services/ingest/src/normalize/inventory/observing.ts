@@ -4,25 +4,25 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../fact.ts";
 
 /**
- * How facts are concluded about an upstream that has no event stream, or one that tells only a part: its tap looks again and again (each frame of these
- * channels is a tapedeck.v1.Look), and a watcher compares what it sees with what it remembers.
+ * Concludes facts about an upstream that has no event stream, or a partial one. Its tap polls it (each frame of these
+ * channels is a tapedeck.v1.Look, one observation), and a watcher compares the observations with what it remembers.
  */
-export type Looking = {
+export type Observing = {
   readonly channels: readonly string[];
   /** Masks the secrets of one entry (a pod, an image, lines), in place and with the same length. */
   readonly mask: WatchOptions["mask"];
-  /** A mask that knows what a large look holds: that was masked in another thread. Absent: it is masked in this one. */
-  readonly maskApart?: (channel: string, look: Uint8Array) => Promise<WatchOptions["mask"]>;
-  /** Where entries are pieces of output. */
+  /** Masks the entries of a large observation in another thread, and gives a mask that knows them. Absent: it is masked in this one. */
+  readonly maskInThread?: (channel: string, look: Uint8Array) => Promise<WatchOptions["mask"]>;
+  /** Present if entries are pieces of output. */
   readonly maskAfter?: WatchOptions["maskAfter"];
   /** One for each session that a recorder takes part in. */
-  readonly watch: (options: WatchOptions) => Watcher<Told>;
+  readonly watch: (options: WatchOptions) => Watcher<Observed>;
 };
 
 export type WatchOptions = {
-  /** What the session's setting makes of `Looking.mask`; applied to all that is told. What is not yet masked is only compared. */
+  /** `Observing.mask`, as the session's setting allows. All outcomes are masked; unmasked bytes are only compared. */
   readonly mask: (messageType: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
-  /** A masked piece of output, after the end (as masked) of the piece before it. Absent: nothing is masked, or there are none. */
+  /** Masks a masked piece of output after the end of the piece before it. Absent: nothing is masked, or there is no output. */
   readonly maskAfter?:
     | ((
         messageType: string,
@@ -30,59 +30,59 @@ export type WatchOptions = {
         tail: string,
       ) => { readonly bytes: Uint8Array; readonly redacted: number })
     | undefined;
-  /** Of the source, as hello brought them; empty: all by default. */
+  /** The settings of the source, from hello; empty: defaults. */
   readonly settings: Readonly<Record<string, string>>;
-  /** The log takes no larger frames: what is larger can't be remembered. Default 7 MiB. */
+  /** The log takes no larger frames, so larger items can't be remembered. Default 7 MiB. */
   readonly frameBytes?: number;
-  /** Seconds after which the log drops text: what is only remembered by that has to be described before. Absent: never. */
+  /** Seconds after which the log drops text. Memory that is in text alone has to be described before. Absent: never. */
   readonly textTtl?: number | undefined;
 };
 
 /**
- * Pure but for its memory: no clock, no network; the same looks at the same times give the same facts. Total: looks that
- * can't be read give upstream.unreadable.
+ * Pure but for its memory: no clock, no network; the same observations at the same times give the same facts. Total:
+ * observations that can't be read give upstream.unreadable.
  *
- * Its memory is in the log. Each channel begins with `host.described` (all of it, in parts); the watcher gives that by
- * itself at the first look of a session, and again when 1,000 events of the channel have come since. At the start
- * `resume` gets, channel by channel, the last description that is complete and every event after it. What it only
- * suspects (a pod that one look missed) is not in the log and is found again by the looks that come.
+ * Its memory is in the log. Each channel begins with `host.described` (all of it, in parts). The watcher gives that at
+ * the first observation of a session, and again after 1,000 events of the channel. At the start `resume` gets, channel by
+ * channel, the last complete description and every event after it. Suspicions (a pod that one list lacks) are not in the
+ * log; the observations that follow raise them again.
  */
-export type Watcher<Of extends Told = readonly Seen[]> = {
+export type Watcher<Of extends Observed = readonly ObservationOutcome[]> = {
   readonly resume: (event: Event) => void;
-  /** A new connection: from the last good look to the next one nobody looked. */
+  /** A new connection: nothing was observed from the last successful observation to the next one. */
   readonly connected: () => void;
   /**
-   * A recorder's start, while its tap went on looking: what the recorder before it suspected, or held back, is not known.
-   * Absent where that is no less than a new connection.
+   * A recorder's start, while its tap went on polling: what the recorder before it suspected, or held back, is not known.
+   * Absent: the same as a new connection.
    */
   readonly restarted?: () => void;
   /**
-   * What this look, seen at that moment, tells: nothing, most often. May be concluded while it is read (a list has
-   * thousands of jobs), so it has to be read to its end before the next look.
+   * The outcomes of an observation at that moment: none, most often. They may be concluded while they are read (a list
+   * has thousands of jobs), so they have to be read to their end before the next observation.
    */
-  readonly look: (channel: string, look: Look, at: Moment) => Of;
+  readonly observe: (channel: string, look: Look, at: Moment) => Of;
 };
 
-/** What a look tells, with pauses in work that tells nothing (a list has thousands of entries). */
-export type Told = Iterable<Seen | Pause>;
+/** The outcomes of an observation, with yield points in work without outcomes (a list has thousands of entries). */
+export type Observed = Iterable<ObservationOutcome | YieldPoint>;
 
-/** Not more to tell so far: others may have their turn before the next entry is read. */
-export type Pause = { readonly what: "pause" };
+/** No outcome so far: the caller may yield to the event loop before the next entry is read. */
+export type YieldPoint = { readonly what: "yield" };
 
-export const pause: Pause = { what: "pause" };
+export const yieldPoint: YieldPoint = { what: "yield" };
 
-/** Of what a look tells all but the pauses. */
-export function seenIn(told: Told): readonly Seen[] {
-  return [...told].flatMap((one) => (one.what === "pause" ? [] : [one]));
+/** The outcomes without the yield points. */
+export function outcomesOf(observed: Observed): readonly ObservationOutcome[] {
+  return [...observed].flatMap((one) => (one.what === "yield" ? [] : [one]));
 }
 
-export type Seen =
+export type ObservationOutcome =
   | {
       readonly what: "frame";
-      /** The upstream's message, as masked; absent for what is not there any more. */
+      /** The upstream's message, masked; absent for an item that is gone. */
       readonly original?: { readonly type: string; readonly bytes: Uint8Array; readonly redacted: number };
       readonly facts: readonly [Fact, ...Fact[]];
-      /** Of the look that showed it, which may be an earlier one than that which made it certain. */
+      /** The time of the observation that showed it, which may be earlier than the one that made it certain. */
       readonly observedAt: Moment;
     }
   | {
@@ -91,17 +91,17 @@ export type Seen =
       readonly reason: string;
       readonly after: Moment | undefined;
       readonly until: Moment;
-      /** What may be missing of a job's output; absent: anything. */
+      /** The part of a job's output that may be missing; absent: anything. */
       readonly output?: GapDetail["output"];
     }
   | {
       /**
-       * This look is at another lifetime of the upstream than all before it (a server that was started anew at the same
-       * address). What was seen before it belongs to the session that ends here. The last thing that a look tells: the
-       * same look is then shown to the watcher of the session that begins.
+       * This observation is of another lifetime of the upstream than all before it (a server was restarted at the same
+       * address). The outcomes before this one belong to the session that ends here. It is always the last outcome: the
+       * same observation is then given to the watcher of the session that begins.
        */
       readonly what: "another session";
     };
 
-/** A message that stands in a look, and its full name. */
-export type LookEntry = { readonly type: string; readonly bytes: Uint8Array };
+/** A message that an observation holds, and its full name. */
+export type ObservedEntry = { readonly type: string; readonly bytes: Uint8Array };

@@ -1,43 +1,50 @@
 export type Kind = "pods" | "images";
 
-/**
- * Everything gone at once when a connection comes back: rkt answers so for a data directory that is not mounted. It is
- * not believed before a pod or image that was known is seen again (then it was nothing, or they went one by one), or
- * before looks have said so for `holdMs`. A host that had only pods, or only images, is judged by those alone.
- */
-export type Extinction = {
-  readonly connected: (known: Readonly<Record<Kind, boolean>>) => void;
-  /** A good look: how many entries, and whether one was known before the connection; ms since the look before it. */
-  readonly looked: (kind: Kind, look: { entries: number; knowsSome: boolean; ms: number }) => void;
-  readonly verdict: (kind: Kind) => "none" | "held" | "certain";
-  /** What was certain has been told. */
-  readonly told: (kind: Kind) => void;
+type Progress = {
+  readonly had: boolean;
+  readonly observed: boolean;
+  readonly heldMs: number;
+  readonly reported: boolean;
 };
 
-type Progress = { readonly had: boolean; readonly looked: boolean; readonly heldMs: number; readonly told: boolean };
+const fresh: Progress = { had: false, observed: false, heldMs: 0, reported: false };
 
-export function extinction(holdMs: number): Extinction {
-  let alive = true;
-  const fresh: Progress = { had: false, looked: false, heldMs: 0, told: false };
-  const progress: Record<Kind, Progress> = { pods: fresh, images: fresh };
-  return {
-    connected(known) {
-      alive = !known.pods && !known.images;
-      for (const kind of ["pods", "images"] as const) {
-        progress[kind] = { ...progress[kind], had: known[kind], looked: false, told: false };
-      }
-    },
-    looked(kind, { entries, knowsSome, ms }) {
-      const before = progress[kind];
-      alive ||= knowsSome || (before.had && !before.looked && entries > 0);
-      progress[kind] = { ...before, looked: true, heldMs: alive ? 0 : before.heldMs + ms };
-    },
-    verdict(kind) {
-      const { heldMs, told } = progress[kind];
-      return alive || told ? "none" : heldMs < holdMs ? "held" : "certain";
-    },
-    told(kind) {
-      progress[kind] = { ...progress[kind], heldMs: 0, told: true };
-    },
-  };
+/**
+ * Everything is gone at once when a connection comes back: rkt answers so for a data directory that is not mounted. It is
+ * not believed before a pod or image that was known is observed again (then it was nothing, or they went one by one), or
+ * before observations have said so for `holdMs`. A host that had only pods, or only images, is judged by those alone.
+ */
+export class Extinction {
+  readonly #holdMs: number;
+  #isAlive = true;
+  readonly #progress: Record<Kind, Progress> = { pods: fresh, images: fresh };
+
+  constructor(holdMs: number) {
+    this.#holdMs = holdMs;
+  }
+
+  connected(known: Readonly<Record<Kind, boolean>>): void {
+    this.#isAlive = !known.pods && !known.images;
+    for (const kind of ["pods", "images"] as const) {
+      this.#progress[kind] = { ...this.#progress[kind], had: known[kind], observed: false, reported: false };
+    }
+  }
+
+  /** Takes in a list: how many entries, whether one was known before the connection, and ms since the list before it. */
+  observed(kind: Kind, { entries, knowsSome, ms }: { entries: number; knowsSome: boolean; ms: number }): void {
+    const before = this.#progress[kind];
+    this.#isAlive ||= knowsSome || (before.had && !before.observed && entries > 0);
+    this.#progress[kind] = { ...before, observed: true, heldMs: this.#isAlive ? 0 : before.heldMs + ms };
+  }
+
+  verdict(kind: Kind): "none" | "held" | "certain" {
+    const { heldMs, reported } = this.#progress[kind];
+    if (this.#isAlive || reported) return "none";
+    return heldMs < this.#holdMs ? "held" : "certain";
+  }
+
+  /** What was certain is recorded. */
+  reported(kind: Kind): void {
+    this.#progress[kind] = { ...this.#progress[kind], heldMs: 0, reported: true };
+  }
 }

@@ -1,30 +1,30 @@
-import { maskEntriesApart } from "../../secrets/ahead/masked-apart.ts";
-import type { Looking, Told, Watcher } from "../inventory/observing.ts";
+import { maskEntriesInThread } from "../../secrets/worker/thread-masks.ts";
+import type { Observed, Observing, Watcher } from "../inventory/observing.ts";
+import { HostWatcher } from "./host-watcher.ts";
 import { mask } from "./mask.ts";
 import { maskAfter } from "./texts/masked-lines.ts";
-import { watchTexts } from "./texts/watch-texts.ts";
-import { watchHost } from "./watch-host.ts";
+import { TextsWatcher } from "./texts/texts-watcher.ts";
 
-/** rkt has no events: what happens on a host is concluded from what its lists say again and again, and from logs. */
-export const looking: Looking = {
+/** rkt has no events: what happens on a host is concluded from its lists, which are polled, and from logs. */
+export const observing: Observing = {
   channels: ["pods", "images", "logs"],
   mask,
   maskAfter,
-  maskApart: maskEntriesApart("rkt", mask),
+  maskInThread: maskEntriesInThread("rkt", mask),
   watch(options) {
-    const host = watchHost(options);
-    const texts = watchTexts(options);
-    const watcherOf = (channel: string): Watcher<Told> => (channel === "logs" ? texts : host);
+    const host = new HostWatcher(options);
+    const texts = new TextsWatcher(options);
+    const watcherOf = (channel: string): Watcher<Observed> => (channel === "logs" ? texts : host);
     return {
       resume: (event) => watcherOf(event.channel).resume(event),
       connected() {
         host.connected();
         texts.connected();
       },
-      look(channel, look, at) {
-        // By the pods it is known whose logs can't go on; that tells nothing by itself.
-        if (channel === "pods") texts.look(channel, look, at);
-        return watcherOf(channel).look(channel, look, at);
+      observe(channel, look, at) {
+        // The pods show whose logs have ended, which has no outcome of its own.
+        if (channel === "pods") texts.observe(channel, look, at);
+        return watcherOf(channel).observe(channel, look, at);
       },
     };
   },

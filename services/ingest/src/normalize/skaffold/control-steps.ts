@@ -22,7 +22,7 @@ function intentsOf(request: Uint8Array): readonly (typeof intents)[number][] {
     const intent = UserIntentRequest.decode(request).intent;
     return intent === undefined || intent.devloop ? [] : intents.filter((name) => intent[name]);
   } catch {
-    return []; // Skaffold's own answer to it is the best one.
+    return []; // Skaffold's own answer to such a request is the best one.
   }
 }
 

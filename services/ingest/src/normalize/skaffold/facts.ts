@@ -16,7 +16,7 @@ export type ActionableErr = {
 };
 
 /**
- * An error as told by its parts; undefined when nothing is told. Code 0 ("OK", which is also how the wire says
+ * An error from its parts; undefined if all are empty. Code 0 ("OK", which is also how the wire says
  * "not set") gives an empty code: a failure with code OK would only mislead.
  */
 export function errorOf(actionable: ActionableErr | undefined, err = "", errCode = 0): Event["error"] {
@@ -57,7 +57,7 @@ export function laterType(
   return tag === undefined ? "" : `field ${Number(tag) >>> 3}`;
 }
 
-/** The loop that an event belongs to; without `kind` when it stands outside of loops. */
+/** The loop that an event belongs to; without `kind` outside loops. */
 export function within(runner: number, loop: number): OperationRef {
   return { kind: loop === 0 ? "" : "loop", subject: "", runner, loop };
 }

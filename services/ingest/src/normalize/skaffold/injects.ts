@@ -37,12 +37,12 @@ function injection(channel: Channel, keys: readonly Key[], keyOf: (frame: Uint8A
 }
 
 function v1Keys(request: Uint8Array): readonly Key[] {
-  // As a LogEntry's event, so that it is masked as one.
+  // A LogEntry with the event, so that it is masked as one.
   const entry = LogEntry.encode({ event: undefined, entry: "" }).raw(Uint8Array.of(0x12)).bytes(request).finish();
   return [eventOfEntry(entry), eventOfEntry(mask("v1", entry).bytes)];
 }
 
-/** What a container prints goes where ApplicationLogs is read from. */
+/** A container's output goes to the channel of ApplicationLogs. */
 function v2Channel(request: Uint8Array): Channel {
   return read(types.v2, request)?.applicationLogEvent === undefined ? "v2" : "logs";
 }

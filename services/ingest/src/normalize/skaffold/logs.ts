@@ -4,10 +4,10 @@ import { momentFrom } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../fact.ts";
 import { firstLine, name, summary, text, unreadable } from "../facts.ts";
 import { laterType, mirror } from "./facts.ts";
-import type { Narrator } from "./frame-reader.ts";
+import type { ChannelReader } from "./frame-reader.ts";
 
-/** What containers print. The channel tells nothing of runners and loops, so there is nothing to remember. */
-export const logs: Narrator<undefined> = {
+/** The output of containers. The channel says nothing about runners and loops, so there is nothing to remember. */
+export const logs: ChannelReader<undefined> = {
   start: undefined,
   read: (memory, bytes) => ({ memory, fact: read(bytes) }),
   resume: () => undefined,
@@ -16,8 +16,9 @@ export const logs: Narrator<undefined> = {
 function read(bytes: Uint8Array): Fact {
   try {
     const event = V2Event.decode(bytes);
-    const told = event.event_type;
-    const fact = told?.$case === "applicationLogEvent" ? line(told.value) : mirror(told?.$case ?? laterType(event));
+    const eventType = event.event_type;
+    const fact =
+      eventType?.$case === "applicationLogEvent" ? line(eventType.value) : mirror(eventType?.$case ?? laterType(event));
     const occurredAt = momentFrom(event.timestamp);
     return { ...fact, ...(occurredAt && { occurredAt }) };
   } catch (cause) {

@@ -11,9 +11,9 @@ const types: ReadonlyMap<string, ReturnType<typeof messageType>> = new Map([
   ["logs", messageType("proto.v2.Event")],
 ]);
 
-/** What was printed, as Skaffold or a container wrote it: a line, or so much as was written at once. */
+/** Output as Skaffold or a container wrote it: a line, or as much as was written at once. */
 const output = /^(?:skaffoldLogEvent|applicationLogEvent)\.message$/;
-/** What tells one stream of output from another. */
+/** The fields that identify a stream of output. */
 const place = /^(?:skaffoldLogEvent\.(?:task_id|subtask_id)|applicationLogEvent\.(?:podName|containerName))$/;
 
 /**
@@ -37,7 +37,7 @@ export function mask(channel: string, bytes: Uint8Array): Masked & { readonly pi
   return { bytes: mapped.bytes, redacted, ...(printed !== undefined && { piece: { stream, text: printed } }) };
 }
 
-/** What a recorded frame has printed. */
+/** The output of a recorded frame. */
 export function pieceOf(channel: string, bytes: Uint8Array): Piece | undefined {
   const type = types.get(channel);
   if (type === undefined) return undefined;
@@ -51,7 +51,7 @@ export function pieceOf(channel: string, bytes: Uint8Array): Piece | undefined {
   return printed === undefined || malformed ? undefined : { stream, text: printed };
 }
 
-/** A masked frame that goes on with a stream of output whose last piece ended in `tail`. */
+/** Masks a masked frame that continues a stream of output whose last piece ended in `tail`. */
 export function maskAfter(channel: string, bytes: Uint8Array, tail: string): Masked & { readonly text: string } {
   const type = types.get(channel);
   let redacted = 0;

@@ -10,7 +10,7 @@ import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, firstLine, message, name, succeeded, summary } from "../facts.ts";
 import { errorOf } from "./facts.ts";
 
-// Each function tells the fact of one event of v1; undefined when its status is none that we know.
+// Each function gives the fact of one event of v1; undefined for an unknown status.
 
 export function build(event: BuildEvent, own: OperationRef): Fact | undefined {
   const subject = name(event.artifact);
@@ -66,7 +66,7 @@ export function phase(
     detail: { $case: "phase", value: { name: noun, task_id: "", status: name(status) } },
   } as const;
   switch (status) {
-    // Only a status check starts with "Started"; its "In Progress" tells nothing new.
+    // Only a status check starts with "Started"; its "In Progress" adds nothing.
     case noun === "check" ? "Started" : "In Progress":
       return { kind: `${noun}.started`, summary: `${what} started`, ...rest };
     case noun === "check" ? "Succeeded" : "Complete":
@@ -84,7 +84,7 @@ export function phase(
 
 export function resource(event: ResourceStatusCheckEvent, check: OperationRef): Fact | undefined {
   const subject = name(event.resource);
-  const told = firstLine(event.message);
+  const line = firstLine(event.message);
   const rest = {
     subject,
     operation: check,
@@ -95,7 +95,7 @@ export function resource(event: ResourceStatusCheckEvent, check: OperationRef): 
   } as const;
   switch (event.status) {
     case "In Progress":
-      return { kind: "resource.pending", summary: summary(`${subject} is pending${told && `: ${told}`}`), ...rest };
+      return { kind: "resource.pending", summary: summary(`${subject} is pending${line && `: ${line}`}`), ...rest };
     case "Succeeded":
       return { kind: "resource.ready", ...succeeded, summary: summary(`${subject} is ready`), ...rest };
     case "Failed": {

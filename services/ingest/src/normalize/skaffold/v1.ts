@@ -11,24 +11,24 @@ import { runnerMadeOnV1 } from "@tapedeck/tap/skaffold/runners";
 import type { Fact } from "../fact.ts";
 import { failed, failure, firstLine, name, succeeded, summary, unreadable } from "../facts.ts";
 import { errorOf, laterType, mirror, within } from "./facts.ts";
-import type { Narrator } from "./frame-reader.ts";
+import type { ChannelReader } from "./frame-reader.ts";
 import { build, debug, imageName, phase, port, resource, sync } from "./v1-facts.ts";
 
-/** What v1 has said so far that the meaning of its next event depends on. */
+/** The part of v1's past that the meaning of its next event depends on. */
 export type V1Memory = {
-  /** Runners that were made: 1 after the first metaEvent. */
+  /** The number of runners so far: 1 after the first metaEvent. */
   readonly runner: number;
-  /** Dev loops that this runner has started. */
+  /** The number of dev loops that this runner has started. */
   readonly loop: number;
   /** Skaffold's own number of the loop. */
   readonly iteration: number;
 };
 
 type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
-type Step = { readonly memory: V1Memory; readonly fact: Fact };
+type V1Reading = { readonly memory: V1Memory; readonly fact: Fact };
 
 /** v1 is the primary voice for loops, builds, tests, deploys, checks, resources, syncs, ports and debugging. */
-export const v1: Narrator<V1Memory> = {
+export const v1: ChannelReader<V1Memory> = {
   start: { runner: 0, loop: 0, iteration: 0 },
   read(memory, bytes) {
     try {
@@ -44,7 +44,7 @@ export const v1: Narrator<V1Memory> = {
   resume,
 };
 
-function readEntry(memory: V1Memory, entry: LogEntry): Step {
+function readEntry(memory: V1Memory, entry: LogEntry): V1Reading {
   const event = entry.event?.event_type;
   if (event === undefined) return { memory, fact: mirror(laterType(entry.event)) };
   if (event.$case === "metaEvent") return meta(memory, event.value);
@@ -85,18 +85,18 @@ function factOf(event: V1Event, memory: V1Memory): Fact | undefined {
   }
 }
 
-function meta(memory: V1Memory, { entry, metadata }: MetaEvent): Step {
+function meta(memory: V1Memory, { entry, metadata }: MetaEvent): V1Reading {
   const runner = runnerMadeOnV1({ entry, metadata });
   if (runner === undefined) return { memory, fact: mirror("metaEvent") };
   const version = name(runner.version);
   const artifacts = metadata?.build?.numberOfArtifacts;
-  const told = [`Skaffold${version && ` ${version}`} read its configuration`];
-  if (artifacts !== undefined) told.push(artifacts === 1 ? "1 artifact" : `${artifacts} artifacts`);
+  const words = [`Skaffold${version && ` ${version}`} read its configuration`];
+  if (artifacts !== undefined) words.push(artifacts === 1 ? "1 artifact" : `${artifacts} artifacts`);
   return {
     memory: { runner: memory.runner + 1, loop: 0, iteration: 0 },
     fact: {
       kind: "session.configured",
-      summary: told.join(": "),
+      summary: words.join(": "),
       detail: {
         $case: "session_detail",
         value: {
@@ -118,7 +118,7 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): Step {
  * same iteration, and if one works, or Skaffold (since 2.15) goes on in spite of it, Succeeded follows. An end of another
  * iteration is not this loop's: it came through Handle.
  */
-function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): Step {
+function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): V1Reading {
   const next = status === "In Progress" ? { ...memory, loop: memory.loop + 1, iteration } : memory;
   const rest = { operation: operation(next, "loop"), detail: { $case: "loop", value: { iteration } } } as const;
   const what = `loop ${next.loop}`;
@@ -136,8 +136,8 @@ function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): St
 
 function terminated({ err }: TerminationEvent): Fact {
   const error = errorOf(err);
-  const told = ["Skaffold ends", firstLine(error?.message ?? "")].filter(Boolean).join(": ");
-  return { kind: "session.terminated", ...(error && { error }), summary: summary(told) };
+  const words = ["Skaffold ends", firstLine(error?.message ?? "")].filter(Boolean).join(": ");
+  return { kind: "session.terminated", ...(error && { error }), summary: summary(words) };
 }
 
 function operation(memory: V1Memory, kind: string, subject = ""): OperationRef {

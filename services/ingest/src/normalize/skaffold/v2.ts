@@ -11,22 +11,23 @@ import { rememberV2, startOfV2, type V2Memory } from "@tapedeck/tap/skaffold/run
 import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, firstLine, message, name, succeeded, summary, text, unreadable } from "../facts.ts";
 import { type ActionableErr, errorOf, laterType, levelName, mirror, within } from "./facts.ts";
-import type { Narrator } from "./frame-reader.ts";
+import type { ChannelReader } from "./frame-reader.ts";
 
-type Told = NonNullable<V2Event["event_type"]>;
+type V2EventType = NonNullable<V2Event["event_type"]>;
 
 /**
  * v2 is the voice for what v1 leaves out: rendering, cache hits, verify, exec, Cloud Run and what is printed. All else
  * is a mirror of v1.
  */
-export const v2: Narrator<V2Memory> = {
+export const v2: ChannelReader<V2Memory> = {
   start: startOfV2,
   read(memory, bytes) {
     try {
       const event = V2Event.decode(bytes);
-      const told = event.event_type;
-      const next = rememberV2(memory, told);
-      const fact = told === undefined ? mirror(laterType(event)) : (factOf(told, next) ?? mirrorOf(told));
+      const eventType = event.event_type;
+      const next = rememberV2(memory, eventType);
+      const fact =
+        eventType === undefined ? mirror(laterType(event)) : (factOf(eventType, next) ?? mirrorOf(eventType));
       const occurredAt = momentFrom(event.timestamp);
       const operation = fact.operation ?? within(next.runner, next.loop);
       return { memory: next, fact: { ...fact, operation, ...(occurredAt && { occurredAt }) } };
@@ -38,21 +39,21 @@ export const v2: Narrator<V2Memory> = {
   resume,
 };
 
-/** Undefined: a mirror. */
-function factOf(told: Told, memory: V2Memory): Fact | undefined {
-  switch (told.$case) {
+/** Undefined: the event is a mirror. */
+function factOf(eventType: V2EventType, memory: V2Memory): Fact | undefined {
+  switch (eventType.$case) {
     case "skaffoldLogEvent":
-      return log(told.value);
+      return log(eventType.value);
     case "taskEvent":
-      return render(told.value, { kind: "render", subject: "", runner: memory.runner, loop: memory.loop });
+      return render(eventType.value, { kind: "render", subject: "", runner: memory.runner, loop: memory.loop });
     case "buildSubtaskEvent":
-      return cached(told.value, memory);
+      return cached(eventType.value, memory);
     case "verifyEvent":
-      return task("verify", told.value, memory);
+      return task("verify", eventType.value, memory);
     case "execEvent":
-      return task("exec", told.value, memory);
+      return task("exec", eventType.value, memory);
     case "cloudRunReadyEvent":
-      return cloudRun(told.value);
+      return cloudRun(eventType.value);
     default:
       return undefined;
   }
@@ -130,7 +131,7 @@ function outcome(
   }
 }
 
-/** An artifact found in the cache: v1 never mentions that build. Not found ("Failed") is no failure. */
+/** An artifact that was found in the cache: v1 never mentions that build. Not found ("Failed") is no failure. */
 function cached(event: BuildSubtaskEvent, { runner, loop }: V2Memory): Fact | undefined {
   if (event.step !== "Cache" || event.status !== "Succeeded") return undefined;
   const subject = name(event.artifact);
@@ -166,13 +167,13 @@ function cloudRun({ resource, url, ready_revision }: CloudRunReadyEvent): Fact {
   };
 }
 
-function mirrorOf(told: Told): Fact {
+function mirrorOf(eventType: V2EventType): Fact {
   const string = (field: string) => {
-    const value: unknown = Reflect.get(told.value, field);
+    const value: unknown = Reflect.get(eventType.value, field);
     return typeof value === "string" ? value : "";
   };
-  const isTask = told.$case === "taskEvent";
-  return mirror(told.$case, {
+  const isTask = eventType.$case === "taskEvent";
+  return mirror(eventType.$case, {
     status: string("status"),
     task_id: string(isTask ? "id" : "task_id"),
     subtask_id: isTask ? "" : string("id"),
@@ -186,16 +187,16 @@ function resume(memory: V2Memory, event: Event): V2Memory {
     runner,
     loop,
     runId: mirrored?.what === "metaEvent" ? runIdOf(event, runner === memory.runner ? memory.runId : "") : memory.runId,
-    // Nothing else moves the loop forward.
+    // No other event moves the loop forward.
     loopJustStarted: mirrored?.what === "taskEvent" && runner === memory.runner && loop > memory.loop,
   };
 }
 
-/** Without it (no original) the place right after a loop's start has to tell which metaEvents are repeats. */
+/** Without it (no original) the position right after a loop's start shows which metaEvents are repeats. */
 function runIdOf(event: Event, before: string): string {
   try {
-    const told = V2Event.decode(event.original?.bytes ?? new Uint8Array()).event_type;
-    return (told?.$case === "metaEvent" && told.value.metadata?.runID) || before;
+    const eventType = V2Event.decode(event.original?.bytes ?? new Uint8Array()).event_type;
+    return (eventType?.$case === "metaEvent" && eventType.value.metadata?.runID) || before;
   } catch {
     return before;
   }

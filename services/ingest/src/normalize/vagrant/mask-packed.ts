@@ -10,14 +10,14 @@ import {
 import { registry } from "@tapedeck/shared/descriptors/registry";
 import { urlPrefix } from "./mask-untyped.ts";
 
-/** A message that is packed in another, and what it is called there: the key of an entry of a Ruby hash; else empty. */
+/** A message that is packed in another, and its name there: the key of an entry of a Ruby hash; else empty. */
 type Packed = { readonly any: Any; readonly name: string };
 
-/** `typeUrl`: of what is packed, which packedType may know. */
+/** `typeUrl`: the type of the packed message, which packedType may know. */
 export type MaskPacked = (typeUrl: string, bytes: Uint8Array, name: string) => Masked;
 type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
-/** Masks what is packed in the Anys of an encoded message, by `maskOne`, which keeps lengths. */
+/** Masks the messages in the Anys of an encoded message, by `maskOne`, which keeps lengths. */
 export function maskPacked(type: DescMessage, bytes: Uint8Array, maskOne: MaskPacked): Masked {
   if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(urlPrefix)) return { bytes, redacted: 0 };
   const copy = Uint8Array.from(bytes);
@@ -39,7 +39,7 @@ export function packedType(typeUrl: string): DescMessage | undefined {
     : (lists.getMessage(name) ?? registry.getMessage(name));
 }
 
-/** A Ruby array, which no message of the service holds but in an Any: what a Vagrantfile has much of is in one. */
+/** A Ruby array. Messages of the service hold it only in an Any, and a Vagrantfile has many. */
 const list = {
   ...{ name: "list", number: 1, label: FieldDescriptorProto_Label.REPEATED },
   ...{ type: FieldDescriptorProto_Type.MESSAGE, typeName: `.${AnySchema.typeName}` },
@@ -62,7 +62,7 @@ function decoded(type: DescMessage, bytes: Uint8Array): Message | undefined {
   }
 }
 
-/** In a message, at any depth but inside of other Anys. */
+/** The Anys of a message, at any depth but inside other Anys. */
 function* packedIn(value: unknown, name = ""): Generator<Packed> {
   if (typeof value !== "object" || value === null || value instanceof Uint8Array) return;
   if (isMessage<Any>(value, "google.protobuf.Any")) {

@@ -20,7 +20,7 @@ export function mask(name: string, bytes: Uint8Array): Masked {
   return (type && maskMessage(type, bytes)) ?? maskBytes(bytes);
 }
 
-/** `named`: where a value is whose name, outside of the message, says that it is a secret. Undefined: no such message. */
+/** `named`: paths of values whose names, outside the message, say that they are secrets. Undefined: no such message. */
 function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], depth = 0): Masked | undefined {
   const texts = maskTexts(type, bytes, named);
   if (texts === undefined || depth === deepest) return texts;
@@ -28,7 +28,7 @@ function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], de
   return { bytes: packed.bytes, redacted: texts.redacted + packed.redacted };
 }
 
-/** What is packed in a message; `name`: the key under which it is. */
+/** Masks a message that is packed in another. `name`: its key there. */
 function maskAny(typeUrl: string, bytes: Uint8Array, name: string, depth: number): Masked {
   const type = packedType(typeUrl);
   const typed = type && maskMessage(type, bytes, isSecretName(name) ? ["value"] : [], depth);
@@ -41,7 +41,7 @@ function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: Named): M
   const mapped = mapStringFields(type, bytes, (text, path) => {
     const isValue = named.includes(path) && !isTrivial(text);
     const masked = isValue ? { text: "*".repeat(Buffer.byteLength(text)), secrets: 1 } : maskPrinted(text, path);
-    // As masked, so that masking twice changes nothing.
+    // The masked text, so that masking twice changes nothing.
     named = isValue ? [] : valuesNamed(masked.text, path);
     redacted += masked.secrets;
     return masked.text;
@@ -49,7 +49,7 @@ function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: Named): M
   return mapped.malformed ? undefined : { bytes: mapped.bytes, redacted };
 }
 
-/** Raw output comes in pieces of 1,024 bytes at most. */
+/** Raw output comes in pieces of at most 1,024 bytes. */
 function maskPrinted(text: string, path: string): MaskedText {
   return /(?:^|\.)raw\.data$/.test(path) ? maskPiece(text) : maskText(text);
 }
@@ -74,7 +74,7 @@ function withText({ file }: DescMessage) {
   return createFileRegistry(changed, (path) => registry.getFile(path));
 }
 
-/** What a command or a step printed, and a Vagrantfile. */
+/** The output of a command or a step, and a Vagrantfile. */
 function markText(messages: readonly DescriptorProto[]): void {
   for (const { field, nestedType } of messages) {
     for (const one of field) {

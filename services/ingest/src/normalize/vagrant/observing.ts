@@ -1,29 +1,29 @@
-import { maskEntriesApart } from "../../secrets/ahead/masked-apart.ts";
-import type { Looking } from "../inventory/observing.ts";
+import { maskEntriesInThread } from "../../secrets/worker/thread-masks.ts";
+import type { Observing } from "../inventory/observing.ts";
+import { JobsWatcher } from "./jobs/jobs-watcher.ts";
 import { maskAfter } from "./jobs/output-pieces.ts";
-import { watchJobs } from "./jobs/watch-jobs.ts";
 import { mask } from "./mask.ts";
-import { watchThings } from "./resources/watch-resources.ts";
+import { ResourcesWatcher } from "./resources/resources-watcher.ts";
 
-/** A Vagrant server streams only the jobs that one asks for: what jobs and things there are is concluded from looks. */
-export const looking: Looking = {
+/** A Vagrant server streams only the jobs that a client asks for: its other jobs and its resources are polled. */
+export const observing: Observing = {
   channels: ["jobs", "things"],
   mask,
-  maskApart: maskEntriesApart("vagrant", mask),
+  maskInThread: maskEntriesInThread("vagrant", mask),
   maskAfter,
   watch(options) {
-    const jobs = watchJobs(options);
-    const things = watchThings(options, jobs.runningCommand);
-    const watcherOf = (channel: string) => (channel === "things" ? things : jobs);
+    const jobs = new JobsWatcher(options);
+    const resources = new ResourcesWatcher(options, (project) => jobs.runningCommand(project));
+    const watcherOf = (channel: string) => (channel === "things" ? resources : jobs);
     return {
       resume: (event) => watcherOf(event.channel).resume(event),
       connected() {
         jobs.connected();
-        things.connected();
+        resources.connected();
       },
-      // Of things a look tells all; that the server may be another one by now is seen by the jobs.
+      // One answer is proof for resources. Only the jobs show that the server may be another one by now.
       restarted: () => jobs.connected(),
-      look: (channel, look, at) => watcherOf(channel).look(channel, look, at),
+      observe: (channel, look, at) => watcherOf(channel).observe(channel, look, at),
     };
   },
 };

@@ -2,13 +2,13 @@ import { isEnvironmentName, isSecretName, opensWith } from "../secret-name.ts";
 import type { Span } from "../span.ts";
 import { type Dump, dumpsIn } from "./dumps.ts";
 import { isBasicAuth, isNoSecret, looksRandom, saysHow } from "./plausible.ts";
-import { toldValue } from "./told-values.ts";
+import { unassignedValue } from "./unassigned-values.ts";
 import type { Name } from "./values.ts";
 import { bareValue, quotedValue, settingValue, skipBlanks, startsLine, yamlValue } from "./values.ts";
 
 /**
- * Values that a name tells to be secret: NAME=value, NAME: value, "name": "value", --name value, <name>value</name>,
- * name/value pairs of manifests, Go's dumps. Text is looked at only around the words that secret names are made of.
+ * Finds values whose names say that they are secret: NAME=value, NAME: value, "name": "value", --name value, <name>value</name>,
+ * name/value pairs of manifests, Go's dumps. Text is searched only around the words that secret names are made of.
  */
 export function assignedSecrets(text: string): Span[] {
   const spans: Span[] = [];
@@ -20,13 +20,13 @@ export function assignedSecrets(text: string): Span[] {
     const value = kind === "none" ? undefined : assignedValue(text, name, kind, dumpAt(name.start));
     const isSecret = value !== undefined && isPlausible(text, name, kind, value);
     if (isSecret) spans.push(value, ...changedTo(text, value));
-    // Forward in any case, so that no text is looked at for more than one name.
+    // Always forward, so that no text is searched for more than one name.
     hint.lastIndex = Math.max(match.index + match[0].length, name.end, isSecret ? value.end : 0);
   }
   return spans;
 }
 
-/** Longer names are none. */
+/** A longer text is no name. */
 const nameLimit = 120;
 const nameCharacters = new Set(
   [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"].map((one) => one.charCodeAt(0)),
@@ -46,7 +46,7 @@ function nameAround(text: string, hint: number): Name {
 
 /**
  * - `phrase`: the name is a word of more than one: "API key";
- * - `auth`: it may be how to log in, or what with: the value tells;
+ * - `auth`: the method of a login, or its secret: the value decides;
  * - `parameter`: a secret only in the address of a request.
  */
 type NameKind = "secret" | "phrase" | "auth" | "parameter" | "none";
@@ -60,7 +60,7 @@ function kindOf(text: string, { text: name, start, quote }: Name): NameKind {
       ? "secret"
       : "none";
   if (/^keys?$/i.test(name)) return opensWith(wordBefore(text, start)) ? "phrase" : "none";
-  // The user of an address.
+  // The user of a URL.
   if (text.startsWith("://", start - 3)) return "none";
   return name === "_auth" || /sonar\.login$/.test(name) || isSecretName(name) ? "secret" : "none";
 }
@@ -75,7 +75,7 @@ function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start
   if (kind === "parameter") return value.length >= (/code$/i.test(name) ? 30 : 16);
   if (kind !== "auth") return true;
   if (isEnvironmentName(name)) return name.includes("_") && !saysHow(value);
-  // The rest of one that began in another piece of the output.
+  // The rest of a secret that began in another piece of the output.
   if (value.startsWith("***")) return true;
   return isBasicAuth(value) || (value.length >= 16 && looksRandom(value)) || /^[^\s:/]+:[^\s/]+$/.test(value);
 }
@@ -93,11 +93,12 @@ function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | un
   const afterName = isQuoted ? name.end + name.quote.length + bracket : name.end;
   const separatorAt = skipBlanks(text, afterName);
   const separator = separatorOf(text, separatorAt, isQuoted || isSymbol(text, name));
-  if (separator === "") return isQuoted && bracket === 1 ? undefined : toldValue(text, name, { afterName, isQuoted });
+  if (separator === "")
+    return isQuoted && bracket === 1 ? undefined : unassignedValue(text, name, { afterName, isQuoted });
   const start = separatorAt + separator.length;
   if (!isQuoted && dump?.separator === separator && separatorAt === name.end)
     return inGoBrackets(text, dump.valueAt(start));
-  // A blank in an argument of a shell: `-H PRIVATE-TOKEN:\ abc`.
+  // A blank in a shell argument: `-H PRIVATE-TOKEN:\ abc`.
   const isEscaped = separator === ":" && text.startsWith("\\ ", start);
   const valueAt = skipBlanks(text, isEscaped ? start + 2 : start);
   const quoted = quotedValue(text, valueAt);

@@ -9,7 +9,7 @@ export type Dump = Span & {
   readonly valueAt: (start: number) => Span;
 };
 
-/** Finds the dump around a place. Places must be asked for from left to right. */
+/** Finds the dump around a position. Positions must be asked for from left to right. */
 export function dumpsIn(text: string): (at: number) => Dump | undefined {
   const starts = /map\[(?=[\w.-]{1,120}:)|\[(?=[A-Za-z_]\w{0,120}=)/g;
   let current: Dump | undefined;

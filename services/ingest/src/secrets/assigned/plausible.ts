@@ -1,6 +1,6 @@
 import { isTrivial, mayCount } from "../secret-name.ts";
 
-/** Words that stand where a bare value could: types, parts of a sentence. */
+/** Words in the position of a bare value: types, parts of a sentence. */
 const words = new Set(
   (
     "string number boolean object buffer bytes str int any char void symbol secret token password optional required " +
@@ -9,23 +9,23 @@ const words = new Set(
   ).split(" "),
 );
 
-/** A value that was assigned to a name and can't be a secret. `isSet`: it has quotes, or comes right after `=`. */
+/** True for a value of a secret's name that can't be a secret. `isSet`: it has quotes, or comes right after `=`. */
 export function isNoSecret(value: string, name: string, isSet: boolean): boolean {
   if (isTrivial(value)) return true;
   if (!isSet && value.length < 12 && words.has(value.replace(/[,;:.)?]+$/, "").toLowerCase())) return true;
-  // A symbol of Ruby, which names a type.
+  // A Ruby symbol, which names a type.
   if (!isSet && /^:[a-z_]{1,30}$/.test(value)) return true;
   if (mayCount(name) && /^\d{1,9}$/.test(value)) return true;
-  // A version of a package that is called so.
+  // The version of a package with such a name.
   if (/^[~^]?v?\d{1,5}\.\d{1,5}\.\d{1,8}(?:[-+][\w.-]{1,40})?$/.test(value)) return true;
-  // Where a program, a directory or a file is: GIT_ASKPASS, OLDPWD, TOKEN_FILE.
+  // The path of a program, a directory or a file: GIT_ASKPASS, OLDPWD, TOKEN_FILE.
   return /(?:PASS|PWD|FILE|PATH|DIR)$/i.test(name) && /^(?:\/|~|\.{1,2}\/|[A-Za-z]:\\)/.test(value) && value.length > 1;
 }
 
 const ways =
   /^(?:\d|enabled?|disabled?|always|never|auto|any|all|basic|digest|plain|login|cram-md5|md5|ntlm|negotiate|kerberos|gssapi|sasl|oauth2?|xoauth2|oauthbearer|oidc|saml|ldap|iam|aws|gcp|azure|jwt|bearer|apikey|api-key|trust|peer|certs?|certificate|m?tls|ssl|ssh|publickey|anonymous|external|internal|local|simple|scram(?:-sha-\d{1,3})?)$/i;
 
-/** Of `…_AUTH`: whether or how to log in, where to, or a file, and not what with. */
+/** True for a value of `…_AUTH` that says whether or how or where to log in, or names a file. */
 export function saysHow(value: string): boolean {
   return (
     ways.test(value) ||
@@ -35,12 +35,12 @@ export function saysHow(value: string): boolean {
   );
 }
 
-/** Letters and digits mixed, as in what was generated, and in no word. */
+/** Letters and digits are mixed, as in generated text and in no word. */
 export function looksRandom(value: string, least = 6): boolean {
   return value.length >= least && /\d/.test(value) && /[A-Za-z]/.test(value) && !/^[\w.+-]*:\/\//.test(value);
 }
 
-/** Base64 of "user:password", as docker keeps it. */
+/** Base64 of "user:password", as docker stores it. */
 export function isBasicAuth(value: string): boolean {
   if (value.length < 6 || value.length > 4_000 || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return false;
   return /^[\x20-\x7e]+:[\x20-\x7e]*$/.test(Buffer.from(value, "base64").toString("latin1"));

@@ -62,13 +62,13 @@ export function yamlValue(text: string, nameStart: number, start: number): Span 
   if (/[,{(]/.test(text.slice(Math.max(0, nameStart - 2), nameStart))) return bareValue(text, start, /[,}\])\n]/, true);
   const line = bareValue(text, start, /[\r\n]/, false);
   if (line === undefined) return undefined;
-  const told = text.slice(line.start, line.end);
-  if (/^[|>][-+\d]{0,2}\s*$/.test(told)) return { start: line.end, end: endOfBlock(text, nameStart, line.end) };
-  const comment = told.search(/\s#/);
-  return { start: line.start, end: line.start + (comment < 0 ? told : told.slice(0, comment)).trimEnd().length };
+  const content = text.slice(line.start, line.end);
+  if (/^[|>][-+\d]{0,2}\s*$/.test(content)) return { start: line.end, end: endOfBlock(text, nameStart, line.end) };
+  const comment = content.search(/\s#/);
+  return { start: line.start, end: line.start + (comment < 0 ? content : content.slice(0, comment)).trimEnd().length };
 }
 
-/** Of the lines that stand further right than the name. */
+/** The value of the lines that are indented deeper than the name. */
 function endOfBlock(text: string, nameStart: number, from: number): number {
   const indent = nameStart - (text.lastIndexOf("\n", nameStart) + 1);
   let end = from;
@@ -81,7 +81,7 @@ function endOfBlock(text: string, nameStart: number, from: number): number {
   return end;
 }
 
-/** Before the name there is nothing on its line but what makes a list, a quote or a difference. */
+/** True if the line has nothing before the name but the marks of a list, a quote or a diff. */
 export function startsLine(text: string, nameStart: number): boolean {
   let at = nameStart;
   while (nameStart - at < 80 && /[ \t+~|>"'-]/.test(text.charAt(at - 1))) at -= 1;
@@ -92,6 +92,6 @@ export function startsLine(text: string, nameStart: number): boolean {
 export type Name = Span & {
   readonly text: string;
   readonly isFlag: boolean;
-  /** The quote right before it, `\"` included. */
+  /** The quote right before the value, `\"` included. */
   readonly quote: string;
 };

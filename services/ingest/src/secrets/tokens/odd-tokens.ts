@@ -1,8 +1,8 @@
 import type { Span } from "../span.ts";
 
 /**
- * Tokens without a fixed beginning. Each pattern begins where a run of its characters begins, or looks back over a fixed
- * number of them, so that no text is read more than a few times.
+ * Tokens without a fixed beginning. Each pattern begins where a run of its characters begins, or has a lookbehind of
+ * fixed length, so that no text is read more than a few times.
  */
 const odd: readonly RegExp[] = [
   // JSON Web Tokens, signed and encrypted.

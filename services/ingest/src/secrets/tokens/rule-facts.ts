@@ -1,6 +1,6 @@
 import type { Run, TokenShape } from "./token-shape.ts";
 
-/** What a rule's regular expression tells of a token's looks; none: it has no fixed beginning, or too much else. */
+/** The shapes of tokens in a rule's regular expression; none: it has no fixed beginning, or too much else. */
 export function factsOf(id: string, regex: string, keywords: readonly string[]): readonly TokenShape[] {
   const inContext = /\{0,5\}\((.*)\)\(\?:\[/.exec(regex)?.[1];
   const ignoresCase = inContext !== undefined && regex.startsWith("(?i)") ? "(?i)" : "";
@@ -22,7 +22,7 @@ export function factsOf(id: string, regex: string, keywords: readonly string[]):
   return shapes.filter((shape) => !shapes.some((other) => other !== shape && isWithin(other, shape)));
 }
 
-/** Whatever has the one's looks has the other's inside. */
+/** A text of the one shape always contains the other. */
 function isWithin(other: TokenShape, shape: TokenShape): boolean {
   const [[prefix, ...rest], [longer, ...same]] = [other.parts, shape.parts];
   return longer.endsWith(prefix) && longer !== prefix && JSON.stringify(rest) === JSON.stringify(same);

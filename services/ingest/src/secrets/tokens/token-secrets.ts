@@ -7,17 +7,17 @@ type Matcher = { readonly pattern: RegExp; readonly near: readonly string[] };
 
 const shapes: readonly TokenShape[] = [...ownShapes, ...tokenTable];
 
-/** Of all shapes; the first four characters are enough to look closer. */
+/** The prefixes of all shapes. Their first four characters decide whether to search for tokens at all. */
 export const tokenPrefixes: readonly string[] = [...new Set(shapes.map(({ parts: [prefix] }) => prefix))];
 
-/** By the first three characters of the prefix, which is the length of the shortest. */
+/** Keyed by the first three characters of the prefix, as the shortest has three. */
 const matchers = new Map<string, Matcher[]>();
 for (const shape of shapes) {
   const start = shape.parts[0].slice(0, 3);
   matchers.set(start, [...(matchers.get(start) ?? []), { pattern: patternOf(shape), near: shape.near }]);
 }
 
-/** Tokens that can be known by their own looks. `places`: where one may begin, in order. Time is linear in their number. */
+/** Finds tokens by their own shapes. `places`: positions at which one may begin, in order. Time is linear in their number. */
 export function tokenSecrets(text: string, places: readonly number[]): Span[] {
   const spans: Span[] = [];
   let searched = 0;
@@ -36,7 +36,7 @@ export function tokenSecrets(text: string, places: readonly number[]): Span[] {
   return spans;
 }
 
-/** How a token begins, up to the end of the text: all of it but its prefix. Undefined: there is none at this place. */
+/** The beginning of a token, up to the end of the text, without its prefix. Undefined: there is none at this position. */
 export function unfinishedToken(text: string, place: number): Span | undefined {
   const prefix = tokenPrefixes.find((one) => text.startsWith(one, place));
   if (prefix === undefined || /[0-9A-Za-z_]/.test(text.charAt(place - 1))) return undefined;
@@ -61,7 +61,7 @@ function patternOf({ parts, alone }: TokenShape): RegExp {
   return new RegExp(before + literal(prefix) + pieces.join("") + after, "y");
 }
 
-/** `open`: the last one of a token that need not stand alone goes as far as its characters do. */
+/** `open`: the last run of a token that need not stand alone goes as far as its characters do. */
 function run([alphabet, least, most]: Run, open: boolean): string {
   return `[${alphabet}]{${least},${open || most >= 1_000 ? "" : most}}`;
 }

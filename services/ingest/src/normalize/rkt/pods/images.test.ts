@@ -1,19 +1,19 @@
 import { Image } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { beforeEach, describe, expect, it } from "vitest";
-import { eventsOf, image, type Play, play, timesOf } from "../testing/watch-play.ts";
+import { eventsOf, image, type Play, play, timesOf } from "../testing/host-play.ts";
 
 const a = image("sha512-a", { imported: 1 });
-let desk: Play;
+let harness: Play;
 beforeEach(() => {
-  desk = play();
-  desk.images(10_000, a);
+  harness = play();
+  harness.images(10_000, a);
 });
 
 describe("images", () => {
   it("are imported when they are new, at the time that rkt has for it", () => {
-    expect(desk.images(12_000, image("sha512-b", { imported: 11 }), a)).toBe("imported:sha512-b");
-    expect(timesOf(desk, "image.imported")).toEqual([{ observed: 12_000, occurred: 11_000 }]);
-    const seen = desk.record.at(-1)?.seen;
+    expect(harness.images(12_000, image("sha512-b", { imported: 11 }), a)).toBe("imported:sha512-b");
+    expect(timesOf(harness, "image.imported")).toEqual([{ observed: 12_000, occurred: 11_000 }]);
+    const seen = harness.record.at(-1)?.seen;
     expect(seen).toMatchObject({
       original: {
         type: "v1alpha.Image",
@@ -30,85 +30,87 @@ describe("images", () => {
   });
 
   it("are imported between two looks when rkt has no time", () => {
-    expect(desk.images(12_000, a, image("sha512-b"))).toBe("imported:sha512-b");
-    expect(timesOf(desk, "image.imported")).toEqual([{ observed: 12_000, after: 10_000 }]);
+    expect(harness.images(12_000, a, image("sha512-b"))).toBe("imported:sha512-b");
+    expect(timesOf(harness, "image.imported")).toEqual([{ observed: 12_000, after: 10_000 }]);
   });
 
   it("do not depend on the order of the list", () => {
-    desk.images(11_000, a, image("sha512-b"));
-    expect(desk.images(12_000, image("sha512-b"), a)).toBe("");
+    harness.images(11_000, a, image("sha512-b"));
+    expect(harness.images(12_000, image("sha512-b"), a)).toBe("");
   });
 
   it("change when their size or import time does, which is no import", () => {
-    expect(desk.images(11_000, image("sha512-a", { imported: 1, size: 10 }))).toBe("changed:sha512-a");
-    expect(desk.images(12_000, image("sha512-a", { imported: 5, size: 10 }))).toBe("changed:sha512-a");
-    expect(desk.images(13_000, image("sha512-a", { imported: 5, size: 10 }))).toBe("");
+    expect(harness.images(11_000, image("sha512-a", { imported: 1, size: 10 }))).toBe("changed:sha512-a");
+    expect(harness.images(12_000, image("sha512-a", { imported: 5, size: 10 }))).toBe("changed:sha512-a");
+    expect(harness.images(13_000, image("sha512-a", { imported: 5, size: 10 }))).toBe("");
   });
 
   it("are removed when two looks in a row missed them, at the first of them", () => {
     const b = image("sha512-b");
-    desk.images(11_000, a, b);
-    expect([desk.images(12_000, b), desk.same("images", 13_000), desk.images(14_000, b)]).toEqual([
+    harness.images(11_000, a, b);
+    expect([harness.images(12_000, b), harness.same("images", 13_000), harness.images(14_000, b)]).toEqual([
       "",
       "removed:sha512-a",
       "",
     ]);
-    expect(timesOf(desk, "image.removed")).toEqual([{ observed: 12_000, after: 11_000 }]);
-    expect(desk.record.at(-1)?.seen).toMatchObject({ facts: [{ summary: "image sim.example/worker:1.2.0 removed" }] });
-    expect(desk.record.at(-1)?.seen).not.toHaveProperty("original");
+    expect(timesOf(harness, "image.removed")).toEqual([{ observed: 12_000, after: 11_000 }]);
+    expect(harness.record.at(-1)?.seen).toMatchObject({
+      facts: [{ summary: "image sim.example/worker:1.2.0 removed" }],
+    });
+    expect(harness.record.at(-1)?.seen).not.toHaveProperty("original");
   });
 
   it("are removed as soon as rkt says that they are missing on disk", () => {
-    expect([desk.images(11_000), desk.refused("images", 11_001, a.id, `no such image with ID "${a.id}"`)]).toEqual([
-      "",
-      "removed:sha512-a",
-    ]);
-    expect(timesOf(desk, "image.removed")).toEqual([{ observed: 11_000, after: 10_000 }]);
+    expect([
+      harness.images(11_000),
+      harness.refused("images", 11_001, a.id, `no such image with ID "${a.id}"`),
+    ]).toEqual(["", "removed:sha512-a"]);
+    expect(timesOf(harness, "image.removed")).toEqual([{ observed: 11_000, after: 10_000 }]);
   });
 
   it("are not removed by an error that may have other reasons, or while they are listed", () => {
     const missing = `no such image with ID "${a.id}"`;
-    expect(desk.refused("images", 10_500, a.id, missing)).toBe("");
-    desk.images(11_000);
-    expect(desk.refused("images", 11_001, a.id, `ACI info not found with blob key "${a.id}"`)).toBe("");
-    expect(desk.refused("images", 11_002, a.id, "error retrieving image manifest")).toBe("");
-    expect(desk.refused("images", 11_003, a.id, missing, 14)).toBe("");
-    expect(desk.images(12_000, a)).toBe("");
+    expect(harness.refused("images", 10_500, a.id, missing)).toBe("");
+    harness.images(11_000);
+    expect(harness.refused("images", 11_001, a.id, `ACI info not found with blob key "${a.id}"`)).toBe("");
+    expect(harness.refused("images", 11_002, a.id, "error retrieving image manifest")).toBe("");
+    expect(harness.refused("images", 11_003, a.id, missing, 14)).toBe("");
+    expect(harness.images(12_000, a)).toBe("");
   });
 
   it("are there when they are found by name", () => {
     const answer = { $case: "one", value: { id: a.id, code: 0, message: "" } } as const;
-    desk.images(11_000);
+    harness.images(11_000);
     const bytes = Buffer.concat([Buffer.from([0x0a, Image.encode(a).finish().length]), Image.encode(a).finish()]);
-    expect(desk.look("images", 11_001, { ...answer, value: { ...answer.value, bytes } })).toBe("");
-    expect([desk.images(12_000), desk.images(13_000)]).toEqual(["", "removed:sha512-a"]);
-    expect(timesOf(desk, "image.removed")).toEqual([{ observed: 12_000, after: 11_000 }]);
+    expect(harness.look("images", 11_001, { ...answer, value: { ...answer.value, bytes } })).toBe("");
+    expect([harness.images(12_000), harness.images(13_000)]).toEqual(["", "removed:sha512-a"]);
+    expect(timesOf(harness, "image.removed")).toEqual([{ observed: 12_000, after: 11_000 }]);
   });
 
   it("come back with a time of their own, unless it is a cached one from before the removal", () => {
     const comesBack = (imported: number) => {
-      desk.images(20_000);
-      desk.images(21_000);
-      return desk.images(25_000, image("sha512-a", { imported }));
+      harness.images(20_000);
+      harness.images(21_000);
+      return harness.images(25_000, image("sha512-a", { imported }));
     };
     expect(comesBack(1)).toBe("imported:sha512-a");
-    expect(timesOf(desk, "image.imported")).toEqual([{ observed: 25_000, after: 21_000 }]);
+    expect(timesOf(harness, "image.imported")).toEqual([{ observed: 25_000, after: 21_000 }]);
     for (const [imported, time] of [
       [20, { after: 21_000 }],
       [21, { occurred: 21_000 }],
     ] as const) {
-      desk = play();
-      desk.images(10_000, a);
+      harness = play();
+      harness.images(10_000, a);
       comesBack(imported);
-      expect(timesOf(desk, "image.imported")).toEqual([{ observed: 25_000, ...time }]);
+      expect(timesOf(harness, "image.imported")).toEqual([{ observed: 25_000, ...time }]);
     }
   });
 
   it("come back so also to a watcher that was resumed", () => {
-    desk.images(20_000);
-    desk.images(21_000);
+    harness.images(20_000);
+    harness.images(21_000);
     const later = play();
-    for (const event of eventsOf(desk.record)) later.watcher.resume(event);
+    for (const event of eventsOf(harness.record)) later.watcher.resume(event);
     expect(later.images(25_000, a)).toBe("imported:sha512-a");
     expect(timesOf(later, "image.imported")).toEqual([{ observed: 25_000, after: 20_000 }]);
   });

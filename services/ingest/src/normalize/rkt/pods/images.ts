@@ -5,40 +5,42 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentFrom } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../fact.ts";
 import { name, summary } from "../../facts.ts";
-import type { Sighting, Things } from "../inventory.ts";
+import type { Sighting } from "../../inventory/inventory-rules.ts";
+import type { HostRules } from "../host-rules.ts";
 
 export type ImageMemory = {
   readonly image: Image;
   readonly redacted: number;
-  /** The first look that missed it; undefined while it is there. */
+  /** The first list without it; undefined while it is present. */
   readonly removedAt?: Moment | undefined;
 };
 
 const entryType = "v1alpha.Image";
 
-export const images: Things<ImageMemory> = {
+export const images: HostRules<ImageMemory> = {
   channel: "images",
   noun: "image",
   listType: "v1alpha.ListImagesResponse",
   answerType: "v1alpha.InspectImageResponse",
   entryType,
   entries: imageEntries,
-  begin: ({ bytes, redacted }) => ({ image: Image.decode(bytes), redacted }),
-  see(memory, sighting) {
+  isConclusive: false,
+  adopt: ({ bytes, redacted }) => ({ image: Image.decode(bytes), redacted }),
+  judge(memory, sighting) {
     const { bytes, redacted, at } = sighting;
     const image = Image.decode(bytes);
     const isNew = memory === undefined || memory.removedAt !== undefined;
-    if (!isNew && isSame(memory.image, image)) return { memory: { image, redacted }, seen: [] };
+    if (!isNew && isSame(memory.image, image)) return { memory: { image, redacted }, outcomes: [] };
     const fact = isNew ? imported(image, memory?.removedAt, sighting) : imageFact("image.changed", image, "changed");
     const original = { type: entryType, bytes, redacted };
-    return { memory: { image, redacted }, seen: [{ what: "frame", original, facts: [fact], observedAt: at }] };
+    return { memory: { image, redacted }, outcomes: [{ what: "frame", original, facts: [fact], observedAt: at }] };
   },
   isHeld: () => false,
-  isThere: ({ removedAt }) => removedAt === undefined,
-  missed: (memory) => ({ memory, seen: [] }),
+  isPresent: ({ removedAt }) => removedAt === undefined,
+  missed: (memory) => ({ memory, outcomes: [] }),
   lost(memory, { at, after }, inferred) {
     const fact = imageFact("image.removed", memory.image, "removed", { inferred, ...(after && { notBefore: after }) });
-    return { memory: { ...memory, removedAt: at }, seen: [{ what: "frame", facts: [fact], observedAt: at }] };
+    return { memory: { ...memory, removedAt: at }, outcomes: [{ what: "frame", facts: [fact], observedAt: at }] };
   },
   // Any other text may also mean that the store can't be read.
   errorSays: ({ code, message }) => (code === 2 && message.startsWith("no such image ") ? "gone" : "nothing"),
@@ -52,7 +54,7 @@ export const images: Things<ImageMemory> = {
   resume,
 };
 
-/** A service that had the image cached answers the time of an import before the removal. */
+/** A service with a cached image answers the time of an import before the removal. */
 function imported(image: Image, removedAt: Moment | undefined, { after }: Sighting): Fact {
   const time = momentFrom({ seconds: image.import_timestamp, nanos: 0 });
   const isTrue = time && time.seconds > 0n && (removedAt === undefined || time.seconds > removedAt.seconds);
@@ -63,12 +65,12 @@ function imageFact(
   kind: Fact["kind"],
   image: Image,
   what: string,
-  told: Pick<Fact, "inferred" | "occurredAt" | "notBefore"> = {},
+  more: Pick<Fact, "inferred" | "occurredAt" | "notBefore"> = {},
 ): Fact {
   const version = image.version === "" ? "" : `:${image.version}`;
   return {
     ...{ kind, subject: name(image.id), summary: summary(`image ${image.name || image.id}${version} ${what}`) },
-    ...told,
+    ...more,
     detail: {
       $case: "image",
       value: { image: name(image.id), name: name(image.name), version: name(image.version), size: image.size },

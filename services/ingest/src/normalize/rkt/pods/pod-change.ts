@@ -1,15 +1,12 @@
 import type { Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Times } from "../../inventory/inventory-rules.ts";
 import type { Last, Now } from "./pod-table.ts";
-
-/** When something was seen, and the last time before that it would have been seen otherwise. */
-export type Times = { readonly at: Moment; readonly after: Moment | undefined };
 
 export type PodChange = Times & {
   readonly last: Last;
-  /** As accepted; undefined for a new one. */
+  /** The pod as accepted last; undefined for a new one. */
   readonly before: Pod | undefined;
   readonly to: Now;
-  /** As accepted now; of an absent pod what was known last. */
+  /** The pod as accepted now; for an absent pod, as known last. */
   readonly now: Pod;
 };

@@ -5,21 +5,22 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../fact.ts";
 import { failed, name, summary } from "../../facts.ts";
+import type { Times } from "../../inventory/inventory-rules.ts";
 import { exitedApps, startedApps } from "./app-runs.ts";
-import type { PodChange, Times } from "./pod-change.ts";
-import { type Phase, podTable, type Step, stateOf } from "./pod-table.ts";
+import type { PodChange } from "./pod-change.ts";
+import { type Phase, type PodStep, podTable, stateOf } from "./pod-table.ts";
 
-/** The facts that the table has for a change; undefined where it says "never". */
+/** The facts of a change by the table; undefined where it says "never". */
 export function podFacts(change: PodChange): readonly Fact[] | undefined {
   return podTable[change.last][change.to]?.flatMap((step) => factsOfStep(step, change));
 }
 
-function factsOfStep(step: Step, change: PodChange): readonly Fact[] {
-  const told = step.replace(/[()]/g, "") as Exclude<Step, `(${string})`>;
-  const inferred = told !== step;
+function factsOfStep(step: PodStep, change: PodChange): readonly Fact[] {
+  const stepName = step.replace(/[()]/g, "") as Exclude<PodStep, `(${string})`>;
+  const inferred = stepName !== step;
   const { now } = change;
   const started = hasStarted(change);
-  switch (told) {
+  switch (stepName) {
     case "P":
       return [podFact("pod.prepared", "prepared", change, { inferred, ...upstreamTime(now.created_at, change) })];
     case "A":
@@ -39,13 +40,13 @@ function factsOfStep(step: Step, change: PodChange): readonly Fact[] {
     case "deleting":
     case "removed":
     case "never-ran":
-      return [podCollected(told, inferred, change)];
+      return [podCollected(stepName, inferred, change)];
     default:
-      return assertNever(told);
+      return assertNever(stepName);
   }
 }
 
-/** Something changed that none of rkt's own facts is about; `what` reads on after the pod's name. */
+/** The fact of a change that has no kind of its own; `what` continues the summary after the pod's name. */
 export function podChanged(pod: Pod, what: string, { removed = false } = {}): Fact {
   return {
     kind: "pod.changed",
@@ -55,7 +56,7 @@ export function podChanged(pod: Pod, what: string, { removed = false } = {}): Fa
   };
 }
 
-/** The host goes on saying what can't be by all that was recorded. */
+/** The host insists on a state that can't follow from what is recorded. */
 export function podContradicted(before: Pod, now: Pod, times: Times): Fact {
   const [was, is] = [stateOf(before) ?? "", stateOf(now) ?? ""];
   return {
@@ -67,7 +68,7 @@ export function podContradicted(before: Pod, now: Pod, times: Times): Fact {
   };
 }
 
-/** Undefined: nobody can tell. A pod that has ended without a time of its start failed before it. */
+/** Undefined: unknown. A pod that has ended without a start time failed before its start. */
 function hasStarted({ last, to, now }: PodChange): boolean | undefined {
   if (last === "RUNNING" || to === "RUNNING" || now.started_at > 0n) return true;
   const hasTimes = (to === "EXITED" || to === "GARBAGE") && now.created_at > 0n;
@@ -116,9 +117,9 @@ function appExited(
   inferred: boolean,
   change: PodChange,
 ): Fact {
-  const told = removed ? "was taken out" : code ? `exited with ${code}` : "exited";
+  const what = removed ? "was taken out" : code ? `exited with ${code}` : "exited";
   const detail = { ...(code !== undefined && { exit_code: code }), exit_code_known: Boolean(code), removed };
-  return appFact("app.exited", app, told, change, { inferred, ...outcome(code), ...endTime(change) }, detail);
+  return appFact("app.exited", app, what, change, { inferred, ...outcome(code), ...endTime(change) }, detail);
 }
 
 function outcome(code: number | undefined, who = ""): Pick<Fact, "outcome" | "error"> {
@@ -127,22 +128,22 @@ function outcome(code: number | undefined, who = ""): Pick<Fact, "outcome" | "er
   return failed({ code: String(code), message: name(`${who}exited with ${code}`), suggestions: [] });
 }
 
-type Told = Partial<Pick<Fact, "inferred" | "occurredAt" | "notBefore" | "outcome" | "error" | "operation">>;
+type FactDetails = Partial<Pick<Fact, "inferred" | "occurredAt" | "notBefore" | "outcome" | "error" | "operation">>;
 
 function podFact(
   kind: Fact["kind"],
   what: string,
   { now }: PodChange,
-  told: Told,
+  details: FactDetails,
   detail: Partial<PodDetail> = {},
-  more: Told = {},
+  more: FactDetails = {},
 ): Fact {
   const line = summary(`pod ${shownName(now)} ${what}`);
   return {
     kind,
     subject: name(now.id),
     summary: line,
-    ...told,
+    ...details,
     ...more,
     detail: { $case: "pod", value: podDetail(now, detail) },
   };
@@ -153,13 +154,13 @@ function appFact(
   app: App,
   what: string,
   { now }: PodChange,
-  told: Told,
+  details: FactDetails,
   detail: Partial<AppDetail> = {},
 ): Fact {
   const subject = name(`${now.id}/${app.name}`);
   return {
     ...{ kind, subject, summary: summary(`app ${app.name} of ${shownName(now)} ${what}`) },
-    ...told,
+    ...details,
     ...operation("app", subject),
     detail: {
       $case: "app",
@@ -210,21 +211,21 @@ function shownName(pod: Pod): string {
   return podName(pod) ?? pod.id.slice(0, 8);
 }
 
-function startTime(change: PodChange): Told {
+function startTime(change: PodChange): FactDetails {
   return upstreamTime(change.now.started_at, change);
 }
 
 /** The upstream's own time, in ns; where it has none nobody saw it. */
-function upstreamTime(ns: bigint, times: Times): Told {
+function upstreamTime(ns: bigint, times: Times): FactDetails {
   return ns > 0n ? { occurredAt: momentOfNs(ns) } : unseen(times);
 }
 
-function unseen({ after }: Times): Told {
+function unseen({ after }: Times): FactDetails {
   return after === undefined ? {} : { notBefore: after };
 }
 
 /** No end has a time of its own, but it was before the pod was marked. */
-function endTime({ to, now, at, after }: PodChange): Told {
+function endTime({ to, now, at, after }: PodChange): FactDetails {
   const marked = to === "GARBAGE" && now.gc_marked_at > 0n ? momentOfNs(now.gc_marked_at) : undefined;
   if (marked === undefined || compareMoments(marked, at) >= 0) return unseen({ at, after });
   // Clocks differ: an interval must have an inside.

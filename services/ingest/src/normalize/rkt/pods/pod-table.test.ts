@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { play, pod } from "../testing/watch-play.ts";
+import { play, pod } from "../testing/host-play.ts";
 import { type Last, type Now, podTable, type State } from "./pod-table.ts";
 
 /** What a pod `p` with one app `a` tells that was known so (rows) and is answered so from now on (columns). */

@@ -1,12 +1,12 @@
 import { type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 
 /**
- * What became known of a pod, in the order in which it is told; in brackets: concluded, since the state itself was not
- * seen. P prepared, A preparation aborted, S started, s its apps started, x its apps exited, X exited; and collected,
- * once in a pod's life, by the phase that was seen: marked, deleting, removed, never-ran.
+ * One stage of a pod that becomes known, in the order of its facts; in brackets: concluded, since no answer showed the
+ * state itself. P prepared, A preparation aborted, S started, s its apps started, x its apps exited, X exited; and
+ * collected, once in a pod's life, by the phase that was observed: marked, deleting, removed, never-ran.
  */
-export type Step = Told | `(${Told})`;
-type Told = "P" | "A" | "S" | "s" | "x" | "X" | Phase;
+export type PodStep = PodStepName | `(${PodStepName})`;
+type PodStepName = "P" | "A" | "S" | "s" | "x" | "X" | Phase;
 export type Phase = "marked" | "deleting" | "removed" | "never-ran";
 
 /** UNDEFINED is how rkt answers a pod that is being deleted. */
@@ -14,7 +14,7 @@ export type State = "PREPARING" | "PREPARED" | "RUNNING" | "ABORTED_PREPARE" | "
 export type Last = State | "new";
 export type Now = State | "absent";
 
-/** A pod never goes back: what says so is wrong, and the state stays, unless the host insists. */
+/** A pod never goes back: an answer that says so is wrong, and the state stays, unless the host insists. */
 const never = undefined;
 
 const unstarted = {
@@ -28,10 +28,10 @@ const unstarted = {
 } as const;
 
 /**
- * The state that was known last, what is seen now (an absence that is certain), and what that tells. `s` in a pod that
- * was running already: apps that came or were started again; `x` in one that still runs: apps with a code.
+ * By the state that was known last and the one observed now (or a certain absence): the stages that follow. `s` in a pod
+ * that was running already: apps that came or were restarted; `x` in one that still runs: apps with a code.
  */
-export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly Step[] | undefined>>>> = {
+export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly PodStep[] | undefined>>>> = {
   new: { ...unstarted, absent: [] },
   PREPARING: { ...unstarted, absent: ["(removed)"] },
   PREPARED: {
@@ -54,7 +54,7 @@ export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly Step[
     UNDEFINED: ["(x)", "(X)", "deleting"],
     absent: ["(x)", "(X)", "removed"],
   },
-  // It was not so after all, if it goes on.
+  // The preparation was not aborted after all, if the pod goes on.
   ABORTED_PREPARE: { ...unstarted, PREPARING: never, ABORTED_PREPARE: [], absent: ["never-ran"] },
   EXITED: {
     PREPARING: never,

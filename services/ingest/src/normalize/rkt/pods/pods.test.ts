@@ -1,33 +1,33 @@
 import { AppState, Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Seen } from "../../inventory/observing.ts";
-import { eventsOf, type Play, type PodLook, play, pod, timesOf } from "../testing/watch-play.ts";
+import type { ObservationOutcome } from "../../inventory/observing.ts";
+import { eventsOf, type Play, type PodFields, play, pod, timesOf } from "../testing/host-play.ts";
 
 const other = pod("other", { state: "PREPARED" });
-let desk: Play;
+let harness: Play;
 
 /** A look at a host with another pod and `p` in this state (undefined: without it). */
-function sees(at: number, look?: PodLook): string {
-  return desk.pods(at, other, ...(look === undefined ? [] : [pod("p", look)]));
+function sees(at: number, look?: PodFields): string {
+  return harness.pods(at, other, ...(look === undefined ? [] : [pod("p", look)]));
 }
 
-function inspected(at: number, look: PodLook): string {
-  return desk.inspected(at, pod("p", look));
+function inspected(at: number, look: PodFields): string {
+  return harness.inspected(at, pod("p", look));
 }
 
 beforeEach(() => {
-  desk = play();
-  desk.pods(1_000, other);
+  harness = play();
+  harness.pods(1_000, other);
 });
 
 describe("a preparation that was given up", () => {
-  const given: PodLook = { state: "ABORTED_PREPARE" };
-  const falsely: PodLook = { state: "ABORTED_PREPARE", codes: { a: -1 } };
+  const given: PodFields = { state: "ABORTED_PREPARE" };
+  const falsely: PodFields = { state: "ABORTED_PREPARE", codes: { a: -1 } };
 
   it("is believed the second time, and told as seen first", () => {
     expect([sees(2_000, given), sees(3_000, given)]).toEqual(["", "A"]);
-    expect(timesOf(desk, "pod.prepare_aborted")).toEqual([{ observed: 2_000, after: 1_000 }]);
+    expect(timesOf(harness, "pod.prepare_aborted")).toEqual([{ observed: 2_000, after: 1_000 }]);
   });
 
   it("is believed when it is asked for by name", () => {
@@ -42,26 +42,24 @@ describe("a preparation that was given up", () => {
   it("is believed of a pod that is gone by then, unless it bears the marks of a false one", () => {
     expect([sees(2_000, given), sees(3_000), sees(4_000)]).toEqual(["", "A", "never-ran"]);
     const q = pod("q", falsely);
-    expect([desk.pods(5_000, q), desk.pods(6_000), desk.pods(7_000, q), desk.pods(8_000, q)].slice(1)).toEqual([
-      "never-ran",
-      "",
-      "A",
-    ]);
+    expect(
+      [harness.pods(5_000, q), harness.pods(6_000), harness.pods(7_000, q), harness.pods(8_000, q)].slice(1),
+    ).toEqual(["never-ran", "", "A"]);
   });
 });
 
 describe("a start", () => {
-  const starting: PodLook = { state: "RUNNING", started: 0, pid: -1 };
+  const starting: PodFields = { state: "RUNNING", started: 0, pid: -1 };
 
   it("is told with its time when that is there at the next look", () => {
     expect([sees(2_000, starting), sees(3_000, { state: "RUNNING", started: 1_900 })]).toEqual(["", "(P) S s:a"]);
-    expect(timesOf(desk, "pod.started")).toEqual([{ observed: 3_000, occurred: 1_900 }]);
+    expect(timesOf(harness, "pod.started")).toEqual([{ observed: 3_000, occurred: 1_900 }]);
   });
 
   it("is told as seen first when there is still no time, and the late time is a change", () => {
     expect([sees(2_000, starting), sees(3_000, starting)]).toEqual(["", "(P) S s:a"]);
-    expect(timesOf(desk, "pod.started")).toEqual([{ observed: 2_000, after: 1_000 }]);
-    expect(timesOf(desk, "app.started")).toEqual([{ observed: 2_000, after: 1_000 }]);
+    expect(timesOf(harness, "pod.started")).toEqual([{ observed: 2_000, after: 1_000 }]);
+    expect(timesOf(harness, "app.started")).toEqual([{ observed: 2_000, after: 1_000 }]);
     expect(sees(4_000, { state: "RUNNING" })).toBe("changed");
   });
 
@@ -72,12 +70,12 @@ describe("a start", () => {
 
   it("is neither told nor denied of one that is seen ended, by a server that has no times", () => {
     expect(sees(2_000, { state: "EXITED", created: 0, started: 0, codes: { a: 3 } })).toBe("(P) x:a=3 X");
-    const exited = desk.record.at(-1)?.seen;
+    const exited = harness.record.at(-1)?.seen;
     expect(exited?.what === "frame" && exited.facts.at(-1)?.detail).not.toHaveProperty("value.started");
   });
 
   it("waits for the pid as well, and is settled by a look that says the same", () => {
-    expect([sees(2_000, { state: "RUNNING", pid: -1 }), desk.same("pods", 3_000)]).toEqual(["", "(P) S s:a"]);
+    expect([sees(2_000, { state: "RUNNING", pid: -1 }), harness.same("pods", 3_000)]).toEqual(["", "(P) S s:a"]);
   });
 
   it("is told of a pod that has ended by the next look, or is gone", () => {
@@ -85,9 +83,9 @@ describe("a start", () => {
       "",
       "(P) S s:a | x:a=3 X",
     ]);
-    expect(timesOf(desk, "pod.started")).toEqual([{ observed: 2_000, occurred: 1_900 }]);
+    expect(timesOf(harness, "pod.started")).toEqual([{ observed: 2_000, occurred: 1_900 }]);
     const gone = pod("q", starting);
-    expect([desk.pods(4_000, gone), desk.pods(5_000), desk.pods(6_000)]).toEqual([
+    expect([harness.pods(4_000, gone), harness.pods(5_000), harness.pods(6_000)]).toEqual([
       "",
       "(P) S s:a | never-ran | removed",
       "(x:a=?) (X) removed",
@@ -96,8 +94,8 @@ describe("a start", () => {
 });
 
 describe("a host that contradicts the record", () => {
-  const exited: PodLook = { state: "EXITED", codes: { a: 7 } };
-  const running: PodLook = { state: "RUNNING" };
+  const exited: PodFields = { state: "EXITED", codes: { a: 7 } };
+  const running: PodFields = { state: "RUNNING" };
 
   beforeEach(() => {
     sees(2_000, running);
@@ -110,9 +108,9 @@ describe("a host that contradicts the record", () => {
   });
 
   it("is believed the third time in a row, whether a list comes whole or is the same, and that is told", () => {
-    expect([sees(4_000, running), desk.same("pods", 5_000), sees(6_000, running)]).toEqual(["", "", "contradicted"]);
-    expect(timesOf(desk, "pod.contradicted")).toEqual([{ observed: 6_000, after: 3_000 }]);
-    const last = desk.record.at(-1)?.seen;
+    expect([sees(4_000, running), harness.same("pods", 5_000), sees(6_000, running)]).toEqual(["", "", "contradicted"]);
+    expect(timesOf(harness, "pod.contradicted")).toEqual([{ observed: 6_000, after: 3_000 }]);
+    const last = harness.record.at(-1)?.seen;
     const told = last?.what === "frame" ? last : expect.fail();
     expect(Pod.decode(told.original?.bytes ?? Buffer.alloc(0)).state).toBe(PodState.POD_STATE_RUNNING);
     expect(told.facts[0]).toMatchObject({
@@ -133,7 +131,7 @@ describe("a host that contradicts the record", () => {
   it("is gone on with by who knows it from the log alone, with the same pod", () => {
     for (const at of [4_000, 5_000, 6_000]) sees(at, running);
     const other = play();
-    for (const event of eventsOf(desk.record)) other.watcher.resume(event);
+    for (const event of eventsOf(harness.record)) other.watcher.resume(event);
     expect(other.pods(7_000, pod("other", { state: "PREPARED" }), pod("p", exited))).toBe("x:a=7 X");
   });
 
@@ -152,7 +150,7 @@ describe("a host that contradicts the record", () => {
 });
 
 describe("a running pod with apps that have exited", () => {
-  const dead: PodLook = { state: "RUNNING", started: 0, pid: -1, appState: AppState.APP_STATE_EXITED };
+  const dead: PodFields = { state: "RUNNING", started: 0, pid: -1, appState: AppState.APP_STATE_EXITED };
 
   it("has died before it started, as the next look says", () => {
     expect([sees(2_000, dead), sees(3_000, { state: "EXITED", started: 0, pid: -1 })]).toEqual([
@@ -185,24 +183,24 @@ describe("a running pod with apps that have exited", () => {
 
   it("is about to be told to have ended", () => {
     sees(2_000, { state: "RUNNING" });
-    const ending: PodLook = { state: "RUNNING", codes: { a: 7 }, appState: AppState.APP_STATE_EXITED };
+    const ending: PodFields = { state: "RUNNING", codes: { a: 7 }, appState: AppState.APP_STATE_EXITED };
     expect([sees(3_000, ending), sees(4_000, { state: "EXITED", codes: { a: 7 } })]).toEqual(["", "x:a=7 X"]);
   });
 });
 
 describe("an exit code of zero", () => {
-  const zero: PodLook = { state: "EXITED", codes: { a: 15, b: 0 } };
+  const zero: PodFields = { state: "EXITED", codes: { a: 15, b: 0 } };
   beforeEach(() => {
     sees(2_000, { state: "RUNNING", codes: { a: 0, b: 0 } });
   });
 
   it("waits, with the whole end of the pod, for the answer that was asked for at once", () => {
     expect([sees(3_000, zero), inspected(3_001, zero), sees(4_000, zero)]).toEqual(["", "x:a=15 x:b=0 X", ""]);
-    expect(timesOf(desk, "app.exited")).toEqual([
+    expect(timesOf(harness, "app.exited")).toEqual([
       { observed: 3_000, after: 2_000 },
       { observed: 3_000, after: 2_000 },
     ]);
-    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
+    expect(timesOf(harness, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
   });
 
   it("gives way to what that answer knows, which is then in the state as well", () => {
@@ -214,28 +212,28 @@ describe("an exit code of zero", () => {
   });
 
   it("gives way to what a pod that was marked meanwhile knows", () => {
-    const marked: PodLook = { state: "GARBAGE", codes: { a: 15, b: 9 }, marked: 3_000 };
+    const marked: PodFields = { state: "GARBAGE", codes: { a: 15, b: 9 }, marked: 3_000 };
     expect([sees(3_000, zero), inspected(3_001, marked)]).toEqual(["", "x:a=15 x:b=9 X | marked"]);
-    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 3_001, occurred: 3_000 }]);
+    expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 3_001, occurred: 3_000 }]);
   });
 
   it("is settled by the next look, whatever that is", () => {
-    expect([sees(3_000, zero), desk.same("pods", 4_000)]).toEqual(["", "x:a=15 x:b=0 X"]);
+    expect([sees(3_000, zero), harness.same("pods", 4_000)]).toEqual(["", "x:a=15 x:b=0 X"]);
   });
 
   it("is told as it was when the pod is gone by then", () => {
     expect([
       sees(3_000, zero),
-      desk.refused("pods", 3_001, "p", "unable to resolve UUID"),
+      harness.refused("pods", 3_001, "p", "unable to resolve UUID"),
       sees(4_000),
       sees(5_000),
     ]).toEqual(["", "", "x:a=15 x:b=0 X", "removed"]);
-    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
-    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 4_000, after: 3_000 }]);
+    expect(timesOf(harness, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
+    expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 4_000, after: 3_000 }]);
   });
 
   it("waits over an outage", () => {
-    expect([sees(3_000, zero), desk.failed("pods", 3_500), sees(4_000, zero)]).toEqual([
+    expect([sees(3_000, zero), harness.failed("pods", 3_500), sees(4_000, zero)]).toEqual([
       "",
       "",
       "gap | x:a=15 x:b=0 X",
@@ -244,13 +242,13 @@ describe("an exit code of zero", () => {
 
   it("is not waited for where every code is known, or nothing ever started", () => {
     expect(sees(3_000, { state: "EXITED", codes: { a: 15, b: 7 } })).toBe("x:a=15 x:b=7 X");
-    expect(desk.pods(4_000, pod("q", { state: "EXITED", started: 0 }))).toContain("(P) never started");
+    expect(harness.pods(4_000, pod("q", { state: "EXITED", started: 0 }))).toContain("(P) never started");
   });
 
   it("is waited for in a pod that is first seen ended", () => {
     const late = pod("q", { state: "EXITED" });
     expect(
-      [desk.pods(3_000, late), desk.pods(3_500, late)].map((told) => told.includes("(P) (S) (s:a) x:a=0 X")),
+      [harness.pods(3_000, late), harness.pods(3_500, late)].map((told) => told.includes("(P) (S) (s:a) x:a=0 X")),
     ).toEqual([false, true]);
   });
 
@@ -263,11 +261,11 @@ describe("exit codes", () => {
   beforeEach(() => {
     sees(2_000, { state: "RUNNING", codes: { a: 0 } });
   });
-  const runs = (at: number, codes: PodLook["codes"]) => sees(at, { state: "RUNNING", ...(codes && { codes }) });
+  const runs = (at: number, codes: PodFields["codes"]) => sees(at, { state: "RUNNING", ...(codes && { codes }) });
 
   it("are told as they come in a running pod, and not again at its end", () => {
     expect([runs(3_000, { a: 7 }), sees(4_000, { state: "EXITED", codes: { a: 7 } })]).toEqual(["x:a=7", "X"]);
-    expect(timesOf(desk, "app.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
+    expect(timesOf(harness, "app.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
   });
 
   it("stay when an answer has lost them, which is no change", () => {
@@ -277,7 +275,7 @@ describe("exit codes", () => {
   });
 
   it("are a change when they come late", () => {
-    const exited: PodLook = { state: "EXITED", codes: { a: 0 } };
+    const exited: PodFields = { state: "EXITED", codes: { a: 0 } };
     expect([sees(3_000, exited), sees(4_000, exited)]).toEqual(["", "x:a=0 X"]);
     expect(sees(5_000, { state: "EXITED", codes: { a: 9 } })).toBe("changed");
   });
@@ -285,7 +283,7 @@ describe("exit codes", () => {
   it("that are gone or others mean that the app was started again", () => {
     expect([runs(3_000, { a: 7 }), runs(4_000, { a: 0 }), runs(5_000, { a: 7 })]).toEqual(["x:a=7", "(s:a)", "x:a=7"]);
     expect(runs(6_000, { a: 8 })).toBe("(s:a) x:a=8");
-    expect(timesOf(desk, "app.started").slice(1)).toEqual([
+    expect(timesOf(harness, "app.started").slice(1)).toEqual([
       { observed: 4_000, after: 3_000 },
       { observed: 6_000, after: 5_000 },
     ]);
@@ -293,21 +291,21 @@ describe("exit codes", () => {
   });
 
   it("are there at the first sight of a running pod", () => {
-    expect(desk.pods(3_000, pod("q", { state: "RUNNING", codes: { a: 0, b: 3 } }))).toContain("(P) S s:a s:b x:b=3");
+    expect(harness.pods(3_000, pod("q", { state: "RUNNING", codes: { a: 0, b: 3 } }))).toContain("(P) S s:a s:b x:b=3");
   });
 
   it("of -1 could not be read: no code, unless an ended pod says so twice", () => {
     expect([runs(3_000, { a: -1 }), runs(4_000, { a: 7 }), runs(5_000, { a: -1 })]).toEqual(["", "x:a=7", ""]);
-    const unread: PodLook = { state: "EXITED", codes: { a: -1 } };
-    const q = (at: number, look: PodLook) => desk.pods(at, other, pod("q", look));
+    const unread: PodFields = { state: "EXITED", codes: { a: -1 } };
+    const q = (at: number, look: PodFields) => harness.pods(at, other, pod("q", look));
     q(6_000, { state: "RUNNING" });
     expect([q(7_000, unread), q(8_000, { state: "EXITED" })].at(-1)).toContain("x:a=0 X");
-    desk = play();
-    desk.pods(1, pod("q", { state: "RUNNING" }));
+    harness = play();
+    harness.pods(1, pod("q", { state: "RUNNING" }));
     expect([q(2, unread), q(3, unread)].at(-1)).toContain("x:a=-1 X");
     expect(q(4, unread)).toBe("");
-    desk = play();
-    desk.pods(1, pod("q", { state: "RUNNING" }));
+    harness = play();
+    harness.pods(1, pod("q", { state: "RUNNING" }));
     expect([q(2, { state: "EXITED" }), q(3, unread)].at(-1)).toContain("x:a=0 X");
   });
 });
@@ -320,7 +318,7 @@ describe("apps of a pod that goes on", () => {
   it("are started when they are new, and taken out when they are not listed any more", () => {
     expect(sees(3_000, { state: "RUNNING", codes: { a: 0, b: 7, c: 0 } })).toBe("(s:c)");
     expect(sees(4_000, { state: "RUNNING", codes: { c: 0 } })).toBe("x:a=?");
-    const facts = desk.record.flatMap(({ seen }) => (seen.what === "frame" ? seen.facts : []));
+    const facts = harness.record.flatMap(({ seen }) => (seen.what === "frame" ? seen.facts : []));
     expect(facts.at(-1)?.detail).toMatchObject({ value: { removed: true, exit_code_known: false } });
     expect(facts.at(-1)?.outcome).toBe(Outcome.OUTCOME_UNKNOWN);
     expect(sees(5_000, { state: "RUNNING", codes: {} })).toBe("x:c=?");
@@ -343,16 +341,16 @@ describe("a pod that is not listed", () => {
   beforeEach(() => {
     sees(2_000, { state: "RUNNING" });
   });
-  const running: PodLook = { state: "RUNNING" };
+  const running: PodFields = { state: "RUNNING" };
 
   it("is gone after two looks, at the first of them", () => {
     expect([sees(3_000), sees(4_000), sees(5_000)]).toEqual(["", "(x:a=?) (X) removed", ""]);
-    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 3_000, after: 2_000 }]);
-    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
+    expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 3_000, after: 2_000 }]);
+    expect(timesOf(harness, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
   });
 
   it("is gone when a look says the same as the one that missed it", () => {
-    expect([sees(3_000), desk.same("pods", 4_000)]).toEqual(["", "(x:a=?) (X) removed"]);
+    expect([sees(3_000), harness.same("pods", 4_000)]).toEqual(["", "(x:a=?) (X) removed"]);
   });
 
   it("is there when it is listed again", () => {
@@ -365,27 +363,27 @@ describe("a pod that is not listed", () => {
   });
 
   it("is there when it could only not be read", () => {
-    expect([sees(3_000), desk.refused("pods", 3_001, "p", "unable to get pod"), sees(4_000)]).toEqual(["", "", ""]);
+    expect([sees(3_000), harness.refused("pods", 3_001, "p", "unable to get pod"), sees(4_000)]).toEqual(["", "", ""]);
     expect(sees(5_000)).toBe("(x:a=?) (X) removed");
-    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 4_000, after: 3_000 }]);
+    expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 4_000, after: 3_000 }]);
   });
 
   it("is not proved gone by a name that can't be resolved, or by other errors", () => {
     sees(3_000);
-    expect(desk.refused("pods", 3_001, "p", "unable to resolve UUID")).toBe("");
-    expect(desk.refused("pods", 3_002, "p", "unable to get pod", 14)).toBe("");
-    expect(desk.refused("pods", 3_003, "stranger", "unable to resolve UUID")).toBe("");
+    expect(harness.refused("pods", 3_001, "p", "unable to resolve UUID")).toBe("");
+    expect(harness.refused("pods", 3_002, "p", "unable to get pod", 14)).toBe("");
+    expect(harness.refused("pods", 3_003, "stranger", "unable to resolve UUID")).toBe("");
     expect(sees(4_000)).toBe("(x:a=?) (X) removed");
   });
 
   it("must be missed twice without a failure between, and was gone when it was missed first", () => {
-    expect([sees(3_000), desk.failed("pods", 4_000), sees(5_000), sees(6_000)]).toEqual([
+    expect([sees(3_000), harness.failed("pods", 4_000), sees(5_000), sees(6_000)]).toEqual([
       "",
       "",
       "gap",
       "(x:a=?) (X) removed",
     ]);
-    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 3_000, after: 2_000 }]);
+    expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 3_000, after: 2_000 }]);
   });
 
   it("tells nothing when it had told it all", () => {
@@ -410,19 +408,19 @@ describe("a pod that comes back after all", () => {
   });
 
   it("goes on from where it was", () => {
-    desk.pods(5_000, other, pod("q", { state: "PREPARED" }));
-    desk.pods(6_000, other);
-    expect(desk.pods(7_000, other)).toBe("never-ran");
-    expect(desk.pods(8_000, other, pod("q", { state: "RUNNING" }))).toBe("S s:a");
-    expect(desk.pods(9_000, other, pod("q", { state: "EXITED", codes: { a: 3 } }))).toBe("x:a=3 X");
-    expect(desk.pods(10_000, other, pod("q", { state: "GARBAGE", codes: { a: 3 } }))).toBe("changed");
+    harness.pods(5_000, other, pod("q", { state: "PREPARED" }));
+    harness.pods(6_000, other);
+    expect(harness.pods(7_000, other)).toBe("never-ran");
+    expect(harness.pods(8_000, other, pod("q", { state: "RUNNING" }))).toBe("S s:a");
+    expect(harness.pods(9_000, other, pod("q", { state: "EXITED", codes: { a: 3 } }))).toBe("x:a=3 X");
+    expect(harness.pods(10_000, other, pod("q", { state: "GARBAGE", codes: { a: 3 } }))).toBe("changed");
   });
 
   it("tells an end that was not told, and that it is gone, when it goes again", () => {
-    desk.pods(5_000, other, pod("q", { state: "PREPARED" }));
-    for (const at of [6_000, 7_000]) desk.pods(at, other);
-    desk.pods(8_000, other, pod("q", { state: "RUNNING" }));
-    expect([desk.pods(9_000, other), desk.pods(10_000, other)]).toEqual(["", "(x:a=?) (X) gone"]);
+    harness.pods(5_000, other, pod("q", { state: "PREPARED" }));
+    for (const at of [6_000, 7_000]) harness.pods(at, other);
+    harness.pods(8_000, other, pod("q", { state: "RUNNING" }));
+    expect([harness.pods(9_000, other), harness.pods(10_000, other)]).toEqual(["", "(x:a=?) (X) gone"]);
   });
 
   it("is told by lists alone: an answer to its name may be older than its absence", () => {
@@ -435,18 +433,18 @@ describe("a pod that was marked", () => {
   it("ended before that, as its time says, if nobody saw its end", () => {
     sees(2_000, { state: "RUNNING" });
     sees(5_000, { state: "GARBAGE", marked: 4_000 });
-    expect(timesOf(desk, "app.exited")).toEqual([{ observed: 5_000, occurred: 4_000, after: 2_000 }]);
-    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 5_000, occurred: 4_000, after: 2_000 }]);
-    expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 5_000, occurred: 4_000 }]);
+    expect(timesOf(harness, "app.exited")).toEqual([{ observed: 5_000, occurred: 4_000, after: 2_000 }]);
+    expect(timesOf(harness, "pod.exited")).toEqual([{ observed: 5_000, occurred: 4_000, after: 2_000 }]);
+    expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 5_000, occurred: 4_000 }]);
   });
 
   it("ended when it was seen if the clocks differ, and never before the interval begins", () => {
     sees(2_000, { state: "RUNNING" });
     sees(5_000, { state: "GARBAGE", marked: 6_000 });
-    expect(timesOf(desk, "pod.exited")).toEqual([{ observed: 5_000, after: 2_000 }]);
-    desk.pods(6_000, pod("q", { state: "RUNNING" }));
-    desk.pods(7_000, pod("q", { state: "GARBAGE", marked: 1_000 }));
-    expect(timesOf(desk, "pod.exited").at(-1)).toEqual({ observed: 7_000, occurred: 1_000 });
+    expect(timesOf(harness, "pod.exited")).toEqual([{ observed: 5_000, after: 2_000 }]);
+    harness.pods(6_000, pod("q", { state: "RUNNING" }));
+    harness.pods(7_000, pod("q", { state: "GARBAGE", marked: 1_000 }));
+    expect(timesOf(harness, "pod.exited").at(-1)).toEqual({ observed: 7_000, occurred: 1_000 });
   });
 });
 
@@ -471,18 +469,20 @@ describe("what else changes", () => {
 
   it("does not depend on the order of the list, or on one that has a pod twice", () => {
     const p = pod("p", { state: "RUNNING" });
-    desk.pods(2_000, other, p);
-    expect(desk.pods(3_000, p, other, other, pod("p", { state: "RUNNING", codes: { a: 7 } }))).toBe("");
+    harness.pods(2_000, other, p);
+    expect(harness.pods(3_000, p, other, other, pod("p", { state: "RUNNING", codes: { a: 7 } }))).toBe("");
   });
 });
 
 describe("a frame", () => {
   const frames = () =>
-    desk.record.flatMap(({ seen }): Extract<Seen, { what: "frame" }>[] => (seen.what === "frame" ? [seen] : []));
+    harness.record.flatMap(({ seen }): Extract<ObservationOutcome, { what: "frame" }>[] =>
+      seen.what === "frame" ? [seen] : [],
+    );
 
   it("has the pod as listed, and facts with what people and views need", () => {
     const listed = pod("c6e226b0-5014", { state: "EXITED", codes: { worker: 7, log: 3 }, name: "redis-1" });
-    desk.pods(2_000, other, listed);
+    harness.pods(2_000, other, listed);
     const { original, facts } = frames().at(-1) ?? { facts: [] };
     expect(original).toMatchObject({ type: "v1alpha.Pod", redacted: 0 });
     expect(Pod.decode(original?.bytes ?? Buffer.alloc(0))).toEqual(listed);
@@ -548,7 +548,7 @@ describe("a frame", () => {
   });
 
   it("says short names of pods without one, and unknown outcomes", () => {
-    desk.pods(2_000, other, pod("c6e226b0-5014", { state: "GARBAGE", codes: { worker: 0 } }));
+    harness.pods(2_000, other, pod("c6e226b0-5014", { state: "GARBAGE", codes: { worker: 0 } }));
     expect(
       frames()
         .at(-1)

@@ -4,31 +4,32 @@ import { acceptPod, hasEnded } from "@tapedeck/shared/rkt/accept";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
-import type { Frame, Sighting, Step, Things } from "../inventory.ts";
+import type { FrameOutcome, Judgement, Sighting } from "../../inventory/inventory-rules.ts";
+import type { HostRules } from "../host-rules.ts";
 import { type Doubt, doubtOf, isFalseAbort } from "./pod-doubts.ts";
 import { podChanged, podContradicted, podFacts } from "./pod-facts.ts";
 import { type Last, stateOf } from "./pod-table.ts";
 
 /** What is remembered of a pod: in the log, but for what is held. */
 export type PodMemory = {
-  /** As accepted last; undefined while its first sight is held. */
+  /** The pod as accepted last; undefined while its first answer is held. */
   readonly pod: Pod | undefined;
   readonly redacted: number;
-  /** Absent, as was told. It may turn out that it was not. */
+  /** The pod is recorded as gone. It may turn out that it was not. */
   readonly gone: boolean;
-  /** The exits, and the collection, were told, whatever state the pod may come back in. */
+  /** The exits, and the collection, are recorded, whatever state the pod may come back in. */
   readonly ended: boolean;
   readonly collected: boolean;
-  /** Of a pod that was gone before the last description only that is known: should it come back, no fact is told again. */
+  /** Only the id is known of a pod that was gone before the last description. If it comes back, no fact is recorded again. */
   readonly buried: boolean;
-  /** Seen, but not yet believed. */
+  /** The last answer, if it is not believed yet. */
   readonly held?: Held | undefined;
-  /** Seen as it can't be, by the table: how often in a row, last at that moment, and the look before the first time. */
-  readonly denied?: { readonly looks: number; readonly at: Moment; readonly after: Moment | undefined } | undefined;
+  /** Answers that can't be, by the table: how many in a row, when last, and the observation before the first. */
+  readonly denied?: { readonly inARow: number; readonly at: Moment; readonly after: Moment | undefined } | undefined;
 };
 
-/** So many looks in a row that say the same are no slip: the host says what it says, whatever should be possible. */
-const looksToAdmit = 3;
+/** So many equal answers in a row are no error of reading: the host is believed, whatever should be possible. */
+const answersToAdmit = 3;
 
 type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };
 
@@ -36,37 +37,43 @@ const unknown: PodMemory = { pod: undefined, redacted: 0, gone: false, ended: fa
 const buried: PodMemory = { ...unknown, gone: true, ended: true, collected: true, buried: true };
 const entryType = "v1alpha.Pod";
 
-export const pods: Things<PodMemory> = {
+export const pods: HostRules<PodMemory> = {
   channel: "pods",
   noun: "pod",
   listType: "v1alpha.ListPodsResponse",
   answerType: "v1alpha.InspectPodResponse",
   entryType,
   entries: podEntries,
-  begin: ({ bytes, redacted }) => ({ ...unknown, pod: acceptPod(undefined, Pod.decode(bytes)), redacted }),
-  see(memory = unknown, sighting) {
+  isConclusive: false,
+  adopt: ({ bytes, redacted }) => ({ ...unknown, pod: acceptPod(undefined, Pod.decode(bytes)), redacted }),
+  judge(memory = unknown, sighting) {
     const listed = Pod.decode(sighting.bytes);
-    return memory.held === undefined ? judge(memory, sighting, listed) : settle(memory, memory.held, sighting, listed);
+    return memory.held === undefined
+      ? judgeAfresh(memory, sighting, listed)
+      : settle(memory, memory.held, sighting, listed);
   },
   isHeld: ({ held, denied }) => held !== undefined || denied !== undefined,
-  isThere: ({ pod, gone, held }) => held !== undefined || (pod !== undefined && !gone),
+  isPresent: ({ pod, gone, held }) => held !== undefined || (pod !== undefined && !gone),
   missed(memory) {
     const { held } = memory;
-    if (held === undefined) return { memory, seen: [] };
+    if (held === undefined) return { memory, outcomes: [] };
     const wasReal = held.doubt !== "dead" && !isFalseAbort(held.listed);
     return wasReal ? accept(memory, held.sighting, held.listed) : remain(memory);
   },
   lost(memory, times, inferred) {
     const { pod } = memory;
-    if (pod === undefined) return { memory: undefined, seen: [] };
-    const told = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
-    const facts = untold(memory, told).map((fact) => (inferred ? { ...fact, inferred } : fact));
-    // Only a collection, or this, says that it is not there any more.
+    if (pod === undefined) return { memory: undefined, outcomes: [] };
+    const found = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
+    const facts = unrecorded(memory, found).map((fact) => (inferred ? { ...fact, inferred } : fact));
+    // Only a collection, or this fact, says that the pod is gone.
     const isTold = facts.some(({ kind }) => kind === "pod.collected");
     const gone = podChanged(pod, "is gone", { removed: true });
     const [first = gone, ...rest] = isTold ? facts : [...facts, gone];
-    const seen: Frame = { what: "frame", facts: [first, ...rest], observedAt: times.at };
-    return { memory: { ...afterFacts(memory, seen.facts), gone: true, buried: false, held: undefined }, seen: [seen] };
+    const frame: FrameOutcome = { what: "frame", facts: [first, ...rest], observedAt: times.at };
+    return {
+      memory: { ...afterFacts(memory, frame.facts), gone: true, buried: false, held: undefined },
+      outcomes: [frame],
+    };
   },
   errorSays: ({ code, message }) => (code === 2 && message === "unable to get pod" ? "there" : "nothing"),
   accepted: ({ pod, redacted, gone }) =>
@@ -90,28 +97,28 @@ export const pods: Things<PodMemory> = {
   resume,
 };
 
-function judge(memory: PodMemory, sighting: Sighting, listed: Pod): Step<PodMemory> {
+function judgeAfresh(memory: PodMemory, sighting: Sighting, listed: Pod): Judgement<PodMemory> {
   const isNews = memory.gone || !isSame(memory.pod, acceptPod(memory.pod, listed));
   const doubt = isNews ? doubtOf(lastOf(memory), memory.pod, listed) : undefined;
   return doubt === undefined
     ? accept(memory, sighting, listed)
-    : { memory: { ...memory, held: { doubt, sighting, listed }, denied: undefined }, seen: [] };
+    : { memory: { ...memory, held: { doubt, sighting, listed }, denied: undefined }, outcomes: [] };
 }
 
-/** The second sight of a pod: it says what the first was. */
-function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod): Step<PodMemory> {
+/** Judges the second answer about a held pod, which settles the first. */
+function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod): Judgement<PodMemory> {
   const again = stateOf(listed) === stateOf(first.listed);
   const open = { ...memory, held: undefined };
   const both = () => {
     const step = accept(open, first.sighting, first.listed, (accepted) => completed(accepted, first.listed, listed));
-    const next = judge(step.memory ?? unknown, sighting, listed);
-    return { memory: next.memory, seen: [...step.seen, ...next.seen] };
+    const next = judgeAfresh(step.memory ?? unknown, sighting, listed);
+    return { memory: next.memory, outcomes: [...step.outcomes, ...next.outcomes] };
   };
   switch (first.doubt) {
     case "aborted":
-      return again ? both() : judge(open, sighting, listed);
+      return again ? both() : judgeAfresh(open, sighting, listed);
     case "dead":
-      return again ? accept(open, sighting, listed) : judge(open, sighting, listed);
+      return again ? accept(open, sighting, listed) : judgeAfresh(open, sighting, listed);
     case "starting":
       return again && listed.started_at > 0n ? accept(open, sighting, listed) : both();
     case "exit code":
@@ -119,13 +126,13 @@ function settle(memory: PodMemory, first: Held, sighting: Sighting, listed: Pod)
   }
 }
 
-/** What the first sight told, with what only the second had: the time of the start, exit codes. */
+/** The pod of the first answer, with what only the second has: the start time, exit codes. */
 function completed(accepted: Pod, first: Pod, second: Pod): Pod {
   const codeIn = (pod: Pod, { name }: App) => pod.apps.find((app) => app.name === name)?.exit_code ?? 0;
   const apps = accepted.apps.map((app) => {
     if (app.exit_code !== 0 || !hasEnded(first) || !hasEnded(second)) return app;
     const code = codeIn(second, app);
-    // That it could not be read is only believed when it is said twice: then the code itself is -1.
+    // That a code could not be read is believed only if two answers say so: then the code itself is -1.
     return { ...app, exit_code: code === -1 && codeIn(first, app) !== -1 ? 0 : code };
   });
   return { ...accepted, apps, started_at: accepted.started_at || second.started_at };
@@ -136,41 +143,41 @@ function accept(
   sighting: Sighting,
   listed: Pod,
   complete = (accepted: Pod) => accepted,
-): Step<PodMemory> {
+): Judgement<PodMemory> {
   const { bytes, redacted, at, after } = sighting;
   const to = stateOf(listed);
-  // Whoever folds the events has forgotten a pod that was gone.
+  // A reader who folds the events has forgotten a pod that was gone.
   const pod = acceptPod(memory.gone ? undefined : memory.pod, listed);
-  const told = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
-  if (told === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
-  const facts = memory.buried ? [] : untold(memory, told);
+  const found = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
+  if (found === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
+  const facts = memory.buried ? [] : unrecorded(memory, found);
   const next = { ...afterFacts(memory, facts), ...settled, pod, redacted };
-  if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, seen: [] };
+  if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, outcomes: [] };
   const [first = podChanged(pod, whatChanged(memory, pod)), ...rest] = facts;
   const original = { type: entryType, bytes, redacted };
-  return { memory: next, seen: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
+  return { memory: next, outcomes: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
 }
 
-/** Of a pod that is believed to be there, as it was seen last. */
+/** Flags of a pod that is believed to be present, as answered last. */
 const settled = { gone: false, buried: false, held: undefined, denied: undefined } as const;
 
-/** A pod never goes back. A host that says so again and again is believed all the same, and the record admits it. */
-function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Step<PodMemory> {
+/** A pod never goes back. A host that insists is believed nevertheless, and the record admits it. */
+function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Judgement<PodMemory> {
   const before = memory.denied;
   const isInARow = before !== undefined && (after === undefined || compareMoments(before.at, after) >= 0);
-  const denied = isInARow ? { ...before, looks: before.looks + 1, at } : { looks: 1, at, after };
-  if (memory.pod === undefined || denied.looks < looksToAdmit) {
-    return { memory: { ...memory, held: undefined, denied }, seen: [] };
+  const denied = isInARow ? { ...before, inARow: before.inARow + 1, at } : { inARow: 1, at, after };
+  if (memory.pod === undefined || denied.inARow < answersToAdmit) {
+    return { memory: { ...memory, held: undefined, denied }, outcomes: [] };
   }
   const fact = podContradicted(memory.pod, pod, { at, after: denied.after });
   const original = { type: entryType, bytes, redacted };
   const next = { ...afterFacts(memory, [fact]), ...settled, pod, redacted };
-  return { memory: next, seen: [{ what: "frame", original, facts: [fact], observedAt: at }] };
+  return { memory: next, outcomes: [{ what: "frame", original, facts: [fact], observedAt: at }] };
 }
 
-/** As if it had not been seen. */
-function remain(memory: PodMemory): Step<PodMemory> {
-  return { memory: memory.pod && { ...memory, held: undefined, denied: undefined }, seen: [] };
+/** The memory as it was before the answer. */
+function remain(memory: PodMemory): Judgement<PodMemory> {
+  return { memory: memory.pod && { ...memory, held: undefined, denied: undefined }, outcomes: [] };
 }
 
 function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
@@ -178,8 +185,8 @@ function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
   return before === undefined && stateOf(pod) === "PREPARING" ? "is being prepared" : "changed";
 }
 
-/** A pod that comes back has told its end, and goes on from where it was. */
-function untold({ ended, collected }: PodMemory, facts: ReturnType<typeof podFacts> & {}): typeof facts {
+/** Facts that are not recorded yet. A pod that comes back has its end recorded, and goes on from its last state. */
+function unrecorded({ ended, collected }: PodMemory, facts: ReturnType<typeof podFacts> & {}): typeof facts {
   return facts.filter(({ kind }) => {
     if (kind === "pod.collected") return !collected;
     return !(ended && (kind === "pod.exited" || kind === "app.exited" || kind === "app.started"));
@@ -187,12 +194,12 @@ function untold({ ended, collected }: PodMemory, facts: ReturnType<typeof podFac
 }
 
 function afterFacts(memory: PodMemory, facts: readonly { readonly kind: string }[]): PodMemory {
-  const told = (kind: string) => facts.some((fact) => fact.kind === kind);
+  const has = (kind: string) => facts.some((fact) => fact.kind === kind);
   return {
     ...memory,
-    // It goes on by the host's word, and its end is then told again; of one that was collected nothing more is.
-    ended: told("pod.contradicted") ? memory.collected : memory.ended || told("pod.exited"),
-    collected: memory.collected || told("pod.collected"),
+    // The pod goes on by the host's word, and its end is recorded again; a collected pod has no more facts.
+    ended: has("pod.contradicted") ? memory.collected : memory.ended || has("pod.exited"),
+    collected: memory.collected || has("pod.collected"),
   };
 }
 

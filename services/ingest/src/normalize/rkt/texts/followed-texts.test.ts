@@ -8,8 +8,8 @@ import { until } from "@tapedeck/shared/testing/until";
 import type { TapItem } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
 import { expect, it, onTestFinished } from "vitest";
-import { seenIn } from "../../inventory/observing.ts";
-import { watchTexts } from "./watch-texts.ts";
+import { outcomesOf } from "../../inventory/observing.ts";
+import { TextsWatcher } from "./texts-watcher.ts";
 
 const recording = loadRecording(`${recordings.rkt}/08-logs-journal`);
 const running = runningPod(1);
@@ -66,11 +66,11 @@ function follow(address: string) {
 }
 
 function linesOf(items: readonly TapItem[]) {
-  const watcher = watchTexts({ mask: (_, bytes) => ({ bytes, redacted: 0 }) });
+  const watcher = new TextsWatcher({ mask: (_, bytes) => ({ bytes, redacted: 0 }) });
   return items.flatMap(({ what, at = { seconds: 0n, nanos: 0 } }) => {
     if (what?.$case === "identified") watcher.connected();
     if (what?.$case !== "frame") return [];
-    const seen = seenIn(watcher.look(what.value.channel, Look.decode(what.value.bytes), at));
+    const seen = outcomesOf(watcher.observe(what.value.channel, Look.decode(what.value.bytes), at));
     const facts = seen.flatMap((one) => (one.what === "frame" ? one.facts : []));
     return facts.flatMap(({ detail }) => (detail?.$case === "text" ? [detail.value] : []));
   });

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { type FakeLog, fakeLog } from "../../../record/testing/fake-log.ts";
 import { type LookingTap, lookingTap } from "../../../record/testing/polling-tap.ts";
 import { mask } from "../mask.ts";
-import { reading as rkt } from "../normalizer.ts";
-import { maskAfter, maskedLines } from "./masked-lines.ts";
+import { normalizer as rkt } from "../normalizer.ts";
+import { MaskedLines, maskAfter } from "./masked-lines.ts";
 
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
 const at = (seconds: number, message: string) => `2026-11-20 15:28:${seconds} +0000 UTC MESSAGE=${message}`;
@@ -14,10 +14,10 @@ const encoded = (...lines: readonly string[]) => Buffer.from(GetLogsResponse.enc
 
 /** As they are recorded, one after the other. */
 function masked(lines: readonly string[], { app = "web", masks = { mask, maskAfter } } = {}): readonly string[] {
-  const { mask: maskLine, took } = maskedLines(masks);
+  const masking = new MaskedLines(masks);
   return lines.map((line) => {
-    const { text, bytes } = maskLine({ pod, app }, encoded(line));
-    took({ pod, app }, text);
+    const { text, bytes } = masking.mask({ pod, app }, encoded(line));
+    masking.took({ pod, app }, text);
     expect(GetLogsResponse.decode(bytes).lines).toEqual([text]);
     return text;
   });
@@ -69,10 +69,10 @@ describe("a secret of several lines", () => {
 
   it("is not masked where nothing is to be", () => {
     const masks = { mask: (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 }), maskAfter: undefined };
-    const { mask: maskLine, took } = maskedLines(masks);
+    const masking = new MaskedLines(masks);
     const texts = [begin, one].map((line) => {
-      const { text } = maskLine({ pod, app: "web" }, encoded(line));
-      took({ pod, app: "web" }, text);
+      const { text } = masking.mask({ pod, app: "web" }, encoded(line));
+      masking.took({ pod, app: "web" }, text);
       return text;
     });
     expect(texts).toEqual([begin, one]);

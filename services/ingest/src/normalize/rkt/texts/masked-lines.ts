@@ -9,7 +9,7 @@ import type { WatchOptions } from "../../inventory/observing.ts";
 export const responseType = "v1alpha.GetLogsResponse";
 const response = messageType(responseType);
 
-/** A response of one line, already masked, after the tail of the line before it. The time stays out of that. */
+/** Masks a response of one line, already masked alone, after the tail of the line before it. The time is left as it is. */
 export const maskAfter: NonNullable<WatchOptions["maskAfter"]> = (type, bytes, tail) => {
   let redacted = 0;
   if (type !== responseType) return { bytes, redacted };
@@ -22,110 +22,112 @@ export const maskAfter: NonNullable<WatchOptions["maskAfter"]> = (type, bytes, t
   return { bytes: mapped.bytes, redacted };
 };
 
-/** Whose line it is; app "": of the stream of everything in the pod. */
+/** Identifies the stream of a line. Empty app: the stream of everything in the pod. */
 export type LineStream = { readonly pod: string; readonly app: string };
 
 export type MaskedLine = {
   readonly bytes: Uint8Array;
   readonly redacted: number;
   readonly text: string;
-  /** As what else the log may have it: masked alone, or after what was open lately in any stream. */
+  /** Other forms that the log may have it in: masked alone, or after what any stream left open lately. */
   readonly others: () => readonly string[];
 };
 
-export type MaskedLines = {
-  readonly mask: (stream: LineStream, line: Uint8Array) => MaskedLine;
-  /** The stream's next line, as it is recorded. */
-  readonly took: (stream: LineStream, text: string) => void;
-  /** The same of a line read back from the log. */
-  readonly recorded: (stream: LineStream, text: string) => void;
-  /** A secret's next lines are expected: what is remembered of that is in the log by nothing but its last lines. */
-  readonly isOpen: () => boolean;
-  readonly forget: (pod: string, apps: Iterable<string>) => void;
-};
+export type LineMasks = Pick<WatchOptions, "mask" | "maskAfter">;
 
 /** Keys that have begun in the stream of everything in a pod, and how many more lines they may go on for. */
 type Mixed = { readonly tail: string; readonly open: number; readonly left: number };
 
-/** Lines of other apps that may stand between those of a key. */
+/** Lines of other apps that may come between those of a key. */
 const mostBetween = 200;
 
 /**
- * Masks lines of the journal with secrets of several lines: each line after those before it in its stream. In the stream of
- * everything in a pod the lines of its apps are mixed, so a key that has begun there goes on after lines of others.
+ * Masks lines of the journal with secrets of several lines: each line after those before it in its stream. The stream of
+ * everything in a pod mixes the lines of its apps, so a key that has begun there goes on after lines of others.
  */
-export function maskedLines({ mask, maskAfter: maskTail }: LineMasks): MaskedLines {
-  const tails = new Tails();
-  const mixed = new Map<string, Mixed>();
+export class MaskedLines {
+  readonly #masks: LineMasks;
+  readonly #tails = new Tails();
+  readonly #mixed = new Map<string, Mixed>();
+  /** Streams that this recorder has had a line of. */
+  readonly #heard = new Set<string>();
 
-  /** Streams that have given a line here. */
-  const heard = new Set<string>();
+  constructor(masks: LineMasks) {
+    this.#masks = masks;
+  }
 
-  function before(stream: LineStream): string {
+  /** A secret's next lines are expected. The log has nothing of that but the secret's last lines. */
+  get isOpen(): boolean {
+    return this.#tails.isOpen || this.#mixed.size > 0;
+  }
+
+  mask(stream: LineStream, line: Uint8Array): MaskedLine {
+    const alone = this.#masks.mask(responseType, line);
+    const masked = this.#continued(alone, this.#before(stream));
+    const text = printed(textOf(masked.bytes));
+    const others = () => {
+      const tails = ["", ...this.#tails.recent];
+      const forms = tails.map((tail) => printed(textOf(this.#continued(alone, tail).bytes)));
+      return [...new Set(forms)].filter((form) => form !== text);
+    };
+    return { ...masked, text, others };
+  }
+
+  /** Takes in the stream's next line, as it is recorded. */
+  took(stream: LineStream, text: string): void {
+    const line = lineOf(text);
+    this.#take(stream, line);
+    this.#heard.add(keyOf(stream));
+    if (stream.app === "") this.#followMixed(stream.pod, line);
+  }
+
+  /** Takes in a line read back from the log. */
+  recorded(stream: LineStream, text: string): void {
+    const line = lineOf(text);
+    this.#take(stream, line);
+    // The pod's stream has given it too, or will.
+    this.#followMixed(stream.pod, line);
+  }
+
+  forget(pod: string, apps: Iterable<string>): void {
+    this.#mixed.delete(pod);
+    for (const key of [...apps].map((app) => keyOf({ pod, app }))) {
+      this.#tails.end(key);
+      this.#heard.delete(key);
+    }
+  }
+
+  #before(stream: LineStream): string {
     const key = keyOf(stream);
-    // Of one that is only known from the log it may be that another stream has told what it gave.
-    const isMixed = stream.app === "" || !heard.has(key);
-    return tails.before(key) || (isMixed ? (mixed.get(stream.pod)?.tail ?? "") : "");
+    // A line that is known from the log alone may have come by another stream.
+    const isMixed = stream.app === "" || !this.#heard.has(key);
+    return this.#tails.before(key) || (isMixed ? (this.#mixed.get(stream.pod)?.tail ?? "") : "");
   }
 
-  function took(stream: LineStream, line: string): void {
-    const after = stream.app === "" ? tails.before(keyOf(stream)) : before(stream);
-    tails.took({ stream: keyOf(stream), text: line }, after);
+  #take(stream: LineStream, text: string): void {
+    const key = keyOf(stream);
+    this.#tails.took({ stream: key, text }, stream.app === "" ? this.#tails.before(key) : this.#before(stream));
   }
 
-  function continued(alone: Pick<MaskedLine, "bytes" | "redacted">, tail: string) {
+  #continued(alone: Pick<MaskedLine, "bytes" | "redacted">, tail: string) {
+    const { maskAfter: maskTail } = this.#masks;
     if (tail === "" || maskTail === undefined) return alone;
     const { bytes, redacted } = maskTail(responseType, alone.bytes, tail);
     return redacted === 0 ? alone : { bytes, redacted: alone.redacted + redacted };
   }
 
-  function followMixed(pod: string, line: string): void {
-    const before = mixed.get(pod);
+  #followMixed(pod: string, line: string): void {
+    const before = this.#mixed.get(pod);
     const begun = tailOf(line);
     const open = (before?.open ?? 0) + Number(isKeyTail(begun)) - Number(line.includes("-----END"));
-    if (isKeyTail(begun)) mixed.set(pod, { tail: begun, open, left: mostBetween });
+    if (isKeyTail(begun)) this.#mixed.set(pod, { tail: begun, open, left: mostBetween });
     else if (before === undefined) return;
-    else if (open <= 0 || before.left === 0) mixed.delete(pod);
-    else mixed.set(pod, { tail: before.tail, open, left: before.left - 1 });
+    else if (open <= 0 || before.left === 0) this.#mixed.delete(pod);
+    else this.#mixed.set(pod, { tail: before.tail, open, left: before.left - 1 });
   }
-
-  return {
-    mask(stream, line) {
-      const alone = mask(responseType, line);
-      const masked = continued(alone, before(stream));
-      const text = printed(textOf(masked.bytes));
-      const others = () => {
-        const forms = ["", ...tails.recent].map((tail) => printed(textOf(continued(alone, tail).bytes)));
-        return [...new Set(forms)].filter((form) => form !== text);
-      };
-      return { ...masked, text, others };
-    },
-    took(stream, text) {
-      const line = lineOf(text);
-      took(stream, line);
-      heard.add(keyOf(stream));
-      if (stream.app === "") followMixed(stream.pod, line);
-    },
-    recorded(stream, text) {
-      const line = lineOf(text);
-      took(stream, line);
-      // The pod's stream has given it too, or will.
-      followMixed(stream.pod, line);
-    },
-    isOpen: () => tails.isOpen || mixed.size > 0,
-    forget(pod, apps) {
-      mixed.delete(pod);
-      for (const key of [...apps].map((app) => keyOf({ pod, app }))) {
-        tails.end(key);
-        heard.delete(key);
-      }
-    },
-  };
 }
 
-export type LineMasks = Pick<WatchOptions, "mask" | "maskAfter">;
-
-/** With the end that it has. */
+/** The line with its own end. */
 function lineOf(text: string): string {
   const message = messageOf(text);
   return isCut(message) ? message : `${message}\n`;

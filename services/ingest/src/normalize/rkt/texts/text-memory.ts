@@ -12,43 +12,12 @@ export type GivenLine = {
   readonly time: bigint;
 };
 
-/**
- * Which lines are recorded. Two rules make each line come once:
- *
- * 1. A stream that was opened anew repeats itself, from some moment on. Lines before the latest time that was seen on
- *    it are known; of those with that very time as many as were seen; from the first later one on all is new. Journals
- *    are in order of time: where a host's clock was set back, lines of that while may be missed by this.
- * 2. A pod's stream repeats what its apps' streams give. Whichever gives a line (its text and time) first tells it, and
- *    when the other one gives it too it is the same line, as often as it comes. The tap gives the pod's lines a while
- *    after they came, so that nearly all lines of apps are told as theirs; what no app gives is the pod's own.
- */
-export type TextMemory = {
-  /**
-   * Takes a line in. Undefined when it is to be recorded; else the text that it is known by, which may be one of the
-   * others: those are what it may have been recorded as.
-   */
-  readonly take: (line: GivenLine, others?: () => readonly string[]) => string | undefined;
-  /** Of the line that the stream gave last, 0 before. */
-  readonly lastTime: (pod: string, app: string) => bigint;
-  /** What the stream gives next may be a repeat; of all streams without a name. */
-  readonly mayRepeat: (pod?: string, app?: string) => void;
-  /** A line read back from the log. */
-  readonly recorded: (line: GivenLine) => void;
-  /** All of it: of each stream its end, and after that the lines that only one of the two has given so far. */
-  readonly ends: () => HostDetail_TextEnd[];
-  /** All of `ends`, in its order, in one part or several. */
-  readonly restore: (ends: readonly HostDetail_TextEnd[], part: number) => void;
-  readonly pods: () => ReadonlySet<string>;
-  /** Gives the apps of its streams. */
-  readonly forget: (pod: string) => readonly string[];
-};
-
 type Stream = {
   readonly pod: string;
   readonly app: string;
-  /** Of the line that it gave last. */
+  /** The time of its last line. */
   last: bigint;
-  /** The latest time that was seen on it. */
+  /** The latest time of its lines. */
   at: bigint;
   /** Lines with that very time, by hash. */
   readonly known: Map<string, number>;
@@ -66,161 +35,195 @@ type Unpaired = {
   count: number;
 };
 
-/** Only a server that tells no times comes near it. */
+/** Only a server without times comes near it. */
 const mostOfOneTime = 10_000;
 /** About 10 MB; more than the apps of a host write in the while that their pods' streams lag behind. */
 const mostUnpaired = 50_000;
-/** So many of them, the newest, are kept over a restart. */
+/** The newest ones, which a restart keeps. */
 const mostDescribed = 10_000;
-/** What has no pair by then gets none. */
+/** A line without its pair by then gets none. */
 const unpairedNanos = 300_000_000_000n;
 
-export function textMemory(): TextMemory {
-  const streams = new Map<string, Stream>();
-  const unpaired = new Map<string, Unpaired>();
-  /** What a pod's stream gives up to here was given by its apps, which were too far ahead to remember all. */
-  const overtaken = new Map<string, bigint>();
+/**
+ * Which lines are recorded. Two rules make each line come once:
+ *
+ * 1. A stream that was opened anew repeats itself, from some moment on. Lines before the latest time that it has given
+ *    are known; of those with that very time as many as it has given; from the first later one on all is new. Journals
+ *    are in order of time: where a host's clock was set back, lines of that while may be missed by this.
+ * 2. A pod's stream repeats what its apps' streams give. Whichever gives a line (its text and time) first is recorded,
+ *    and when the other one gives it too it is the same line, as often as it comes. The tap gives the pod's lines a while
+ *    after they came, so that nearly all lines of apps are recorded as theirs; what no app gives is the pod's own.
+ */
+export class TextMemory {
+  readonly #streams = new Map<string, Stream>();
+  readonly #unpaired = new Map<string, Unpaired>();
+  /** Lines of a pod's stream up to here were given by its apps, which were too far ahead to remember all. */
+  readonly #overtaken = new Map<string, bigint>();
 
-  function streamOf(pod: string, app: string): Stream {
-    const key = keyOf(pod, app);
-    const known = streams.get(key);
-    if (known !== undefined) return known;
-    const made: Stream = { pod, app, last: 0n, at: 0n, known: new Map(), mayRepeat: false, repeats: undefined };
-    streams.set(key, made);
-    return made;
+  get pods(): ReadonlySet<string> {
+    return new Set([...this.#streams.values()].map(({ pod }) => pod));
   }
 
-  function repeated(stream: Stream, time: bigint, forms: Forms): Form | undefined {
-    if (stream.mayRepeat) stream.repeats = { at: stream.at, known: new Map(stream.known) };
-    stream.mayRepeat = false;
-    const { repeats } = stream;
-    if (repeats === undefined) return undefined;
-    if (time < repeats.at) return forms.first;
-    if (time === repeats.at) return forms.find(({ hash }) => takeOne(repeats.known, hash));
-    stream.repeats = undefined;
-    return undefined;
+  /**
+   * Takes a line in. Undefined when it is to be recorded; else the text that it is known by, which may be one of the
+   * others: those are what it may have been recorded as.
+   */
+  take(line: GivenLine, others?: () => readonly string[]): string | undefined {
+    const { pod, app, text, time } = line;
+    const stream = this.#streamOf(pod, app);
+    const forms = formsOf(text, others);
+    stream.last = time;
+    const again = repeated(stream, time, forms);
+    if (again !== undefined) return again.text;
+    const pair = this.#paired(line, forms);
+    advance(stream, time, (pair ?? forms.first).hash);
+    return pair?.text;
   }
 
-  function advance(stream: Stream, time: bigint, hash: string): void {
-    if (time < stream.at) return;
-    if (time > stream.at) stream.known.clear();
-    stream.at = time;
-    stream.known.set(hash, (stream.known.get(hash) ?? 0) + 1);
-    const [oldest] = stream.known.keys();
-    if (oldest !== undefined && stream.known.size > mostOfOneTime) stream.known.delete(oldest);
+  /** The time of the line that the stream gave last, 0 before. */
+  lastTime(pod: string, app: string): bigint {
+    return this.#streams.get(keyOf(pod, app))?.last ?? 0n;
   }
 
-  /** As what the other stream has given it before. */
-  function paired({ pod, app, time }: GivenLine, forms: Forms): Form | undefined {
-    const found = forms.find(({ hash }) => {
-      const count = unpaired.get(unpairedKey(pod, time, hash))?.count ?? 0;
-      return app === "" ? count > 0 : count < 0;
+  /** What the stream gives next may be a repeat. Without a name: any stream. */
+  mayRepeat(pod?: string, app = ""): void {
+    const some = pod === undefined ? this.#streams.values() : [this.#streamOf(pod, app)];
+    for (const stream of some) stream.mayRepeat = true;
+  }
+
+  /** Takes in a line read back from the log. */
+  recorded({ pod, app, text, time }: GivenLine): void {
+    const stream = this.#streamOf(pod, app);
+    const hash = hashOf(text);
+    stream.last = time;
+    advance(stream, time, hash);
+    this.#pairRecorded(pod, app, time, hash);
+    stream.mayRepeat = true;
+  }
+
+  /** The whole memory: the end of each stream, and after that the lines that only one of the two has given so far. */
+  ends(): HostDetail_TextEnd[] {
+    this.#dropHopeless();
+    const ends = [...this.#streams.values()]
+      .filter(({ known }) => known.size > 0)
+      .map(({ pod, app, at, known }) => {
+        const hashes = [...known].flatMap(([hash, count]) => Array<string>(count).fill(hash));
+        return endOf(pod, app, at, hashes);
+      });
+    const single = [...this.#unpaired.values()].slice(-mostDescribed).map(({ pod, app, time, hash, count }) => {
+      return endOf(pod, app, time, Array<string>(Math.abs(count)).fill(hash));
     });
-    if (found === undefined && app === "" && time <= (overtaken.get(pod) ?? -1n)) return forms.first;
-    count(pod, app, time, (found ?? forms.first).hash);
-    return found;
+    return [...ends, ...single];
   }
 
-  /** Of a line that is in the log. */
-  function pairRecorded(pod: string, app: string, time: bigint, hash: string): void {
-    const isOvertaken = app === "" && time <= (overtaken.get(pod) ?? -1n);
-    const isPaired = (unpaired.get(unpairedKey(pod, time, hash))?.count ?? 0) > 0;
-    if (!isOvertaken || isPaired) count(pod, app, time, hash);
-  }
-
-  function count(pod: string, app: string, time: bigint, hash: string): void {
-    const key = unpairedKey(pod, time, hash);
-    const one = unpaired.get(key);
-    const before = one?.count ?? 0;
-    const isPaired = app === "" ? before > 0 : before < 0;
-    const now = before + (app === "" ? -1 : 1);
-    if (now === 0) unpaired.delete(key);
-    else unpaired.set(key, { pod, app: isPaired ? (one?.app ?? app) : app, time, hash, count: now });
-    if (unpaired.size > mostUnpaired) dropOldest();
-  }
-
-  function dropOldest(): void {
-    const [oldest] = unpaired;
-    if (oldest === undefined) return;
-    const [key, { pod, time, count }] = oldest;
-    unpaired.delete(key);
-    const before = overtaken.get(pod);
-    if (count > 0 && (before === undefined || before < time)) overtaken.set(pod, time);
-  }
-
-  function dropHopeless(): void {
-    for (const [key, { pod, time }] of unpaired) {
-      const all = streams.get(keyOf(pod, ""));
-      if (all !== undefined && time < all.at - unpairedNanos) unpaired.delete(key);
+  /** Takes in all of `ends`, in its order, in one part or several. */
+  restore(ends: readonly HostDetail_TextEnd[], part: number): void {
+    if (part === 0) {
+      this.#streams.clear();
+      this.#unpaired.clear();
+      this.#overtaken.clear();
+    }
+    for (const { pod, app, at, sha256 } of ends) {
+      const time = at === undefined ? 0n : nanosOfMoment(at);
+      const hashes = sha256.map((sha) => Buffer.from(sha).toString("base64"));
+      const isEnd = !this.#streams.has(keyOf(pod, app));
+      const stream = this.#streamOf(pod, app);
+      for (const hash of hashes) {
+        if (isEnd) advance(stream, time, hash);
+        else this.#pairRecorded(pod, app, time, hash);
+      }
+      stream.last = stream.at;
+      stream.mayRepeat = true;
     }
   }
 
-  return {
-    take(line, others) {
-      const { pod, app, text, time } = line;
-      const stream = streamOf(pod, app);
-      const forms = formsOf(text, others);
-      stream.last = time;
-      const again = repeated(stream, time, forms);
-      if (again !== undefined) return again.text;
-      const pair = paired(line, forms);
-      advance(stream, time, (pair ?? forms.first).hash);
-      return pair?.text;
-    },
-    lastTime: (pod, app) => streams.get(keyOf(pod, app))?.last ?? 0n,
-    mayRepeat(pod, app = "") {
-      const some = pod === undefined ? streams.values() : [streamOf(pod, app)];
-      for (const stream of some) stream.mayRepeat = true;
-    },
-    recorded({ pod, app, text, time }) {
-      const stream = streamOf(pod, app);
-      const hash = hashOf(text);
-      stream.last = time;
-      advance(stream, time, hash);
-      pairRecorded(pod, app, time, hash);
-      stream.mayRepeat = true;
-    },
-    ends() {
-      dropHopeless();
-      const ends = [...streams.values()]
-        .filter(({ known }) => known.size > 0)
-        .map(({ pod, app, at, known }) => {
-          const hashes = [...known].flatMap(([hash, count]) => Array<string>(count).fill(hash));
-          return endOf(pod, app, at, hashes);
-        });
-      const single = [...unpaired.values()].slice(-mostDescribed).map(({ pod, app, time, hash, count }) => {
-        return endOf(pod, app, time, Array<string>(Math.abs(count)).fill(hash));
-      });
-      return [...ends, ...single];
-    },
-    restore(ends, part) {
-      if (part === 0) {
-        streams.clear();
-        unpaired.clear();
-        overtaken.clear();
-      }
-      for (const { pod, app, at, sha256 } of ends) {
-        const time = at === undefined ? 0n : nanosOfMoment(at);
-        const hashes = sha256.map((sha) => Buffer.from(sha).toString("base64"));
-        const isEnd = !streams.has(keyOf(pod, app));
-        const stream = streamOf(pod, app);
-        for (const hash of hashes) {
-          if (isEnd) advance(stream, time, hash);
-          else pairRecorded(pod, app, time, hash);
-        }
-        stream.last = stream.at;
-        stream.mayRepeat = true;
-      }
-    },
-    pods: () => new Set([...streams.values()].map(({ pod }) => pod)),
-    forget(pod) {
-      overtaken.delete(pod);
-      const forgotten = [...streams.values()].filter((stream) => stream.pod === pod).map(({ app }) => app);
-      for (const app of forgotten) streams.delete(keyOf(pod, app));
-      for (const [key, line] of unpaired) if (line.pod === pod) unpaired.delete(key);
-      return forgotten;
-    },
-  };
+  /** Gives the apps of the pod's streams. */
+  forget(pod: string): readonly string[] {
+    this.#overtaken.delete(pod);
+    const forgotten = [...this.#streams.values()].filter((stream) => stream.pod === pod).map(({ app }) => app);
+    for (const app of forgotten) this.#streams.delete(keyOf(pod, app));
+    for (const [key, line] of this.#unpaired) if (line.pod === pod) this.#unpaired.delete(key);
+    return forgotten;
+  }
+
+  #streamOf(pod: string, app: string): Stream {
+    const key = keyOf(pod, app);
+    const known = this.#streams.get(key);
+    if (known !== undefined) return known;
+    const made: Stream = { pod, app, last: 0n, at: 0n, known: new Map(), mayRepeat: false, repeats: undefined };
+    this.#streams.set(key, made);
+    return made;
+  }
+
+  /** The form in which the other stream has given the line before. */
+  #paired({ pod, app, time }: GivenLine, forms: Forms): Form | undefined {
+    const found = forms.find(({ hash }) => {
+      const count = this.#unpaired.get(unpairedKey(pod, time, hash))?.count ?? 0;
+      return app === "" ? count > 0 : count < 0;
+    });
+    if (found === undefined && app === "" && this.#isOvertaken(pod, time)) return forms.first;
+    this.#count(pod, app, time, (found ?? forms.first).hash);
+    return found;
+  }
+
+  /** Counts a line that is in the log. */
+  #pairRecorded(pod: string, app: string, time: bigint, hash: string): void {
+    const isOvertaken = app === "" && this.#isOvertaken(pod, time);
+    const isPaired = (this.#unpaired.get(unpairedKey(pod, time, hash))?.count ?? 0) > 0;
+    if (!isOvertaken || isPaired) this.#count(pod, app, time, hash);
+  }
+
+  #isOvertaken(pod: string, time: bigint): boolean {
+    return time <= (this.#overtaken.get(pod) ?? -1n);
+  }
+
+  #count(pod: string, app: string, time: bigint, hash: string): void {
+    const key = unpairedKey(pod, time, hash);
+    const one = this.#unpaired.get(key);
+    const before = one?.count ?? 0;
+    const isPaired = app === "" ? before > 0 : before < 0;
+    const now = before + (app === "" ? -1 : 1);
+    if (now === 0) this.#unpaired.delete(key);
+    else this.#unpaired.set(key, { pod, app: isPaired ? (one?.app ?? app) : app, time, hash, count: now });
+    if (this.#unpaired.size > mostUnpaired) this.#dropOldest();
+  }
+
+  #dropOldest(): void {
+    const [oldest] = this.#unpaired;
+    if (oldest === undefined) return;
+    const [key, { pod, time, count }] = oldest;
+    this.#unpaired.delete(key);
+    const before = this.#overtaken.get(pod);
+    if (count > 0 && (before === undefined || before < time)) this.#overtaken.set(pod, time);
+  }
+
+  #dropHopeless(): void {
+    for (const [key, { pod, time }] of this.#unpaired) {
+      const all = this.#streams.get(keyOf(pod, ""));
+      if (all !== undefined && time < all.at - unpairedNanos) this.#unpaired.delete(key);
+    }
+  }
+}
+
+/** The form by which a stream that repeats itself has given the line before. */
+function repeated(stream: Stream, time: bigint, forms: Forms): Form | undefined {
+  if (stream.mayRepeat) stream.repeats = { at: stream.at, known: new Map(stream.known) };
+  stream.mayRepeat = false;
+  const { repeats } = stream;
+  if (repeats === undefined) return undefined;
+  if (time < repeats.at) return forms.first;
+  if (time === repeats.at) return forms.find(({ hash }) => takeOne(repeats.known, hash));
+  stream.repeats = undefined;
+  return undefined;
+}
+
+function advance(stream: Stream, time: bigint, hash: string): void {
+  if (time < stream.at) return;
+  if (time > stream.at) stream.known.clear();
+  stream.at = time;
+  stream.known.set(hash, (stream.known.get(hash) ?? 0) + 1);
+  const [oldest] = stream.known.keys();
+  if (oldest !== undefined && stream.known.size > mostOfOneTime) stream.known.delete(oldest);
 }
 
 function endOf(pod: string, app: string, at: bigint, hashes: readonly string[]): HostDetail_TextEnd {

@@ -8,7 +8,7 @@ import { canceled, failed, message, name, succeeded } from "../../facts.ts";
 /** No field of an event may grow with its frame. */
 const longestList = 100;
 
-/** What every fact of a job says of it. */
+/** The detail that every fact of a job has. */
 export function jobDetail(job: Job, id: string): JobDetail {
   const { operation, scope, target_runner } = job;
   const command = operation?.$case === "command" ? operation.value : undefined;
@@ -28,7 +28,7 @@ export function jobDetail(job: Job, id: string): JobDetail {
   };
 }
 
-/** Of a job that nobody has answered yet. */
+/** The detail of a job that no answer has described yet. */
 export function unknownJob(id: string, state: number): JobDetail {
   return {
     ...{ job: name(id), operation: "", command: "", args: [], scope: "", scope_id: "", scope_name: "", runner: "" },
@@ -36,7 +36,7 @@ export function unknownJob(id: string, state: number): JobDetail {
   };
 }
 
-/** As the user would write it: what the command is about, then the flags. */
+/** The arguments as the user would write them: positional ones, then flags. */
 function argsOf({ cli_args }: Job_CommandOp): string[] {
   const flags = (cli_args?.flags ?? []).map((flag) => {
     if (flag.value?.$case === "string") return `--${flag.name}=${flag.value.value}`;
@@ -49,7 +49,7 @@ export function commandDetail({ job, command, args, scope_name }: JobDetail): Co
   return { job, command, args, scope_name, succeeded: false, exit_code: 0, canceled: false };
 }
 
-/** "QUEUED"; empty for what came after this description of the API. */
+/** "QUEUED"; empty for a state that is newer than this description of the API. */
 function nameOfState(state: number): string {
   const found = Object.entries(Job_State).find(([, number]) => number === state)?.[0] ?? "";
   return found === "UNRECOGNIZED" ? "" : found;
@@ -58,8 +58,8 @@ function nameOfState(state: number): string {
 export type Ending = Pick<Fact, "outcome" | "error">;
 
 /**
- * How a command ended, which neither its job's state nor exit_code tells: only run_result says that it has succeeded. A
- * job that succeeded without any result says nothing of its command.
+ * How a command ended. Neither its job's state nor exit_code says so: only run_result shows success. A job that succeeded
+ * without any result says nothing about its command.
  */
 export function commandEnding({ result, cancel_time, operation }: Job): Ending {
   const run = result?.run;
@@ -75,7 +75,7 @@ function runError({ exit_code, run_error }: Job_CommandResult): NonNullable<Even
   return { code: String(exit_code), message: `exited with ${exit_code}`, suggestions: [] };
 }
 
-/** With what is meant for people, if there is something. */
+/** The error with its message for people, if it has one. */
 export function errorOf(status: Status, code = status.code): NonNullable<Event["error"]> {
   return { code: String(code), message: message(localizedIn(status) ?? status.message), suggestions: [] };
 }

@@ -1,10 +1,10 @@
 import { LocalizedMessage } from "@tapedeck/proto/google/rpc/error_details";
 import { msOfMoment } from "@tapedeck/shared/time/moment";
 import { describe, expect, it } from "vitest";
-import { factsOf, type JobLook, job, type Play, play } from "../testing/jobs-play.ts";
+import { factsOf, type JobFields, job, type Play, play } from "../testing/jobs-play.ts";
 
 /** Looks at one job, one second after the other, and what each tells. */
-type Life = readonly (readonly [JobLook, string])[];
+type Life = readonly (readonly [JobFields, string])[];
 
 const up = { command: "up" } as const;
 const queued = { ...up, state: "QUEUED" } as const;
@@ -128,21 +128,21 @@ const lives: Readonly<Record<string, Life>> = {
 };
 
 function live(life: Life): Play {
-  const desk = play();
-  for (const [index, [look]] of life.entries()) desk.list((index + 1) * 1_000, job(id, look));
-  return desk;
+  const harness = play();
+  for (const [index, [look]] of life.entries()) harness.list((index + 1) * 1_000, job(id, look));
+  return harness;
 }
 
 const id = "01M7WSXR6NFM73VJ0F879K4ZNP";
 
 describe("a job", () => {
   it.each(Object.entries(lives))("%s", (_, life) => {
-    const desk = play();
-    expect(life.map(([look], index) => desk.list((index + 1) * 1_000, job(id, look)))).toEqual(
+    const harness = play();
+    expect(life.map(([look], index) => harness.list((index + 1) * 1_000, job(id, look)))).toEqual(
       life.map(([, told]) => told),
     );
     const last = life.at(-1)?.[0] ?? queued;
-    expect(desk.list(60_000, job(id, last))).toBe("");
+    expect(harness.list(60_000, job(id, last))).toBe("");
   });
 
   it("has the server's own times, and else that of the look", () => {
@@ -173,7 +173,7 @@ describe("a job", () => {
 
   it("names what it is about, and what the user gave", () => {
     const value = { $case: "string", value: "virtualbox" } as const;
-    const more: NonNullable<JobLook["more"]> = {
+    const more: NonNullable<JobFields["more"]> = {
       operation: {
         $case: "command",
         value: {

@@ -7,35 +7,38 @@ import type { Fact } from "../../fact.ts";
 import { canceled, failed, failure, name, summary } from "../../facts.ts";
 import { commandDetail, commandEnding, type Ending, errorOf, jobDetail } from "./job-detail.ts";
 
-/** What has been told of a job. */
-export type Told = {
-  /** hashicorp.vagrant.Job.State, as told last. */
+/** What is recorded of a job. */
+export type ReportedFacts = {
+  /** hashicorp.vagrant.Job.State, as recorded last. */
   readonly state: number;
-  /** How often, by kind. And "stale": it was told to be. */
+  /** How many facts, by kind. And "stale": a fact said so. */
   readonly times: Readonly<Record<string, number>>;
 };
 
-export const nothingTold: Told = { state: Job_State.UNKNOWN, times: {} };
+export const nothingReported: ReportedFacts = { state: Job_State.UNKNOWN, times: {} };
 
-export function isFinished({ state }: Pick<Told, "state">): boolean {
+export function isFinished({ state }: Pick<ReportedFacts, "state">): boolean {
   return state === Job_State.SUCCESS || state === Job_State.ERROR;
 }
 
-/** Nothing of it is left to tell. A recorder can have been stopped between the end of a job and that of its command. */
-export function isOver(told: Told): boolean {
-  const isEnded = isFinished(told) || wasTold(told, "job.lost");
-  return isEnded && (!wasTold(told, "command.started") || wasTold(told, "command.finished"));
+/** Nothing of the job is left to record. A recorder may have stopped between the end of a job and that of its command. */
+export function isOver(reported: ReportedFacts): boolean {
+  const isEnded = isFinished(reported) || wasReported(reported, "job.lost");
+  return isEnded && (!wasReported(reported, "command.started") || wasReported(reported, "command.finished"));
 }
 
-export function wasTold({ times }: Told, kind: Fact["kind"] | "stale"): boolean {
+export function wasReported({ times }: ReportedFacts, kind: Fact["kind"] | "stale"): boolean {
   return (times[kind] ?? 0) > 0;
 }
 
-/** After one more fact, which was told now or is read back from the log. */
-export function toldAfter({ state, times }: Told, { kind, detail }: Pick<Fact, "kind" | "detail">): Told {
+/** Adds a fact that is recorded now, or is read back from the log. */
+export function reportedAfter(
+  { state, times }: ReportedFacts,
+  { kind, detail }: Pick<Fact, "kind" | "detail">,
+): ReportedFacts {
   const more = { ...times, [kind]: (times[kind] ?? 0) + 1 };
   const isStale = detail?.$case === "job" && detail.value.stale;
-  // Not what the job says of itself: of the facts that one answer tells some may be in the log and the others not yet.
+  // The facts count, and not the job's own state: the log may have only some of the facts of one answer.
   return { state: stateAfter[kind] ?? state, times: isStale ? { ...more, stale: 1 } : more };
 }
 
@@ -50,14 +53,18 @@ const stateAfter: Partial<Record<Fact["kind"], number>> = {
 };
 
 /**
- * What a job, as it was answered, tells that has not been told, in the order in which it happened; nothing where it is
- * older than what was told (a list and a stream answer independently). Its times tell also the steps that nobody saw,
- * save that of a second assignment and what follows it nothing is left to see.
+ * The facts of an answer about a job that are not recorded yet, in the order in which they happened; none if the answer is
+ * older than what is recorded (a list and a stream answer independently). The job's times also show the stages that no
+ * answer did, except a second assignment and what follows it.
  */
-export function jobFacts(job: Job, id: string, told: Told, { stale = false } = {}): readonly Fact[] {
-  if (progress(job.state) < progress(told.state)) return [];
-  const about: About = { job, told, detail: { ...jobDetail(job, id), stale: stale || wasTold(told, "stale") } };
-  if (isFinished(told)) return end(about).filter(({ kind }) => kind === "command.finished");
+export function jobFacts(job: Job, id: string, reported: ReportedFacts, { stale = false } = {}): readonly Fact[] {
+  if (progress(job.state) < progress(reported.state)) return [];
+  const about: About = {
+    job,
+    reported,
+    detail: { ...jobDetail(job, id), stale: stale || wasReported(reported, "stale") },
+  };
+  if (isFinished(reported)) return end(about).filter(({ kind }) => kind === "command.finished");
   const start = startFacts(about);
   const cancel = cancelFacts(about);
   return [
@@ -67,35 +74,38 @@ export function jobFacts(job: Job, id: string, told: Told, { stale = false } = {
   ];
 }
 
-/** The server does not know it any more, though it was not finished. `answered`: as it was last. */
-export function lostFacts(answered: JobDetail, told: Told): readonly Fact[] {
-  const detail = { ...answered, stale: wasTold(told, "stale") };
+/** The server does not know the job any more, though it was not finished. `answered`: the job as answered last. */
+export function lostFacts(answered: JobDetail, reported: ReportedFacts): readonly Fact[] {
+  const detail = { ...answered, stale: wasReported(reported, "stale") };
   const unknown = { outcome: Outcome.OUTCOME_UNKNOWN };
   const lost = jobFact("job.lost", detail, "was lost: the server knows it no more", unknown);
-  return [...(wasTold(told, "job.lost") ? [] : [lost]), ...commandEnd(detail, told, unknown, { inferred: true })];
+  return [
+    ...(wasReported(reported, "job.lost") ? [] : [lost]),
+    ...commandEnd(detail, reported, unknown, { inferred: true }),
+  ];
 }
 
-type About = { readonly job: Job; readonly told: Told; readonly detail: JobDetail };
+type About = { readonly job: Job; readonly reported: ReportedFacts; readonly detail: JobDetail };
 
-/** A job goes back from WAITING to QUEUED, and never further. */
+/** A job can go back from WAITING to QUEUED, and no further. */
 function progress(state: number): number {
   if (isFinished({ state })) return 2;
   return state === Job_State.RUNNING ? 1 : 0;
 }
 
-function queueFacts({ job, told, detail }: About): readonly Fact[] {
+function queueFacts({ job, reported, detail }: About): readonly Fact[] {
   const { queue_time, assign_time, ack_time, expire_time, state } = job;
   const facts: Fact[] = [];
-  if (!wasTold(told, "job.queued")) {
+  if (!wasReported(reported, "job.queued")) {
     const expires = momentFrom(expire_time);
     const queued = { ...detail, ...(expires && { expire_time: expires }) };
     const occurredAt = momentFrom(queue_time) ?? timeOfId(detail.job);
     facts.push(jobFact("job.queued", queued, "was queued", { ...(occurredAt && { occurredAt }) }));
   }
-  let assigned = told.times["job.assigned"] ?? 0;
-  const requeued = told.times["job.requeued"] ?? 0;
-  const isStarting = (ack_time !== undefined || state === Job_State.RUNNING) && !wasTold(told, "job.started");
-  // assign_time stays that of the first assignment, so of later ones the state alone tells.
+  let assigned = reported.times["job.assigned"] ?? 0;
+  const requeued = reported.times["job.requeued"] ?? 0;
+  const isStarting = (ack_time !== undefined || state === Job_State.RUNNING) && !wasReported(reported, "job.started");
+  // assign_time stays that of the first assignment. Only the state shows later ones.
   const isAssigned =
     state === Job_State.WAITING || (assigned === 0 ? assign_time !== undefined : isStarting && assigned === requeued);
   if (isAssigned && assigned === requeued) {
@@ -112,47 +122,47 @@ function queueFacts({ job, told, detail }: About): readonly Fact[] {
   return facts;
 }
 
-function startFacts({ job, told, detail }: About): readonly Fact[] {
+function startFacts({ job, reported, detail }: About): readonly Fact[] {
   if (job.ack_time === undefined && job.state !== Job_State.RUNNING) return [];
   const time = timed(job.ack_time);
-  const isCommandTold = detail.operation !== "command" || wasTold(told, "command.started");
+  const isCommandReported = detail.operation !== "command" || wasReported(reported, "command.started");
   return [
-    ...(wasTold(told, "job.started") ? [] : [jobFact("job.started", detail, "started", time)]),
-    ...(isCommandTold ? [] : [commandFact("command.started", detail, "started", time)]),
+    ...(wasReported(reported, "job.started") ? [] : [jobFact("job.started", detail, "started", time)]),
+    ...(isCommandReported ? [] : [commandFact("command.started", detail, "started", time)]),
   ];
 }
 
-function cancelFacts({ job, told, detail }: About): readonly Fact[] {
-  if (job.cancel_time === undefined || wasTold(told, "job.cancel_requested")) return [];
-  // Time that was up and a runner that was lost are canceled without anybody having asked for it.
-  if (isCanceled(job) && cancelReason(job, told) !== "requested") return [];
+function cancelFacts({ job, reported, detail }: About): readonly Fact[] {
+  if (job.cancel_time === undefined || wasReported(reported, "job.cancel_requested")) return [];
+  // The server also cancels a job that expired, or whose runner was lost, without a request.
+  if (isCanceled(job) && cancelReason(job, reported) !== "requested") return [];
   return [jobFact("job.cancel_requested", detail, "is to be canceled", timed(job.cancel_time))];
 }
 
-/** Its time can be up while it waits for its runner, which takes it all the same. */
+/** A job can expire while it waits for its runner, which takes it nevertheless. */
 function isCanceledFirst({ cancel_time, ack_time }: Job): boolean {
   return cancel_time !== undefined && ack_time !== undefined && compareMoments(cancel_time, ack_time) < 0;
 }
 
-function end({ job, told, detail }: About): readonly Fact[] {
+function end({ job, reported, detail }: About): readonly Fact[] {
   if (job.state === Job_State.SUCCESS) {
     const ending = commandEnding(job);
     const time = timed(job.complete_time);
     const fact = jobFact("job.succeeded", detail, successOf(detail, ending), { ...time, ...ending });
-    return [fact, ...commandEnd(detail, told, ending, { job, ...time })];
+    return [fact, ...commandEnd(detail, reported, ending, { job, ...time })];
   }
   if (job.state !== Job_State.ERROR) return [];
   if (isCanceled(job)) {
-    const reason = cancelReason(job, told);
+    const reason = cancelReason(job, reported);
     const time = timed(job.cancel_time);
     const fact = jobFact("job.canceled", { ...detail, reason }, cancelWords[reason], { ...time, ...canceled });
-    return [fact, ...commandEnd(detail, told, canceled, { job, ...time, inferred: true })];
+    return [fact, ...commandEnd(detail, reported, canceled, { job, ...time, inferred: true })];
   }
   const ending = failed(job.error && errorOf(job.error));
   const time = timed(job.complete_time);
   const line = failure(jobName(detail), ending.error);
   const fact = { ...jobFact("job.failed", detail, "", { ...time, ...ending }), summary: line };
-  return [fact, ...commandEnd(detail, told, ending, { job, ...time, inferred: true })];
+  return [fact, ...commandEnd(detail, reported, ending, { job, ...time, inferred: true })];
 }
 
 function successOf({ command }: JobDetail, { outcome }: Ending): string {
@@ -161,7 +171,7 @@ function successOf({ command }: JobDetail, { outcome }: Ending): string {
   return outcome === Outcome.OUTCOME_FAILED ? `is over: ${command} failed` : "is over, without a result";
 }
 
-/** Code 1 without a complete_time: no runner has said that it is over. */
+/** Code 1 without a complete_time: no runner has reported the end. */
 function isCanceled({ state, error, cancel_time, complete_time }: Job): boolean {
   return state === Job_State.ERROR && error?.code === 1 && cancel_time !== undefined && complete_time === undefined;
 }
@@ -174,24 +184,29 @@ const cancelWords: Readonly<Record<CancelReason, string>> = {
   heartbeat: "was canceled: its runner was not heard of for two minutes",
 };
 
-function cancelReason({ cancel_time, expire_time, ack_time }: Job, told: Told): CancelReason {
-  if (ack_time !== undefined) return wasTold(told, "job.cancel_requested") ? "requested" : "heartbeat";
+function cancelReason({ cancel_time, expire_time, ack_time }: Job, reported: ReportedFacts): CancelReason {
+  if (ack_time !== undefined) return wasReported(reported, "job.cancel_requested") ? "requested" : "heartbeat";
   const isLate = cancel_time && expire_time && compareMoments(cancel_time, expire_time) >= 0;
   return isLate ? "expired" : "requested";
 }
 
 type CommandEnd = Pick<Fact, "occurredAt" | "inferred"> & { readonly job?: Job };
 
-/** `inferred`: nothing is said of the command itself, but it can't go on without its job. */
-function commandEnd(detail: JobDetail, told: Told, ending: Ending, { job, ...more }: CommandEnd): readonly Fact[] {
-  const hasStarted = wasTold(told, "command.started") || job?.ack_time !== undefined;
-  if (!hasStarted || detail.operation !== "command" || wasTold(told, "command.finished")) return [];
+/** `inferred`: no answer says anything about the command itself, but it can't go on without its job. */
+function commandEnd(
+  detail: JobDetail,
+  reported: ReportedFacts,
+  ending: Ending,
+  { job, ...more }: CommandEnd,
+): readonly Fact[] {
+  const hasStarted = wasReported(reported, "command.started") || job?.ack_time !== undefined;
+  if (!hasStarted || detail.operation !== "command" || wasReported(reported, "command.finished")) return [];
   const run = job?.result?.run;
   const isInferred = more.inferred === true || run === undefined;
   const value = {
     succeeded: ending.outcome === Outcome.OUTCOME_SUCCEEDED,
     exit_code: run?.exit_code ?? 0,
-    canceled: wasTold(told, "job.cancel_requested") || (job?.cancel_time !== undefined && !isCanceled(job)),
+    canceled: wasReported(reported, "job.cancel_requested") || (job?.cancel_time !== undefined && !isCanceled(job)),
   };
   const how = { ...more, ...ending, ...(isInferred && { inferred: true }) };
   const fact = commandFact("command.finished", detail, commandWords(ending), how, value);

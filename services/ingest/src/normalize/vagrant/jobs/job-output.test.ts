@@ -12,21 +12,21 @@ const ended = "succeeded=UNKNOWN (up=UNKNOWN)";
 const windowSize = 5_248;
 
 function begun(options: NonNullable<Parameters<typeof play>[0]> = {}): Play {
-  const desk = play(options);
-  desk.list(1_000, running);
-  return desk;
+  const harness = play(options);
+  harness.list(1_000, running);
+  return harness;
 }
 
 /** A stream of a job that runs. */
-function live(desk: Play) {
-  const stream = desk.stream("j");
+function live(harness: Play) {
+  const stream = harness.stream("j");
   stream.state(1_000, running);
   return stream;
 }
 
 /** A stream that is opened after the job was over. */
-function late(desk: Play) {
-  const stream = desk.stream("j");
+function late(harness: Play) {
+  const stream = harness.stream("j");
   stream.state(3_000, done);
   return stream;
 }
@@ -38,9 +38,9 @@ function replay(total: number) {
 
 describe("output", () => {
   it("comes as it is printed, before the job is seen to run too", () => {
-    const desk = play();
-    desk.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 1_000 }));
-    const stream = desk.stream("j");
+    const harness = play();
+    harness.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 1_000 }));
+    const stream = harness.stream("j");
     expect(stream.prints(1_001, lines(0, 2), true)).toBe("0-1");
     expect(stream.prints(1_002, lines(2, 3))).toBe("2");
     expect(stream.state(1_003, running)).toBe("started up>");
@@ -48,54 +48,54 @@ describe("output", () => {
   });
 
   it("goes on where it was when a stream was lost, in its replay or after it", () => {
-    const desk = begun();
-    const first = live(desk);
+    const harness = begun();
+    const first = live(harness);
     expect(first.prints(1_001, lines(0, 100))).toBe("0-99");
     expect(first.ends(1_002, 14)).toBe("");
-    const second = live(desk);
+    const second = live(harness);
     expect(second.prints(1_003, lines(0, 64), true)).toBe("");
     expect(second.ends(1_004, 14)).toBe("");
-    const third = live(desk);
+    const third = live(harness);
     expect(third.prints(1_005, lines(0, 64), true)).toBe("");
     expect(third.prints(1_006, lines(64, 120), true)).toBe("100-119");
     expect(third.prints(1_007, lines(120, 130))).toBe("120-129");
   });
 
   it("that was cut when the job was over comes with the next stream, and then it is whole", () => {
-    const desk = begun();
-    const first = live(desk);
+    const harness = begun();
+    const first = live(harness);
     first.prints(1_001, lines(0, 10));
     expect(first.state(2_000, done)).toBe(ended);
     expect(first.complete(2_001)).toBe("");
     expect(first.ends(2_001)).toBe("");
-    const again = late(desk);
+    const again = late(harness);
     expect(again.prints(3_001, lines(0, 25), true)).toBe("10-24");
     expect(again.complete(3_002)).toBe("whole");
     expect(again.ends(3_002)).toBe("");
     // Whoever repeats it now repeats it.
-    expect(late(desk).prints(3_003, lines(0, 25), true)).toBe("");
+    expect(late(harness).prints(3_003, lines(0, 25), true)).toBe("");
   });
 
   it("is not whole by a stream that began before the job was over, though a list has told that before it", () => {
-    const desk = begun();
-    const first = desk.stream("j", ulid(1_500));
-    expect(desk.list(2_000, done)).toBe(ended);
+    const harness = begun();
+    const first = harness.stream("j", ulid(1_500));
+    expect(harness.list(2_000, done)).toBe(ended);
     expect(first.state(2_001, running)).toBe("");
     expect(first.prints(2_002, lines(0, 2))).toBe("0-1");
     first.state(2_003, done);
     expect(first.complete(2_004)).toBe("");
-    const again = late(desk);
+    const again = late(harness);
     expect(again.prints(3_001, lines(0, 5), true)).toBe("2-4");
     expect(again.complete(3_002)).toBe("whole");
   });
 
   it("of a job that was not seen to start may be cut when the server does not know the job any more", () => {
-    const desk = play();
-    desk.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 1_000 }));
-    const stream = desk.stream("j");
+    const harness = play();
+    harness.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 1_000 }));
+    const stream = harness.stream("j");
     stream.prints(1_001, lines(0, 2));
     stream.ends(1_002, 14);
-    expect(desk.list(2_000)).toBe("gap 2-? | lost");
+    expect(harness.list(2_000)).toBe("gap 2-? | lost");
   });
 
   it.each([
@@ -109,12 +109,12 @@ describe("output", () => {
     ["more than one window", 5_000, 12_000, "gap 5000-5248 | 5248-6751", "whole"],
     ["nothing, as the window has just moved on", 5_000, windowSize, "", "gap 5000-? | whole"],
   ])("is aligned with the replay: %s", (_, before, total, told, end) => {
-    const desk = begun();
-    const first = live(desk);
+    const harness = begun();
+    const first = live(harness);
     if (before > 0) first.prints(1_001, lines(0, before));
     first.state(2_000, done);
     first.complete(2_001);
-    const again = late(desk);
+    const again = late(harness);
     const events = replay(total);
     const seen = [];
     for (let at = 0; at < events.length; at += 64) seen.push(again.prints(3_001 + at, events.slice(at, at + 64), true));
@@ -124,48 +124,48 @@ describe("output", () => {
 
   it("knows by the first event that differs, or by the end of the replay, that a window moved on", () => {
     const equal = (count: number) => Array.from({ length: count }, () => line("="));
-    const desk = begun({ windowSize: 10 });
-    const first = live(desk);
+    const harness = begun({ windowSize: 10 });
+    const first = live(harness);
     expect(first.prints(1_001, equal(7))).toBe("0-6");
     first.ends(1_002, 14);
     // As long as it repeats what is known it may be the same window.
-    const second = live(desk);
+    const second = live(harness);
     expect(second.prints(1_003, equal(3), true)).toBe("");
     expect(second.prints(1_004, lines(9, 10), true)).toBe("gap 7-10 | 10-13");
     // Each was seen when it came: a recorder that is stopped now is shown all looks from the last one that is recorded.
-    const seen = desk.record.slice(-4).map((one) => (one.what === "frame" ? msOfMoment(one.observedAt) : 0));
+    const seen = harness.record.slice(-4).map((one) => (one.what === "frame" ? msOfMoment(one.observedAt) : 0));
     expect(seen).toEqual([1_003, 1_003, 1_003, 1_004]);
     second.ends(1_005, 14);
-    const third = live(desk);
+    const third = live(harness);
     expect(third.prints(1_006, equal(2), true)).toBe("");
     expect(third.prints(1_007, lines(50, 51))).toBe("gap 14-20 | 20-22");
     third.ends(1_008, 14);
-    const fourth = live(desk);
+    const fourth = live(harness);
     expect(fourth.prints(1_009, equal(1), true)).toBe("");
     fourth.state(2_000, done);
     expect(fourth.complete(2_001)).toBe("gap 23-30 | 30");
   });
 
   it("of a live stream without a replay begins the next window", () => {
-    const desk = begun({ windowSize: 10 });
-    const first = live(desk);
+    const harness = begun({ windowSize: 10 });
+    const first = live(harness);
     first.prints(1_001, lines(0, 7));
     first.ends(1_002, 14);
-    expect(live(desk).prints(1_003, lines(10, 12))).toBe("gap 7-10 | 10-11");
+    expect(live(harness).prints(1_003, lines(10, 12))).toBe("gap 7-10 | 10-11");
   });
 
   it("that the tap had to drop is a gap, of just that", () => {
-    const desk = begun();
-    const stream = live(desk);
+    const harness = begun();
+    const stream = live(harness);
     stream.prints(1_001, lines(0, 5));
-    expect(desk.stream("j", stream.id, 8).prints(1_004, lines(8, 10))).toBe("gap 5-8 | 8-9");
+    expect(harness.stream("j", stream.id, 8).prints(1_004, lines(8, 10))).toBe("gap 5-8 | 8-9");
     // What came late does not come back.
     stream.ends(1_005, 14);
-    expect(live(desk).prints(1_006, lines(0, 12), true)).toBe("10-11");
+    expect(live(harness).prints(1_006, lines(0, 12), true)).toBe("10-11");
   });
 
   it("is kept byte by byte, text or not", () => {
-    const desk = begun();
+    const harness = begun();
     const raw = TerminalEvent.fromPartial({
       event: { $case: "raw", value: { data: Buffer.from([0xff, 0xfe, 0x00]), stderr: true } },
     });
@@ -174,34 +174,34 @@ describe("output", () => {
     const broken = Buffer.from([0xff, 0xff]);
     const events = [Buffer.from(TerminalEvent.encode(raw).finish()), odd, broken, Buffer.alloc(0)];
     const message = Buffer.concat(events.map((event) => Buffer.from([0x0a, event.length, ...event])));
-    const stream = live(desk);
+    const stream = live(harness);
     expect(stream.bytes(1_001, Buffer.from([0x1a, message.length, ...message]))).toBe("0-3");
-    const kept = desk.record.slice(-4).map((seen) => (seen.what === "frame" ? seen.original?.bytes : undefined));
+    const kept = harness.record.slice(-4).map((seen) => (seen.what === "frame" ? seen.original?.bytes : undefined));
     expect(kept).toEqual(events);
-    const texts = desk.record
+    const texts = harness.record
       .slice(-4)
       .map((seen) =>
         seen.what === "frame" && seen.facts[0].detail?.$case === "text" ? seen.facts[0].detail.value.text : "",
       );
     expect(texts).toEqual(["\ufffd\ufffd\u0000", "\ufffd\n", "", ""]);
     stream.ends(1_002, 14);
-    expect(live(desk).bytes(1_003, Buffer.from([0x1a, message.length + 2, ...message, 0x10, 1]))).toBe("");
+    expect(live(harness).bytes(1_003, Buffer.from([0x1a, message.length + 2, ...message, 0x10, 1]))).toBe("");
   });
 
   it("of 100,000 events comes once each, and is read again in no time", () => {
-    const desk = begun();
+    const harness = begun();
     const total = 100_000;
-    const stream = live(desk);
+    const stream = live(harness);
     const all = lines(0, total);
     for (let at = 0; at < total - 100; at += 64)
       stream.prints(2_000 + at, all.slice(at, Math.min(at + 64, total - 100)));
     stream.state(200_000, done);
     stream.complete(200_001);
-    const again = late(desk);
+    const again = late(harness);
     const rest = replay(total);
     for (let at = 0; at < rest.length; at += 64) again.prints(300_000 + at, rest.slice(at, at + 64), true);
     expect(again.complete(400_000)).toBe("whole");
-    const written = desk.record.flatMap((seen) =>
+    const written = harness.record.flatMap((seen) =>
       seen.what === "frame" && seen.facts[0].detail?.$case === "text" ? [seen.facts[0].detail.value] : [],
     );
     expect(written.length).toBe(total);
@@ -215,13 +215,13 @@ describe("output that may be cut", () => {
   const cut = "gap 3-?";
 
   function over(): Play {
-    const desk = begun();
-    const first = live(desk);
+    const harness = begun();
+    const first = live(harness);
     first.prints(1_001, lines(0, 3));
     first.state(2_000, done);
     first.complete(2_001);
     first.ends(2_002);
-    return desk;
+    return harness;
   }
 
   it.each([
@@ -229,16 +229,16 @@ describe("output that may be cut", () => {
     ["the server knows the job no more", [5]],
     ["it could not be read twice", [13, 13]],
   ])("is a gap, told once: %s", (_, codes) => {
-    const desk = over();
-    const told = codes.map((code, index) => desk.stream("j").ends(3_000 + index, code));
+    const harness = over();
+    const told = codes.map((code, index) => harness.stream("j").ends(3_000 + index, code));
     expect(told.at(-1)).toBe(cut);
     expect(told.slice(0, -1).every((one) => one === "")).toBe(true);
-    expect(desk.stream("j").ends(4_000, 14)).toBe("");
+    expect(harness.stream("j").ends(4_000, 14)).toBe("");
     // It can be read after all.
-    const again = late(desk);
+    const again = late(harness);
     expect(again.prints(5_000, lines(0, 4), true)).toBe("3");
     expect(again.complete(5_001)).toBe("whole");
-    const gap = desk.record.find(({ what }) => what === "gap");
+    const gap = harness.record.find(({ what }) => what === "gap");
     expect(gap).toEqual({
       what: "gap",
       reason: "the output of job j may be cut",
@@ -249,8 +249,8 @@ describe("output that may be cut", () => {
   });
 
   it("is none of a job that is not over, never began, or ends well", () => {
-    const desk = begun();
-    expect(live(desk).ends(1_001, 14)).toBe("");
+    const harness = begun();
+    expect(live(harness).ends(1_001, 14)).toBe("");
     const queued = play();
     const canceled = job("j", { state: "ERROR", canceled: 1_500, error: { code: 1 } });
     queued.list(1_000, canceled);
@@ -262,9 +262,9 @@ describe("output that may be cut", () => {
   });
 
   it("is that of a server which was started anew: it has no output of what ran before", () => {
-    const desk = begun();
-    live(desk).prints(1_001, lines(0, 3));
-    desk.watcher.connected();
+    const harness = begun();
+    live(harness).prints(1_001, lines(0, 3));
+    harness.watcher.connected();
     const lost = job("j", {
       state: "ERROR",
       command: "up",
@@ -273,10 +273,10 @@ describe("output that may be cut", () => {
       canceled: 2_000,
       error: { code: 1 },
     });
-    const stream = live(desk);
+    const stream = live(harness);
     expect(stream.state(2_000, lost)).toBe("canceled:heartbeat (up=CANCELED)");
     expect(stream.complete(2_001)).toBe("");
-    const again = desk.stream("j");
+    const again = harness.stream("j");
     again.state(2_002, lost);
     expect(again.complete(2_003)).toBe("gap 3-? | whole");
   });
@@ -287,26 +287,26 @@ describe("output of a job that a server has given up", () => {
   const error = { code: 1, message: "canceled", details: [] };
   const givenUp = job("j", { state: "ERROR", ...times, error });
 
-  function readAgain(desk: Play, replayed = lines(0, 0)): string {
-    const stream = desk.stream("j");
+  function readAgain(harness: Play, replayed = lines(0, 0)): string {
+    const stream = harness.stream("j");
     stream.state(3_000, givenUp);
     const told = stream.prints(3_001, replayed, true);
     return [told, stream.says(3_002, { $case: "complete", value: { error, result: undefined } })].join(" > ");
   }
 
   it("may be that of a server before it, which nobody has heard, where it has none", () => {
-    const desk = begun();
-    live(desk).ends(1_001, 14);
-    desk.watcher.connected();
-    expect(readAgain(desk)).toBe(" > gap 0-? | whole");
+    const harness = begun();
+    live(harness).ends(1_001, 14);
+    harness.watcher.connected();
+    expect(readAgain(harness)).toBe(" > gap 0-? | whole");
     // As a recorder sees it that comes to the second server.
     expect(readAgain(play())).toBe(" > gap 0-? | whole");
   });
 
   it("is told once to be in doubt", () => {
-    const desk = begun();
-    live(desk).prints(1_001, lines(0, 3));
-    expect(readAgain(desk)).toBe(" > gap 3-? | whole");
+    const harness = begun();
+    live(harness).prints(1_001, lines(0, 3));
+    expect(readAgain(harness)).toBe(" > gap 3-? | whole");
     const over = begun();
     over.list(2_000, givenUp);
     expect(over.stream("j").ends(2_500, 14)).toBe("gap 0-?");
@@ -314,9 +314,9 @@ describe("output of a job that a server has given up", () => {
   });
 
   it("is whole where the server has some, or the job never began", () => {
-    const desk = begun();
-    live(desk).prints(1_001, lines(0, 1));
-    expect(readAgain(desk, lines(0, 2))).toBe("1 > whole");
+    const harness = begun();
+    live(harness).prints(1_001, lines(0, 1));
+    expect(readAgain(harness, lines(0, 2))).toBe("1 > whole");
     const waited = play();
     const canceled = job("j", { state: "ERROR", command: "up", canceled: 2_000, error });
     waited.list(2_000, canceled);
@@ -329,11 +329,11 @@ describe("output of a job that a server has given up", () => {
 describe("a first replay", () => {
   /** What a job of which nothing is known yet tells in a stream that is opened, and replays, at these moments. */
   function first(now: ReturnType<typeof job>, opened: number, at: number, isReplay = true) {
-    const desk = play();
-    desk.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 900 }));
-    const stream = desk.stream("j", ulid(opened));
+    const harness = play();
+    harness.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 900 }));
+    const stream = harness.stream("j", ulid(opened));
     stream.state(at, now);
-    return { desk, stream, told: stream.prints(at, lines(0, 3), isReplay) };
+    return { harness, stream, told: stream.prints(at, lines(0, 3), isReplay) };
   }
 
   // So long a job takes that fills a window with 20,000 events a second, and prints the three that are left.
@@ -350,8 +350,8 @@ describe("a first replay", () => {
   });
 
   it("that may lack something says what is known, once", () => {
-    const { desk, stream } = first(running, 3_500, 3_600);
-    const gap = desk.record.find(({ what }) => what === "gap");
+    const { harness, stream } = first(running, 3_500, 3_600);
+    const gap = harness.record.find(({ what }) => what === "gap");
     expect(gap).toMatchObject({
       reason:
         "the output of job j was first read when it had run for 2.5 s, " +
@@ -361,19 +361,19 @@ describe("a first replay", () => {
     });
     expect(stream.prints(3_700, lines(3, 6), true)).toBe("3-5");
     stream.ends(3_800, 14);
-    expect(desk.stream("j").prints(3_900, lines(0, 6), true)).toBe("");
+    expect(harness.stream("j").prints(3_900, lines(0, 6), true)).toBe("");
   });
 
   it("of nothing, or of nothing but what comes now, lacks nothing", () => {
-    const { desk, told } = first(running, 9_000, 9_000, false);
+    const { harness, told } = first(running, 9_000, 9_000, false);
     expect(told).toBe("0-2");
-    expect(desk.record.some(({ what }) => what === "gap")).toBe(false);
+    expect(harness.record.some(({ what }) => what === "gap")).toBe(false);
   });
 
   it("is late for who knows the job from the log, too", () => {
-    const desk = begun();
-    desk.list(2_000, done);
-    expect(late(resumed(desk)).prints(3_000, lines(0, 2), true)).toBe("gap 0-? | 0-1");
+    const harness = begun();
+    harness.list(2_000, done);
+    expect(late(resumed(harness)).prints(3_000, lines(0, 2), true)).toBe("gap 0-? | 0-1");
     const short = play();
     short.list(2_000, { ...done, complete_time: momentOfMs(1_100) });
     expect(late(resumed(short)).prints(3_000, lines(0, 2), true)).toBe("0-1");
@@ -391,23 +391,23 @@ describe("a log that drops text after a while", () => {
   const same = { $case: "same", value: true } as const;
 
   it("is told how much a job has printed before the first of it goes, as long as something was printed", () => {
-    const desk = begun({ textTtl: 100 });
-    const stream = live(desk);
+    const harness = begun({ textTtl: 100 });
+    const stream = live(harness);
     stream.prints(2_000, lines(0, 10));
     stream.prints(40_000, lines(10, 12));
-    expect([51_999, 52_000, 60_000, 500_000].map((at) => desk.look(at, same))).toEqual(["", "described", "", ""]);
+    expect([51_999, 52_000, 60_000, 500_000].map((at) => harness.look(at, same))).toEqual(["", "described", "", ""]);
     stream.prints(600_000, lines(12, 13));
-    expect([649_999, 650_000].map((at) => desk.look(at, same))).toEqual(["", "described"]);
+    expect([649_999, 650_000].map((at) => harness.look(at, same))).toEqual(["", "described"]);
   });
 
   it("has what a running job printed once, whoever goes on", () => {
-    const desk = begun({ textTtl: 100 });
-    const stream = live(desk);
+    const harness = begun({ textTtl: 100 });
+    const stream = live(harness);
     stream.prints(2_000, lines(0, 10));
-    desk.look(52_000, same);
+    harness.look(52_000, same);
     stream.prints(60_000, lines(10, 12));
     const after = play({ textTtl: 100 });
-    for (const event of eventsOf(desk.record)) {
+    for (const event of eventsOf(harness.record)) {
       const isKept = event.kind !== "terminal.written" || msOfMoment(event.observed_at ?? momentOfMs(0)) > 50_000;
       if (isKept) after.watcher.resume(event);
     }
@@ -420,12 +420,12 @@ describe("a log that drops text after a while", () => {
 
 describe("who was resumed from the log", () => {
   it("goes on in the middle of a message", () => {
-    const desk = begun();
-    const stream = live(desk);
+    const harness = begun();
+    const stream = live(harness);
     stream.prints(1_001, lines(0, 10));
     stream.prints(1_002, lines(10, 20));
-    const cutAt = desk.record.length - 4;
-    const after = resumed({ ...desk, record: desk.record.slice(0, cutAt) });
+    const cutAt = harness.record.length - 4;
+    const after = resumed({ ...harness, record: harness.record.slice(0, cutAt) });
     const again = after.stream("j", stream.id);
     expect(again.prints(1_001, lines(0, 10))).toBe("");
     expect(again.prints(1_002, lines(10, 20))).toBe("16-19");
@@ -433,44 +433,44 @@ describe("who was resumed from the log", () => {
   });
 
   it("goes on in a replay of which it has not seen the begin", () => {
-    const desk = begun();
-    live(desk).prints(1_001, lines(0, 100));
-    const after = resumed(desk);
+    const harness = begun();
+    live(harness).prints(1_001, lines(0, 100));
+    const after = resumed(harness);
     const stream = after.stream("j", ulid(), 64);
     expect(stream.prints(1_003, lines(64, 110), true)).toBe("100-109");
-    const another = resumed(desk);
+    const another = resumed(harness);
     expect(another.stream("j", ulid(), 100).prints(1_003, lines(100, 110))).toBe("100-109");
     // It has been held until it differed, and whoever held it is gone.
-    const moved = resumed(desk);
+    const moved = resumed(harness);
     const next = moved.stream("j", ulid(), 64);
     expect(next.prints(1_003, lines(windowSize + 64, windowSize + 70), true)).toBe("gap 100-5312 | 5312-5317");
   });
 
   it("knows that the output is whole, or by the stream's age that it will be", () => {
-    const desk = begun();
-    const first = desk.stream("j", ulid(1_000));
+    const harness = begun();
+    const first = harness.stream("j", ulid(1_000));
     first.state(1_000, running);
     first.prints(1_001, lines(0, 3));
     first.state(2_000, done);
-    const beforeEnd = resumed(desk);
+    const beforeEnd = resumed(harness);
     // The same stream does not end the output.
     expect(beforeEnd.stream("j", first.id, 3).complete(2_001)).toBe("");
     const name = ulid(2_500);
-    const again = desk.stream("j", name);
+    const again = harness.stream("j", name);
     again.state(2_501, done);
-    expect(resumed(desk).stream("j", name).prints(2_502, lines(0, 3), true)).toBe("");
-    expect(resumed(desk).stream("j", name, 3).complete(2_503)).toBe("whole");
-    expect(resumed(desk).stream("j", ulid(2_000), 3).complete(2_503)).toBe("");
+    expect(resumed(harness).stream("j", name).prints(2_502, lines(0, 3), true)).toBe("");
+    expect(resumed(harness).stream("j", name, 3).complete(2_503)).toBe("whole");
+    expect(resumed(harness).stream("j", ulid(2_000), 3).complete(2_503)).toBe("");
     again.prints(2_502, lines(0, 3), true);
     expect(again.complete(2_503)).toBe("whole");
-    expect(late(resumed(desk)).prints(3_000, lines(0, 9), true)).toBe("");
+    expect(late(resumed(harness)).prints(3_000, lines(0, 9), true)).toBe("");
   });
 
   it("compares with what is in the log by its digest alone", () => {
-    const desk = begun();
-    live(desk).prints(1_001, lines(0, 3));
+    const harness = begun();
+    live(harness).prints(1_001, lines(0, 3));
     const after = play();
-    for (const event of eventsOf(desk.record)) {
+    for (const event of eventsOf(harness.record)) {
       const { original } = event;
       if (event.kind !== "terminal.written" || original === undefined) after.watcher.resume(event);
       else {

@@ -5,45 +5,17 @@ import { msOfMoment } from "@tapedeck/shared/time/moment";
 import { decodeTime } from "ulid";
 import { recordedSha } from "../../../record/frames/original.ts";
 import { summary } from "../../facts.ts";
-import type { Seen } from "../../inventory/observing.ts";
-import { outputAlignment, type Step } from "./output-alignment.ts";
-import { eventType, type OutputMasks, outputPieces } from "./output-pieces.ts";
+import type { ObservationOutcome } from "../../inventory/observing.ts";
+import { type AlignedOutput, type AlignmentMemory, OutputAlignment } from "./output-alignment.ts";
+import { eventType, type OutputMasks, OutputPieces } from "./output-pieces.ts";
 import { writtenFact } from "./terminal-text.ts";
-
-/**
- * A job's output, until it is final. Live output is cut when a job completes (docs/upstreams/vagrant.md#job-output), so
- * it is final only when a stream that was opened after that has given all that there is. That stream's `complete` is
- * recorded, as mirror.received: it ends the output for whoever reads the log.
- */
-export type JobOutput = {
-  /** A state that the stream has told. `isFirst`: none before. `isFinished`: as it says itself. */
-  readonly told: (stream: string, state: { readonly isFirst: boolean; readonly isFinished: boolean }) => void;
-  /** Concluded while it is read: one message may have tens of thousands of events. */
-  readonly terminal: (given: GivenEvents, stage: Stage, at: Moment) => Iterable<Seen>;
-  /** `isFinal`: this was the last that was to be heard of the output. */
-  readonly complete: (
-    given: GivenEnd,
-    stage: Stage,
-    at: Moment,
-  ) => { readonly seen: readonly Seen[]; readonly isFinal: boolean };
-  /** `code`: gRPC's. */
-  readonly ended: (stream: string, code: number, stage: Stage, at: Moment) => readonly Seen[];
-  /** Its server is gone, or knows the job no more. */
-  readonly abandoned: (stage: Stage, at: Moment) => readonly Seen[];
-  readonly connected: () => void;
-  /** When the job was seen to be finished, or later. */
-  readonly finished: (at: Moment) => void;
-  /** From a terminal.written. */
-  readonly resume: (event: Event) => void;
-  readonly memory: () => OutputMemory;
-};
 
 /** What is known of the job itself. */
 export type Stage = {
-  /** Without that there is no output. */
+  /** A job that has not started has no output. */
   readonly hasStarted: boolean;
   readonly isFinished: boolean;
-  /** By the server's clock; absent: it has not said that it runs. */
+  /** By the server's clock; absent: it has not said that the job runs. */
   readonly ran?: Ran | undefined;
 };
 
@@ -65,12 +37,12 @@ export type GivenEnd = {
   readonly bytes: Uint8Array;
 };
 
-export type OutputMemory = Pick<
-  KnownJobs_Job,
-  "written" | "digests" | "digests_from" | "stream" | "offset" | "output_final"
->;
+export type OutputMemory = AlignmentMemory & Pick<KnownJobs_Job, "output_final">;
 
 export type OutputOptions = OutputMasks & { readonly windowSize: number };
+
+/** A job's stream that is open. `isLate`: the job was over when it was opened; absent: unknown. */
+type Opening = { readonly stream: string; readonly isLate?: boolean };
 
 export const messageType = "hashicorp.vagrant.GetJobStreamResponse";
 /** `MirrorDetail.what` of a `complete` after which nothing comes. */
@@ -79,155 +51,200 @@ export const completeEvent = "complete";
 const mostAttempts = 2;
 /** The server does not know the job; the connection is gone, and most often the server with it. */
 const [notFound, unavailable] = [5, 14];
-/** What a server itself gives as the error of a job. */
+/** The error code that a server itself gives a job. */
 const canceled = 1;
-/** So many events are masked and placed in one go. */
-const atOnce = 256;
-/** Terminal events a second: so fast the output of a job is taken to come at most. */
+/** Events that are masked and placed before the loop can turn. */
+const batchSize = 256;
+/** Terminal events a second: the output of a job is assumed to come no faster. */
 const fastest = 20_000;
 
-export function jobOutput(job: string, options: OutputOptions, from?: OutputMemory): JobOutput {
-  const { mask, windowSize } = options;
-  const masked = outputPieces(options, windowSize);
-  const alignment = outputAlignment(from, windowSize);
-  /** The stream that is open, and whether the job was over when it was opened; undefined: nobody knows. */
-  let opening: { readonly stream: string; readonly isLate?: boolean } | undefined;
-  let finishedAt: Moment | undefined;
-  let failures = 0;
-  let isToldCut = false;
-  let isToldLate = false;
-  let heardAt: Moment | undefined;
+/**
+ * A job's output, until it is final. Live output is cut when a job completes (docs/upstreams/vagrant.md#job-output), so
+ * it is final only when a stream that was opened after that has given all that there is. That stream's `complete` is
+ * recorded, as mirror.received: it ends the output for readers of the log.
+ */
+export class JobOutput {
+  readonly #job: string;
+  readonly #options: OutputOptions;
+  readonly #pieces: OutputPieces;
+  readonly #alignment: OutputAlignment;
+  #opening: Opening | undefined;
+  #finishedAt: Moment | undefined;
+  #failures = 0;
+  #isCutReported = false;
+  #isLateReported = false;
+  #heardAt: Moment | undefined;
 
-  function openingOf(stream: string): { readonly stream: string; readonly isLate?: boolean } {
-    if (opening?.stream !== stream) opening = { stream, ...(isOpenedAfter(stream, finishedAt) && { isLate: true }) };
-    return opening;
+  constructor(job: string, options: OutputOptions, from?: OutputMemory) {
+    this.#job = job;
+    this.#options = options;
+    this.#pieces = new OutputPieces(options, options.windowSize);
+    this.#alignment = new OutputAlignment(from, options.windowSize);
   }
 
-  function seenOf(step: Step, at: Moment): Seen {
-    if ("missing" in step) {
-      const { from: index, next } = step.missing;
-      return gap(`${next - index} terminal events of job ${job} are missing`, { index, next }, at);
+  /** The stream reports a state. `isFirst`: it reported none before. `isFinished`: by that state. */
+  stateReported(stream: string, { isFirst, isFinished }: { isFirst: boolean; isFinished: boolean }): void {
+    const { isLate = isFirst && isFinished } = this.#openingOf(stream);
+    this.#opening = { stream, isLate };
+  }
+
+  /** Concluded while it is read: one message may have tens of thousands of events. */
+  *terminal(given: GivenEvents, stage: Stage, at: Moment): Generator<ObservationOutcome, void> {
+    const { stream, before, isBuffered, events } = given;
+    this.#openingOf(stream);
+    yield* this.#late(given, stage, at);
+    for (let from = 0; from === 0 || from < events.length; from += batchSize) {
+      const masked = this.#pieces.mask(stream, before + from, events.slice(from, from + batchSize));
+      const pieces = masked.map((event) => ({ ...event, at }));
+      const aligned = this.#alignment.take({ stream, before: before + from, isReplay: isBuffered, pieces });
+      for (const one of aligned) yield this.#outcomeOf(one, at);
     }
-    const { piece, ...place } = step.placed;
-    const { bytes, redacted, at: observedAt } = piece;
-    const original = { type: eventType, bytes, redacted };
-    return { what: "frame", original, facts: [writtenFact(job, bytes, place)], observedAt };
+    this.#heardAt = at;
   }
 
-  function gap(reason: string, { index, next }: { index: number; next?: number }, until: Moment): Seen {
-    const output = { job, index: BigInt(index), ...(next !== undefined && { next_index: BigInt(next) }) };
-    return { what: "gap", reason, after: heardAt, until, output };
-  }
-
-  function cut({ hasStarted }: Stage, at: Moment): readonly Seen[] {
-    // A job can write before anybody is told that it has started.
-    if (isToldCut || (!hasStarted && alignment.written() === 0)) return [];
-    isToldCut = true;
-    return [gap(`the output of job ${job} may be cut`, { index: alignment.written() }, at)];
-  }
-
-  /**
-   * Of a first replay: by then a job that prints fast may have filled windows that are gone. Whether it did can't be
-   * seen: a full window is dropped as a whole, so what is left of very much may be little. How much it is at most tells
-   * the time.
-   */
-  function late({ stream, isBuffered, events }: GivenEvents, { ran }: Stage, at: Moment): readonly Seen[] {
-    if (isToldLate || !isBuffered || events.length === 0 || alignment.written() > 0 || ran === undefined) return [];
-    isToldLate = true;
-    const lateMs =
-      Math.min(openedMs(stream, at), ran.until ? msOfMoment(ran.until) : Number.POSITIVE_INFINITY) -
-      msOfMoment(ran.from);
-    const printable = Math.floor((lateMs / 1_000) * fastest);
-    const windows = Math.floor((printable - events.length) / windowSize);
-    if (windows < 1) return [];
-    const ranFor = `was first read when it had run for ${(lateMs / 1_000).toFixed(1)} s`;
-    const keeps = `the server drops terminal events ${windowSize} at a time`;
-    const most = `if it printed ${fastest} a second, ${windows * windowSize} are missing; if fewer than ${windowSize} in all, none`;
-    return [gap(`the output of job ${job} ${ranFor}, and ${keeps}: ${most}`, { index: 0 }, at)];
-  }
-
-  function completed(bytes: Uint8Array, observedAt: Moment): Seen {
-    const original = { type: messageType, ...mask(messageType, bytes) };
-    const value = { what: completeEvent, status: "", task_id: "", subtask_id: "" };
-    const line = summary(`the output of job ${job} is complete`);
-    const detail = { $case: "mirror", value } as const;
+  /** `isFinal`: the output has ended. */
+  complete(
+    { stream, before, bytes }: GivenEnd,
+    stage: Stage,
+    at: Moment,
+  ): { readonly outcomes: readonly ObservationOutcome[]; readonly isFinal: boolean } {
+    const isFinal = this.#openingOf(stream).isLate === true;
+    const { output, isShort } = this.#alignment.complete(stream, before);
+    const outcomes = output.map((one) => this.#outcomeOf(one, at));
+    this.#heardAt = at;
+    if (!isFinal) return { outcomes, isFinal };
+    // A restarted server ends the jobs of its earlier life like this, without their output.
+    const isInDoubt = isShort || (before === 0 && isGivenUp(bytes));
     return {
-      ...{ what: "frame", original, observedAt },
-      facts: [{ kind: "mirror.received", subject: job, summary: line, detail }],
+      outcomes: [...outcomes, ...(isInDoubt ? this.abandoned(stage, at) : []), this.#completed(bytes, at)],
+      isFinal,
     };
   }
 
-  return {
-    told(stream, { isFirst, isFinished }) {
-      const { isLate = isFirst && isFinished } = openingOf(stream);
-      opening = { stream, isLate };
-    },
-    *terminal(given, stage, at) {
-      const { stream, before, isBuffered, events } = given;
-      openingOf(stream);
-      yield* late(given, stage, at);
-      for (let from = 0; from === 0 || from < events.length; from += atOnce) {
-        const next = masked.mask(stream, before + from, events.slice(from, from + atOnce));
-        const pieces = next.map((event) => ({ ...event, at }));
-        const steps = alignment.take({ stream, before: before + from, isReplay: isBuffered, pieces });
-        for (const step of steps) yield seenOf(step, at);
-      }
-      heardAt = at;
-    },
-    complete({ stream, before, bytes }, stage, at) {
-      const isFinal = openingOf(stream).isLate === true;
-      const { steps, isShort } = alignment.complete(stream, before);
-      const output = steps.map((step) => seenOf(step, at));
-      heardAt = at;
-      if (!isFinal) return { seen: output, isFinal };
-      // A server that was started anew ends like this what ran before it, whose output it does not have.
-      const isInDoubt = isShort || (before === 0 && isGivenUp(bytes));
-      return { seen: [...output, ...(isInDoubt ? cut(stage, at) : []), completed(bytes, at)], isFinal };
-    },
-    ended(stream, code, stage, at) {
-      if (opening?.stream === stream) opening = undefined;
-      alignment.lose(stream);
-      if (code === 0 || !stage.isFinished) return [];
-      failures += 1;
-      return failures >= mostAttempts || code === notFound || code === unavailable ? cut(stage, at) : [];
-    },
-    abandoned: cut,
-    connected() {
-      failures = 0;
-    },
-    finished(at) {
-      finishedAt ??= at;
-    },
-    resume({ detail, original, observed_at }) {
-      if (detail?.$case !== "text" || detail.value.output === undefined || original === undefined) return;
-      const { index, stream, offset } = detail.value.output;
-      const sha256 = Buffer.from(recordedSha(original), "hex");
-      alignment.recorded({ index: Number(index), stream, offset: Number(offset) }, sha256);
-      masked.recorded(stream, Number(offset), original.bytes);
-      heardAt = observed_at;
-    },
-    memory: () => ({ ...alignment.memory(), output_final: false }),
-  };
+  /** The stream has ended with this gRPC code. */
+  ended(stream: string, code: number, stage: Stage, at: Moment): readonly ObservationOutcome[] {
+    if (this.#opening?.stream === stream) this.#opening = undefined;
+    this.#alignment.lose(stream);
+    if (code === 0 || !stage.isFinished) return [];
+    this.#failures += 1;
+    const isLost = this.#failures >= mostAttempts || code === notFound || code === unavailable;
+    return isLost ? this.abandoned(stage, at) : [];
+  }
+
+  /** The job's server is gone, or does not know the job any more. */
+  abandoned({ hasStarted }: Stage, at: Moment): readonly ObservationOutcome[] {
+    // A job can write before any answer says that it has started.
+    if (this.#isCutReported || (!hasStarted && this.#alignment.written === 0)) return [];
+    this.#isCutReported = true;
+    const reason = `the output of job ${this.#job} may be cut`;
+    return [this.#gap(reason, { index: this.#alignment.written }, at)];
+  }
+
+  connected(): void {
+    this.#failures = 0;
+  }
+
+  /** The job was observed to be finished at this moment, or later. */
+  finished(at: Moment): void {
+    this.#finishedAt ??= at;
+  }
+
+  /** Takes in a terminal.written of the log. */
+  resume({ detail, original, observed_at }: Event): void {
+    if (detail?.$case !== "text" || detail.value.output === undefined || original === undefined) return;
+    const { index, stream, offset } = detail.value.output;
+    const sha256 = Buffer.from(recordedSha(original), "hex");
+    this.#alignment.recorded({ index: Number(index), stream, offset: Number(offset) }, sha256);
+    this.#pieces.recorded(stream, Number(offset), original.bytes);
+    this.#heardAt = observed_at;
+  }
+
+  memory(): OutputMemory {
+    return { ...this.#alignment.memory(), output_final: false };
+  }
+
+  #openingOf(stream: string): Opening {
+    if (this.#opening?.stream === stream) return this.#opening;
+    this.#opening = { stream, ...(isOpenedAfter(stream, this.#finishedAt) && { isLate: true }) };
+    return this.#opening;
+  }
+
+  #outcomeOf(aligned: AlignedOutput, at: Moment): ObservationOutcome {
+    if (aligned.what === "missing") {
+      const { from: index, next } = aligned;
+      const reason = `${next - index} terminal events of job ${this.#job} are missing`;
+      return this.#gap(reason, { index, next }, at);
+    }
+    const { piece, ...position } = aligned.placed;
+    const { bytes, redacted, at: observedAt } = piece;
+    const original = { type: eventType, bytes, redacted };
+    return { what: "frame", original, facts: [writtenFact(this.#job, bytes, position)], observedAt };
+  }
+
+  #gap(reason: string, { index, next }: { index: number; next?: number }, until: Moment): ObservationOutcome {
+    const output = {
+      job: this.#job,
+      index: BigInt(index),
+      ...(next !== undefined && { next_index: BigInt(next) }),
+    };
+    return { what: "gap", reason, after: this.#heardAt, until, output };
+  }
+
+  /** A first replay may come after a job that prints fast has filled windows that are gone. */
+  #late(given: GivenEvents, { ran }: Stage, at: Moment): readonly ObservationOutcome[] {
+    const isFirstReplay = given.isBuffered && given.events.length > 0 && this.#alignment.written === 0;
+    if (this.#isLateReported || !isFirstReplay || ran === undefined) return [];
+    this.#isLateReported = true;
+    const { windowSize } = this.#options;
+    const reason = lateReason(this.#job, lateMs(given.stream, ran, at), given.events.length, windowSize);
+    return reason === undefined ? [] : [this.#gap(reason, { index: 0 }, at)];
+  }
+
+  #completed(bytes: Uint8Array, observedAt: Moment): ObservationOutcome {
+    const original = { type: messageType, ...this.#options.mask(messageType, bytes) };
+    const value = { what: completeEvent, status: "", task_id: "", subtask_id: "" };
+    const line = summary(`the output of job ${this.#job} is complete`);
+    const detail = { $case: "mirror", value } as const;
+    return {
+      ...{ what: "frame", original, observedAt },
+      facts: [{ kind: "mirror.received", subject: this.#job, summary: line, detail }],
+    };
+  }
 }
 
-/** That nothing was heard of its runner any more, or that it was canceled before it had one. */
+/** How long the job had run when its stream was opened. */
+function lateMs(stream: string, { from, until }: Ran, at: Moment): number {
+  const opened = Math.min(timeOf(stream) ?? Number.POSITIVE_INFINITY, msOfMoment(at));
+  return Math.min(opened, until ? msOfMoment(until) : Number.POSITIVE_INFINITY) - msOfMoment(from);
+}
+
+/**
+ * What may be missing of an output whose first replay has `events` events. Whether anything is can't be observed: a full
+ * window is dropped as a whole, so what is left of very much may be little. The time says how much it is at most.
+ */
+function lateReason(job: string, ms: number, events: number, windowSize: number): string | undefined {
+  const printable = Math.floor((ms / 1_000) * fastest);
+  const windows = Math.floor((printable - events) / windowSize);
+  if (windows < 1) return undefined;
+  const ranFor = `was first read when it had run for ${(ms / 1_000).toFixed(1)} s`;
+  const keeps = `the server drops terminal events ${windowSize} at a time`;
+  const most = `if it printed ${fastest} a second, ${windows * windowSize} are missing; if fewer than ${windowSize} in all, none`;
+  return `the output of job ${job} ${ranFor}, and ${keeps}: ${most}`;
+}
+
+/** The job's runner was not heard of any more, or the job was canceled before it had one. */
 function isGivenUp(complete: Uint8Array): boolean {
   const { event } = GetJobStreamResponse.decode(complete);
   return event?.$case === "complete" && event.value.error?.code === canceled;
 }
 
-/** In the same millisecond it may be older. */
+/** False in the same millisecond, as the stream may be older. */
 function isOpenedAfter(stream: string, moment: Moment | undefined): boolean {
   const opened = timeOf(stream);
   return moment !== undefined && opened !== undefined && opened > msOfMoment(moment);
 }
 
-/** When a stream was opened that has given something by that moment. */
-function openedMs(stream: string, given: Moment): number {
-  return Math.min(timeOf(stream) ?? Number.POSITIVE_INFINITY, msOfMoment(given));
-}
-
-/** The stream's id is a ULID: it tells when it was opened, in ms, by the clock that looks have. */
+/** The stream's id is a ULID: it has the time of its opening, in ms, by the clock of the observations. */
 function timeOf(stream: string): number | undefined {
   try {
     return decodeTime(stream);

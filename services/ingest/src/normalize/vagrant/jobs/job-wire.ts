@@ -13,7 +13,7 @@ export function jobsIn(list: Uint8Array): readonly JobEntry[] {
 /** What a GetJobStreamResponse says; what it holds is as the server encoded it. */
 export type StreamMessage =
   | { readonly what: "open" | "complete" | "error" | "unknown" }
-  /** `isFirst`: the stream has told none before. `isFinished`: the job was over when it told this one. */
+  /** `isFirst`: the stream's first state. `isFinished`: the job is over by it. */
   | {
       readonly what: "state";
       readonly job: Buffer | undefined;
@@ -35,7 +35,7 @@ export function streamMessageIn(response: Uint8Array): StreamMessage {
   return { what: rest.find(([field]) => messageIn(response, field))?.[1] ?? "unknown" };
 }
 
-/** What comes in pieces, one after the other, is one message. */
+/** Several occurrences of a field are parts of one message. */
 function messageIn(message: Uint8Array, field: number): Buffer | undefined {
   const [first, ...more] = fieldsOf(message, field);
   return first === undefined || more.length === 0 ? first : Buffer.concat([first, ...more]);

@@ -2,7 +2,7 @@ import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/
 import { describe, expect, it } from "vitest";
 import { mask } from "../mask.ts";
 import { job, play, resumed } from "../testing/jobs-play.ts";
-import { maskAfter, outputPieces } from "./output-pieces.ts";
+import { maskAfter, OutputPieces } from "./output-pieces.ts";
 
 const raw = (text: string) =>
   TerminalEvent.fromPartial({ event: { $case: "raw", value: { data: Buffer.from(text), stderr: false } } });
@@ -17,8 +17,8 @@ describe("a job's output", () => {
   const cut = [raw("DB_PASSWORD=hun"), raw("ter2\nnext DB_PASS"), raw("WORD=swordfish\n")];
 
   it("has secrets masked that its pieces cut, in both", () => {
-    const { mask: masked } = outputPieces({ mask, maskAfter }, 100);
-    const pieces = masked("s", 0, encoded(...cut));
+    const output = new OutputPieces({ mask, maskAfter }, 100);
+    const pieces = output.mask("s", 0, encoded(...cut));
     expect(pieces.map(({ bytes }) => said(bytes))).toEqual([
       "DB_PASSWORD=***",
       "****\nnext DB_PASS",
@@ -33,11 +33,11 @@ describe("a job's output", () => {
   });
 
   it("has them masked over several messages, and lines end what they say", () => {
-    const { mask: masked } = outputPieces({ mask, maskAfter }, 100);
-    const [first] = masked("s", 0, encoded(cut[0] ?? raw("")));
-    const [second] = masked("s", 1, encoded(raw("ter2\n")));
+    const output = new OutputPieces({ mask, maskAfter }, 100);
+    const [first] = output.mask("s", 0, encoded(cut[0] ?? raw("")));
+    const [second] = output.mask("s", 1, encoded(raw("ter2\n")));
     expect([first, second].map((piece) => piece && said(piece.bytes))).toEqual(["DB_PASSWORD=***", "****\n"]);
-    const lines = masked("s", 2, encoded(line("PASSWORD="), line("hunter")));
+    const lines = output.mask("s", 2, encoded(line("PASSWORD="), line("hunter")));
     expect(lines.map(({ bytes }) => said(bytes))).toEqual(["PASSWORD=", "hunter"]);
   });
 
@@ -46,19 +46,20 @@ describe("a job's output", () => {
       ["t", 1],
       ["s", 2],
     ] as const) {
-      const { mask: masked } = outputPieces({ mask, maskAfter }, 100);
-      masked("s", 0, encoded(raw("TOKEN='ab")));
-      expect(masked(stream, before, encoded(raw("cd'")))[0]?.redacted).toBe(0);
+      const output = new OutputPieces({ mask, maskAfter }, 100);
+      output.mask("s", 0, encoded(raw("TOKEN='ab")));
+      expect(output.mask(stream, before, encoded(raw("cd'")))[0]?.redacted).toBe(0);
     }
-    const { mask: masked } = outputPieces({ mask, maskAfter }, 2);
-    const pieces = masked("s", 1, encoded(raw("TOKEN='ab"), raw("cd'")));
+    const output = new OutputPieces({ mask, maskAfter }, 2);
+    const pieces = output.mask("s", 1, encoded(raw("TOKEN='ab"), raw("cd'")));
     expect(pieces.map(({ bytes }) => said(bytes))).toEqual(["TOKEN='**", "cd'"]);
   });
 
   it("is not masked where nothing is to be", () => {
-    const { mask: masked } = outputPieces({ mask: (_, bytes) => ({ bytes, redacted: 0 }) }, 100);
+    const output = new OutputPieces({ mask: (_, bytes) => ({ bytes, redacted: 0 }) }, 100);
     expect(
-      masked("s", 0, encoded(...cut))
+      output
+        .mask("s", 0, encoded(...cut))
         .map(({ bytes }) => said(bytes))
         .join(""),
     ).toContain("hunter2");

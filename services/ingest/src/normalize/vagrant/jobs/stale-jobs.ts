@@ -3,16 +3,16 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
 import { isFinished } from "./job-facts.ts";
 
-/** A tap finds a server sooner than that: what was done longer ago was not done for the command that the server is in. */
+/** A tap finds a server sooner than that. Older work was not done for the command that runs the server. */
 const findingMs = 10_000;
 
 /**
- * Of the first list of a session: ids of jobs that crashed commands left behind in the database, or that belong to
- * commands that run elsewhere (docs/upstreams/vagrant.md#jobs-of-other-processes). A server begins without what is
- * over, so whatever is over was that after its begin: a job for which something was done since is its own. Of a job for
- * which nothing was done for a while before the look nothing else speaks for it.
+ * Ids of jobs in the first list of a session that crashed commands left in the database, or that belong to commands that
+ * run elsewhere (docs/upstreams/vagrant.md#jobs-of-other-processes). A server starts without finished jobs, so a finished
+ * job ended after the start: a job with a later change is the server's own. Without a finished job, a job without a recent
+ * change is taken for stale.
  */
-export function leftBehind(jobs: readonly Job[], at: Moment): ReadonlySet<string> {
+export function staleJobs(jobs: readonly Job[], at: Moment): ReadonlySet<string> {
   const ends = jobs.flatMap((job) => (isFinished(job) ? (job.complete_time ?? job.cancel_time ?? []) : []));
   const [firstEnd] = ends.sort(compareMoments);
   const left = jobs.filter((job) => {

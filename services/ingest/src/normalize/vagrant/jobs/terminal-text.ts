@@ -4,7 +4,7 @@ import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary, text as verbatim } from "../../facts.ts";
 import type { Placed } from "./output-alignment.ts";
 
-/** One terminal event, at its place. Total: of what can't be read the place alone is told. */
+/** The fact of one terminal event. Total: an event that can't be read is recorded by its position alone. */
 export function writtenFact(job: string, event: Uint8Array, { index, stream, offset }: Omit<Placed, "piece">): Fact {
   const { text, level, occurredAt } = read(event);
   const output = { job, index: BigInt(index), stream, offset: BigInt(offset) };
@@ -36,7 +36,7 @@ function read(bytes: Uint8Array): Read {
   }
 }
 
-/** What it prints, with line ends. Bytes that are not UTF-8 are shown as U+FFFD; the event has them as they are. */
+/** The printed text, with line ends. Bytes that are not UTF-8 become U+FFFD here; the frame has them as they are. */
 function said({ event }: TerminalEvent): Pick<Read, "text" | "level"> {
   switch (event?.$case) {
     case "line": {

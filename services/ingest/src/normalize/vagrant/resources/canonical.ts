@@ -13,11 +13,11 @@ export function changedFields(before: Fields, now: Fields): readonly string[] {
 
 /** A message as ts-proto decodes it. */
 export type Fields = Readonly<Record<string, unknown>> & {
-  /** By tags (number and wire type). */
+  /** Keyed by tag (number and wire type). */
   readonly _unknownFields?: Readonly<Record<number, readonly Uint8Array[]>> | undefined;
 };
 
-/** A reference to a thing, by what identifies it: its name may change, and is not always answered. */
+/** A reference to a resource, reduced to its id: its name may change, and is not always answered. */
 export function identified(ref: { readonly resource_id: string } | undefined): unknown {
   return ref === undefined || ref.resource_id === "" ? ref : { resource_id: ref.resource_id };
 }
@@ -31,7 +31,7 @@ function withUnknown({ _unknownFields = {}, ...fields }: Fields): Readonly<Recor
   return { ...fields, ...unknown };
 }
 
-/** Undefined for everything that says no more than a missing value. */
+/** Undefined for every value that means the same as a missing one. */
 function canonical(value: unknown): unknown {
   if (value instanceof Uint8Array) return value.length === 0 ? undefined : Buffer.from(value);
   if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(canonical);

@@ -1,0 +1,215 @@
+import { AppState, Image, Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { listOf } from "@tapedeck/shared/rkt/entries";
+import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../../fact.ts";
+import type { ObservationOutcome, Observed, Watcher } from "../../inventory/observing.ts";
+import { outcomesOf } from "../../inventory/observing.ts";
+import type { Kind } from "../extinction.ts";
+import { HostWatcher } from "../host-watcher.ts";
+import type { State } from "../pods/pod-table.ts";
+
+// Hosts and looks for tests, and what a watcher says of them in short.
+
+export type PodFields = {
+  readonly state: State | "EMBRYO" | "DELETING";
+  /** Exit codes by app. */
+  readonly codes?: Readonly<Record<string, number>>;
+  /** Ms since 1970. */
+  readonly created?: number;
+  readonly started?: number;
+  readonly marked?: number;
+  readonly pid?: number;
+  readonly appState?: AppState;
+  readonly name?: string;
+  readonly more?: Partial<Pod>;
+};
+
+/** A pod as rkt answers it in a state: with what such a pod has, unless something else is said. */
+export function pod(id: string, look: PodFields): Pod {
+  const { state, codes = { a: 0 }, name, more } = look;
+  const hasRun = state === "RUNNING" || state === "EXITED" || state === "GARBAGE";
+  const {
+    created = hasRun || state === "PREPARED" ? 1_000 : 0,
+    started = hasRun ? 2_000 : 0,
+    marked = state === "GARBAGE" ? 3_000 : 0,
+    pid = hasRun ? 77 : -1,
+    appState = appStates[state] ?? AppState.APP_STATE_UNDEFINED,
+  } = look;
+  return Pod.fromPartial({
+    id,
+    pid,
+    state: PodState[`POD_STATE_${state}`],
+    apps: Object.entries(codes).map(([app, exit_code]) => ({
+      name: app,
+      image: { id: "sha512-1", name: "sim.example/worker", version: "1.2.0" },
+      state: appState,
+      exit_code,
+    })),
+    annotations: name === undefined ? [] : [{ Key: "rkt.kubernetes.io/name", value: name }],
+    cgroup: state === "RUNNING" ? "/machine.slice/x" : "",
+    networks: state === "RUNNING" || state === "EXITED" ? [{ name: "default", ipv4: "172.16.28.2", ipv6: "" }] : [],
+    created_at: ns(created),
+    started_at: ns(started),
+    gc_marked_at: ns(marked),
+    ...more,
+  });
+}
+
+const appStates: Partial<Record<PodFields["state"], AppState>> = {
+  RUNNING: AppState.APP_STATE_RUNNING,
+  EXITED: AppState.APP_STATE_EXITED,
+  GARBAGE: AppState.APP_STATE_EXITED,
+};
+
+function ns(ms: number): bigint {
+  return BigInt(ms) * 1_000_000n;
+}
+
+/** `imported`: seconds since 1970. */
+export function image(
+  id: string,
+  { imported = 0, size = 5, name = "sim.example/worker", version = "1.2.0" } = {},
+): Image {
+  return Image.fromPartial({ id, name, version, import_timestamp: BigInt(imported), size: BigInt(size) });
+}
+
+export type Play = {
+  readonly watcher: Watcher<Observed>;
+  /** Everything that was seen, by channel and in order. */
+  readonly record: { readonly channel: Kind; readonly seen: ObservationOutcome }[];
+  readonly look: (channel: Kind, at: number, what: Look["seen"]) => string;
+  readonly pods: (at: number, ...listed: readonly Pod[]) => string;
+  readonly images: (at: number, ...listed: readonly Image[]) => string;
+  readonly same: (channel: Kind, at: number) => string;
+  readonly failed: (channel: Kind, at: number, message?: string) => string;
+  readonly inspected: (at: number, pod: Pod) => string;
+  readonly refused: (channel: Kind, at: number, id: string, message: string, code?: number) => string;
+};
+
+/** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
+export function play({
+  settings = {},
+  describeAfter,
+  watcher = new HostWatcher(
+    { mask: (_, bytes) => ({ bytes, redacted: 0 }), settings },
+    { ...(describeAfter !== undefined && { describeAfter }) },
+  ),
+}: {
+  settings?: Readonly<Record<string, string>>;
+  describeAfter?: number;
+  watcher?: Watcher<Observed>;
+} = {}): Play {
+  const record: Play["record"] = [];
+  const look: Play["look"] = (channel, at, what) => {
+    const seen = outcomesOf(watcher.observe(channel, { seen: what }, momentOfMs(at)));
+    record.push(...seen.map((one) => ({ channel, seen: one })));
+    return shortly(seen);
+  };
+  const one = (
+    channel: Kind,
+    at: number,
+    id: string,
+    answer: { bytes?: Uint8Array; code?: number; message?: string },
+  ) => {
+    const { bytes = Buffer.alloc(0), code = 0, message = "" } = answer;
+    return look(channel, at, { $case: "one", value: { id, bytes: Buffer.from(bytes), code, message } });
+  };
+  return {
+    watcher,
+    record,
+    look,
+    pods: (at, ...listed) => look("pods", at, { $case: "all", value: listOfPods(listed) }),
+    images: (at, ...listed) => look("images", at, { $case: "all", value: listOfImages(listed) }),
+    same: (channel, at) => look(channel, at, { $case: "same", value: true }),
+    failed: (channel, at, message = "no") => look(channel, at, { $case: "failed", value: { code: 2, message } }),
+    inspected: (at, found) => one("pods", at, found.id, { bytes: listOfPods([found]) }),
+    refused: (channel, at, id, message, code = 2) => one(channel, at, id, { code, message }),
+  };
+}
+
+export function listOfPods(pods: readonly Pod[]): Buffer {
+  return Buffer.from(listOf(pods.map((one) => Pod.encode(one).finish())));
+}
+
+export function listOfImages(images: readonly Image[]): Buffer {
+  return Buffer.from(listOf(images.map((one) => Image.encode(one).finish())));
+}
+
+/**
+ * P, A, S, X and their like as in pod-table.ts, with apps and codes (`x:a=7`, `x:a=?` where it is not known), in
+ * brackets where inferred; `|` between frames.
+ */
+export function shortly(seen: readonly ObservationOutcome[]): string {
+  return seen.map((one) => (one.what === "frame" ? one.facts.map(short).join(" ") : one.what)).join(" | ");
+}
+
+const letters: Readonly<Record<string, string>> = {
+  "pod.prepared": "P",
+  "pod.prepare_aborted": "A",
+  "pod.started": "S",
+  "pod.exited": "X",
+  "pod.changed": "changed",
+  "pod.contradicted": "contradicted",
+  "app.started": "s",
+  "app.exited": "x",
+  "host.described": "described",
+  "upstream.unreadable": "unreadable",
+  "image.imported": "imported",
+  "image.removed": "removed",
+  "image.changed": "changed",
+};
+
+function short({ kind, detail, inferred }: Fact): string {
+  let text = letters[kind] ?? "";
+  if (detail?.$case === "pod" && detail.value.phase !== "") text = detail.value.phase;
+  if (detail?.$case === "pod" && detail.value.removed) text = "gone";
+  if (detail?.$case === "pod" && detail.value.started === false) text = "never started";
+  if (detail?.$case === "app") text += `:${detail.value.app}`;
+  if (kind === "app.exited" && detail?.$case === "app") text += `=${detail.value.exit_code ?? "?"}`;
+  if (detail?.$case === "image") text += `:${detail.value.image}`;
+  return inferred ? `(${text})` : text;
+}
+
+/** Frames' facts with their times, in ms: `after` where nobody saw it. */
+export function timesOf({ record }: Play, kind: Fact["kind"]) {
+  return record.flatMap(({ seen }) => {
+    if (seen.what !== "frame") return [];
+    const facts = seen.facts.filter((fact) => fact.kind === kind);
+    return facts.map(({ occurredAt, notBefore }) => ({
+      observed: msOfMoment(seen.observedAt),
+      ...(occurredAt && { occurred: msOfMoment(occurredAt) }),
+      ...(notBefore && { after: msOfMoment(notBefore) }),
+    }));
+  });
+}
+
+/** As the log would give it back. */
+export function eventsOf(record: Play["record"]): Event[] {
+  const ordinals = { pods: 0n, images: 0n };
+  return record.flatMap(({ channel, seen }) => {
+    if (seen.what !== "frame") return [];
+    return seen.facts.map(({ kind, subject = "", detail }, part) => {
+      const original = part === 0 ? seen.original : undefined;
+      ordinals[channel] += 1n;
+      return Event.decode(
+        Event.encode(
+          Event.fromPartial({
+            ...{
+              channel,
+              ordinal: ordinals[channel],
+              kind,
+              subject,
+              part,
+              observed_at: seen.observedAt,
+              redacted: original?.redacted ?? 0,
+            },
+            ...(original && { original: { type: original.type, bytes: Buffer.from(original.bytes) } }),
+            ...(detail && { detail: detail as NonNullable<Event["detail"]> }),
+          }),
+        ).finish(),
+      );
+    });
+  });
+}

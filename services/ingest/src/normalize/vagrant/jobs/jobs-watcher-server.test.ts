@@ -1,0 +1,84 @@
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { describe, expect, it } from "vitest";
+import { job, play, resumed } from "../testing/jobs-play.ts";
+
+const running = { state: "RUNNING", command: "up", assigned: 1_000, acked: 1_000 } as const;
+const success = { ...running, state: "SUCCESS", completed: 2_000, result: { run: { run_result: true } } } as const;
+const notFound = 5;
+
+describe("another server", () => {
+  const before = () => {
+    const harness = play();
+    harness.list(1_000, job("01A", success), job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }));
+    return harness;
+  };
+
+  it("is one that does not list the newest job that was over", () => {
+    const harness = before();
+    harness.watcher.connected();
+    expect(harness.list(2_000, job("01A", success), job("01D", { state: "QUEUED" }))).toBe(
+      "gap 0-? | gap 0-? | gap 0-? | lost (up=UNKNOWN) | another session",
+    );
+  });
+
+  it("is none without a new connection, or with that job", () => {
+    const harness = before();
+    expect(harness.list(2_000, job("01C", running), job("01D", { state: "QUEUED" }))).toBe("gap 0-? | gap 0-?");
+    const other = before();
+    other.watcher.connected();
+    expect(other.list(2_000, job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }))).toBe(
+      "gap 0-?",
+    );
+    expect(other.list(3_000, job("01C", running), job("01D", { state: "QUEUED" }))).toBe("gap 0-?");
+  });
+
+  it("may have been preceded by jobs that nobody could list, which is a gap", () => {
+    const failed = { $case: "failed", value: { code: 5, message: "record not found" } } as const;
+    const harness = before();
+    expect(harness.look(1_500, failed)).toBe("");
+    harness.watcher.connected();
+    // Of this one nobody knows yet which server it is.
+    expect(harness.look(1_900, { ...failed, value: { code: 5, message: "of the other one" } })).toBe("");
+    harness.list(2_000);
+    expect(harness.record.filter(({ what }) => what === "gap")[0]).toEqual({
+      ...{ what: "gap", reason: "the jobs could not be listed: record not found" },
+      ...{ after: momentOfMs(1_000), until: momentOfMs(2_000) },
+    });
+    const listed = before();
+    listed.look(1_500, failed);
+    listed.list(1_600, job("01A", success), job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }));
+    listed.watcher.connected();
+    listed.look(1_900, failed);
+    listed.list(2_000);
+    expect(listed.record.filter((seen) => seen.what === "gap" && seen.output === undefined)).toEqual([]);
+  });
+
+  it("is known by who was resumed from the log, too", () => {
+    const after = resumed(before());
+    expect(after.look(2_000, { $case: "same", value: true })).toBe("");
+    expect(after.list(2_000)).toBe("gap 0-? | gap 0-? | gap 0-? | lost (up=UNKNOWN) | lost | another session");
+  });
+
+  it("says that it does not know that job, where it has no list", () => {
+    const harness = before();
+    expect(harness.one(2_000, "01B", notFound)).toBe("");
+    harness.watcher.connected();
+    expect(harness.one(2_000, "01A", notFound)).toBe("");
+    expect(harness.one(2_000, "01B", notFound, "failed to locate job (record not found)")).toBe("");
+    expect(harness.one(2_000, "01B", notFound)).toMatch(/lost \| another session$/);
+  });
+
+  it("is the same where that job is answered", () => {
+    const harness = before();
+    harness.watcher.connected();
+    expect(harness.one(2_000, "01B", job("01B", success))).toBe("");
+    expect(harness.list(3_000, job("01C", running))).not.toMatch(/another/);
+  });
+
+  it("can't be told where nothing was over", () => {
+    const harness = play();
+    harness.list(1_000, job("a", { state: "QUEUED" }));
+    harness.watcher.connected();
+    expect(harness.list(2_000, job("b", { state: "QUEUED" }))).toBe("queued | lost");
+  });
+});

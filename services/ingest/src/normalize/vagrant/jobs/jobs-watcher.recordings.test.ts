@@ -1,0 +1,132 @@
+import { join } from "node:path";
+import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
+import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { describe, expect, it } from "vitest";
+import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
+import { mask } from "../mask.ts";
+import { factsOf, shortly } from "../testing/jobs-play.ts";
+import { streamMessageIn } from "./job-wire.ts";
+import { JobsWatcher } from "./jobs-watcher.ts";
+
+const folder = join(import.meta.dirname, "../../../../../../packages/fakes/recordings/vagrant/samples");
+const start = Date.parse("2026-11-20T15:41:41Z");
+
+/**
+ * By the job, in short, what a watcher tells of what the recording's own recorder was answered, but for one of the two
+ * streams that this had open at once: a tap has one.
+ */
+function watched(name: string, without = "up-late") {
+  const recording = loadRecording(join(folder, `${name}.jsonl`));
+  const watcher = new JobsWatcher({ mask, settings: {} });
+  const seen: ObservationOutcome[] = [];
+  const jobs = new Map<string, string>();
+  const given = new Map<string, number>();
+  const look = (at: number, what: Look["seen"]) =>
+    seen.push(...outcomesOf(watcher.observe("jobs", { seen: what }, momentOfMs(start + at))));
+  for (const row of recording.rows) {
+    if (row.actor !== "recorder" || ("stream" in row && row.stream === without)) continue;
+    if (row.kind === "unary" && row.rpc === "_ListJobs" && row.response)
+      look(row.atMs, { $case: "all", value: row.response });
+    if (row.kind === "stream-open" && row.rpc === "GetJobStream")
+      jobs.set(row.stream, row.request.subarray(2).toString());
+    const job = "stream" in row ? jobs.get(row.stream) : undefined;
+    if (job === undefined || !("stream" in row)) continue;
+    const { stream } = row;
+    if (row.kind === "stream-message") {
+      const before = given.get(stream) ?? 0;
+      look(row.atMs, { $case: "streamed", value: { job, bytes: row.message, stream, before: BigInt(before) } });
+      const message = streamMessageIn(row.message);
+      given.set(stream, before + (message.what === "terminal" ? message.events.length : 0));
+    } else if (row.kind === "stream-end") {
+      const { code, details: message } = row.end;
+      look(row.atMs, { $case: "stream_ended", value: { job, stream, code, message } });
+    }
+  }
+  const subjects = [...new Set(factsOf(seen).map(({ subject }) => subject))];
+  return {
+    facts: factsOf(seen),
+    told: subjects.map((subject) =>
+      shortly(seen.filter((one) => one.what === "frame" && one.facts[0].subject === subject)),
+    ),
+    gaps: seen.filter(({ what }) => what === "gap"),
+  };
+}
+
+describe("a recorded run of vagrant up", () => {
+  it("tells its two jobs and all their output", () => {
+    const { told, facts, gaps } = watched("up");
+    expect(told).toMatchInlineSnapshot(`
+      [
+        "queued | assigned1 | started | 0-2 | succeeded",
+        "queued | assigned1 | started up> | 0-19 | succeeded=FAILED up=FAILED | whole",
+      ]
+    `);
+    expect(gaps).toEqual([]);
+    expect(facts.flatMap(({ kind, summary }) => (kind === "terminal.written" ? [] : [summary]))).toMatchInlineSnapshot(`
+      [
+        "init (job 01M7WSXR06H66N9X9VS1NTGZ87) was queued",
+        "init (job 01M7WSXR06H66N9X9VS1NTGZ87) was given to a runner",
+        "init (job 01M7WSXR06H66N9X9VS1NTGZ87) started",
+        "init (job 01M7WSXR06H66N9X9VS1NTGZ87) succeeded",
+        "up (job 01M7WSXR6NFM73VJ0F879K4ZNP) was queued",
+        "up (job 01M7WSXR6NFM73VJ0F879K4ZNP) was given to a runner",
+        "up (job 01M7WSXR6NFM73VJ0F879K4ZNP) started",
+        "up started",
+        "up (job 01M7WSXR6NFM73VJ0F879K4ZNP) is over: up failed",
+        "up failed: The SSH command responded with a non-zero exit status. (shortened)",
+        "the output of job 01M7WSXR6NFM73VJ0F879K4ZNP is complete",
+      ]
+    `);
+    const texts = facts.flatMap(({ detail }) =>
+      detail?.$case === "text" && !detail.value.noise ? [detail.value.text] : [],
+    );
+    expect(texts.join("")).toMatchInlineSnapshot(`
+      "Bringing machine 'web1' up with 'virtualbox' provider...
+      Bringing machine 'web2' up with 'virtualbox' provider...
+      ==> web1: Importing base box 'hashicorp/bionic64'...
+      ==> web1: Booting VM...
+      ==> web1: Waiting for machine to boot. This may take a few minutes...
+          web1: SSH address: 127.0.0.1:2222
+      ==> web1: Machine booted and ready!
+      ==> web1: Running provisioner: shell...
+          web1: Running: inline script
+          web1: provisioned ok
+      ==> web2: Importing base box 'hashicorp/bionic64'...
+      ==> web2: Booting VM...
+      ==> web2: Waiting for machine to boot. This may take a few minutes...
+          web2: SSH address: 127.0.0.1:2223
+      ==> web2: Machine booted and ready!
+      ==> web2: Running provisioner: shell...
+          web2: Running: inline script
+          web2: E: Unable to locate package nope
+      "
+    `);
+  });
+
+  it("tells the same to one that came later", () => {
+    const { told, gaps } = watched("up", "up-live");
+    const inOrder = (all: readonly string[]) => all.map((one) => one.replaceAll("| ", ""));
+    expect(inOrder(told)).toEqual(inOrder(watched("up").told));
+    // Nobody can know that the command did not print thousands of lines before.
+    expect(gaps).toMatchObject([
+      {
+        output: { job: "01M7WSXR6NFM73VJ0F879K4ZNP", index: 0n },
+        reason:
+          "the output of job 01M7WSXR6NFM73VJ0F879K4ZNP was first read when it had run for 0.3 s, " +
+          "and the server drops terminal events 5248 at a time: " +
+          "if it printed 20000 a second, 5248 are missing; if fewer than 5248 in all, none",
+      },
+    ]);
+  });
+
+  it("tells the same of the command line as shipped, which gives no output", () => {
+    const { told } = watched("up-shipped-cli");
+    expect(told).toMatchInlineSnapshot(`
+      [
+        "queued | assigned1 | started | 0-2 | succeeded",
+        "queued | assigned1 | started up> | succeeded=FAILED up=FAILED | whole",
+      ]
+    `);
+  });
+});

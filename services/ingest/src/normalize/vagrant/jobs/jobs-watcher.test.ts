@@ -1,0 +1,366 @@
+import { KnownJobs } from "@tapedeck/proto/tapedeck/v1/event";
+import { GetJobStreamResponse, Job, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { describe, expect, it } from "vitest";
+import { outcomesOf } from "../../inventory/observing.ts";
+import {
+  eventsOf,
+  factsOf,
+  type JobFields,
+  job,
+  lines,
+  type Play,
+  play,
+  resumed,
+  shortly,
+  unmasked,
+} from "../testing/jobs-play.ts";
+import { JobsWatcher } from "./jobs-watcher.ts";
+
+const running = { state: "RUNNING", command: "up", assigned: 1_000, acked: 1_000 } as const;
+const success = { ...running, state: "SUCCESS", completed: 2_000, result: { run: { run_result: true } } } as const;
+const notFound = 5;
+
+describe("a list of jobs", () => {
+  it("tells each job as the server encoded it", () => {
+    const harness = play();
+    // A field that is not known here, and fields in another order than ours.
+    const bytes = Buffer.concat([
+      Buffer.from([0xa0, 0x06, 0x01]),
+      Job.encode(job("j", running)).finish(),
+      Buffer.from([0xf8, 0x3f, 0x05]),
+    ]);
+    const list = Buffer.concat([Buffer.from([0x0a, ...varint(bytes.length)]), bytes]);
+    harness.look(1_000, { $case: "all", value: list });
+    const [seen] = harness.record;
+    expect(seen?.what === "frame" && seen.original).toEqual({ type: "hashicorp.vagrant.Job", bytes, redacted: 0 });
+    expect(shortly(harness.record)).toBe("queued assigned1 started up>");
+  });
+
+  it("tells nothing when it is the same, or failed", () => {
+    const harness = play();
+    harness.list(1_000, job("j", running));
+    expect(harness.list(2_000, job("j", running))).toBe("");
+    expect(harness.look(3_000, { $case: "same", value: true })).toBe("");
+    expect(harness.look(4_000, { $case: "failed", value: { code: 5, message: "no" } })).toBe("");
+    expect(harness.list(5_000, job("j", success))).toBe("succeeded up=SUCCEEDED");
+  });
+
+  it("without a job that was not over tells that it is lost", () => {
+    const harness = play();
+    harness.list(1_000, job("a", running), job("b", { state: "QUEUED" }), job("c", success));
+    expect(harness.list(2_000, job("c", success))).toBe("gap 0-? | lost (up=UNKNOWN) | lost");
+    expect(harness.list(3_000, job("c", success))).toBe("");
+    const [lost, command] = factsOf(harness.record).slice(-3);
+    expect(lost).toMatchObject({ subject: "a", outcome: 4, detail: { value: { state: "RUNNING", command: "up" } } });
+    expect(lost?.summary).toBe("up (job a) was lost: the server knows it no more");
+    expect(command).toMatchObject({ kind: "command.finished", outcome: 4, inferred: true });
+    const frame = harness.record.find((seen) => seen.what === "frame" && seen.facts[0] === lost);
+    expect(frame).not.toHaveProperty("original");
+  });
+
+  it("tells a lost job as it was answered last, not as an older answer has it", () => {
+    const harness = play({ describeEvery: 3 });
+    harness.list(1_000, job("a", { state: "WAITING", command: "up", assigned: 900 }));
+    harness.list(2_000, job("a", { state: "QUEUED", command: "halt" }));
+    expect(harness.list(3_000)).toBe("lost | described");
+    expect(factsOf(harness.record)[2]?.detail?.value).toMatchObject({ state: "WAITING", command: "up" });
+    // Who knows it from a description alone knows its state.
+    const other = play({ describeEvery: 2 });
+    other.list(1_000, job("a", { state: "WAITING", assigned: 900 }));
+    const after = resumed({ ...other, record: other.record.slice(-1) });
+    expect(after.list(2_000)).toBe("lost");
+    expect(factsOf(after.record)[0]?.detail?.value).toMatchObject({ state: "WAITING", operation: "" });
+  });
+
+  it("without a finished one tells nothing: servers forget them, and so does who watches", () => {
+    const harness = play({ describeEvery: 1 });
+    harness.list(1_000, job("a", success));
+    const stream = harness.stream("a");
+    stream.state(1_100, job("a", success));
+    stream.complete(1_200);
+    expect(harness.list(2_000, job("b", success))).toBe(
+      "queued assigned1 started up> succeeded up=SUCCEEDED | described",
+    );
+    expect(knownOf(harness)).toEqual(["b"]);
+  });
+
+  it("goes on with a job that was refused an answer", () => {
+    const harness = play();
+    harness.list(1_000, job("a", running));
+    expect(harness.one(2_000, "a", 14, "away")).toBe("");
+    expect(harness.one(2_000, "a", job("a", { ...running, canceled: 1_500 }))).toBe("cancel_requested");
+    expect(harness.one(3_000, "a", notFound, "failed to locate job (record not found)")).toBe(
+      "gap 0-? | lost (up=UNKNOWN)",
+    );
+    expect(harness.one(4_000, "a", notFound)).toBe("");
+    expect(harness.one(4_000, "nobody knows it", notFound)).toBe("");
+    expect(harness.one(5_000, "new", job("new", running))).toBe("queued assigned1 started up>");
+  });
+
+  it.each<[string, JobFields[], string[]]>([
+    ["nothing was over since", [running], ["0"]],
+    ["all that is over was over before anything was done for it", [{ ...success, completed: 900 }, running], []],
+    [
+      "something was over before, and others were done after that",
+      [{ ...success, completed: 1_500 }, running, { ...running, acked: 1_600 }],
+      ["1"],
+    ],
+    [
+      "it was queued just now",
+      [
+        { state: "QUEUED", queued: 95_000 },
+        { state: "QUEUED", queued: 80_000 },
+      ],
+      ["1"],
+    ],
+    ["it is over", [success], []],
+    ["nobody knows when", [{ state: "QUEUED", queued: undefined }], []],
+  ])("that is the first of a session tells which were left behind: %s", (_, looks, stale) => {
+    const harness = play();
+    const jobs = looks.map((look, index) => job(String(index), look));
+    harness.list(100_000, ...jobs);
+    const marked = factsOf(harness.record).filter(({ detail }) => detail?.$case === "job" && detail.value.stale);
+    expect([...new Set(marked.map(({ subject }) => subject))]).toEqual(stale);
+  });
+
+  it("marks a job that was left behind in all that it tells of it, whoever goes on", () => {
+    const harness = play();
+    harness.list(100_000, job("z", running));
+    const lost = { ...running, state: "ERROR", canceled: 120_000, error: { code: 1 } } as const;
+    const gone = resumed(harness);
+    gone.list(111_000, job("z", running));
+    gone.list(112_000);
+    expect(factsOf(gone.record)[0]).toMatchObject({ kind: "job.lost", detail: { value: { stale: true } } });
+    const after = resumed(harness);
+    after.list(121_000, job("z", lost), job("y", running));
+    expect(
+      factsOf(after.record).map(({ subject, detail }) => [subject, detail?.$case === "job" && detail.value.stale]),
+    ).toEqual([["z", true], ["z", false], ...Array(3).fill(["y", false]), ["y", false]]);
+  });
+});
+
+describe("what can't be read", () => {
+  it("is told once of each of many jobs without an id", () => {
+    const harness = play();
+    const jobs = [job("", { state: "QUEUED" }), job("", running)];
+    expect(harness.list(1_000, ...jobs)).toBe("unreadable | unreadable");
+    expect(harness.list(2_000, ...jobs)).toBe("");
+  });
+
+  it("is told once: a list, a job, a message of a stream", () => {
+    const harness = play();
+    const broken = Buffer.from([0xff]);
+    expect(harness.look(1_000, { $case: "all", value: broken })).toBe("unreadable");
+    expect(harness.look(2_000, { $case: "all", value: broken })).toBe("");
+    const list = Buffer.concat([
+      Buffer.from([0x0a, 6, 0x0a, 1, 0x6a, 0x1a, 1, 0xff]),
+      ListJobsResponse.encode({ jobs: [job("k", running)] }).finish(),
+    ]);
+    expect(harness.look(3_000, { $case: "all", value: list })).toBe("unreadable | queued assigned1 started up>");
+    expect(harness.look(4_000, { $case: "all", value: list })).toBe("");
+    expect(harness.list(5_000, job("j", running), job("k", running))).toBe("queued assigned1 started up>");
+    expect(harness.list(5_000, job("", running), job("k", running), job("j", running))).toBe("unreadable");
+    expect(harness.stream("k").bytes(6_000, broken)).toBe("unreadable");
+    // Of a job that was told to be unreadable nothing else is told.
+    expect(harness.stream("").prints(6_000, lines(0, 2))).toBe("");
+    expect(
+      harness.record.flatMap((seen) =>
+        seen.what === "frame" && seen.facts[0].kind === "upstream.unreadable" ? seen.original?.type : [],
+      ),
+    ).toEqual([
+      "hashicorp.vagrant.ListJobsResponse",
+      "hashicorp.vagrant.Job",
+      "hashicorp.vagrant.Job",
+      "hashicorp.vagrant.GetJobStreamResponse",
+    ]);
+  });
+
+  it("is not told again by the look that a stopped recorder has told it from", () => {
+    const harness = play();
+    const broken = Buffer.from([0xff]);
+    const stream = harness.stream("k");
+    stream.bytes(1_000, broken);
+    const after = resumed(harness).stream("k", stream.id);
+    expect(after.bytes(1_000, broken)).toBe("");
+    expect(after.bytes(1_000, broken)).toBe("unreadable");
+    expect(after.bytes(2_000, broken)).toBe("unreadable");
+  });
+
+  it("is kept where it is of an unknown kind", () => {
+    const harness = play();
+    const bytes = Buffer.from([0x9a, 0x06, 0x01, 0x61]);
+    const stream = harness.stream("k");
+    expect(stream.bytes(1_000, bytes)).toBe("unknown");
+    expect(stream.says(2_000, { $case: "error", value: { error: { code: 3, message: "no", details: [] } } })).toBe(
+      "unknown",
+    );
+    const [seen] = harness.record;
+    expect(seen).toMatchObject({
+      original: { type: "hashicorp.vagrant.GetJobStreamResponse", bytes },
+      facts: [{ kind: "mirror.received", subject: "k" }],
+    });
+    expect(resumed(harness).stream("k", stream.id).bytes(2_000, bytes)).toBe("");
+  });
+});
+
+describe("a stream's states", () => {
+  it("tell what the lists have not, with the job as it came", () => {
+    const harness = play();
+    harness.list(1_000, job("j", { state: "QUEUED", command: "up" }));
+    const stream = harness.stream("j");
+    expect(stream.says(1_100, { $case: "open", value: {} })).toBe("");
+    expect(stream.state(1_200, job("j", running))).toBe("assigned1 started up>");
+    expect(harness.list(1_300, job("j", { state: "QUEUED", command: "up" }))).toBe("");
+    const seen = harness.record.at(-1);
+    expect(seen?.what === "frame" && seen.original?.bytes).toEqual(Buffer.from(Job.encode(job("j", running)).finish()));
+    expect(stream.says(1_400, { $case: "state", value: { previous: 0, current: 5, canceling: false } })).toBe("");
+  });
+
+  it("can come in pieces, of which all together are the job", () => {
+    const harness = play();
+    const bytes = Job.encode(job("j", running)).finish();
+    const piece = (part: Uint8Array) => Buffer.from([0x1a, ...varint(part.length), ...part]);
+    const state = Buffer.concat([piece(bytes.subarray(0, 3)), Buffer.from([0x20, 1]), piece(bytes.subarray(3))]);
+    expect(harness.stream("j").bytes(1_000, Buffer.from([0x12, ...varint(state.length), ...state]))).toBe(
+      "queued assigned1 started up>",
+    );
+  });
+});
+
+describe("the command that runs on a project", () => {
+  it("is that of the job that is running, for who was resumed too", () => {
+    const harness = play();
+    const { watcher } = harness;
+    harness.list(
+      1_000,
+      job("a", { state: "QUEUED", command: "up" }),
+      job("i", { ...running, command: undefined }),
+      job("o", { ...running, project: "p2" }),
+    );
+    expect(watcher.runningCommand("p1")).toBeUndefined();
+    harness.list(2_000, job("a", running), job("o", { ...running, project: "p2" }));
+    expect([watcher.runningCommand("p1"), watcher.runningCommand("p2")]).toEqual(["a", "o"]);
+    expect(resumed(harness).watcher.runningCommand("p1")).toBe("a");
+    harness.list(3_000, job("a", success));
+    expect([watcher.runningCommand("p1"), watcher.runningCommand("p2")]).toEqual([undefined, undefined]);
+    expect(resumed(harness).watcher.runningCommand("p1")).toBeUndefined();
+  });
+});
+
+describe("the description of what is known", () => {
+  it("comes after so many events, and who begins with it goes on as if it had seen all", () => {
+    const harness = play({ describeEvery: 30 });
+    harness.list(1_000, job("a", running), job("b", success), job("c", running));
+    const streams = ["a", "b", "c"].map((id) => harness.stream(id));
+    const [a, b, c] = streams;
+    a?.state(1_001, job("a", running));
+    expect(a?.prints(1_002, lines(0, 10))).toBe("0-9");
+    b?.state(1_003, job("b", success));
+    expect(b?.prints(1_004, lines(0, 3), true)).toBe("0-2");
+    expect(b?.complete(1_005)).toBe("whole");
+    expect(c?.prints(1_006, lines(0, 5))).toBe("0-4 | described");
+    expect(harness.record.at(-1)).toMatchObject({ original: { type: "tapedeck.v1.KnownJobs", redacted: 0 } });
+
+    const after = play();
+    const events = eventsOf(harness.record);
+    const description = events.at(-1);
+    if (description === undefined) throw new Error("there is none");
+    expect(description.detail).toMatchObject({ $case: "host", value: { part: 0, parts: 1, entries: 3 } });
+    after.watcher.resume(description);
+    after.watcher.connected();
+    expect(after.list(2_000, job("a", running), job("b", success), job("c", success))).toBe("succeeded up=SUCCEEDED");
+    expect(after.stream("a").prints(2_001, lines(0, 12), true)).toBe("10-11");
+    expect(after.stream("b").prints(2_001, lines(0, 12), true)).toBe("");
+    // It goes on where it was.
+    const same = after.stream("c", c?.id);
+    expect(same.prints(2_002, lines(0, 7))).toBe("5-6");
+  });
+
+  it("is in parts where it is large, each for itself complete", () => {
+    const harness = play({ describeEvery: 1 });
+    const ids = Array.from({ length: 5_000 }, (_, index) => `01M7WSXR6NFM73VJ0F879${10_000 + index}`);
+    harness.list(1_000, ...ids.map((id) => job(id, success)));
+    const parts = harness.record.filter((seen) => seen.what === "frame" && seen.facts[0].kind === "host.described");
+    expect(parts.length).toBeGreaterThan(1);
+    const sizes = parts.map((seen) => (seen.what === "frame" ? (seen.original?.bytes.length ?? 0) : 0));
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(512 * 1024);
+    expect(knownOf(harness)).toEqual(ids);
+    const after = resumed({ ...harness, record: parts });
+    expect(after.list(2_000, ...ids.map((id) => job(id, success)))).toBe("");
+  });
+});
+
+describe("bytes of all kinds", () => {
+  it("never make it fail", () => {
+    const { watcher } = play();
+    const bytes = GetJobStreamResponse.encode({
+      event: { $case: "terminal", value: { events: [...lines(0, 3)], buffered: true } },
+    }).finish();
+    for (let at = 0; at < bytes.length; at++) {
+      for (const byte of [0, 0x7f, 0xff]) {
+        const changed = Buffer.from(bytes);
+        changed[at] = byte;
+        const value = { job: "j", bytes: changed, stream: "s", before: BigInt(at) };
+        const look = { seen: { $case: "streamed", value } } as const;
+        expect(() => [...watcher.observe("jobs", look, momentOfMs(at))]).not.toThrow();
+      }
+    }
+  });
+
+  it("are told as they are masked", () => {
+    const mask = (type: string, bytes: Uint8Array) => {
+      const masked = Buffer.from(bytes);
+      const at = masked.lastIndexOf("shop");
+      return { bytes: at < 0 ? masked : masked.fill(0x2a, at, at + 4), redacted: type.length };
+    };
+    const watcher = new JobsWatcher({ mask, settings: {} });
+    const list = ListJobsResponse.encode({ jobs: [job("j", { state: "QUEUED" })] }).finish();
+    const [seen] = outcomesOf(
+      watcher.observe("jobs", { seen: { $case: "all", value: Buffer.from(list) } }, momentOfMs(1)),
+    );
+    const detail = { value: { scope_name: "****" } };
+    expect(seen).toMatchObject({ original: { redacted: "hashicorp.vagrant.Job".length }, facts: [{ detail }] });
+    expect(seen?.what === "frame" && Job.decode(seen.original?.bytes ?? list).scope?.value.name).toBe("****");
+  });
+
+  it("are not masked before somebody wants to know what they tell", () => {
+    let masked = 0;
+    const mask = (_: string, bytes: Uint8Array) => {
+      masked += 1;
+      return { bytes, redacted: 0 };
+    };
+    const watcher = new JobsWatcher({ mask, settings: {} });
+    const jobs = ["j1", "j2", "j3"].map((id) => job(id, { state: "QUEUED" }));
+    const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
+    const told = watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(1));
+    const before = Array.from(told, ({ what }) => (what === "yield" ? [] : [masked])).flat();
+    expect(before).toEqual([1, 2, 3]);
+  });
+
+  it("are read with a pause at each, also where nothing is told", () => {
+    const watcher = new JobsWatcher({ mask: unmasked, settings: {} });
+    const jobs = Array.from({ length: 500 }, (_, n) => job(`j${n}`, { state: "QUEUED" }));
+    const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
+    outcomesOf(watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(1)));
+    const again = [...watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(2))];
+    expect(again.filter(({ what }) => what === "yield").length).toBeGreaterThanOrEqual(500);
+    expect(again.filter(({ what }) => what !== "yield")).toEqual([]);
+  });
+});
+
+function knownOf({ record }: Play): readonly string[] {
+  const frames = record.filter((seen) => seen.what === "frame" && seen.facts[0].kind === "host.described");
+  const last = frames.findLastIndex((seen) => {
+    const detail = seen.what === "frame" ? seen.facts[0].detail : undefined;
+    return detail?.$case === "host" && detail.value.part === 0;
+  });
+  return frames.slice(last).flatMap((seen) => {
+    if (seen.what !== "frame") return [];
+    return KnownJobs.decode(seen.original?.bytes ?? Buffer.alloc(0)).jobs.map((known) => known.job);
+  });
+}
+
+function varint(length: number): number[] {
+  return length < 128 ? [length] : [(length & 0x7f) | 0x80, length >> 7];
+}
