@@ -14,7 +14,7 @@ import { readConfig } from "./config.ts";
 import { type ControlOptions, controlling } from "./control.ts";
 import { startIngest } from "./ingest.ts";
 import { reading } from "./normalize/skaffold/normalizer.ts";
-import { framesOf, kindsOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
+import { framesOf, kindsOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;

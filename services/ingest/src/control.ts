@@ -5,7 +5,7 @@ import { pause } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import type { UpstreamReading } from "./normalize/normalizer.ts";
 import { bufferOf } from "./record/frames/original.ts";
-import { controlAnswered, controlRequested } from "./record/own-facts.ts";
+import { controlAnswered, controlRequested } from "./record/own-facts/control-facts.ts";
 import type { Recording } from "./record/session/session-recorder.ts";
 
 /** How long a step waits for the loop that it was to start. */

@@ -8,7 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { bytesOf, framesOf, holes, openLogBook, skaffoldSource } from "./testing/ingest-desk.ts";
+import { bytesOf, framesOf, holes, openLogBook, skaffoldSource } from "./testing/ingest-harness.ts";
 
 it("a log without room is said at once, and with room recording goes on by itself with all that waited", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);

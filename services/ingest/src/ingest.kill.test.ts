@@ -9,7 +9,7 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { bytesOf, framesOf, holes, openLogBook, skaffoldSource } from "./testing/ingest-desk.ts";
+import { bytesOf, framesOf, holes, openLogBook, skaffoldSource } from "./testing/ingest-harness.ts";
 
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
 

@@ -8,7 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { framesOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
+import { framesOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;

@@ -13,7 +13,15 @@ import { grpcLink } from "@tapedeck/tap/push/link";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { bytesOf, framesOf, holes, kindsOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
+import {
+  bytesOf,
+  framesOf,
+  holes,
+  kindsOf,
+  openLogBook,
+  skaffoldSource,
+  testLogger,
+} from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;

@@ -3,7 +3,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { pause } from "@tapedeck/shared/sync/delay";
 import type { Fact } from "../normalize/fact.ts";
-import { lostFromLog } from "../record/own-facts.ts";
+import { lostFromLog } from "../record/own-facts/gap-facts.ts";
 import { countOf, type Hole } from "./holes.ts";
 import type { Checked } from "./log-check.ts";
 

@@ -19,7 +19,7 @@ import { connect, type NatsConnection } from "nats";
 import { expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { framesOf, openLogBook, testLogger } from "../testing/ingest-desk.ts";
+import { framesOf, openLogBook, testLogger } from "../testing/ingest-harness.ts";
 import { openEnds } from "./ends.ts";
 
 const named = (developer: string) =>

@@ -3,7 +3,9 @@ import type { Cursor } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { expect, it } from "vitest";
 import { numbering, raised } from "../record/frames/numbering.ts";
-import { lostFromLog, sessionErased, sessionStarted, sourceCheckpoint } from "../record/own-facts.ts";
+import { lostFromLog } from "../record/own-facts/gap-facts.ts";
+import { sessionErased, sessionStarted } from "../record/own-facts/session-facts.ts";
+import { sourceCheckpoint } from "../record/own-facts/source-facts.ts";
 import { type Seen, SourceHoles } from "./holes.ts";
 import { rangesOf, without } from "./ranges.ts";
 

@@ -2,7 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Cursor, Stored } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ownChannel } from "../record/frames/numbering.ts";
-import { isImport } from "../record/own-facts.ts";
+import { isImport } from "../record/own-facts/import-facts.ts";
 import { isAhead, type SourceEnd } from "./ends.ts";
 import { type Range, sizeOf, without } from "./ranges.ts";
 

@@ -10,7 +10,7 @@ import { connect } from "nats";
 import { expect, test, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { openLogBook, skaffoldSource } from "../testing/ingest-desk.ts";
+import { openLogBook, skaffoldSource } from "../testing/ingest-harness.ts";
 import { LogTrouble } from "./log-trouble.ts";
 
 const deleted = "the log was deleted: start Tapedeck again to begin a new one";

@@ -19,17 +19,17 @@ import { sessionProblem } from "../import/session-check.ts";
 import type { Fact } from "../normalize/fact.ts";
 import { channelNames, type UpstreamReading } from "../normalize/normalizer.ts";
 import { checkedRequests } from "./checked-requests.ts";
-import { type ImportMemory, importMemory } from "./import-memory.ts";
+import { type ImportMemory, importMemory } from "./imported/import-memory.ts";
+import { type ImportedSession, openImport } from "./imported/imported-session.ts";
+import { sayAlone } from "./journal/append-fact.ts";
 import { type Leases, releasing } from "./journal/lease.ts";
-import { sayAlone } from "./journal/say-alone.ts";
 import type { BookOptions } from "./journal/source-journal.ts";
 import { LostRaceError, WriterClosedError } from "./journal/writer.ts";
-import { LostSources } from "./lost-sources.ts";
-import { observedTeller } from "./observed.ts";
-import { type Responses, responses } from "./responses.ts";
-import { type ImportedSession, openImport } from "./session/imported-session.ts";
+import { LostSources } from "./lost/lost-sources.ts";
+import { type Examined, examineUnheard, type LastHeard } from "./lost/unheard-source.ts";
+import { type Responses, responses } from "./push-responses.ts";
+import { observedTeller } from "./session/publish-observed.ts";
 import { openRecording, type Recording, type RecordingWatch } from "./session/session-recorder.ts";
-import { type Examined, examineUnheard, type LastHeard } from "./unheard-source.ts";
 
 /** What recording stands on, all of it on NATS. */
 export type Store = {

@@ -9,7 +9,7 @@ import { momentKey } from "@tapedeck/shared/time/moment";
 import { decodeTime } from "ulid";
 import { isAhead, type LogEnds } from "../../damage/ends.ts";
 import { ownChannel } from "../frames/numbering.ts";
-import { isImport } from "../own-facts.ts";
+import { isImport } from "../own-facts/import-facts.ts";
 
 export type KnownSession = {
   readonly id: string;

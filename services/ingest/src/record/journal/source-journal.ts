@@ -8,8 +8,8 @@ import { ulid } from "ulid";
 import type { Fact } from "../../normalize/fact.ts";
 import type { Numbered, Numbering, TextLife } from "../frames/numbering.ts";
 import { numbering, ownChannel, raisedCursor } from "../frames/numbering.ts";
-import type { Memory } from "../import-memory.ts";
-import { sourceAdded, sourceCheckpoint } from "../own-facts.ts";
+import type { Memory } from "../imported/memory.ts";
+import { sourceAdded, sourceCheckpoint } from "../own-facts/source-facts.ts";
 import {
   type LogPast,
   loadHistory,

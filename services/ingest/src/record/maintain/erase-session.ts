@@ -7,10 +7,10 @@ import type { NatsConnection } from "nats";
 import { openEnds } from "../../damage/ends.ts";
 import { rangesOf } from "../../damage/ranges.ts";
 import { ownChannel } from "../frames/numbering.ts";
-import { sayAlone } from "../journal/say-alone.ts";
+import { sayAlone } from "../journal/append-fact.ts";
 import type { BookOptions } from "../journal/source-journal.ts";
 import { LostRaceError } from "../journal/writer.ts";
-import { sessionErased } from "../own-facts.ts";
+import { sessionErased } from "../own-facts/session-facts.ts";
 
 export type SessionToErase = {
   readonly source: SourceName;

@@ -2,8 +2,8 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
 import type { Looking } from "../../normalize/inventory/observing.ts";
-import { plainReading } from "../frames/plain-reading.ts";
 import { fakeLog } from "../testing/fake-log.ts";
+import { plainReading } from "../testing/plain-normalizer.ts";
 import { lookingTap } from "../testing/polling-tap.ts";
 
 const source = "default/h1/host/rkt" as SourceName;

@@ -6,7 +6,7 @@ import type { MaskedFrame } from "../../secrets/pieces.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
 import { shaOf } from "../frames/original.ts";
 import { type HoldBack, holdBack } from "../frames/replay-sorter.ts";
-import type { Fingerprint } from "../own-facts.ts";
+import type { Fingerprint } from "../own-facts/session-facts.ts";
 import type { Spoken } from "./session-match.ts";
 
 /** What `hello` asks for: secrets are masked, or not. */

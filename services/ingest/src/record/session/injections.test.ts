@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { plainReading } from "../frames/plain-reading.ts";
+import { plainReading } from "../testing/plain-normalizer.ts";
 import { injections } from "./injections.ts";
 
 const plain = plainReading({ name: "a", replays: true });

@@ -13,7 +13,7 @@ import { openEnds } from "../../damage/ends.ts";
 import { checkLog } from "../../damage/log-check.ts";
 import type { Fact } from "../../normalize/fact.ts";
 import type { UpstreamReading } from "../../normalize/normalizer.ts";
-import { plainReading } from "../frames/plain-reading.ts";
+import { plainReading } from "../testing/plain-normalizer.ts";
 import { openRecording, type Recording } from "./session-recorder.ts";
 
 let nats: TestNats;

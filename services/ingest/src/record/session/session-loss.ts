@@ -2,7 +2,8 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import type { Numbered } from "../frames/numbering.ts";
 import type { Book } from "../journal/source-journal.ts";
-import { sessionEnded, sessionGap, sessionLost } from "../own-facts.ts";
+import { sessionGap } from "../own-facts/gap-facts.ts";
+import { sessionEnded, sessionLost } from "../own-facts/session-facts.ts";
 
 export type Loss = {
   readonly session: string;

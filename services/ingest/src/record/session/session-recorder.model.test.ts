@@ -3,9 +3,9 @@ import { sourceName } from "@tapedeck/shared/source";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { plainReading } from "../frames/plain-reading.ts";
 import { LostRaceError } from "../journal/writer.ts";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
+import { plainReading } from "../testing/plain-normalizer.ts";
 import { openRecording, type Recording } from "./session-recorder.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });

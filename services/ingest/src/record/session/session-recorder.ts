@@ -21,11 +21,13 @@ import { bufferOf, largestFrameBytes, shaOf } from "../frames/original.ts";
 import { commits } from "../journal/ack-watermark.ts";
 import type { KnownConnection } from "../journal/source-history.ts";
 import { type BookOptions, openBook } from "../journal/source-journal.ts";
-import * as own from "../own-facts.ts";
-import { type ChannelRecordingOptions, channelRecording } from "./channel-recording.ts";
+import { gapFilled, lostBetween, sessionGap } from "../own-facts/gap-facts.ts";
+import { sessionDescribed } from "../own-facts/session-facts.ts";
+import { channelLost, upstreamConnected, upstreamHeardAgain, upstreamLost } from "../own-facts/upstream-facts.ts";
+import { type ChannelRecordingOptions, channelRecording } from "./channel-recorder.ts";
 import * as connections from "./connection.ts";
 import { type Injections, injections } from "./injections.ts";
-import { openLooks } from "./observations.ts";
+import { openLooks } from "./observation-recorder.ts";
 import { openSessions } from "./sessions.ts";
 
 type Connection = connections.Connection;
@@ -202,12 +204,12 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const reason = "the tap began another connection";
     if (current !== undefined) await close(current, { reason, process_ended: false }, at, true);
     else if (before !== undefined && !before.lost && before.unheardSince === undefined) {
-      const lost = own.upstreamLost({ connection: before.id, address: before.address }, reason, true);
+      const lost = upstreamLost({ connection: before.id, address: before.address }, reason, true);
       book.publish([book.own(before.session, lost, at)]);
     }
     numbers.unsettle();
     const introduction = book.introduction(at);
-    book.publish([...introduction, book.own("", own.upstreamConnected({ connection: id, address }, hello.tap), at)]);
+    book.publish([...introduction, book.own("", upstreamConnected({ connection: id, address }, hello.tap), at)]);
     current = connections.connectionOf(id, address, "", undefined);
     // Only the rest of what it says comes now, which tells no session by itself.
     const session = history.sessions.find((one) => one.id === interrupted?.session);
@@ -338,14 +340,11 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const { channel, code, message, final } = ended;
     if (history.connection?.lostChannels.has(channel)) return 0;
     const reason = final ? `${message} (final for this process)` : message;
-    const lost = book.own(session, own.channelLost({ connection: id, address }, { channel, code, reason }), at);
+    const lost = book.own(session, channelLost({ connection: id, address }, { channel, code, reason }), at);
     // A channel that the upstream does not have lacks nothing.
     if (!final || code === unimplemented || session === "") return book.publish([lost]);
     const open = reading.channels.some(({ name, replays }) => name === channel && replays);
-    return book.publish([
-      lost,
-      book.own(session, own.sessionGap(channel, `its stream broke: ${message}`, { open }), at),
-    ]);
+    return book.publish([lost, book.own(session, sessionGap(channel, `its stream broke: ${message}`, { open }), at)]);
   }
 
   /** What an open gap missed has come. */
@@ -354,7 +353,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     // What a channel that repeats only a part has said is in no file.
     const isUnknown = reading.channels.some(({ name, replays }) => !replays && numbers.ordinal(name) > 0);
     if (channel === "" && isUnknown) return 0;
-    return book.publish([book.own(session, own.gapFilled(channel), at)]);
+    return book.publish([book.own(session, gapFilled(channel), at)]);
   }
 
   function described({ session, resumedSeq }: Connection, { channel, state }: Described, at: Moment): number {
@@ -367,7 +366,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const adopted = history.session?.openGaps.has(channel) ?? false;
     const isNews = before === undefined || (adopted && !before.adopted);
     if (!isNews && !reading.describedDiffers(channel, before.state, state, adopted)) return 0;
-    return book.publish([book.own(session, own.sessionDescribed(channel, state, adopted), at)]);
+    return book.publish([book.own(session, sessionDescribed(channel, state, adopted), at)]);
   }
 
   /** The state that the upstream answered becomes the recorded one, if nothing has come since that could have changed it. */
@@ -380,7 +379,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const before = adoptedAt.get(channel);
     if (before?.place === place && !reading.describedDiffers(channel, before.state, state, true)) return;
     adoptedAt.set(channel, { place, state });
-    book.publish([book.own(session, own.sessionDescribed(channel, state, true), momentNow())]);
+    book.publish([book.own(session, sessionDescribed(channel, state, true), momentNow())]);
   }
 
   function observe({ session, channels }: Connection, { channel, state }: Described, at: Moment): void {
@@ -402,7 +401,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const introduction = book.introduction(at);
     return book.publish([
       ...introduction,
-      book.own(session, own.sessionGap(channel, reason, { dropped: { frames: count, bytes } }), at),
+      book.own(session, sessionGap(channel, reason, { dropped: { frames: count, bytes } }), at),
     ]);
   }
 
@@ -416,7 +415,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     connections.runPending(connection);
     const { id, address, session } = connection;
     const silent = silences(connection, at);
-    const lost = book.own(session, own.upstreamLost({ connection: id, address }, closed.reason, inferred), at);
+    const lost = book.own(session, upstreamLost({ connection: id, address }, closed.reason, inferred), at);
     current = undefined;
     return book.publish([...silent, lost, ...sessions.end(id, closed, at)]);
   }
@@ -426,7 +425,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     if (!rejoined || resumedSeq !== undefined) return [];
     return reading.channels
       .filter(({ name, replays }) => !replays && !channels.has(name) && numbers.ordinal(name) > 0)
-      .map(({ name }) => book.own(session, own.lostBetween(name), at));
+      .map(({ name }) => book.own(session, lostBetween(name), at));
   }
 
   /** The tap of the last connection is back: it goes on, and what it could not tell comes now. */
@@ -435,9 +434,9 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     if (connection?.unheardSince === undefined || connection.tap !== hello.tap) return;
     const { id, address, session } = connection;
     const at = momentNow();
-    book.publish([book.own(session, own.upstreamHeardAgain({ connection: id, address }), at)]);
+    book.publish([book.own(session, upstreamHeardAgain({ connection: id, address }), at)]);
     if (history.session?.id !== session || !history.session.openGaps.has("")) return;
-    book.publish([book.own(session, own.gapFilled(""), at)]);
+    book.publish([book.own(session, gapFilled(""), at)]);
   }
 
   const recording: Recording = {

@@ -9,8 +9,9 @@ import { lastNumbers } from "../frames/channel-store.ts";
 import type { Numbered } from "../frames/numbering.ts";
 import type { KnownSession, LogPast } from "../journal/source-history.ts";
 import type { Book } from "../journal/source-journal.ts";
-import type { Fingerprint } from "../own-facts.ts";
-import * as own from "../own-facts.ts";
+import type { Fingerprint } from "../own-facts/session-facts.ts";
+import { sessionDescribed, sessionEnded, sessionIdentified, sessionStarted } from "../own-facts/session-facts.ts";
+import { upstreamRestored } from "../own-facts/upstream-facts.ts";
 import { type Connection, fingerprintOf, spokenBy } from "./connection.ts";
 import { lossOf } from "./session-loss.ts";
 import { isRepeatOf, matchSession } from "./session-match.ts";
@@ -67,15 +68,15 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     connection.session = ulid();
     numbers.begin(connection.session);
     const { labels } = hello;
-    const start = own.sessionStarted({ labels, redact: redactOfNew, version: identity?.version ?? "" });
+    const start = sessionStarted({ labels, redact: redactOfNew, version: identity?.version ?? "" });
     events.push(book.own(connection.session, start, at));
     if (identity !== undefined) {
-      events.push(book.own(connection.session, own.sessionIdentified("identity", identity), at));
+      events.push(book.own(connection.session, sessionIdentified("identity", identity), at));
     }
     for (const [name, { waiting }] of connection.channels) {
       const fingerprint = fingerprintOf(waiting, redactOfNew);
       if (fingerprint === undefined) continue;
-      events.push(book.own(connection.session, own.sessionIdentified(name, fingerprint), at));
+      events.push(book.own(connection.session, sessionIdentified(name, fingerprint), at));
     }
     book.publish(events);
   }
@@ -93,7 +94,7 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     const { id, address } = connection;
     connection.session = session.id;
     connection.rejoined = true;
-    book.publish([book.own(session.id, own.upstreamRestored({ connection: id, address }), at)]);
+    book.publish([book.own(session.id, upstreamRestored({ connection: id, address }), at)]);
   }
 
   function replace(connection: Connection, at: Moment): void {
@@ -101,7 +102,7 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     if (session === undefined) return;
     const sha = session.fingerprints.get("identity") ?? "";
     // What the upstream has said of itself on this connection stands in the session that ends.
-    const described = [...session.described].map(([channel, { state }]) => own.sessionDescribed(channel, state));
+    const described = [...session.described].map(([channel, { state }]) => sessionDescribed(channel, state));
     begin(connection, at, { at, sha, version: session.version });
     book.publish(described.map((fact) => book.own(connection.session, fact, at)));
   }
@@ -112,7 +113,7 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
     const reason = "replaced by another process";
     if (!session?.open) return [];
     if (session.cutOff) return lossOf(book, { session: session.id, reason, since: undefined }, at);
-    return [book.own(session.id, own.sessionEnded(reason), compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt)];
+    return [book.own(session.id, sessionEnded(reason), compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt)];
   }
 
   /** When the tap knows that the process is gone. */
@@ -127,7 +128,7 @@ export function openSessions({ book, reader, source, reading, hello, signal }: S
       return lossOf(book, { session: session.id, reason, since: undefined, hasEnded: true }, at);
     }
     const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
-    return [book.own(session.id, own.sessionEnded(reason), at)];
+    return [book.own(session.id, sessionEnded(reason), at)];
   }
 
   return { redact: () => history.session?.redact ?? redactOfNew, find, begin, rejoin, replace, end };

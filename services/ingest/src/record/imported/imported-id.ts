@@ -4,8 +4,8 @@ import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { decodeTime, encodeTime } from "ulid";
 import { ownChannel } from "../frames/numbering.ts";
-import type { Memory } from "../import-memory.ts";
 import type { LogPast } from "../journal/source-history.ts";
+import type { Memory } from "./memory.ts";
 
 /** How far the clocks of those who number sessions and of the log may disagree. */
 const clockMs = 24 * 3_600_000;

@@ -13,7 +13,7 @@ import { originalOf, shaOf } from "../frames/original.ts";
 import type { Commits } from "../journal/ack-watermark.ts";
 import type { KnownSession, LogPast } from "../journal/source-history.ts";
 import type { Book } from "../journal/source-journal.ts";
-import { sessionGap } from "../own-facts.ts";
+import { sessionGap } from "../own-facts/gap-facts.ts";
 import type { Redact } from "./connection.ts";
 import { assemble, type Connection, type FramePiece } from "./connection.ts";
 

@@ -5,10 +5,10 @@ import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { expect, test } from "vitest";
-import { plainReading } from "./frames/plain-reading.ts";
-import { observedTeller } from "./observed.ts";
-import { openRecording } from "./session/session-recorder.ts";
-import { fakeLog } from "./testing/fake-log.ts";
+import { fakeLog } from "../testing/fake-log.ts";
+import { plainReading } from "../testing/plain-normalizer.ts";
+import { observedTeller } from "./publish-observed.ts";
+import { openRecording } from "./session-recorder.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const hello = {

@@ -10,7 +10,8 @@ import { isText, type Numbered } from "../frames/numbering.ts";
 import { originalOf } from "../frames/original.ts";
 import type { LogPast } from "../journal/source-history.ts";
 import type { Book } from "../journal/source-journal.ts";
-import { lostBetween, sessionIdentified } from "../own-facts.ts";
+import { lostBetween } from "../own-facts/gap-facts.ts";
+import { sessionIdentified } from "../own-facts/session-facts.ts";
 import type { Redact } from "./connection.ts";
 import {
   type Connection,

@@ -3,8 +3,8 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
 import { type Looking, pause, type Seen } from "../../normalize/inventory/observing.ts";
 import type { UpstreamReading } from "../../normalize/normalizer.ts";
-import { plainReading } from "../frames/plain-reading.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
+import { plainReading } from "../testing/plain-normalizer.ts";
 import { type LookingTap, lookingTap } from "../testing/polling-tap.ts";
 
 const source = "default/h1/host/rkt" as SourceName;

@@ -9,15 +9,16 @@ import { sessionCheck, sessionProblem } from "../../import/session-check.ts";
 import { channelNames } from "../../normalize/normalizer.ts";
 import { isText, type Numbered, ownChannel } from "../frames/numbering.ts";
 import { largestFrameBytes } from "../frames/original.ts";
-import type { ImportMemory } from "../import-memory.ts";
 import { commits } from "../journal/ack-watermark.ts";
 import { openBook } from "../journal/source-journal.ts";
 import { largestBatch } from "../journal/writer.ts";
-import * as own from "../own-facts.ts";
+import { importAddress, importBegan, importContinues, importedEnd, isImport } from "../own-facts/import-facts.ts";
+import { upstreamLost } from "../own-facts/upstream-facts.ts";
+import type { Recording, RecordingOptions } from "../session/session-recorder.ts";
+import type { ImportMemory } from "./import-memory.ts";
 import { isOfImport, movedTo } from "./imported-events.ts";
 import { importedId } from "./imported-id.ts";
 import { isSameEvent, knownEvents, nothingKnown } from "./known-events.ts";
-import type { Recording, RecordingOptions } from "./session-recorder.ts";
 
 /** Takes the items of one import, the last of which is `recorded_end`. */
 export type ImportedSession = AsyncDisposable &
@@ -184,12 +185,12 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     numbers.unsettle();
     const at = momentNow();
     const connection = ulid();
-    const began = own.importBegan(connection, hello.tap, imported);
+    const began = importBegan(connection, hello.tap, imported);
     book.publish([...lostBefore()]);
     book.publish([...book.introduction(at), book.own("", began, at)]);
     if (mine === undefined) numbers.begin(session);
     else if (numbers.session !== session) numbers.goOn(session, known.last);
-    if (wasEnded) book.publish([book.own(session, own.importGoesOn(connection, imported), history.lastAt ?? at)]);
+    if (wasEnded) book.publish([book.own(session, importContinues(connection, imported), history.lastAt ?? at)]);
   }
 
   /** A recorder was killed before it could tell that its connection was lost; maybe one that began this very import. */
@@ -197,8 +198,8 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     const { connection } = history;
     if (connection === undefined || connection.lost) return [];
     const { id, address } = connection;
-    const lost = own.upstreamLost({ connection: id, address }, "a session is imported", true);
-    return [book.own(own.isImport(connection) ? "" : connection.session, lost, momentNow())];
+    const lost = upstreamLost({ connection: id, address }, "a session is imported", true);
+    return [book.own(isImport(connection) ? "" : connection.session, lost, momentNow())];
   }
 
   async function end(events: bigint, index: bigint): Promise<void> {
@@ -216,10 +217,10 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
   /** Only of what was imported: a session that is at home here may go on. */
   function finish(): void {
     const { connection, lastAt = momentNow() } = history;
-    if (connection === undefined || connection.lost || connection.address !== own.importAddress(imported)) return;
+    if (connection === undefined || connection.lost || connection.address !== importAddress(imported)) return;
     const { id, address } = connection;
-    const ended = check.isOpen ? [book.own(session, own.importedEnd(imported), lastAt)] : [];
-    const lost = own.upstreamLost({ connection: id, address }, "all of it is imported");
+    const ended = check.isOpen ? [book.own(session, importedEnd(imported), lastAt)] : [];
+    const lost = upstreamLost({ connection: id, address }, "all of it is imported");
     book.publish([...ended, book.own("", lost, momentNow())]);
   }
 

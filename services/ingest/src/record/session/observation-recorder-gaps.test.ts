@@ -1,8 +1,8 @@
 import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
 import type { Looking, Seen } from "../../normalize/inventory/observing.ts";
-import { plainReading } from "../frames/plain-reading.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
+import { plainReading } from "../testing/plain-normalizer.ts";
 import { lookingTap } from "../testing/polling-tap.ts";
 
 // A gap is an event of Tapedeck's own, so that no watcher remembers it: recording must.

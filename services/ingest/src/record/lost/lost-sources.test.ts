@@ -7,12 +7,12 @@ import { compareMoments, momentNow, momentOfMs } from "@tapedeck/shared/time/mom
 import { mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { normalizers } from "../normalize/normalizers.ts";
-import { type OpenStore, openStore } from "../store.ts";
-import { framesOf, holes, kindsOf, openLogBook, skaffoldSource, testLogger } from "../testing/ingest-desk.ts";
-import { eraseCall } from "./maintain/erase-call.ts";
-import { sessionErased } from "./own-facts.ts";
-import { recorder as openRecorder, type Recorder, type Store } from "./recorder.ts";
+import { normalizers } from "../../normalize/normalizers.ts";
+import { type OpenStore, openStore } from "../../store.ts";
+import { framesOf, holes, kindsOf, openLogBook, skaffoldSource, testLogger } from "../../testing/ingest-harness.ts";
+import { eraseCall } from "../maintain/erase-call.ts";
+import { sessionErased } from "../own-facts/session-facts.ts";
+import { recorder as openRecorder, type Recorder, type Store } from "../recorder.ts";
 
 let nats: TestNats;
 let book: Awaited<ReturnType<typeof openLogBook>>;

@@ -2,10 +2,11 @@ import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
-import type { TextLife } from "./frames/numbering.ts";
-import { type Book, type BookOptions, openBook } from "./journal/source-journal.ts";
-import { isImport, upstreamUnheard } from "./own-facts.ts";
-import { lossOf } from "./session/session-loss.ts";
+import type { TextLife } from "../frames/numbering.ts";
+import { type Book, type BookOptions, openBook } from "../journal/source-journal.ts";
+import { isImport } from "../own-facts/import-facts.ts";
+import { upstreamUnheard } from "../own-facts/upstream-facts.ts";
+import { lossOf } from "../session/session-loss.ts";
 
 export type UnheardSource = {
   readonly log: BookOptions["log"];

@@ -6,13 +6,14 @@ import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
 import { ended, type ForeignSession, foreignSession, frameOf, lost } from "../../testing/foreign-session.ts";
-import { plainReading } from "../frames/plain-reading.ts";
 import { openBook } from "../journal/source-journal.ts";
-import * as own from "../own-facts.ts";
+import { lostFromLog } from "../own-facts/gap-facts.ts";
+import { sessionEnded, sessionStarted } from "../own-facts/session-facts.ts";
+import { openRecording } from "../session/session-recorder.ts";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
+import { plainReading } from "../testing/plain-normalizer.ts";
 import { idIn } from "./imported-id.ts";
 import { openImport } from "./imported-session.ts";
-import { openRecording } from "./session-recorder.ts";
 
 const target = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
 const reading = plainReading(...["v1", "v2", "logs"].map((name) => ({ name, replays: true })));
@@ -170,7 +171,7 @@ test("what another log has lost is told as a gap, and not as something that this
   const log = fakeLog(well);
   const foreign = foreignSession();
   const ordinals = [{ channel: "tapedeck", first: 1n, last: 900n }];
-  const gap = own.lostFromLog({ after: "elsewhere-1", before: "elsewhere-2", ordinals, events: 900n });
+  const gap = lostFromLog({ after: "elsewhere-1", before: "elsewhere-2", ordinals, events: 900n });
   foreign.tell({ kind: gap.kind, summary: gap.summary, detail: gap.detail }, ended);
   await importInto(log, foreign);
   const gaps = eventsIn(log).filter(({ kind }) => kind === "session.gap");
@@ -190,9 +191,9 @@ test("a session that this log has lost something of is the same when its export 
     ...{ ...options, hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} },
   });
   book.numbers.begin(session);
-  const start = own.sessionStarted({ labels: {}, redact: "on" });
+  const start = sessionStarted({ labels: {}, redact: "on" });
   const lost = { after: "e-1", before: "e-2", ordinals: [{ channel: "v1", first: 1n, last: 1n }], events: 1n };
-  const facts = [start, own.lostFromLog(lost), own.sessionEnded("process ended")];
+  const facts = [start, lostFromLog(lost), sessionEnded("process ended")];
   await book.writer.reached(book.publish(facts.map((fact) => book.own(session, fact, at))));
   const events = ofSession(log, session);
   expect(await importInto(log, { session, source: target, events })).toBe(0);
