@@ -13,7 +13,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { readConfig } from "./config.ts";
 import { type ControlOptions, controlling } from "./control.ts";
 import { startIngest } from "./ingest.ts";
-import { reading } from "./normalize/skaffold/normalizer.ts";
+import { normalizer } from "./normalize/skaffold/normalizer.ts";
 import { framesOf, kindsOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
@@ -184,7 +184,7 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
     listeners: new Set(),
   };
   const control = controlling({
-    ...{ recording, reading, signal: new AbortController().signal },
+    ...{ recording, reading: normalizer, signal: new AbortController().signal },
     ask: async ({ call, method }) => {
       asked.push(method);
       if (method.endsWith("Handle")) await stalled.promise;

@@ -3,7 +3,7 @@ import type { ControlAnswer, ControlCall, ControlReply, ControlRequest } from "@
 import { controlPatience } from "@tapedeck/shared/control-patience";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
-import type { UpstreamReading } from "./normalize/normalizer.ts";
+import type { Normalizer } from "./normalize/normalizer.ts";
 import { bufferOf } from "./record/frames/original.ts";
 import { controlAnswered, controlRequested } from "./record/own-facts/control-facts.ts";
 import type { Recording } from "./record/session/session-recorder.ts";
@@ -23,7 +23,7 @@ const tooLate = "the call was not made, because its turn came too late: others, 
 
 export type ControlOptions = {
   readonly recording: Pick<Recording, "say" | "injections" | "connected" | "listeners">;
-  readonly reading: UpstreamReading;
+  readonly reading: Normalizer;
   /** Sends a request to the tap; code 14 when tap or upstream are away. */
   readonly ask: (request: ControlRequest) => Promise<ControlAnswer>;
   readonly signal: AbortSignal;
@@ -111,7 +111,7 @@ export function controlling({ recording, reading, ask, signal, onProblem }: Cont
   };
 }
 
-type Step = ReturnType<UpstreamReading["controlSteps"]>[number];
+type Step = ReturnType<Normalizer["controlSteps"]>[number];
 
 export function away(message: string): ControlReply {
   return { code: unavailable, message, response: none, reason: "upstream_away" };

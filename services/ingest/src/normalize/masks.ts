@@ -2,7 +2,7 @@ import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Masked } from "../secrets/mask-bytes.ts";
 import type { MaskedFrame } from "../secrets/pieces.ts";
-import type { LookEntry } from "./inventory/observing.ts";
+import type { ObservedEntry } from "./inventory/observing.ts";
 import * as rkt from "./rkt/mask.ts";
 import { entriesOf as entriesOfRkt } from "./rkt/masked-entries.ts";
 import * as skaffold from "./skaffold/mask.ts";
@@ -15,7 +15,7 @@ export type Masks = {
   readonly mask: (name: string, bytes: Uint8Array) => MaskedFrame;
   readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
   /** What a watcher masks of a look, most often. Throws for looks that can't be read. */
-  readonly entriesOf?: (channel: string, look: Look) => readonly LookEntry[];
+  readonly entriesOf?: (channel: string, look: Look) => readonly ObservedEntry[];
 };
 
 export const masks: Readonly<Record<UpstreamName, Masks>> = {

@@ -1,15 +1,15 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Moment } from "@tapedeck/shared/time/moment";
-import type { Apart } from "../secrets/ahead/masked-apart.ts";
+import type { ThreadMasks } from "../secrets/ahead/masked-apart.ts";
 import type { MaskedFrame, Piece } from "../secrets/pieces.ts";
 import type { Fact } from "./fact.ts";
-import type { Looking } from "./inventory/observing.ts";
+import type { Observing } from "./inventory/observing.ts";
 
-export type UpstreamReading = {
-  /** Channels that carry the upstream's own frames, besides "tapedeck" and those of `looking`. */
-  readonly channels: readonly ChannelReading[];
-  /** Of an upstream that has to be looked at again and again. */
-  readonly looking?: Looking;
+export type Normalizer = {
+  /** Channels that carry the upstream's own frames, besides "tapedeck" and those of `observing`. */
+  readonly channels: readonly ChannelNormalizer[];
+  /** Present for an upstream that is polled. */
+  readonly observing?: Observing;
   /** Masks secrets in string fields in place (same length). */
   readonly mask: (channel: string, bytes: Uint8Array) => MaskedFrame;
   /**
@@ -18,11 +18,11 @@ export type UpstreamReading = {
    */
   readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
   /** `mask` and `maskAfter` in another thread, for large frames. Absent: those hold this one. */
-  readonly apart?: Apart;
+  readonly maskInThread?: ThreadMasks;
   /** What a frame has printed, as it is: of one that was recorded, without masking it again. */
   readonly pieceOf?: (channel: string, bytes: Uint8Array) => Piece | undefined;
   /** True when two states differ in what session.described is for (not in statuses); with `whole`, in anything. */
-  readonly describedDiffers: (channel: string, before: Uint8Array, after: Uint8Array, whole?: boolean) => boolean;
+  readonly stateDiffers: (channel: string, before: Uint8Array, after: Uint8Array, whole?: boolean) => boolean;
   /** A control call as the steps that the upstream can take one after the other (Skaffold: one intent at a time). */
   readonly controlSteps: (method: string, request: Uint8Array) => readonly { method: string; request: Uint8Array }[];
   /**
@@ -38,11 +38,11 @@ export type UpstreamReading = {
 type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /** All channels of an upstream but "tapedeck". */
-export function channelNames({ channels, looking }: Pick<UpstreamReading, "channels" | "looking">): readonly string[] {
-  return [...channels.map(({ name }) => name), ...(looking?.channels ?? [])];
+export function channelNames({ channels, observing }: Pick<Normalizer, "channels" | "observing">): readonly string[] {
+  return [...channels.map(({ name }) => name), ...(observing?.channels ?? [])];
 }
 
-export type ChannelReading = {
+export type ChannelNormalizer = {
   readonly name: string;
   /** Full name of the protobuf message of a frame, for example "proto.LogEntry". */
   readonly messageType: string;

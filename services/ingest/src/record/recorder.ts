@@ -17,7 +17,7 @@ import { ulid } from "ulid";
 import { controlling } from "../control.ts";
 import { sessionProblem } from "../import/session-check.ts";
 import type { Fact } from "../normalize/fact.ts";
-import { channelNames, type UpstreamReading } from "../normalize/normalizer.ts";
+import { channelNames, type Normalizer } from "../normalize/normalizer.ts";
 import { checkedRequests } from "./checked-requests.ts";
 import { type ImportMemory, importMemory } from "./imported/import-memory.ts";
 import { type ImportedSession, openImport } from "./imported/imported-session.ts";
@@ -45,7 +45,7 @@ export type Store = {
 export type RecorderOptions = {
   /** Undefined while NATS is away at the start. */
   readonly store: () => Store | undefined;
-  readonly normalizers: Readonly<Record<string, UpstreamReading>>;
+  readonly normalizers: Readonly<Record<string, Normalizer>>;
   readonly logger: Logger;
   /** Seconds that text lives in the log; absent: for ever. */
   readonly textTtl?: number | undefined;
@@ -225,7 +225,7 @@ export function recorder(options: RecorderOptions): Recorder {
   type Pushed = {
     readonly store: Store;
     readonly source: SourceName;
-    readonly reading: UpstreamReading;
+    readonly reading: Normalizer;
     readonly hello: Hello;
     readonly lost: AbortSignal;
   };
@@ -342,7 +342,7 @@ export function recorder(options: RecorderOptions): Recorder {
   function answerControl(
     nats: NatsConnection,
     source: SourceName,
-    reading: UpstreamReading,
+    reading: Normalizer,
     recording: Recording,
     down: Responses,
     signal: AbortSignal,
@@ -382,7 +382,7 @@ export function recorder(options: RecorderOptions): Recorder {
     return () => subscription.unsubscribe();
   }
 
-  function read(hello: Hello, workspace: string): { source: SourceName; reading: UpstreamReading } {
+  function read(hello: Hello, workspace: string): { source: SourceName; reading: Normalizer } {
     const { developer, project, upstream } = hello;
     const reading = normalizers[upstream];
     if (reading === undefined || !isUpstreamName(upstream)) {

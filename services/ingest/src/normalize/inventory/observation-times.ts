@@ -2,7 +2,7 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 
 /** When a channel was looked at, for what must have happened since. */
-export type GoodLooks = {
+export type ObservationTimes = {
   /** The last good look before this moment. */
   readonly before: (at: Moment) => Moment | undefined;
   /** The last one before it that is known to have seen things as they are remembered. */
@@ -12,7 +12,7 @@ export type GoodLooks = {
   readonly told: (at: Moment, isFirst: boolean) => void;
 };
 
-export function goodLooks(): GoodLooks {
+export function observationTimes(): ObservationTimes {
   let last: Moment | undefined;
   /** For a look that comes again. */
   let secondLast: Moment | undefined;

@@ -7,16 +7,16 @@ import type { Fact } from "../fact.ts";
  * How facts are concluded about an upstream that has no event stream, or one that tells only a part: its tap looks again and again (each frame of these
  * channels is a tapedeck.v1.Look), and a watcher compares what it sees with what it remembers.
  */
-export type Looking = {
+export type Observing = {
   readonly channels: readonly string[];
   /** Masks the secrets of one entry (a pod, an image, lines), in place and with the same length. */
   readonly mask: WatchOptions["mask"];
   /** A mask that knows what a large look holds: that was masked in another thread. Absent: it is masked in this one. */
-  readonly maskApart?: (channel: string, look: Uint8Array) => Promise<WatchOptions["mask"]>;
+  readonly maskInThread?: (channel: string, look: Uint8Array) => Promise<WatchOptions["mask"]>;
   /** Where entries are pieces of output. */
   readonly maskAfter?: WatchOptions["maskAfter"];
   /** One for each session that a recorder takes part in. */
-  readonly watch: (options: WatchOptions) => Watcher<Told>;
+  readonly watch: (options: WatchOptions) => Watcher<Observed>;
 };
 
 export type WatchOptions = {
@@ -47,7 +47,7 @@ export type WatchOptions = {
  * `resume` gets, channel by channel, the last description that is complete and every event after it. What it only
  * suspects (a pod that one look missed) is not in the log and is found again by the looks that come.
  */
-export type Watcher<Of extends Told = readonly Seen[]> = {
+export type Watcher<Of extends Observed = readonly ObservationOutcome[]> = {
   readonly resume: (event: Event) => void;
   /** A new connection: from the last good look to the next one nobody looked. */
   readonly connected: () => void;
@@ -60,23 +60,23 @@ export type Watcher<Of extends Told = readonly Seen[]> = {
    * What this look, seen at that moment, tells: nothing, most often. May be concluded while it is read (a list has
    * thousands of jobs), so it has to be read to its end before the next look.
    */
-  readonly look: (channel: string, look: Look, at: Moment) => Of;
+  readonly observe: (channel: string, look: Look, at: Moment) => Of;
 };
 
 /** What a look tells, with pauses in work that tells nothing (a list has thousands of entries). */
-export type Told = Iterable<Seen | Pause>;
+export type Observed = Iterable<ObservationOutcome | YieldPoint>;
 
 /** Not more to tell so far: others may have their turn before the next entry is read. */
-export type Pause = { readonly what: "pause" };
+export type YieldPoint = { readonly what: "yield" };
 
-export const pause: Pause = { what: "pause" };
+export const yieldPoint: YieldPoint = { what: "yield" };
 
 /** Of what a look tells all but the pauses. */
-export function seenIn(told: Told): readonly Seen[] {
-  return [...told].flatMap((one) => (one.what === "pause" ? [] : [one]));
+export function outcomesOf(told: Observed): readonly ObservationOutcome[] {
+  return [...told].flatMap((one) => (one.what === "yield" ? [] : [one]));
 }
 
-export type Seen =
+export type ObservationOutcome =
   | {
       readonly what: "frame";
       /** The upstream's message, as masked; absent for what is not there any more. */
@@ -104,4 +104,4 @@ export type Seen =
     };
 
 /** A message that stands in a look, and its full name. */
-export type LookEntry = { readonly type: string; readonly bytes: Uint8Array };
+export type ObservedEntry = { readonly type: string; readonly bytes: Uint8Array };

@@ -2,7 +2,7 @@ import { type Event, HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { inParts } from "../in-parts.ts";
-import type { Seen } from "../inventory/observing.ts";
+import type { ObservationOutcome } from "../inventory/observing.ts";
 
 /** It was told to be gone since the last description; or its end was told, and then it was seen again. */
 export type Mark = "gone" | "returned";
@@ -10,7 +10,7 @@ export type Mark = "gone" | "returned";
 /** An entry as accepted, and how many secrets were masked in it. */
 export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number };
 
-type Frame = Extract<Seen, { what: "frame" }>;
+type Frame = Extract<ObservationOutcome, { what: "frame" }>;
 
 /** All that is known of a channel, in parts of at most 512 KiB (an entry larger than that is a part of its own). */
 export function describing(

@@ -1,12 +1,12 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Look_One } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Entry } from "@tapedeck/shared/rkt/entries";
-import type { Seen } from "../inventory/observing.ts";
+import type { ObservationOutcome } from "../inventory/observing.ts";
 import type { Accepted, Mark } from "./describe-inventory.ts";
 import type { Kind } from "./extinction.ts";
 import type { Times } from "./pods/pod-change.ts";
 
-export type Frame = Extract<Seen, { what: "frame" }>;
+export type Frame = Extract<ObservationOutcome, { what: "frame" }>;
 
 /** One pod or image as it was answered, masked. */
 export type Sighting = Times & { readonly id: string; readonly bytes: Uint8Array; readonly redacted: number };

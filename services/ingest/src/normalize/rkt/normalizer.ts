@@ -1,13 +1,13 @@
-import type { UpstreamReading } from "../normalizer.ts";
-import { looking } from "./observing.ts";
+import type { Normalizer } from "../normalizer.ts";
+import { observing } from "./observing.ts";
 
 /** rkt tells no frames of its own: all that is known of a host is concluded from looks. */
-export const reading: UpstreamReading = {
+export const normalizer: Normalizer = {
   channels: [],
-  looking,
+  observing: observing,
   mask: (_, bytes) => ({ bytes, redacted: 0 }),
   // GetInfo's answer: versions and flags.
-  describedDiffers: (_, before, after) => Buffer.compare(before, after) !== 0,
+  stateDiffers: (_, before, after) => Buffer.compare(before, after) !== 0,
   controlSteps: () => [],
   injects: () => undefined,
 };

@@ -3,12 +3,12 @@ import { HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { describe, expect, it, vi } from "vitest";
-import { type Seen, seenIn } from "../inventory/observing.ts";
+import { type ObservationOutcome, outcomesOf } from "../inventory/observing.ts";
 import { mask } from "./mask.ts";
 import { eventsOf, image, listOfPods, type Play, play, pod } from "./testing/watch-play.ts";
 import { watchHost } from "./watch-host.ts";
 
-type Frame = Extract<Seen, { what: "frame" }>;
+type Frame = Extract<ObservationOutcome, { what: "frame" }>;
 
 function frames({ record }: Play): Frame[] {
   return record.flatMap(({ seen }) => (seen.what === "frame" ? [seen] : []));
@@ -259,7 +259,9 @@ describe("what can't be read", () => {
     expect(desk.look("pods", 3_000, one(Buffer.alloc(0)))).toBe("");
     expect(desk.look("pods", 4_000, one(listOfPods([pod("other", { state: "RUNNING" })])))).toBe("");
     expect(desk.look("pods", 5_000, undefined)).toBe("");
-    expect(desk.watcher.look("logs", { seen: { $case: "same", value: true } }, { seconds: 1n, nanos: 0 })).toEqual([]);
+    expect(desk.watcher.observe("logs", { seen: { $case: "same", value: true } }, { seconds: 1n, nanos: 0 })).toEqual(
+      [],
+    );
   });
 });
 
@@ -309,13 +311,13 @@ describe("a host of many pods", () => {
   const look = (value: Buffer, before: readonly Buffer[] = []) => {
     const { watcher } = play();
     for (const [at, bytes] of before.entries()) {
-      seenIn(watcher.look("pods", { seen: { $case: "all", value: bytes } }, momentOfMs(at)));
+      outcomesOf(watcher.observe("pods", { seen: { $case: "all", value: bytes } }, momentOfMs(at)));
     }
-    return [...watcher.look("pods", { seen: { $case: "all", value } }, momentOfMs(1_000))].map(({ what }) => what);
+    return [...watcher.observe("pods", { seen: { $case: "all", value } }, momentOfMs(1_000))].map(({ what }) => what);
   };
   const all = listOfPods(ids.map((id) => pod(id, { state: "RUNNING" })));
   /** The most entries that are read or described without a pause. */
-  const most = (told: readonly string[]) => ids.length / told.filter((what) => what === "pause").length;
+  const most = (told: readonly string[]) => ids.length / told.filter((what) => what === "yield").length;
 
   it("is looked at for the first time with pauses: at each pod that is read, and at each that is described", () => {
     const told = look(all);

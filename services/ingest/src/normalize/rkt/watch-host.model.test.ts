@@ -6,20 +6,20 @@ import { msOfMoment } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { State } from "./pods/pod-table.ts";
-import { eventsOf, image, type Play, type PodLook, play, pod } from "./testing/watch-play.ts";
+import { eventsOf, image, type Play, type PodFields, play, pod } from "./testing/watch-play.ts";
 
 const ids = ["p", "q", "r"] as const;
 const life: readonly State[] = ["PREPARING", "PREPARED", "RUNNING", "EXITED", "GARBAGE", "UNDEFINED"];
 
 /** What one pod does until the next list: goes on, is left out, or is answered in any way whatever. */
-type Move = "stay" | "next" | "away" | PodLook;
+type Move = "stay" | "next" | "away" | PodFields;
 type Action =
   | { readonly what: "all"; readonly moves: readonly Move[] }
   | { readonly what: "same" | "failed" | "reconnect" }
   | { readonly what: "one"; readonly id: string; readonly answer: "as listed" | "later" | "resolve" | "get" };
 
 const code = fc.constantFrom(0, 0, 0, 7, 9, -1);
-const anyLook: fc.Arbitrary<PodLook> = fc
+const anyLook: fc.Arbitrary<PodFields> = fc
   .record({
     state: fc.constantFrom(...life, "ABORTED_PREPARE" as const, "RUNNING" as const, "EXITED" as const),
     codes: fc.oneof(fc.record({ a: code }), fc.record({ a: code, b: code })),
@@ -59,8 +59,8 @@ type Look = { readonly isAll: boolean; readonly run: (desk: Play) => void };
 /** The same looks for any number of watchers: what each action gives depends on those before it alone. */
 function looksOf(actions: readonly Action[], { comeBack = true } = {}): readonly Look[] {
   let at = 0;
-  const looks = new Map<string, PodLook>();
-  const known = new Map<string, PodLook>();
+  const looks = new Map<string, PodFields>();
+  const known = new Map<string, PodFields>();
   return actions.map((one) => {
     // An answer about one comes right after its look.
     at += one.what === "one" ? 1 : 1_000;
@@ -83,7 +83,7 @@ function looksOf(actions: readonly Action[], { comeBack = true } = {}): readonly
   });
 }
 
-function moved(listed: PodLook | undefined, known: PodLook | undefined, by: Move): PodLook | undefined {
+function moved(listed: PodFields | undefined, known: PodFields | undefined, by: Move): PodFields | undefined {
   if (by === "stay") return listed;
   if (by === "away") return undefined;
   if (by === "next") {
@@ -95,12 +95,12 @@ function moved(listed: PodLook | undefined, known: PodLook | undefined, by: Move
   return isBack ? { ...by, state: known.state } : by;
 }
 
-function progress(look: PodLook | undefined): number {
+function progress(look: PodFields | undefined): number {
   return look?.state === "ABORTED_PREPARE" ? 0 : life.indexOf((look?.state ?? "") as State);
 }
 
 /** `latest`: as listed, or else as listed last. */
-function otherLook(one: Exclude<Action, { what: "all" }>, latest: ReadonlyMap<string, PodLook>): Do {
+function otherLook(one: Exclude<Action, { what: "all" }>, latest: ReadonlyMap<string, PodFields>): Do {
   switch (one.what) {
     case "same":
       return (desk, at) => desk.same("pods", at);

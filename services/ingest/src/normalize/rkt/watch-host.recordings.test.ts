@@ -8,8 +8,8 @@ import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { podDoubts } from "@tapedeck/tap/rkt/list-doubts";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../fact.ts";
-import type { Seen } from "../inventory/observing.ts";
-import { seenIn } from "../inventory/observing.ts";
+import type { ObservationOutcome } from "../inventory/observing.ts";
+import { outcomesOf } from "../inventory/observing.ts";
 import { mask } from "./mask.ts";
 import { watchHost } from "./watch-host.ts";
 
@@ -18,14 +18,14 @@ const folder = join(import.meta.dirname, "../../../../../packages/fakes/recordin
 type Told = { readonly fact: Fact; readonly observedAt: Moment };
 
 /** What a watcher says of a recording's looks, asked as the tap asks; frames without their descriptions. */
-function watched(name: string): { readonly seen: readonly Seen[]; readonly told: readonly Told[] } {
+function watched(name: string): { readonly seen: readonly ObservationOutcome[]; readonly told: readonly Told[] } {
   const recording = loadRecording(join(folder, name));
   const watcher = watchHost({ mask, settings: {} });
   const doubts = podDoubts();
   const polls = readPolls(recording);
-  const seen: Seen[] = [];
+  const seen: ObservationOutcome[] = [];
   const look = (kind: Kind, at: number, what: Look["seen"]) =>
-    seen.push(...seenIn(watcher.look(kind, { seen: what }, momentOfMs(at))));
+    seen.push(...outcomesOf(watcher.observe(kind, { seen: what }, momentOfMs(at))));
   let asked = new Set<string>();
   for (const row of recording.rows) {
     if (row.kind !== "unary") continue;

@@ -1,4 +1,4 @@
-import type { Told, Watcher, WatchOptions } from "../inventory/observing.ts";
+import type { Observed, Watcher, WatchOptions } from "../inventory/observing.ts";
 import { extinction, type Kind } from "./extinction.ts";
 import { images } from "./pods/images.ts";
 import { pods } from "./pods/pods.ts";
@@ -14,7 +14,7 @@ const extinctionHold = 600_000;
 export function watchHost(
   { mask, settings, frameBytes }: WatchOptions,
   { describeAfter = 1_000 }: { readonly describeAfter?: number } = {},
-): Watcher<Told> {
+): Watcher<Observed> {
   const told = settings.extinctionHold ?? "";
   const gone = extinction(/^\d+$/.test(told) ? Number(told) : extinctionHold);
   const options = { mask, extinction: gone, describeAfter, ...(frameBytes !== undefined && { frameBytes }) };
@@ -30,6 +30,6 @@ export function watchHost(
       channels.pods.connected();
       channels.images.connected();
     },
-    look: (channel, look, at) => watcherOf(channel)?.look(look, at) ?? [],
+    observe: (channel, look, at) => watcherOf(channel)?.observe(look, at) ?? [],
   };
 }

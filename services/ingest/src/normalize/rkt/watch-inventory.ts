@@ -4,9 +4,9 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
 import { largestFrameBytes } from "../../record/frames/original.ts";
 import { unreadable } from "../facts.ts";
-import { goodLooks } from "../inventory/observation-times.ts";
-import type { Pause, Seen, Told, Watcher, WatchOptions } from "../inventory/observing.ts";
-import { pause } from "../inventory/observing.ts";
+import { observationTimes } from "../inventory/observation-times.ts";
+import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../inventory/observing.ts";
+import { yieldPoint } from "../inventory/observing.ts";
 import type { Accepted, Mark } from "./describe-inventory.ts";
 import { describing, descriptionIn } from "./describe-inventory.ts";
 import type { Extinction } from "./extinction.ts";
@@ -18,13 +18,13 @@ export type ThingsOptions = Pick<WatchOptions, "mask" | "frameBytes"> & {
   readonly describeAfter: number;
 };
 
-export type ThingsWatcher = Omit<Watcher, "look"> & {
-  readonly look: (look: Look, at: Moment) => Told;
+export type ThingsWatcher = Omit<Watcher, "observe"> & {
+  readonly observe: (look: Look, at: Moment) => Observed;
   /** Something is known to be on the host. */
   readonly knowsSome: () => boolean;
 };
 
-type Telling = Generator<Seen | Pause, void>;
+type Telling = Generator<ObservationOutcome | YieldPoint, void>;
 
 /** Those of events are no longer than 1,000 characters, and who resumes knows things by these. */
 const longestId = 200;
@@ -59,7 +59,7 @@ export function watchThings<Memory>(
 ): ThingsWatcher {
   const { channel, noun } = things;
   const known = new Map<string, Known<Memory>>();
-  const looked = goodLooks();
+  const looked = observationTimes();
   let connection = 0;
   let looks = 0;
   let isDescribed = false;
@@ -82,7 +82,7 @@ export function watchThings<Memory>(
     for (const entry of known.values()) if (entry.missing) entry.missing = { ...entry.missing, inARow: 0 };
   }
 
-  function closeGap(at: Moment): readonly Seen[] {
+  function closeGap(at: Moment): readonly ObservationOutcome[] {
     const reason = gap;
     gap = undefined;
     return reason === undefined ? [] : [{ what: "gap", reason, after: looked.before(at), until: at }];
@@ -133,7 +133,7 @@ export function watchThings<Memory>(
     yield* closeGap(at);
     let knowsSome = false;
     for (const one of entries) {
-      yield pause;
+      yield yieldPoint;
       const entry = known.get(one.id);
       if (entry !== undefined) {
         if (entry.seenIn === looks) continue;
@@ -155,7 +155,7 @@ export function watchThings<Memory>(
     const seen: Frame[] = [];
     for (const entry of entries) {
       seen.push(...judge(entry, at, true));
-      yield pause;
+      yield yieldPoint;
     }
     looked.was(at);
     yield* describe(at);
@@ -168,7 +168,7 @@ export function watchThings<Memory>(
     for (const [id, entry] of absent.sort(byId)) {
       if (isThere(entry)) yield* missOne(id, entry, at);
       else if (entry.memory === undefined) known.delete(id);
-      yield pause;
+      yield yieldPoint;
     }
     const verdict = extinction.verdict(channel);
     if (verdict === "held") return;
@@ -196,12 +196,12 @@ export function watchThings<Memory>(
     return take(id, entry, things.lost(memory, missing, inferred));
   }
 
-  function allGone(lost: readonly (readonly [string, Known<Memory>])[], at: Moment): Seen {
+  function allGone(lost: readonly (readonly [string, Known<Memory>])[], at: Moment): ObservationOutcome {
     const after = lost.flatMap(([, { missing }]) => missing?.after ?? []).sort(compareMoments)[0];
     return { what: "gap", reason: `all ${noun}s were gone at once`, after, until: at };
   }
 
-  function askedFor(one: Look_One, at: Moment): readonly Seen[] {
+  function askedFor(one: Look_One, at: Moment): readonly ObservationOutcome[] {
     const entry = known.get(one.id);
     // Of what is new, or gone, the lists tell.
     if (entry === undefined || !isThere(entry)) return [];
@@ -219,7 +219,7 @@ export function watchThings<Memory>(
     return judge(found, at);
   }
 
-  function whole(bytes: Uint8Array, at: Moment): Told {
+  function whole(bytes: Uint8Array, at: Moment): Observed {
     const entries = things.entries(bytes);
     listed = entries?.every(({ id }) => id !== "") ? entries : undefined;
     if (listed !== undefined) return good(listed, at);
@@ -233,7 +233,7 @@ export function watchThings<Memory>(
     const accepted: Accepted[] = [];
     const marks: Record<Mark, string[]> = { gone: [], returned: [] };
     for (const [id, entry] of [...known].sort(byId)) {
-      yield pause;
+      yield yieldPoint;
       if (entry.memory === undefined) continue;
       const one = things.accepted(entry.memory);
       if (one !== undefined) accepted.push(one);
@@ -246,7 +246,7 @@ export function watchThings<Memory>(
     yield* describing(noun, things.listType, accepted, marks, at);
   }
 
-  function see({ seen }: Look, at: Moment): Told {
+  function see({ seen }: Look, at: Moment): Observed {
     switch (seen?.$case) {
       case "all":
         return whole(seen.value, at);
@@ -263,7 +263,7 @@ export function watchThings<Memory>(
   }
 
   return {
-    *look(look, at) {
+    *observe(look, at) {
       yield* see(look, at);
       if (isDescribed && eventsSince >= describeAfter) yield* describe(at);
     },

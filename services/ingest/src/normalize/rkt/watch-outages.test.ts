@@ -1,8 +1,8 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
-import { eventsOf, image, type Play, type PodLook, play, pod, timesOf } from "./testing/watch-play.ts";
+import { eventsOf, image, type Play, type PodFields, play, pod, timesOf } from "./testing/watch-play.ts";
 
-const running = (id: string, more: Partial<PodLook> = {}) => pod(id, { state: "RUNNING", ...more });
+const running = (id: string, more: Partial<PodFields> = {}) => pod(id, { state: "RUNNING", ...more });
 const stage1 = image("sha512-1");
 
 function gapsOf({ record }: Play) {

@@ -3,7 +3,7 @@ import type { Fact } from "../fact.ts";
 import type { FrameReader } from "../normalizer.ts";
 
 /** How one channel is read: pure functions over a memory of that channel alone. */
-export type Narrator<Memory> = {
+export type ChannelReader<Memory> = {
   readonly start: Memory;
   /** Total: never throws, whatever the bytes. */
   readonly read: (memory: Memory, bytes: Uint8Array) => { readonly memory: Memory; readonly fact: Fact };
@@ -11,7 +11,7 @@ export type Narrator<Memory> = {
   readonly resume: (memory: Memory, event: Event) => Memory;
 };
 
-export function frameReader<Memory>({ start, read, resume }: Narrator<Memory>): FrameReader {
+export function frameReader<Memory>({ start, read, resume }: ChannelReader<Memory>): FrameReader {
   let memory = start;
   return {
     read(bytes) {

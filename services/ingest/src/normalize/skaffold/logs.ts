@@ -4,10 +4,10 @@ import { momentFrom } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../fact.ts";
 import { firstLine, name, summary, text, unreadable } from "../facts.ts";
 import { laterType, mirror } from "./facts.ts";
-import type { Narrator } from "./frame-reader.ts";
+import type { ChannelReader } from "./frame-reader.ts";
 
 /** What containers print. The channel tells nothing of runners and loops, so there is nothing to remember. */
-export const logs: Narrator<undefined> = {
+export const logs: ChannelReader<undefined> = {
   start: undefined,
   read: (memory, bytes) => ({ memory, fact: read(bytes) }),
   resume: () => undefined,

@@ -6,7 +6,7 @@ import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json"
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
 import { mask } from "./mask.ts";
-import { reading } from "./normalizer.ts";
+import { normalizer } from "./normalizer.ts";
 
 const root = fileURLToPath(new URL("../../../../../packages/fakes/recordings/skaffold", import.meta.url));
 const v2 = (json: object) => fromGatewayJson(messageType("proto.v2.Event"), json as never);
@@ -45,7 +45,7 @@ describe("mask", () => {
     const masked = mask("v1", bytes);
     expect(masked.redacted).toBe(4);
     expect(LogEntry.decode(masked.bytes).entry).toBe(err.replace("hunter2", "*******"));
-    const facts = reading.channels[0]?.reader().read(masked.bytes) ?? expect.fail();
+    const facts = normalizer.channels[0]?.reader().read(masked.bytes) ?? expect.fail();
     const text = JSON.stringify(facts);
     expect(text).not.toContain("hunter2");
     expect(facts[0].summary).toBe("build of web failed: step failed: NPM_TOKEN=******* not accepted");

@@ -6,13 +6,13 @@ import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json"
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import type { Channel } from "@tapedeck/tap/skaffold/methods";
 import { describe, expect, it } from "vitest";
-import { reading } from "./normalizer.ts";
+import { normalizer } from "./normalizer.ts";
 
 const root = fileURLToPath(new URL("../../../../../packages/fakes/recordings/skaffold", import.meta.url));
 const timestamp = { seconds: 1_795_190_166n, nanos: 5 };
 
 describe("momentOf", () => {
-  const momentOf = reading.channels[0]?.momentOf ?? expect.fail();
+  const momentOf = normalizer.channels[0]?.momentOf ?? expect.fail();
   const entry = (seconds: bigint, nanos: number) =>
     LogEntry.encode({ timestamp: { seconds, nanos }, event: undefined, entry: "x" }).finish();
 
@@ -51,7 +51,7 @@ describe("describedDiffers", () => {
       "the order of builders",
       { ...base, metadata: { build: { builders: [...base.metadata.build.builders].reverse() } } },
     ],
-  ])("does not see %s", (_, after) => expect(reading.describedDiffers("v1", v1(base), v1(after))).toBe(false));
+  ])("does not see %s", (_, after) => expect(normalizer.stateDiffers("v1", v1(base), v1(after))).toBe(false));
 
   it.each<[string, object]>([
     ["auto build", { ...base, buildState: { ...base.buildState, autoTrigger: false } }],
@@ -60,11 +60,11 @@ describe("describedDiffers", () => {
     ["a new artifact", { ...base, buildState: { ...base.buildState, artifacts: { web: "", api: "", db: "" } } }],
     ["metadata", { ...base, metadata: { build: { builders: [{ type: "DOCKER", count: 2 }] } } }],
     ["a state where there was none", {}],
-  ])("sees %s", (_, after) => expect(reading.describedDiffers("v1", v1(base), v1(after))).toBe(true));
+  ])("sees %s", (_, after) => expect(normalizer.stateDiffers("v1", v1(base), v1(after))).toBe(true));
 
   it("takes states that can't be read as bytes", () => {
     const [a, b] = [Uint8Array.of(0xff), Uint8Array.of(0xfe)];
-    expect([reading.describedDiffers("v2", a, a), reading.describedDiffers("v2", a, b)]).toEqual([false, true]);
+    expect([normalizer.stateDiffers("v2", a, a), normalizer.stateDiffers("v2", a, b)]).toEqual([false, true]);
   });
 });
 
@@ -85,7 +85,7 @@ describe("controlSteps", () => {
     [Uint8Array.of(), [Uint8Array.of()]],
     [Uint8Array.of(0xff), [Uint8Array.of(0xff)]],
   ])("Execute %#", (request, steps) => {
-    const taken = reading.controlSteps(execute, request);
+    const taken = normalizer.controlSteps(execute, request);
     expect(taken.map((step) => Buffer.from(step.request))).toEqual(steps.map((step) => Buffer.from(step)));
     expect(taken.every((step) => step.method === execute)).toBe(true);
   });
@@ -94,7 +94,7 @@ describe("controlSteps", () => {
     "leaves %s",
     (method) => {
       const request = Uint8Array.of(1, 2);
-      expect(reading.controlSteps(method, request)).toEqual([{ method, request }]);
+      expect(normalizer.controlSteps(method, request)).toEqual([{ method, request }]);
     },
   );
 });
@@ -105,7 +105,7 @@ describe("injects", () => {
     const handled = calls.filter(({ method, answer }) => method.endsWith("/Handle") && answer?.code === 0);
     expect(handled.length).toBeGreaterThan(20);
     for (const { method, request } of handled) {
-      const injection = reading.injects(method, request) ?? expect.fail();
+      const injection = normalizer.injects(method, request) ?? expect.fail();
       expect(method.includes("V2") ? ["v2", "logs"] : ["v1"]).toContain(injection.channel);
       expect(
         messages[injection.channel as Channel].filter(({ bytes }) => injection.matches(bytes)).length,
@@ -120,7 +120,8 @@ describe("injects", () => {
   it("compares neither v2's time nor the order of a map", () => {
     const debug = (debugPorts: object, at?: string) =>
       v2({ ...(at && { timestamp: at }), debuggingContainerEvent: { status: "Started", debugPorts } });
-    const { matches } = reading.injects("/proto.v2.SkaffoldV2Service/Handle", debug({ a: 1, b: 2 })) ?? expect.fail();
+    const { matches } =
+      normalizer.injects("/proto.v2.SkaffoldV2Service/Handle", debug({ a: 1, b: 2 })) ?? expect.fail();
     expect(matches(debug({ b: 2, a: 1 }, "2026-11-20T15:51:04.5Z"))).toBe(true);
     expect(matches(debug({ b: 2, a: 3 }))).toBe(false);
     expect(matches(v2({ portEvent: port }))).toBe(false);
@@ -128,14 +129,14 @@ describe("injects", () => {
   });
 
   it("knows an empty event", () => {
-    const { matches } = reading.injects("/proto.SkaffoldService/Handle", Uint8Array.of()) ?? expect.fail();
+    const { matches } = normalizer.injects("/proto.SkaffoldService/Handle", Uint8Array.of()) ?? expect.fail();
     expect(matches(LogEntry.encode({ timestamp, event: { event_type: undefined }, entry: "" }).finish())).toBe(true);
     expect(matches(LogEntry.encode({ timestamp, event: undefined, entry: "" }).finish())).toBe(false);
   });
 
   it("is undefined for other calls, and never matches for a request that is none", () => {
-    expect(reading.injects("/proto.SkaffoldService/Execute", Uint8Array.of())).toBeUndefined();
-    const { matches } = reading.injects("/proto.SkaffoldService/Handle", Uint8Array.of(0xff)) ?? expect.fail();
+    expect(normalizer.injects("/proto.SkaffoldService/Execute", Uint8Array.of())).toBeUndefined();
+    const { matches } = normalizer.injects("/proto.SkaffoldService/Handle", Uint8Array.of(0xff)) ?? expect.fail();
     expect(matches(Uint8Array.of(0xff))).toBe(false);
     expect(V1Event.encode({ event_type: undefined }).finish()).toHaveLength(0);
     expect(V2Event.decode(v2({})).event_type).toBeUndefined();

@@ -1,16 +1,16 @@
 import { momentOf } from "@tapedeck/tap/skaffold/frame-moment";
-import { maskedApart } from "../../secrets/ahead/masked-apart.ts";
-import type { ChannelReading, UpstreamReading } from "../normalizer.ts";
+import { threadMasks } from "../../secrets/ahead/masked-apart.ts";
+import type { ChannelNormalizer, Normalizer } from "../normalizer.ts";
 import { controlSteps } from "./control-steps.ts";
-import { describedDiffers } from "./described.ts";
 import { frameReader } from "./frame-reader.ts";
 import { injects } from "./injects.ts";
 import { logs } from "./logs.ts";
 import { mask, maskAfter, pieceOf } from "./mask.ts";
+import { stateDiffers } from "./state-diff.ts";
 import { v1 } from "./v1.ts";
 import { v2 } from "./v2.ts";
 
-const channels: readonly ChannelReading[] = [
+const channels: readonly ChannelNormalizer[] = [
   { name: "v1", messageType: "proto.LogEntry", replays: true, momentOf, reader: () => frameReader(v1) },
   { name: "v2", messageType: "proto.v2.Event", replays: true, momentOf, reader: () => frameReader(v2) },
   // Replays only the current loop (its log is emptied whenever a dev loop starts), so what it lacks proves nothing.
@@ -18,13 +18,13 @@ const channels: readonly ChannelReading[] = [
 ];
 
 /** What Skaffold's frames mean. */
-export const reading: UpstreamReading = {
+export const normalizer: Normalizer = {
   channels,
   mask,
   maskAfter,
   pieceOf,
-  apart: maskedApart("skaffold"),
-  describedDiffers,
+  maskInThread: threadMasks("skaffold"),
+  stateDiffers: stateDiffers,
   controlSteps,
   injects,
 };

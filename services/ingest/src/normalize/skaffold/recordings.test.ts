@@ -6,11 +6,11 @@ import { isKind } from "@tapedeck/shared/events/kinds";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../fact.ts";
-import { reading } from "./normalizer.ts";
+import { normalizer } from "./normalizer.ts";
 
 const root = fileURLToPath(new URL("../../../../../packages/fakes/recordings/skaffold", import.meta.url));
 const recordings = recordingFolders(root).map(loadRecording);
-const channels = reading.channels.map(({ name, reader }) => ({ name: name as "v1" | "v2" | "logs", reader }));
+const channels = normalizer.channels.map(({ name, reader }) => ({ name: name as "v1" | "v2" | "logs", reader }));
 const framesOf = (name: "v1" | "v2" | "logs") =>
   recordings.map(({ messages }) => messages[name].map(({ bytes }) => bytes)).filter((frames) => frames.length > 0);
 
@@ -151,7 +151,7 @@ describe.each(channels)("a reader of $name", ({ name, reader }) => {
   });
 
   it("reads the same time as momentOf, and can be written to the log", () => {
-    const channel = reading.channels.find((known) => known.name === name) ?? expect.fail();
+    const channel = normalizer.channels.find((known) => known.name === name) ?? expect.fail();
     for (const stream of frames.slice(0, 8)) {
       const { read } = channel.reader();
       for (const bytes of stream) {

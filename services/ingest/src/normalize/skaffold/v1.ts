@@ -11,7 +11,7 @@ import { runnerMadeOnV1 } from "@tapedeck/tap/skaffold/runners";
 import type { Fact } from "../fact.ts";
 import { failed, failure, firstLine, name, succeeded, summary, unreadable } from "../facts.ts";
 import { errorOf, laterType, mirror, within } from "./facts.ts";
-import type { Narrator } from "./frame-reader.ts";
+import type { ChannelReader } from "./frame-reader.ts";
 import { build, debug, imageName, phase, port, resource, sync } from "./v1-facts.ts";
 
 /** What v1 has said so far that the meaning of its next event depends on. */
@@ -25,10 +25,10 @@ export type V1Memory = {
 };
 
 type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
-type Step = { readonly memory: V1Memory; readonly fact: Fact };
+type V1Reading = { readonly memory: V1Memory; readonly fact: Fact };
 
 /** v1 is the primary voice for loops, builds, tests, deploys, checks, resources, syncs, ports and debugging. */
-export const v1: Narrator<V1Memory> = {
+export const v1: ChannelReader<V1Memory> = {
   start: { runner: 0, loop: 0, iteration: 0 },
   read(memory, bytes) {
     try {
@@ -44,7 +44,7 @@ export const v1: Narrator<V1Memory> = {
   resume,
 };
 
-function readEntry(memory: V1Memory, entry: LogEntry): Step {
+function readEntry(memory: V1Memory, entry: LogEntry): V1Reading {
   const event = entry.event?.event_type;
   if (event === undefined) return { memory, fact: mirror(laterType(entry.event)) };
   if (event.$case === "metaEvent") return meta(memory, event.value);
@@ -85,7 +85,7 @@ function factOf(event: V1Event, memory: V1Memory): Fact | undefined {
   }
 }
 
-function meta(memory: V1Memory, { entry, metadata }: MetaEvent): Step {
+function meta(memory: V1Memory, { entry, metadata }: MetaEvent): V1Reading {
   const runner = runnerMadeOnV1({ entry, metadata });
   if (runner === undefined) return { memory, fact: mirror("metaEvent") };
   const version = name(runner.version);
@@ -118,7 +118,7 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): Step {
  * same iteration, and if one works, or Skaffold (since 2.15) goes on in spite of it, Succeeded follows. An end of another
  * iteration is not this loop's: it came through Handle.
  */
-function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): Step {
+function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): V1Reading {
   const next = status === "In Progress" ? { ...memory, loop: memory.loop + 1, iteration } : memory;
   const rest = { operation: operation(next, "loop"), detail: { $case: "loop", value: { iteration } } } as const;
   const what = `loop ${next.loop}`;

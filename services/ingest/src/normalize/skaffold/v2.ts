@@ -11,15 +11,15 @@ import { rememberV2, startOfV2, type V2Memory } from "@tapedeck/tap/skaffold/run
 import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, firstLine, message, name, succeeded, summary, text, unreadable } from "../facts.ts";
 import { type ActionableErr, errorOf, laterType, levelName, mirror, within } from "./facts.ts";
-import type { Narrator } from "./frame-reader.ts";
+import type { ChannelReader } from "./frame-reader.ts";
 
-type Told = NonNullable<V2Event["event_type"]>;
+type V2EventType = NonNullable<V2Event["event_type"]>;
 
 /**
  * v2 is the voice for what v1 leaves out: rendering, cache hits, verify, exec, Cloud Run and what is printed. All else
  * is a mirror of v1.
  */
-export const v2: Narrator<V2Memory> = {
+export const v2: ChannelReader<V2Memory> = {
   start: startOfV2,
   read(memory, bytes) {
     try {
@@ -39,7 +39,7 @@ export const v2: Narrator<V2Memory> = {
 };
 
 /** Undefined: a mirror. */
-function factOf(told: Told, memory: V2Memory): Fact | undefined {
+function factOf(told: V2EventType, memory: V2Memory): Fact | undefined {
   switch (told.$case) {
     case "skaffoldLogEvent":
       return log(told.value);
@@ -166,7 +166,7 @@ function cloudRun({ resource, url, ready_revision }: CloudRunReadyEvent): Fact {
   };
 }
 
-function mirrorOf(told: Told): Fact {
+function mirrorOf(told: V2EventType): Fact {
   const string = (field: string) => {
     const value: unknown = Reflect.get(told.value, field);
     return typeof value === "string" ? value : "";

@@ -3,7 +3,7 @@ import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Fact } from "../../normalize/fact.ts";
-import type { ChannelReading, FrameReader } from "../../normalize/normalizer.ts";
+import type { ChannelNormalizer, FrameReader } from "../../normalize/normalizer.ts";
 import { type Piece, Tails } from "../../secrets/pieces.ts";
 import type { LogPast } from "../journal/source-history.ts";
 import { type KnownFrames, knownFrames } from "./known-frames.ts";
@@ -23,7 +23,7 @@ export type ChannelStore = {
   readonly unfinished: { readonly event: Event; readonly part: number; readonly facts: readonly Fact[] } | undefined;
 };
 
-export function emptyStore(channel: ChannelReading): ChannelStore {
+export function emptyStore(channel: ChannelNormalizer): ChannelStore {
   return {
     reader: channel.reader(),
     known: knownFrames(),
@@ -37,7 +37,7 @@ export function emptyStore(channel: ChannelReading): ChannelStore {
 type ReadBack = {
   readonly reader: LogPast;
   readonly source: SourceName;
-  readonly channel: ChannelReading;
+  readonly channel: ChannelNormalizer;
   readonly session: { readonly id: string; readonly afterSeq: number };
   /**
    * What comes next is from a file, whose bytes may differ from those that the stream gave: text that is not UTF-8 stands as

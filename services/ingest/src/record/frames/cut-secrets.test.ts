@@ -4,7 +4,7 @@ import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { describe, expect, test } from "vitest";
-import { reading } from "../../normalize/skaffold/normalizer.ts";
+import { normalizer } from "../../normalize/skaffold/normalizer.ts";
 import { openRecording, type Recording } from "../session/session-recorder.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 
@@ -27,7 +27,12 @@ function testTap(log: FakeLog) {
   const items: Item[] = [];
   const open = (first_index: bigint) =>
     openRecording({
-      ...{ log: { writer: log, reader: log.reader }, source, reading, signal: new AbortController().signal },
+      ...{
+        log: { writer: log, reader: log.reader },
+        source,
+        reading: normalizer,
+        signal: new AbortController().signal,
+      },
       hello: {
         ...{ developer: "Alice", project: "Shop", upstream: "skaffold", tap: "T", labels: {}, redact: "on" },
         ...{ first_index, settings: {} },
@@ -130,6 +135,6 @@ test("a frame of megabytes is masked in another thread", async () => {
   expect(messages(log).at(-1)).toBe("token=******* key ".repeat(60_000));
   // The same is done here, to know what it takes.
   const before = process.threadCpuUsage();
-  reading.mask("v2", frame.$case === "frame" ? frame.value.bytes : Buffer.alloc(0));
+  normalizer.mask("v2", frame.$case === "frame" ? frame.value.bytes : Buffer.alloc(0));
   expect(recorded.user).toBeLessThan(0.6 * process.threadCpuUsage(before).user);
 });

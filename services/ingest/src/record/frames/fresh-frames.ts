@@ -1,5 +1,5 @@
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Normalizer } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/ahead/masked-apart.ts";
 import type { HeldFrame, Masked, Redact } from "../session/connection.ts";
 import type { ChannelStore } from "./channel-store.ts";
@@ -8,7 +8,7 @@ import { shaOf } from "./original.ts";
 /** A frame that is not recorded yet, as it is to be recorded: with what the pieces before it say masked in it too. */
 export type FreshFrame = { readonly frame: HeldFrame; readonly masked: Masked };
 
-type FreshOptions = { readonly reading: UpstreamReading; readonly channel: string; readonly redact: Redact };
+type FreshOptions = { readonly reading: Normalizer; readonly channel: string; readonly redact: Redact };
 
 /** Those of the frames that the log does not have, in order. Uses up what is known of the others. */
 export async function freshFrames(
@@ -41,7 +41,7 @@ export async function freshFrames(
 }
 
 async function maskedAfter(
-  { maskAfter, apart }: UpstreamReading,
+  { maskAfter, maskInThread: apart }: Normalizer,
   channel: string,
   alone: Masked,
   tail: string,

@@ -3,7 +3,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
-import { reading as vagrant } from "../../normalize/vagrant/normalizer.ts";
+import { normalizer as vagrant } from "../../normalize/vagrant/normalizer.ts";
 import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type Fate, fakeLog } from "../testing/fake-log.ts";
 import { lookingTap } from "../testing/polling-tap.ts";

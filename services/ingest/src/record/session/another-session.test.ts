@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
-import type { Looking } from "../../normalize/inventory/observing.ts";
+import type { Observing } from "../../normalize/inventory/observing.ts";
 import { fakeLog } from "../testing/fake-log.ts";
 import { plainReading } from "../testing/plain-normalizer.ts";
 import { lookingTap } from "../testing/polling-tap.ts";
@@ -9,7 +9,7 @@ import { lookingTap } from "../testing/polling-tap.ts";
 const source = "default/h1/host/rkt" as SourceName;
 
 /** A look is "<life>:<word>": each new word is told, and another life is another session. */
-const lives: Looking = {
+const lives: Observing = {
   channels: ["pods"],
   mask: (_, bytes) => ({ bytes, redacted: 0 }),
   watch() {
@@ -25,7 +25,7 @@ const lives: Looking = {
     return {
       resume: ({ summary }) => void take(summary),
       connected() {},
-      look(_, { seen }, at) {
+      observe(_, { seen }, at) {
         const text = seen?.$case === "all" ? Buffer.from(seen.value).toString() : "";
         if (life !== undefined && !text.startsWith(life)) return [{ what: "another session" }];
         return take(text) ? [{ what: "frame", facts: [{ kind: "pod.changed", summary: text }], observedAt: at }] : [];
@@ -90,7 +90,7 @@ function wordsOf(told: readonly Event[], of: Event | undefined): string[] {
 
 test("a watcher is told whether its recorder was replaced, while the tap looked on, or nobody looked", async () => {
   const told: string[] = [];
-  const listening: Looking = {
+  const listening: Observing = {
     ...lives,
     watch(options) {
       const watcher = lives.watch(options);
@@ -99,7 +99,7 @@ test("a watcher is told whether its recorder was replaced, while the tap looked 
     },
   };
   const log = fakeLog(() => ({ lands: "now", answers: true }));
-  await using tap = lookingTap(log, { source, reading: { ...reading, looking: listening } });
+  await using tap = lookingTap(log, { source, reading: { ...reading, observing: listening } });
   await tap.dial(1_000, "C1", "h1");
   await tap.look(1_010, "C1", "pods", "1:a");
   await tap.settled();

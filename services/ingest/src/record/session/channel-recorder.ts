@@ -3,7 +3,7 @@ import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentNow, msBetween } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../normalize/fact.ts";
-import type { UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Normalizer } from "../../normalize/normalizer.ts";
 import { type ChannelStore, emptyStore, readBack } from "../frames/channel-store.ts";
 import { freshFrames } from "../frames/fresh-frames.ts";
 import { isText, type Numbered } from "../frames/numbering.ts";
@@ -27,7 +27,7 @@ export type ChannelRecordingOptions = {
   readonly book: Book;
   readonly reader: LogPast;
   readonly source: SourceName;
-  readonly reading: UpstreamReading;
+  readonly reading: Normalizer;
   readonly injections: Injections;
   readonly signal: AbortSignal;
   /** Larger frames are recorded without their bytes. */

@@ -1,6 +1,6 @@
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
-import type { ChannelReading } from "../../normalize/normalizer.ts";
+import type { ChannelNormalizer } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/ahead/masked-apart.ts";
 import type { MaskedFrame } from "../../secrets/pieces.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
@@ -65,7 +65,7 @@ type FrameReading = {
 
 /** One channel of a connection. */
 export type ConnectionChannel = {
-  readonly reading: ChannelReading;
+  readonly reading: ChannelNormalizer;
   readonly holdBack: HoldBack<HeldFrame>;
   /** Pieces of a frame that is not complete. */
   partial: { readonly indexes: readonly bigint[]; readonly pieces: readonly Uint8Array[] } | undefined;
@@ -121,7 +121,7 @@ export function runPending(connection: Connection): void {
   for (const run of pending) run();
 }
 
-export function connectionChannel(reading: ChannelReading, live: boolean): ConnectionChannel {
+export function connectionChannel(reading: ChannelNormalizer, live: boolean): ConnectionChannel {
   const started = { partial: undefined, waiting: [], ready: live, store: undefined };
   return { reading, holdBack: holdBack<HeldFrame>({ live }), ...started };
 }

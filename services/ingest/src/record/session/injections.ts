@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Normalizer } from "../../normalize/normalizer.ts";
 import type { KnownCall } from "../journal/source-history.ts";
 
 /** Events that clients put into the upstream's own stream through us, and that the stream has not told yet. */
@@ -14,7 +14,7 @@ export type Injections = {
   recorded(event: Event, seq: number): void;
 };
 
-type Expected = { readonly call: string; readonly seq: number } & NonNullable<ReturnType<UpstreamReading["injects"]>>;
+type Expected = { readonly call: string; readonly seq: number } & NonNullable<ReturnType<Normalizer["injects"]>>;
 
 /**
  * Every frame is compared with each, and there are calls that an upstream takes and tells nothing of. Calls are made one
@@ -22,7 +22,7 @@ type Expected = { readonly call: string; readonly seq: number } & NonNullable<Re
  */
 const most = 16;
 
-export function injections(reading: UpstreamReading, calls: readonly KnownCall[]): Injections {
+export function injections(reading: Normalizer, calls: readonly KnownCall[]): Injections {
   let expected: readonly Expected[] = [];
   const expect = ({ call, method, request, seq }: KnownCall) => {
     const injection = reading.injects(method, request);

@@ -1,6 +1,6 @@
 import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
-import type { Looking, Seen } from "../../normalize/inventory/observing.ts";
+import type { ObservationOutcome, Observing } from "../../normalize/inventory/observing.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 import { plainReading } from "../testing/plain-normalizer.ts";
 import { lookingTap } from "../testing/polling-tap.ts";
@@ -10,16 +10,16 @@ import { lookingTap } from "../testing/polling-tap.ts";
 const source = "default/h1/host/rkt" as SourceName;
 
 /** A look is words: "cut:7" tells that the output of a job may be cut there, "away" that nobody looked. */
-const words: Looking = {
+const words: Observing = {
   channels: ["pods"],
   mask: (_, bytes) => ({ bytes, redacted: 0 }),
   watch() {
     return {
       resume() {},
       connected() {},
-      look(_, { seen }, at) {
+      observe(_, { seen }, at) {
         const told = seen?.$case === "all" ? Buffer.from(seen.value).toString().split(" ") : [];
-        return told.flatMap((word): Seen[] => {
+        return told.flatMap((word): ObservationOutcome[] => {
           if (word === "away") return [{ what: "gap", reason: word, after: undefined, until: at }];
           const [, index] = word.split(":");
           if (index === undefined) {

@@ -3,9 +3,9 @@ import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
-import { reading as rkt } from "../../normalize/rkt/normalizer.ts";
+import { normalizer as rkt } from "../../normalize/rkt/normalizer.ts";
 import { image, listOfImages, listOfPods, pod } from "../../normalize/rkt/testing/watch-play.ts";
-import { reading as vagrant } from "../../normalize/vagrant/normalizer.ts";
+import { normalizer as vagrant } from "../../normalize/vagrant/normalizer.ts";
 import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 import { lookingTap } from "../testing/polling-tap.ts";

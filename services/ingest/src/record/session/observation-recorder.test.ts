@@ -1,8 +1,8 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
-import { type Looking, pause, type Seen } from "../../normalize/inventory/observing.ts";
-import type { UpstreamReading } from "../../normalize/normalizer.ts";
+import { type ObservationOutcome, type Observing, yieldPoint } from "../../normalize/inventory/observing.ts";
+import type { Normalizer } from "../../normalize/normalizer.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 import { plainReading } from "../testing/plain-normalizer.ts";
 import { type LookingTap, lookingTap } from "../testing/polling-tap.ts";
@@ -11,7 +11,7 @@ const source = "default/h1/host/rkt" as SourceName;
 const well = () => ({ lands: "now", answers: true }) as const;
 
 /** A host of words: tells each word that comes or goes, and describes itself in parts of one word, again after three facts. */
-const words: Looking = {
+const words: Observing = {
   channels: ["pods", "images"],
   mask: (_, bytes) => ({ bytes: Buffer.from(Buffer.from(bytes).toString().replace("SECRET", "******")), redacted: 1 }),
   watch({ mask }) {
@@ -29,13 +29,13 @@ const words: Looking = {
       connected() {
         isNew = true;
       },
-      look(channel, { seen }, at) {
+      observe(channel, { seen }, at) {
         if (seen?.$case !== "all") return [];
         const now = new Set(Buffer.from(mask("words", seen.value).bytes).toString().split(" "));
         const before = known.get(channel);
         known.set(channel, now);
         const of = (text: string) => ({ type: "word", bytes: Buffer.from(text), redacted: 0 });
-        const describe = (): Seen[] => {
+        const describe = (): ObservationOutcome[] => {
           since.set(channel, 0);
           return [...now].map((word, part) => ({
             what: "frame",
@@ -55,9 +55,9 @@ const words: Looking = {
         };
         if (before === undefined) isNew = false;
         if (before === undefined) return describe();
-        const found: Seen[] = [
+        const found: ObservationOutcome[] = [
           ...[...now.difference(before)].map(
-            (word): Seen => ({
+            (word): ObservationOutcome => ({
               what: "frame",
               original: of(word),
               observedAt: at,
@@ -68,14 +68,14 @@ const words: Looking = {
             }),
           ),
           ...[...before.difference(now)].map(
-            (word): Seen => ({
+            (word): ObservationOutcome => ({
               what: "frame",
               observedAt: at,
               facts: [{ kind: "pod.collected", subject: word, summary: word }],
             }),
           ),
         ];
-        const gap: Seen[] = isNew ? [{ what: "gap", reason: "away", after: undefined, until: at }] : [];
+        const gap: ObservationOutcome[] = isNew ? [{ what: "gap", reason: "away", after: undefined, until: at }] : [];
         isNew = false;
         since.set(
           channel,
@@ -87,7 +87,7 @@ const words: Looking = {
   },
 };
 
-const reading: UpstreamReading = { ...plainReading(), looking: words };
+const reading: Normalizer = { ...plainReading(), observing: words };
 
 const events = (log: FakeLog): Event[] => log.recorded().map(({ event }) => event);
 const told = (log: FakeLog) =>
@@ -209,13 +209,13 @@ test("a look that comes before its connection said whose it is, is refused", asy
 });
 
 test("a look that is long to read leaves others their turn", async () => {
-  const long: Looking = {
+  const long: Observing = {
     channels: ["pods"],
     mask: (_, bytes) => ({ bytes, redacted: 0 }),
     watch: () => ({
       resume() {},
       connected() {},
-      *look(_, __, at) {
+      *observe(_, __, at) {
         for (let n = 0; n < 3; n++) {
           const start = performance.now();
           while (performance.now() - start < 10);
@@ -224,7 +224,10 @@ test("a look that is long to read leaves others their turn", async () => {
       },
     }),
   };
-  await using tap = lookingTap(fakeLog(well), { source, reading: { ...plainReading(), channels: [], looking: long } });
+  await using tap = lookingTap(fakeLog(well), {
+    source,
+    reading: { ...plainReading(), channels: [], observing: long },
+  });
   await tap.dial(0, "C1", "h1");
   let turns = 0;
   const count = () => {
@@ -250,15 +253,15 @@ test("others have their turn at the pauses of a look, and while what was told is
     seenBetween.push(turns);
     hold();
   };
-  const long: Looking = {
+  const long: Observing = {
     ...words,
     watch: () => ({
       resume: held,
       connected: () => {},
-      *look(_channel, _look, at) {
+      *observe(_channel, _look, at) {
         for (let n = 0; n < 4; n++) {
           held();
-          yield pause;
+          yield yieldPoint;
         }
         const facts = [{ kind: "pod.prepared", summary: "" }] as const;
         for (let n = 0; n < 4; n++) yield { what: "frame", facts, observedAt: at };
@@ -266,7 +269,7 @@ test("others have their turn at the pauses of a look, and while what was told is
     }),
   };
   const log = fakeLog(well);
-  await using tap = lookingTap(log, { source, reading: { ...plainReading(), looking: long } });
+  await using tap = lookingTap(log, { source, reading: { ...plainReading(), observing: long } });
   await tap.dial(0, "C1", "h1");
   await tap.look(10, "C1", "pods", "a");
   await tap.settled();

@@ -6,7 +6,13 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
-import type { Looking, Pause, Seen, Told as Tellings, Watcher } from "../../normalize/inventory/observing.ts";
+import type {
+  ObservationOutcome,
+  Observing,
+  Observed as Tellings,
+  Watcher,
+  YieldPoint,
+} from "../../normalize/inventory/observing.ts";
 import { isLarge } from "../../secrets/ahead/masked-apart.ts";
 import { isText } from "../frames/numbering.ts";
 import { originalOf, shaOf } from "../frames/original.ts";
@@ -22,7 +28,7 @@ export type LooksOptions = {
   readonly items: Commits;
   readonly reader: LogPast;
   readonly source: SourceName;
-  readonly looking: Looking;
+  readonly looking: Observing;
   readonly settings: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   readonly frameBytes: number;
@@ -42,13 +48,13 @@ export type Looks = {
   take(connection: Connection, piece: FramePiece, at: Moment, index: bigint, redact: Redact): Promise<void>;
 };
 
-type Told = Exclude<Seen, { what: "another session" }>;
-type Gap = Extract<Seen, { what: "gap" }>;
+type Told = Exclude<ObservationOutcome, { what: "another session" }>;
+type Gap = Extract<ObservationOutcome, { what: "gap" }>;
 
 type Open = {
   readonly session: string;
   readonly watcher: Watcher<Tellings>;
-  readonly mask: Looking["mask"];
+  readonly mask: Observing["mask"];
   /** When the last recorded event of a channel was seen: what the tap pushes again from before it is known. */
   readonly seenUntil: Map<string, Moment | undefined>;
 };
@@ -58,13 +64,13 @@ export function openLooks(options: LooksOptions): Looks {
     options;
   let open: Open | undefined;
   /** What the look that is being read has had masked in another thread. */
-  let apart: Looking["mask"] | undefined;
+  let apart: Observing["mask"] | undefined;
   /** To be told to the watcher before it sees the next look. */
   let begins: { readonly nobodyLooked: boolean } | undefined;
 
   async function watcherOf(session: KnownSession, redact: Redact): Promise<Open> {
     if (open?.session === session.id) return open;
-    const mask: Looking["mask"] =
+    const mask: Observing["mask"] =
       redact === "on" ? (type, bytes) => (apart ?? looking.mask)(type, bytes) : (_, bytes) => ({ bytes, redacted: 0 });
     const watcher = looking.watch({
       ...{ mask, settings, frameBytes, textTtl },
@@ -113,9 +119,9 @@ export function openLooks(options: LooksOptions): Looks {
   }
 
   /** Undefined where that can't be done: then it is masked here. */
-  async function maskedApart(channel: string, look: Uint8Array): Promise<Looking["mask"] | undefined> {
+  async function maskedApart(channel: string, look: Uint8Array): Promise<Observing["mask"] | undefined> {
     try {
-      return await looking.maskApart?.(channel, look);
+      return await looking.maskInThread?.(channel, look);
     } catch {
       return undefined;
     }
@@ -148,7 +154,7 @@ export function openLooks(options: LooksOptions): Looks {
     const breathe = breather();
     apart = redact === "on" && isLarge(bytes) ? await maskedApart(channel, bytes) : undefined;
     for (const seen of seenBy({ watcher, mask }, channel, bytes, at)) {
-      if (seen.what === "pause") {
+      if (seen.what === "yield") {
         await breathe();
         continue;
       }
@@ -196,9 +202,9 @@ function* seenBy(
   channel: string,
   bytes: Uint8Array,
   at: Moment,
-): Generator<Seen | Pause, void> {
+): Generator<ObservationOutcome | YieldPoint, void> {
   try {
-    yield* watcher.look(channel, Look.decode(bytes), at);
+    yield* watcher.observe(channel, Look.decode(bytes), at);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const summary = `${bytes.byteLength} bytes that can't be read: ${reason}`;

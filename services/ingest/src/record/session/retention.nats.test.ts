@@ -12,7 +12,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openEnds } from "../../damage/ends.ts";
 import { checkLog } from "../../damage/log-check.ts";
 import type { Fact } from "../../normalize/fact.ts";
-import type { UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Normalizer } from "../../normalize/normalizer.ts";
 import { plainReading } from "../testing/plain-normalizer.ts";
 import { openRecording, type Recording } from "./session-recorder.ts";
 
@@ -35,7 +35,7 @@ afterAll(async () => {
 /** What begins with "fact" after its time stays; all else is text. */
 const reading = withFacts(plainReading({ name: "a", replays: true }, { name: "lines", replays: false }));
 
-function withFacts(plain: UpstreamReading): UpstreamReading {
+function withFacts(plain: Normalizer): Normalizer {
   const channels = plain.channels.map((channel) => ({
     ...channel,
     reader() {

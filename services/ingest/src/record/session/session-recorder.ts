@@ -15,7 +15,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../normalize/fact.ts";
-import { channelNames, type UpstreamReading } from "../../normalize/normalizer.ts";
+import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
 import { type Numbered, ownChannel } from "../frames/numbering.ts";
 import { bufferOf, largestFrameBytes, shaOf } from "../frames/original.ts";
 import { commits } from "../journal/ack-watermark.ts";
@@ -43,7 +43,7 @@ const undecidedFrames = 2_000;
 export type RecordingOptions = {
   readonly log: BookOptions["log"];
   readonly source: SourceName;
-  readonly reading: UpstreamReading;
+  readonly reading: Normalizer;
   readonly hello: Hello;
   readonly signal: AbortSignal;
   readonly watch?: RecordingWatch;
@@ -101,7 +101,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   const book = await openBook({
-    ...{ log, source, hello, signal, allSessions: reading.looking !== undefined },
+    ...{ log, source, hello, signal, allSessions: reading.observing !== undefined },
     life: textTtl === undefined ? undefined : { textTtl, channels: channelNames(reading) },
     onAcknowledged(messages) {
       watch.published?.(messages);
@@ -116,7 +116,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
   const common = { book, source, signal, frameBytes, textTtl, onFrame, reader: log.reader };
   const recordFrames = channelRecording({ ...common, reading, injections: injected });
   const sessions = openSessions({ ...{ book, source, reading, hello, signal }, reader: log.reader });
-  const { looking } = reading;
+  const { observing: looking } = reading;
   const { settings } = hello;
   const looks = looking && openLooks({ ...common, items, looking, settings, anotherSession: sessions.replace });
   let lastIndex = 0n;
@@ -247,7 +247,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     const whole = connections.assemble(channel, index, bytes, more);
     if (whole === undefined) return;
     const { momentOf } = channel.reading;
-    const { apart } = reading;
+    const { maskInThread: apart } = reading;
     const held = connections.heldFrame(whole, at, {
       mask: (raw) => reading.mask(name, raw),
       maskApart: apart && ((raw) => apart.mask(name, raw)),
@@ -365,7 +365,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     // Of a channel that tells no more, the upstream's own answer is all that is known of the state.
     const adopted = history.session?.openGaps.has(channel) ?? false;
     const isNews = before === undefined || (adopted && !before.adopted);
-    if (!isNews && !reading.describedDiffers(channel, before.state, state, adopted)) return 0;
+    if (!isNews && !reading.stateDiffers(channel, before.state, state, adopted)) return 0;
     return book.publish([book.own(session, sessionDescribed(channel, state, adopted), at)]);
   }
 
@@ -377,7 +377,7 @@ export async function openRecording(options: RecordingOptions): Promise<Recordin
     if (Object.entries(ordinals).some(([name, ordinal]) => BigInt(numbers.ordinal(name)) !== ordinal)) return;
     const place = JSON.stringify(Object.entries(ordinals).map(([name, ordinal]) => [name, String(ordinal)]));
     const before = adoptedAt.get(channel);
-    if (before?.place === place && !reading.describedDiffers(channel, before.state, state, true)) return;
+    if (before?.place === place && !reading.stateDiffers(channel, before.state, state, true)) return;
     adoptedAt.set(channel, { place, state });
     book.publish([book.own(session, sessionDescribed(channel, state, true), momentNow())]);
   }

@@ -4,7 +4,7 @@ import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
-import { channelNames, type UpstreamReading } from "../../normalize/normalizer.ts";
+import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
 import { lastNumbers } from "../frames/channel-store.ts";
 import type { Numbered } from "../frames/numbering.ts";
 import type { KnownSession, LogPast } from "../journal/source-history.ts";
@@ -20,7 +20,7 @@ export type SessionsOptions = {
   readonly book: Book;
   readonly reader: LogPast;
   readonly source: SourceName;
-  readonly reading: UpstreamReading;
+  readonly reading: Normalizer;
   readonly hello: Hello;
   readonly signal: AbortSignal;
 };

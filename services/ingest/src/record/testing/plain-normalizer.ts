@@ -1,12 +1,12 @@
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../normalize/fact.ts";
-import type { ChannelReading, UpstreamReading } from "../../normalize/normalizer.ts";
+import type { ChannelNormalizer, Normalizer } from "../../normalize/normalizer.ts";
 
 /**
  * An upstream for tests whose frames are text: "12 hello" is a message of millisecond 12, "12 hello+2" tells three
  * facts; what does not begin with a number has no time; "SECRET" is masked. Facts are numbered by a memory of the channel.
  */
-export function plainReading(...channels: readonly { name: string; replays: boolean }[]): UpstreamReading {
+export function plainReading(...channels: readonly { name: string; replays: boolean }[]): Normalizer {
   return {
     channels: channels.map(channel),
     mask(_, bytes) {
@@ -14,7 +14,7 @@ export function plainReading(...channels: readonly { name: string; replays: bool
       const masked = text.replaceAll("SECRET", "******");
       return { bytes: Buffer.from(masked), redacted: text.split("SECRET").length - 1 };
     },
-    describedDiffers: (_, before, after) => Buffer.compare(before, after) !== 0,
+    stateDiffers: (_, before, after) => Buffer.compare(before, after) !== 0,
     controlSteps: (method, request) => [{ method, request }],
     injects: (method, request) =>
       method === "handle"
@@ -23,7 +23,7 @@ export function plainReading(...channels: readonly { name: string; replays: bool
   };
 }
 
-function channel({ name, replays }: { name: string; replays: boolean }): ChannelReading {
+function channel({ name, replays }: { name: string; replays: boolean }): ChannelNormalizer {
   return {
     name,
     messageType: `test.${name}`,

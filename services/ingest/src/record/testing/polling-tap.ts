@@ -3,13 +3,13 @@ import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
-import type { UpstreamReading } from "../../normalize/normalizer.ts";
+import type { Normalizer } from "../../normalize/normalizer.ts";
 import { openRecording, type Recording } from "../session/session-recorder.ts";
 import type { FakeLog } from "./fake-log.ts";
 
 export type LookingTapOptions = {
   readonly source: SourceName;
-  readonly reading: UpstreamReading;
+  readonly reading: Normalizer;
   /** In seconds. */
   readonly textTtl?: number;
 };

@@ -3,7 +3,7 @@ import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { masks } from "../../normalize/masks.ts";
 import type { Piece } from "../pieces.ts";
 
-export type Task = {
+export type MaskTask = {
   readonly what: "frame" | "after" | "look";
   readonly upstream: UpstreamName;
   readonly channel: string;
@@ -12,18 +12,18 @@ export type Task = {
   readonly tail?: string;
 };
 
-export type Done = {
+export type MaskResult = {
   /** Of a frame: absent where nothing was masked. Of a look: its entries, one after the other. */
   readonly bytes?: Uint8Array;
   readonly redacted: number;
   readonly piece?: Piece;
   /** What was printed, as masked after the tail. */
   readonly text?: string;
-  readonly entries?: Entries;
+  readonly entries?: MaskedEntries;
 };
 
 /** What was masked of a look: entry by entry. */
-export type Entries = {
+export type MaskedEntries = {
   readonly types: readonly string[];
   /** As they were given, one after the other. */
   readonly raw: Uint8Array;
@@ -32,7 +32,7 @@ export type Entries = {
 };
 
 /** Pure. Throws for looks that can't be read. */
-export function perform(task: Task): Done {
+export function perform(task: MaskTask): MaskResult {
   const { upstream, channel, bytes } = task;
   const { mask, maskAfter } = masks[upstream];
   if (task.what === "look") return performLook(task);
@@ -46,11 +46,11 @@ export function perform(task: Task): Done {
 
 type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
-function changed({ bytes, redacted }: Masked, before: Uint8Array): Done {
+function changed({ bytes, redacted }: Masked, before: Uint8Array): MaskResult {
   return { redacted, ...(bytes !== before && { bytes: new Uint8Array(bytes) }) };
 }
 
-function performLook({ upstream, channel, bytes }: Task): Done {
+function performLook({ upstream, channel, bytes }: MaskTask): MaskResult {
   const { mask, entriesOf = () => [] } = masks[upstream];
   const entries = entriesOf(channel, Look.decode(bytes));
   const masked = entries.map((entry) => mask(entry.type, entry.bytes));

@@ -1,10 +1,10 @@
 import { Worker } from "node:worker_threads";
-import type { Done, Task } from "./mask-tasks.ts";
+import type { MaskResult, MaskTask } from "./mask-tasks.ts";
 
-export type Request = { readonly id: number; readonly task: Task };
-export type Answer = { readonly id: number } & ({ readonly done: Done } | { readonly failed: string });
+export type MaskRequest = { readonly id: number; readonly task: MaskTask };
+export type MaskAnswer = { readonly id: number } & ({ readonly done: MaskResult } | { readonly failed: string });
 
-type Waiting = { readonly resolve: (done: Done) => void; readonly reject: (cause: unknown) => void };
+type Waiting = { readonly resolve: (done: MaskResult) => void; readonly reject: (cause: unknown) => void };
 
 /** Masks messages in a thread of its own, which begins with the first of them and keeps no process alive. */
 export class MaskThread {
@@ -13,13 +13,13 @@ export class MaskThread {
   readonly #waiting = new Map<number, Waiting>();
 
   /** Rejects when it can't be done, or the thread fails. */
-  run(task: Task): Promise<Done> {
+  run(task: MaskTask): Promise<MaskResult> {
     this.#worker ??= this.#start();
     this.#lastId += 1;
     // A copy to give away: the bytes may be a part of what others hold.
     const bytes = new Uint8Array(task.bytes);
-    const request: Request = { id: this.#lastId, task: { ...task, bytes } };
-    const { promise, resolve, reject } = Promise.withResolvers<Done>();
+    const request: MaskRequest = { id: this.#lastId, task: { ...task, bytes } };
+    const { promise, resolve, reject } = Promise.withResolvers<MaskResult>();
     this.#waiting.set(request.id, { resolve, reject });
     this.#worker.ref();
     this.#worker.postMessage(request, [bytes.buffer]);
@@ -28,7 +28,7 @@ export class MaskThread {
 
   #start(): Worker {
     const worker = new Worker(new URL("./mask-worker.ts", import.meta.url));
-    worker.on("message", (answer: Answer) => {
+    worker.on("message", (answer: MaskAnswer) => {
       const waiting = this.#waiting.get(answer.id);
       if ("done" in answer) waiting?.resolve(answer.done);
       else waiting?.reject(new Error(answer.failed));

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { masks } from "../../normalize/masks.ts";
 import { heldFrame } from "../../record/session/connection.ts";
-import { maskEntriesApart, maskedApart } from "./masked-apart.ts";
+import { maskEntriesInThread, threadMasks } from "./masked-apart.ts";
 
 const texts = fc.array(
   fc.oneof(fc.constantFrom("TOKEN=hunter2\n", "password: x ", "ghp_", "é", "\n", "://bob:pw@host "), fc.string()),
@@ -32,7 +32,7 @@ const streamed = (bytes: Uint8Array) =>
 
 describe("what another thread masks", () => {
   it("is masked as in this one, byte for byte, in frames that are or are not messages", async () => {
-    const apart = maskedApart("skaffold");
+    const apart = threadMasks("skaffold");
     const { mask, maskAfter } = masks.skaffold;
     await fc.assert(
       fc.asyncProperty(texts, fc.string(), fc.uint8Array({ maxLength: 60 }), async (parts, tail, noise) => {
@@ -53,7 +53,7 @@ describe("what another thread masks", () => {
     const lines = Array.from({ length: 2_000 }, (_, n) => `line ${n} TOKEN=hunter${n}`);
     const look = streamed(terminal(lines));
     const here: number[] = [];
-    const mask = await maskEntriesApart("vagrant", (type, bytes) => {
+    const mask = await maskEntriesInThread("vagrant", (type, bytes) => {
       here.push(bytes.byteLength);
       return masks.vagrant.mask(type, bytes);
     })("jobs", look);
@@ -70,7 +70,7 @@ describe("what another thread masks", () => {
   });
 
   it("says so where a look can't be read", async () => {
-    const apart = maskEntriesApart("vagrant", masks.vagrant.mask);
+    const apart = maskEntriesInThread("vagrant", masks.vagrant.mask);
     await expect(apart("jobs", streamed(Buffer.from([0xff])))).rejects.toThrow();
   });
 });
@@ -78,7 +78,7 @@ describe("what another thread masks", () => {
 describe("a large frame", () => {
   it("is masked here neither whole nor in part, and frames keep their order", async () => {
     const here: number[] = [];
-    const apart = maskedApart("skaffold");
+    const apart = threadMasks("skaffold");
     const held = [much("TOKEN=hunter2 "), much("TOKEN=hunter2\n"), "small TOKEN=x"].map((text) =>
       heldFrame({ bytes: printed(text), indexes: [1n] }, momentNow(), {
         mask(bytes) {

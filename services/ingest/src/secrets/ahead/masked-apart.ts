@@ -2,7 +2,7 @@ import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Masked } from "../mask-bytes.ts";
 import type { Piece } from "../pieces.ts";
-import type { Done } from "./mask-tasks.ts";
+import type { MaskResult } from "./mask-tasks.ts";
 import { MaskThread } from "./mask-thread.ts";
 
 /** What is smaller is masked in a few milliseconds. */
@@ -17,12 +17,12 @@ export function isLarge(message: Uint8Array): boolean {
 type Mask = (name: string, bytes: Uint8Array) => Masked;
 
 /** What the masks of an upstream give, from another thread; all of them reject where that fails. */
-export type Apart = {
+export type ThreadMasks = {
   readonly mask: (channel: string, bytes: Uint8Array) => Promise<Masked & { readonly piece?: Piece }>;
   readonly maskAfter: (channel: string, bytes: Uint8Array, tail: string) => Promise<Masked & { readonly text: string }>;
 };
 
-export function maskedApart(upstream: UpstreamName): Apart {
+export function threadMasks(upstream: UpstreamName): ThreadMasks {
   return {
     async mask(channel, bytes) {
       const done = await thread.run({ what: "frame", upstream, channel, bytes });
@@ -35,12 +35,12 @@ export function maskedApart(upstream: UpstreamName): Apart {
   };
 }
 
-function masked({ bytes, redacted }: Done, before: Uint8Array): Masked {
+function masked({ bytes, redacted }: MaskResult, before: Uint8Array): Masked {
   return { bytes: bytes ?? before, redacted };
 }
 
 /** Masks a look's entries in another thread; gives a mask that knows them, and asks `otherwise` for all others. */
-export function maskEntriesApart(upstream: UpstreamName, otherwise: Mask) {
+export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
   return async (channel: string, look: Uint8Array): Promise<Mask> => {
     const { bytes, entries } = await thread.run({ what: "look", upstream, channel, bytes: look });
     if (bytes === undefined || entries === undefined) return otherwise;

@@ -7,15 +7,15 @@ import type { Fact } from "../../fact.ts";
 import { failed, name, summary } from "../../facts.ts";
 import { exitedApps, startedApps } from "./app-runs.ts";
 import type { PodChange, Times } from "./pod-change.ts";
-import { type Phase, podTable, type Step, stateOf } from "./pod-table.ts";
+import { type Phase, type PodStep, podTable, stateOf } from "./pod-table.ts";
 
 /** The facts that the table has for a change; undefined where it says "never". */
 export function podFacts(change: PodChange): readonly Fact[] | undefined {
   return podTable[change.last][change.to]?.flatMap((step) => factsOfStep(step, change));
 }
 
-function factsOfStep(step: Step, change: PodChange): readonly Fact[] {
-  const told = step.replace(/[()]/g, "") as Exclude<Step, `(${string})`>;
+function factsOfStep(step: PodStep, change: PodChange): readonly Fact[] {
+  const told = step.replace(/[()]/g, "") as Exclude<PodStep, `(${string})`>;
   const inferred = told !== step;
   const { now } = change;
   const started = hasStarted(change);
@@ -127,15 +127,15 @@ function outcome(code: number | undefined, who = ""): Pick<Fact, "outcome" | "er
   return failed({ code: String(code), message: name(`${who}exited with ${code}`), suggestions: [] });
 }
 
-type Told = Partial<Pick<Fact, "inferred" | "occurredAt" | "notBefore" | "outcome" | "error" | "operation">>;
+type FactDetails = Partial<Pick<Fact, "inferred" | "occurredAt" | "notBefore" | "outcome" | "error" | "operation">>;
 
 function podFact(
   kind: Fact["kind"],
   what: string,
   { now }: PodChange,
-  told: Told,
+  told: FactDetails,
   detail: Partial<PodDetail> = {},
-  more: Told = {},
+  more: FactDetails = {},
 ): Fact {
   const line = summary(`pod ${shownName(now)} ${what}`);
   return {
@@ -153,7 +153,7 @@ function appFact(
   app: App,
   what: string,
   { now }: PodChange,
-  told: Told,
+  told: FactDetails,
   detail: Partial<AppDetail> = {},
 ): Fact {
   const subject = name(`${now.id}/${app.name}`);
@@ -210,21 +210,21 @@ function shownName(pod: Pod): string {
   return podName(pod) ?? pod.id.slice(0, 8);
 }
 
-function startTime(change: PodChange): Told {
+function startTime(change: PodChange): FactDetails {
   return upstreamTime(change.now.started_at, change);
 }
 
 /** The upstream's own time, in ns; where it has none nobody saw it. */
-function upstreamTime(ns: bigint, times: Times): Told {
+function upstreamTime(ns: bigint, times: Times): FactDetails {
   return ns > 0n ? { occurredAt: momentOfNs(ns) } : unseen(times);
 }
 
-function unseen({ after }: Times): Told {
+function unseen({ after }: Times): FactDetails {
   return after === undefined ? {} : { notBefore: after };
 }
 
 /** No end has a time of its own, but it was before the pod was marked. */
-function endTime({ to, now, at, after }: PodChange): Told {
+function endTime({ to, now, at, after }: PodChange): FactDetails {
   const marked = to === "GARBAGE" && now.gc_marked_at > 0n ? momentOfNs(now.gc_marked_at) : undefined;
   if (marked === undefined || compareMoments(marked, at) >= 0) return unseen({ at, after });
   // Clocks differ: an interval must have an inside.

@@ -5,8 +5,8 @@ import { type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
  * seen. P prepared, A preparation aborted, S started, s its apps started, x its apps exited, X exited; and collected,
  * once in a pod's life, by the phase that was seen: marked, deleting, removed, never-ran.
  */
-export type Step = Told | `(${Told})`;
-type Told = "P" | "A" | "S" | "s" | "x" | "X" | Phase;
+export type PodStep = PodStepName | `(${PodStepName})`;
+type PodStepName = "P" | "A" | "S" | "s" | "x" | "X" | Phase;
 export type Phase = "marked" | "deleting" | "removed" | "never-ran";
 
 /** UNDEFINED is how rkt answers a pod that is being deleted. */
@@ -31,7 +31,7 @@ const unstarted = {
  * The state that was known last, what is seen now (an absence that is certain), and what that tells. `s` in a pod that
  * was running already: apps that came or were started again; `x` in one that still runs: apps with a code.
  */
-export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly Step[] | undefined>>>> = {
+export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly PodStep[] | undefined>>>> = {
   new: { ...unstarted, absent: [] },
   PREPARING: { ...unstarted, absent: ["(removed)"] },
   PREPARED: {

@@ -1,18 +1,18 @@
 import { AppState, Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Seen } from "../../inventory/observing.ts";
-import { eventsOf, type Play, type PodLook, play, pod, timesOf } from "../testing/watch-play.ts";
+import type { ObservationOutcome } from "../../inventory/observing.ts";
+import { eventsOf, type Play, type PodFields, play, pod, timesOf } from "../testing/watch-play.ts";
 
 const other = pod("other", { state: "PREPARED" });
 let desk: Play;
 
 /** A look at a host with another pod and `p` in this state (undefined: without it). */
-function sees(at: number, look?: PodLook): string {
+function sees(at: number, look?: PodFields): string {
   return desk.pods(at, other, ...(look === undefined ? [] : [pod("p", look)]));
 }
 
-function inspected(at: number, look: PodLook): string {
+function inspected(at: number, look: PodFields): string {
   return desk.inspected(at, pod("p", look));
 }
 
@@ -22,8 +22,8 @@ beforeEach(() => {
 });
 
 describe("a preparation that was given up", () => {
-  const given: PodLook = { state: "ABORTED_PREPARE" };
-  const falsely: PodLook = { state: "ABORTED_PREPARE", codes: { a: -1 } };
+  const given: PodFields = { state: "ABORTED_PREPARE" };
+  const falsely: PodFields = { state: "ABORTED_PREPARE", codes: { a: -1 } };
 
   it("is believed the second time, and told as seen first", () => {
     expect([sees(2_000, given), sees(3_000, given)]).toEqual(["", "A"]);
@@ -51,7 +51,7 @@ describe("a preparation that was given up", () => {
 });
 
 describe("a start", () => {
-  const starting: PodLook = { state: "RUNNING", started: 0, pid: -1 };
+  const starting: PodFields = { state: "RUNNING", started: 0, pid: -1 };
 
   it("is told with its time when that is there at the next look", () => {
     expect([sees(2_000, starting), sees(3_000, { state: "RUNNING", started: 1_900 })]).toEqual(["", "(P) S s:a"]);
@@ -96,8 +96,8 @@ describe("a start", () => {
 });
 
 describe("a host that contradicts the record", () => {
-  const exited: PodLook = { state: "EXITED", codes: { a: 7 } };
-  const running: PodLook = { state: "RUNNING" };
+  const exited: PodFields = { state: "EXITED", codes: { a: 7 } };
+  const running: PodFields = { state: "RUNNING" };
 
   beforeEach(() => {
     sees(2_000, running);
@@ -152,7 +152,7 @@ describe("a host that contradicts the record", () => {
 });
 
 describe("a running pod with apps that have exited", () => {
-  const dead: PodLook = { state: "RUNNING", started: 0, pid: -1, appState: AppState.APP_STATE_EXITED };
+  const dead: PodFields = { state: "RUNNING", started: 0, pid: -1, appState: AppState.APP_STATE_EXITED };
 
   it("has died before it started, as the next look says", () => {
     expect([sees(2_000, dead), sees(3_000, { state: "EXITED", started: 0, pid: -1 })]).toEqual([
@@ -185,13 +185,13 @@ describe("a running pod with apps that have exited", () => {
 
   it("is about to be told to have ended", () => {
     sees(2_000, { state: "RUNNING" });
-    const ending: PodLook = { state: "RUNNING", codes: { a: 7 }, appState: AppState.APP_STATE_EXITED };
+    const ending: PodFields = { state: "RUNNING", codes: { a: 7 }, appState: AppState.APP_STATE_EXITED };
     expect([sees(3_000, ending), sees(4_000, { state: "EXITED", codes: { a: 7 } })]).toEqual(["", "x:a=7 X"]);
   });
 });
 
 describe("an exit code of zero", () => {
-  const zero: PodLook = { state: "EXITED", codes: { a: 15, b: 0 } };
+  const zero: PodFields = { state: "EXITED", codes: { a: 15, b: 0 } };
   beforeEach(() => {
     sees(2_000, { state: "RUNNING", codes: { a: 0, b: 0 } });
   });
@@ -214,7 +214,7 @@ describe("an exit code of zero", () => {
   });
 
   it("gives way to what a pod that was marked meanwhile knows", () => {
-    const marked: PodLook = { state: "GARBAGE", codes: { a: 15, b: 9 }, marked: 3_000 };
+    const marked: PodFields = { state: "GARBAGE", codes: { a: 15, b: 9 }, marked: 3_000 };
     expect([sees(3_000, zero), inspected(3_001, marked)]).toEqual(["", "x:a=15 x:b=9 X | marked"]);
     expect(timesOf(desk, "pod.collected")).toEqual([{ observed: 3_001, occurred: 3_000 }]);
   });
@@ -263,7 +263,7 @@ describe("exit codes", () => {
   beforeEach(() => {
     sees(2_000, { state: "RUNNING", codes: { a: 0 } });
   });
-  const runs = (at: number, codes: PodLook["codes"]) => sees(at, { state: "RUNNING", ...(codes && { codes }) });
+  const runs = (at: number, codes: PodFields["codes"]) => sees(at, { state: "RUNNING", ...(codes && { codes }) });
 
   it("are told as they come in a running pod, and not again at its end", () => {
     expect([runs(3_000, { a: 7 }), sees(4_000, { state: "EXITED", codes: { a: 7 } })]).toEqual(["x:a=7", "X"]);
@@ -277,7 +277,7 @@ describe("exit codes", () => {
   });
 
   it("are a change when they come late", () => {
-    const exited: PodLook = { state: "EXITED", codes: { a: 0 } };
+    const exited: PodFields = { state: "EXITED", codes: { a: 0 } };
     expect([sees(3_000, exited), sees(4_000, exited)]).toEqual(["", "x:a=0 X"]);
     expect(sees(5_000, { state: "EXITED", codes: { a: 9 } })).toBe("changed");
   });
@@ -298,8 +298,8 @@ describe("exit codes", () => {
 
   it("of -1 could not be read: no code, unless an ended pod says so twice", () => {
     expect([runs(3_000, { a: -1 }), runs(4_000, { a: 7 }), runs(5_000, { a: -1 })]).toEqual(["", "x:a=7", ""]);
-    const unread: PodLook = { state: "EXITED", codes: { a: -1 } };
-    const q = (at: number, look: PodLook) => desk.pods(at, other, pod("q", look));
+    const unread: PodFields = { state: "EXITED", codes: { a: -1 } };
+    const q = (at: number, look: PodFields) => desk.pods(at, other, pod("q", look));
     q(6_000, { state: "RUNNING" });
     expect([q(7_000, unread), q(8_000, { state: "EXITED" })].at(-1)).toContain("x:a=0 X");
     desk = play();
@@ -343,7 +343,7 @@ describe("a pod that is not listed", () => {
   beforeEach(() => {
     sees(2_000, { state: "RUNNING" });
   });
-  const running: PodLook = { state: "RUNNING" };
+  const running: PodFields = { state: "RUNNING" };
 
   it("is gone after two looks, at the first of them", () => {
     expect([sees(3_000), sees(4_000), sees(5_000)]).toEqual(["", "(x:a=?) (X) removed", ""]);
@@ -478,7 +478,9 @@ describe("what else changes", () => {
 
 describe("a frame", () => {
   const frames = () =>
-    desk.record.flatMap(({ seen }): Extract<Seen, { what: "frame" }>[] => (seen.what === "frame" ? [seen] : []));
+    desk.record.flatMap(({ seen }): Extract<ObservationOutcome, { what: "frame" }>[] =>
+      seen.what === "frame" ? [seen] : [],
+    );
 
   it("has the pod as listed, and facts with what people and views need", () => {
     const listed = pod("c6e226b0-5014", { state: "EXITED", codes: { worker: 7, log: 3 }, name: "redis-1" });

@@ -4,15 +4,15 @@ import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../fact.ts";
-import type { Seen, Told, Watcher } from "../../inventory/observing.ts";
-import { seenIn } from "../../inventory/observing.ts";
+import type { ObservationOutcome, Observed, Watcher } from "../../inventory/observing.ts";
+import { outcomesOf } from "../../inventory/observing.ts";
 import type { Kind } from "../extinction.ts";
 import type { State } from "../pods/pod-table.ts";
 import { watchHost } from "../watch-host.ts";
 
 // Hosts and looks for tests, and what a watcher says of them in short.
 
-export type PodLook = {
+export type PodFields = {
   readonly state: State | "EMBRYO" | "DELETING";
   /** Exit codes by app. */
   readonly codes?: Readonly<Record<string, number>>;
@@ -27,7 +27,7 @@ export type PodLook = {
 };
 
 /** A pod as rkt answers it in a state: with what such a pod has, unless something else is said. */
-export function pod(id: string, look: PodLook): Pod {
+export function pod(id: string, look: PodFields): Pod {
   const { state, codes = { a: 0 }, name, more } = look;
   const hasRun = state === "RUNNING" || state === "EXITED" || state === "GARBAGE";
   const {
@@ -57,7 +57,7 @@ export function pod(id: string, look: PodLook): Pod {
   });
 }
 
-const appStates: Partial<Record<PodLook["state"], AppState>> = {
+const appStates: Partial<Record<PodFields["state"], AppState>> = {
   RUNNING: AppState.APP_STATE_RUNNING,
   EXITED: AppState.APP_STATE_EXITED,
   GARBAGE: AppState.APP_STATE_EXITED,
@@ -76,9 +76,9 @@ export function image(
 }
 
 export type Play = {
-  readonly watcher: Watcher<Told>;
+  readonly watcher: Watcher<Observed>;
   /** Everything that was seen, by channel and in order. */
-  readonly record: { readonly channel: Kind; readonly seen: Seen }[];
+  readonly record: { readonly channel: Kind; readonly seen: ObservationOutcome }[];
   readonly look: (channel: Kind, at: number, what: Look["seen"]) => string;
   readonly pods: (at: number, ...listed: readonly Pod[]) => string;
   readonly images: (at: number, ...listed: readonly Image[]) => string;
@@ -99,11 +99,11 @@ export function play({
 }: {
   settings?: Readonly<Record<string, string>>;
   describeAfter?: number;
-  watcher?: Watcher<Told>;
+  watcher?: Watcher<Observed>;
 } = {}): Play {
   const record: Play["record"] = [];
   const look: Play["look"] = (channel, at, what) => {
-    const seen = seenIn(watcher.look(channel, { seen: what }, momentOfMs(at)));
+    const seen = outcomesOf(watcher.observe(channel, { seen: what }, momentOfMs(at)));
     record.push(...seen.map((one) => ({ channel, seen: one })));
     return shortly(seen);
   };
@@ -141,7 +141,7 @@ export function listOfImages(images: readonly Image[]): Buffer {
  * P, A, S, X and their like as in pod-table.ts, with apps and codes (`x:a=7`, `x:a=?` where it is not known), in
  * brackets where inferred; `|` between frames.
  */
-export function shortly(seen: readonly Seen[]): string {
+export function shortly(seen: readonly ObservationOutcome[]): string {
   return seen.map((one) => (one.what === "frame" ? one.facts.map(short).join(" ") : one.what)).join(" | ");
 }
 

@@ -8,7 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import type { TapItem } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
 import { expect, it, onTestFinished } from "vitest";
-import { seenIn } from "../../inventory/observing.ts";
+import { outcomesOf } from "../../inventory/observing.ts";
 import { watchTexts } from "./watch-texts.ts";
 
 const recording = loadRecording(`${recordings.rkt}/08-logs-journal`);
@@ -70,7 +70,7 @@ function linesOf(items: readonly TapItem[]) {
   return items.flatMap(({ what, at = { seconds: 0n, nanos: 0 } }) => {
     if (what?.$case === "identified") watcher.connected();
     if (what?.$case !== "frame") return [];
-    const seen = seenIn(watcher.look(what.value.channel, Look.decode(what.value.bytes), at));
+    const seen = outcomesOf(watcher.observe(what.value.channel, Look.decode(what.value.bytes), at));
     const facts = seen.flatMap((one) => (one.what === "frame" ? one.facts : []));
     return facts.flatMap(({ detail }) => (detail?.$case === "text" ? [detail.value] : []));
   });

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type FakeLog, fakeLog } from "../../../record/testing/fake-log.ts";
 import { type LookingTap, lookingTap } from "../../../record/testing/polling-tap.ts";
 import { mask } from "../mask.ts";
-import { reading as rkt } from "../normalizer.ts";
+import { normalizer as rkt } from "../normalizer.ts";
 import { maskAfter, maskedLines } from "./masked-lines.ts";
 
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";

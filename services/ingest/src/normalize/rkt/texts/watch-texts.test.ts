@@ -6,8 +6,8 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOfNanos } from "@tapedeck/tap/rkt/text-lines";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Seen, Told, Watcher } from "../../inventory/observing.ts";
-import { seenIn } from "../../inventory/observing.ts";
+import type { ObservationOutcome, Observed, Watcher } from "../../inventory/observing.ts";
+import { outcomesOf } from "../../inventory/observing.ts";
 import { mask } from "../mask.ts";
 import type { LineMasks } from "./masked-lines.ts";
 import { maskAfter } from "./masked-lines.ts";
@@ -27,7 +27,7 @@ function text(lines: readonly string[], { app = "", reopened = false, ...given }
 const line = (time: string, message: string) => `2026-11-20 15:28:${time} +0000 UTC MESSAGE=${message}`;
 
 /** The event of each fact, as far as a watcher minds. */
-function eventsOf(seen: readonly Seen[]): Event[] {
+function eventsOf(seen: readonly ObservationOutcome[]): Event[] {
   return seen.flatMap((one) =>
     one.what !== "frame"
       ? []
@@ -41,7 +41,7 @@ function eventsOf(seen: readonly Seen[]): Event[] {
   );
 }
 
-function told(seen: readonly Seen[]): string[] {
+function told(seen: readonly ObservationOutcome[]): string[] {
   return eventsOf(seen).map(({ detail }) =>
     detail?.$case === "text" ? `${detail.value.container}|${detail.value.text}` : (detail?.$case ?? ""),
   );
@@ -49,10 +49,10 @@ function told(seen: readonly Seen[]): string[] {
 
 function watcher(options = {}) {
   const watching = watchTexts({ ...plain, ...options });
-  const all: Seen[] = [];
+  const all: ObservationOutcome[] = [];
   let count = 0;
   const look = (given: Look) => {
-    const seen = seenIn(watching.look("logs", given, second(count++)));
+    const seen = outcomesOf(watching.observe("logs", given, second(count++)));
     all.push(...seen);
     return seen;
   };
@@ -220,15 +220,15 @@ describe("a watcher that takes over", () => {
       const [last] = eventsOf(watch.all.slice(-1));
       return last?.detail?.$case === "host" ? last.detail.value.texts.map((end) => end.pod) : [];
     };
-    watch.look("pods", list(stays, goes), second(0));
+    watch.observe("pods", list(stays, goes), second(0));
     watch.see(text([lines[0] ?? ""], { pod: goes.id, app: "web" }));
     watch.see(text([lines[0] ?? ""], { pod: stays.id, app: "web" }));
     expect(texts()).toContain(goes.id);
-    watch.look("pods", list(stays), second(10));
-    const later = seenIn(watchTexts(plain).look("logs", text([lines[1] ?? ""]), second(0)));
+    watch.observe("pods", list(stays), second(10));
+    const later = outcomesOf(watchTexts(plain).observe("logs", text([lines[1] ?? ""]), second(0)));
     expect(told(later)).toHaveLength(1);
-    for (const at of [3_000, 4_000]) seenIn(watch.look("logs", text([`${at}`], { pod: stays.id }), second(at)));
-    const seen = seenIn(watch.look("logs", text(["1", "2"], { pod: stays.id, app: "web" }), second(4_000)));
+    for (const at of [3_000, 4_000]) outcomesOf(watch.observe("logs", text([`${at}`], { pod: stays.id }), second(at)));
+    const seen = outcomesOf(watch.observe("logs", text(["1", "2"], { pod: stays.id, app: "web" }), second(4_000)));
     watch.all.push(...seen);
     expect(texts()).toContain(stays.id);
     expect(texts()).not.toContain(goes.id);
@@ -241,9 +241,9 @@ it("lines that are repeated are read with a pause at each", () => {
     Array.from({ length: 1_000 }, (_, index) => line(`24.${index + 1_000}`, `line ${index}`)),
     { app: "web" },
   );
-  expect([...watching.look("logs", given, second(0))].map(({ what }) => what)).toEqual(Array(1_000).fill("frame"));
+  expect([...watching.observe("logs", given, second(0))].map(({ what }) => what)).toEqual(Array(1_000).fill("frame"));
   watching.connected();
-  expect([...watching.look("logs", given, second(1))].map(({ what }) => what)).toEqual(Array(1_000).fill("pause"));
+  expect([...watching.observe("logs", given, second(1))].map(({ what }) => what)).toEqual(Array(1_000).fill("pause"));
 });
 
 describe("what is odd", () => {
@@ -277,7 +277,7 @@ function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMa
   const streams = new Map<string, { next: number; since: bigint; reopened: boolean }>();
   let connected = false;
 
-  function watch(): Watcher<Told> {
+  function watch(): Watcher<Observed> {
     return watchTexts({ ...masks, describeEvery });
   }
 
@@ -327,7 +327,7 @@ function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMa
     if (taken === undefined) return;
     if (taken.connected) watching.connected();
     if (after !== undefined && taken.at.seconds < after.seconds) return;
-    const seen = seenIn(watching.look("logs", taken.look, taken.at));
+    const seen = outcomesOf(watching.observe("logs", taken.look, taken.at));
     log.push(...eventsOf(seen).map((event) => ({ event, item })));
   }
 

@@ -7,8 +7,8 @@ import { linesOf, messageOf, momentOfNanos, nanosOfMoment, timeOf } from "@taped
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary, unreadable } from "../../facts.ts";
 import { inParts } from "../../in-parts.ts";
-import type { Pause, Seen, Told, Watcher, WatchOptions } from "../../inventory/observing.ts";
-import { pause } from "../../inventory/observing.ts";
+import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../../inventory/observing.ts";
+import { yieldPoint } from "../../inventory/observing.ts";
 import { maskedLines, responseType } from "./masked-lines.ts";
 import { type GivenLine, textMemory } from "./text-memory.ts";
 
@@ -27,7 +27,7 @@ const forgetGoneSeconds = 3_600n;
  * Watches what the pods say: `log.written` for each line on channel "logs", once each (text-memory.ts says how). Looks at
  * channel "pods" tell it which pods are gone; it can do without.
  */
-export function watchTexts({ mask, maskAfter, describeEvery = 10_000 }: TextsOptions): Watcher<Told> {
+export function watchTexts({ mask, maskAfter, describeEvery = 10_000 }: TextsOptions): Watcher<Observed> {
   const memory = textMemory();
   const masked = maskedLines({ mask, maskAfter });
   const goneSince = new Map<string, Moment>();
@@ -48,12 +48,12 @@ export function watchTexts({ mask, maskAfter, describeEvery = 10_000 }: TextsOpt
       const line = { pod, app, text, time: timeOf(text) ?? memory.lastTime(pod, app) };
       const known = memory.take(line, others);
       masked.took({ pod, app }, known ?? text);
-      if (known !== undefined) yield pause;
+      if (known !== undefined) yield yieldPoint;
       else yield toldLine(line, { type: responseType, bytes: maskedBytes, redacted }, at);
     }
   }
 
-  function description(at: Moment): readonly Seen[] {
+  function description(at: Moment): readonly ObservationOutcome[] {
     forgetGone(at);
     const ends = memory.ends();
     const parts = inParts(ends, (end) => HostDetail_TextEnd.encode(end).finish().length);
@@ -83,7 +83,7 @@ export function watchTexts({ mask, maskAfter, describeEvery = 10_000 }: TextsOpt
     }
   }
 
-  function gap(reason: string, at: Moment): readonly Seen[] {
+  function gap(reason: string, at: Moment): readonly ObservationOutcome[] {
     if (reason === complaint) return [];
     complaint = reason;
     return [{ what: "gap", reason, after: heardAt, until: at }];
@@ -118,7 +118,7 @@ export function watchTexts({ mask, maskAfter, describeEvery = 10_000 }: TextsOpt
       }
     },
     connected: () => memory.mayRepeat(),
-    look: (of, { seen }, at) => {
+    observe: (of, { seen }, at) => {
       if (of === channel) return look(seen, at);
       if (of === "pods" && seen?.$case === "all") list(seen.value, at);
       return [];
@@ -126,13 +126,13 @@ export function watchTexts({ mask, maskAfter, describeEvery = 10_000 }: TextsOpt
   };
 }
 
-type Telling = Generator<Seen | Pause, void>;
+type Telling = Generator<ObservationOutcome | YieldPoint, void>;
 
 function toldLine(line: GivenLine, original: Frame["original"] & {}, observedAt: Moment): Frame {
   return { what: "frame", original, facts: [written(line)], observedAt };
 }
 
-type Frame = Extract<Seen, { what: "frame" }>;
+type Frame = Extract<ObservationOutcome, { what: "frame" }>;
 
 function written({ pod, app, text, time }: GivenLine): Fact {
   return {

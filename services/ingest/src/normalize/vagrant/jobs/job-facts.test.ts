@@ -1,10 +1,10 @@
 import { LocalizedMessage } from "@tapedeck/proto/google/rpc/error_details";
 import { msOfMoment } from "@tapedeck/shared/time/moment";
 import { describe, expect, it } from "vitest";
-import { factsOf, type JobLook, job, type Play, play } from "../testing/jobs-play.ts";
+import { factsOf, type JobFields, job, type Play, play } from "../testing/jobs-play.ts";
 
 /** Looks at one job, one second after the other, and what each tells. */
-type Life = readonly (readonly [JobLook, string])[];
+type Life = readonly (readonly [JobFields, string])[];
 
 const up = { command: "up" } as const;
 const queued = { ...up, state: "QUEUED" } as const;
@@ -173,7 +173,7 @@ describe("a job", () => {
 
   it("names what it is about, and what the user gave", () => {
     const value = { $case: "string", value: "virtualbox" } as const;
-    const more: NonNullable<JobLook["more"]> = {
+    const more: NonNullable<JobFields["more"]> = {
       operation: {
         $case: "command",
         value: {

@@ -8,31 +8,34 @@ import { canceled, failed, failure, name, summary } from "../../facts.ts";
 import { commandDetail, commandEnding, type Ending, errorOf, jobDetail } from "./job-detail.ts";
 
 /** What has been told of a job. */
-export type Told = {
+export type ReportedFacts = {
   /** hashicorp.vagrant.Job.State, as told last. */
   readonly state: number;
   /** How often, by kind. And "stale": it was told to be. */
   readonly times: Readonly<Record<string, number>>;
 };
 
-export const nothingTold: Told = { state: Job_State.UNKNOWN, times: {} };
+export const nothingReported: ReportedFacts = { state: Job_State.UNKNOWN, times: {} };
 
-export function isFinished({ state }: Pick<Told, "state">): boolean {
+export function isFinished({ state }: Pick<ReportedFacts, "state">): boolean {
   return state === Job_State.SUCCESS || state === Job_State.ERROR;
 }
 
 /** Nothing of it is left to tell. A recorder can have been stopped between the end of a job and that of its command. */
-export function isOver(told: Told): boolean {
-  const isEnded = isFinished(told) || wasTold(told, "job.lost");
-  return isEnded && (!wasTold(told, "command.started") || wasTold(told, "command.finished"));
+export function isOver(told: ReportedFacts): boolean {
+  const isEnded = isFinished(told) || wasReported(told, "job.lost");
+  return isEnded && (!wasReported(told, "command.started") || wasReported(told, "command.finished"));
 }
 
-export function wasTold({ times }: Told, kind: Fact["kind"] | "stale"): boolean {
+export function wasReported({ times }: ReportedFacts, kind: Fact["kind"] | "stale"): boolean {
   return (times[kind] ?? 0) > 0;
 }
 
 /** After one more fact, which was told now or is read back from the log. */
-export function toldAfter({ state, times }: Told, { kind, detail }: Pick<Fact, "kind" | "detail">): Told {
+export function reportedAfter(
+  { state, times }: ReportedFacts,
+  { kind, detail }: Pick<Fact, "kind" | "detail">,
+): ReportedFacts {
   const more = { ...times, [kind]: (times[kind] ?? 0) + 1 };
   const isStale = detail?.$case === "job" && detail.value.stale;
   // Not what the job says of itself: of the facts that one answer tells some may be in the log and the others not yet.
@@ -54,9 +57,9 @@ const stateAfter: Partial<Record<Fact["kind"], number>> = {
  * older than what was told (a list and a stream answer independently). Its times tell also the steps that nobody saw,
  * save that of a second assignment and what follows it nothing is left to see.
  */
-export function jobFacts(job: Job, id: string, told: Told, { stale = false } = {}): readonly Fact[] {
+export function jobFacts(job: Job, id: string, told: ReportedFacts, { stale = false } = {}): readonly Fact[] {
   if (progress(job.state) < progress(told.state)) return [];
-  const about: About = { job, told, detail: { ...jobDetail(job, id), stale: stale || wasTold(told, "stale") } };
+  const about: About = { job, told, detail: { ...jobDetail(job, id), stale: stale || wasReported(told, "stale") } };
   if (isFinished(told)) return end(about).filter(({ kind }) => kind === "command.finished");
   const start = startFacts(about);
   const cancel = cancelFacts(about);
@@ -68,14 +71,14 @@ export function jobFacts(job: Job, id: string, told: Told, { stale = false } = {
 }
 
 /** The server does not know it any more, though it was not finished. `answered`: as it was last. */
-export function lostFacts(answered: JobDetail, told: Told): readonly Fact[] {
-  const detail = { ...answered, stale: wasTold(told, "stale") };
+export function lostFacts(answered: JobDetail, told: ReportedFacts): readonly Fact[] {
+  const detail = { ...answered, stale: wasReported(told, "stale") };
   const unknown = { outcome: Outcome.OUTCOME_UNKNOWN };
   const lost = jobFact("job.lost", detail, "was lost: the server knows it no more", unknown);
-  return [...(wasTold(told, "job.lost") ? [] : [lost]), ...commandEnd(detail, told, unknown, { inferred: true })];
+  return [...(wasReported(told, "job.lost") ? [] : [lost]), ...commandEnd(detail, told, unknown, { inferred: true })];
 }
 
-type About = { readonly job: Job; readonly told: Told; readonly detail: JobDetail };
+type About = { readonly job: Job; readonly told: ReportedFacts; readonly detail: JobDetail };
 
 /** A job goes back from WAITING to QUEUED, and never further. */
 function progress(state: number): number {
@@ -86,7 +89,7 @@ function progress(state: number): number {
 function queueFacts({ job, told, detail }: About): readonly Fact[] {
   const { queue_time, assign_time, ack_time, expire_time, state } = job;
   const facts: Fact[] = [];
-  if (!wasTold(told, "job.queued")) {
+  if (!wasReported(told, "job.queued")) {
     const expires = momentFrom(expire_time);
     const queued = { ...detail, ...(expires && { expire_time: expires }) };
     const occurredAt = momentFrom(queue_time) ?? timeOfId(detail.job);
@@ -94,7 +97,7 @@ function queueFacts({ job, told, detail }: About): readonly Fact[] {
   }
   let assigned = told.times["job.assigned"] ?? 0;
   const requeued = told.times["job.requeued"] ?? 0;
-  const isStarting = (ack_time !== undefined || state === Job_State.RUNNING) && !wasTold(told, "job.started");
+  const isStarting = (ack_time !== undefined || state === Job_State.RUNNING) && !wasReported(told, "job.started");
   // assign_time stays that of the first assignment, so of later ones the state alone tells.
   const isAssigned =
     state === Job_State.WAITING || (assigned === 0 ? assign_time !== undefined : isStarting && assigned === requeued);
@@ -115,15 +118,15 @@ function queueFacts({ job, told, detail }: About): readonly Fact[] {
 function startFacts({ job, told, detail }: About): readonly Fact[] {
   if (job.ack_time === undefined && job.state !== Job_State.RUNNING) return [];
   const time = timed(job.ack_time);
-  const isCommandTold = detail.operation !== "command" || wasTold(told, "command.started");
+  const isCommandTold = detail.operation !== "command" || wasReported(told, "command.started");
   return [
-    ...(wasTold(told, "job.started") ? [] : [jobFact("job.started", detail, "started", time)]),
+    ...(wasReported(told, "job.started") ? [] : [jobFact("job.started", detail, "started", time)]),
     ...(isCommandTold ? [] : [commandFact("command.started", detail, "started", time)]),
   ];
 }
 
 function cancelFacts({ job, told, detail }: About): readonly Fact[] {
-  if (job.cancel_time === undefined || wasTold(told, "job.cancel_requested")) return [];
+  if (job.cancel_time === undefined || wasReported(told, "job.cancel_requested")) return [];
   // Time that was up and a runner that was lost are canceled without anybody having asked for it.
   if (isCanceled(job) && cancelReason(job, told) !== "requested") return [];
   return [jobFact("job.cancel_requested", detail, "is to be canceled", timed(job.cancel_time))];
@@ -174,8 +177,8 @@ const cancelWords: Readonly<Record<CancelReason, string>> = {
   heartbeat: "was canceled: its runner was not heard of for two minutes",
 };
 
-function cancelReason({ cancel_time, expire_time, ack_time }: Job, told: Told): CancelReason {
-  if (ack_time !== undefined) return wasTold(told, "job.cancel_requested") ? "requested" : "heartbeat";
+function cancelReason({ cancel_time, expire_time, ack_time }: Job, told: ReportedFacts): CancelReason {
+  if (ack_time !== undefined) return wasReported(told, "job.cancel_requested") ? "requested" : "heartbeat";
   const isLate = cancel_time && expire_time && compareMoments(cancel_time, expire_time) >= 0;
   return isLate ? "expired" : "requested";
 }
@@ -183,15 +186,20 @@ function cancelReason({ cancel_time, expire_time, ack_time }: Job, told: Told): 
 type CommandEnd = Pick<Fact, "occurredAt" | "inferred"> & { readonly job?: Job };
 
 /** `inferred`: nothing is said of the command itself, but it can't go on without its job. */
-function commandEnd(detail: JobDetail, told: Told, ending: Ending, { job, ...more }: CommandEnd): readonly Fact[] {
-  const hasStarted = wasTold(told, "command.started") || job?.ack_time !== undefined;
-  if (!hasStarted || detail.operation !== "command" || wasTold(told, "command.finished")) return [];
+function commandEnd(
+  detail: JobDetail,
+  told: ReportedFacts,
+  ending: Ending,
+  { job, ...more }: CommandEnd,
+): readonly Fact[] {
+  const hasStarted = wasReported(told, "command.started") || job?.ack_time !== undefined;
+  if (!hasStarted || detail.operation !== "command" || wasReported(told, "command.finished")) return [];
   const run = job?.result?.run;
   const isInferred = more.inferred === true || run === undefined;
   const value = {
     succeeded: ending.outcome === Outcome.OUTCOME_SUCCEEDED,
     exit_code: run?.exit_code ?? 0,
-    canceled: wasTold(told, "job.cancel_requested") || (job?.cancel_time !== undefined && !isCanceled(job)),
+    canceled: wasReported(told, "job.cancel_requested") || (job?.cancel_time !== undefined && !isCanceled(job)),
   };
   const how = { ...more, ...ending, ...(isInferred && { inferred: true }) };
   const fact = commandFact("command.finished", detail, commandWords(ending), how, value);

@@ -5,7 +5,7 @@ import { msOfMoment } from "@tapedeck/shared/time/moment";
 import { decodeTime } from "ulid";
 import { recordedSha } from "../../../record/frames/original.ts";
 import { summary } from "../../facts.ts";
-import type { Seen } from "../../inventory/observing.ts";
+import type { ObservationOutcome } from "../../inventory/observing.ts";
 import { outputAlignment, type Step } from "./output-alignment.ts";
 import { eventType, type OutputMasks, outputPieces } from "./output-pieces.ts";
 import { writtenFact } from "./terminal-text.ts";
@@ -19,17 +19,17 @@ export type JobOutput = {
   /** A state that the stream has told. `isFirst`: none before. `isFinished`: as it says itself. */
   readonly told: (stream: string, state: { readonly isFirst: boolean; readonly isFinished: boolean }) => void;
   /** Concluded while it is read: one message may have tens of thousands of events. */
-  readonly terminal: (given: GivenEvents, stage: Stage, at: Moment) => Iterable<Seen>;
+  readonly terminal: (given: GivenEvents, stage: Stage, at: Moment) => Iterable<ObservationOutcome>;
   /** `isFinal`: this was the last that was to be heard of the output. */
   readonly complete: (
     given: GivenEnd,
     stage: Stage,
     at: Moment,
-  ) => { readonly seen: readonly Seen[]; readonly isFinal: boolean };
+  ) => { readonly seen: readonly ObservationOutcome[]; readonly isFinal: boolean };
   /** `code`: gRPC's. */
-  readonly ended: (stream: string, code: number, stage: Stage, at: Moment) => readonly Seen[];
+  readonly ended: (stream: string, code: number, stage: Stage, at: Moment) => readonly ObservationOutcome[];
   /** Its server is gone, or knows the job no more. */
-  readonly abandoned: (stage: Stage, at: Moment) => readonly Seen[];
+  readonly abandoned: (stage: Stage, at: Moment) => readonly ObservationOutcome[];
   readonly connected: () => void;
   /** When the job was seen to be finished, or later. */
   readonly finished: (at: Moment) => void;
@@ -103,7 +103,7 @@ export function jobOutput(job: string, options: OutputOptions, from?: OutputMemo
     return opening;
   }
 
-  function seenOf(step: Step, at: Moment): Seen {
+  function seenOf(step: Step, at: Moment): ObservationOutcome {
     if ("missing" in step) {
       const { from: index, next } = step.missing;
       return gap(`${next - index} terminal events of job ${job} are missing`, { index, next }, at);
@@ -114,12 +114,12 @@ export function jobOutput(job: string, options: OutputOptions, from?: OutputMemo
     return { what: "frame", original, facts: [writtenFact(job, bytes, place)], observedAt };
   }
 
-  function gap(reason: string, { index, next }: { index: number; next?: number }, until: Moment): Seen {
+  function gap(reason: string, { index, next }: { index: number; next?: number }, until: Moment): ObservationOutcome {
     const output = { job, index: BigInt(index), ...(next !== undefined && { next_index: BigInt(next) }) };
     return { what: "gap", reason, after: heardAt, until, output };
   }
 
-  function cut({ hasStarted }: Stage, at: Moment): readonly Seen[] {
+  function cut({ hasStarted }: Stage, at: Moment): readonly ObservationOutcome[] {
     // A job can write before anybody is told that it has started.
     if (isToldCut || (!hasStarted && alignment.written() === 0)) return [];
     isToldCut = true;
@@ -130,7 +130,11 @@ export function jobOutput(job: string, options: OutputOptions, from?: OutputMemo
    * Of a first replay: by then a job that prints fast may have filled windows that are gone. Whether it did can't be seen: a
    * full window is dropped as a whole, so what is left of very much may be little. How much it is at most tells the time.
    */
-  function late({ stream, isBuffered, events }: GivenEvents, { ran }: Stage, at: Moment): readonly Seen[] {
+  function late(
+    { stream, isBuffered, events }: GivenEvents,
+    { ran }: Stage,
+    at: Moment,
+  ): readonly ObservationOutcome[] {
     if (isToldLate || !isBuffered || events.length === 0 || alignment.written() > 0 || ran === undefined) return [];
     isToldLate = true;
     const lateMs =
@@ -145,7 +149,7 @@ export function jobOutput(job: string, options: OutputOptions, from?: OutputMemo
     return [gap(`the output of job ${job} ${ranFor}, and ${keeps}: ${most}`, { index: 0 }, at)];
   }
 
-  function completed(bytes: Uint8Array, observedAt: Moment): Seen {
+  function completed(bytes: Uint8Array, observedAt: Moment): ObservationOutcome {
     const original = { type: messageType, ...mask(messageType, bytes) };
     const value = { what: completeEvent, status: "", task_id: "", subtask_id: "" };
     const line = summary(`the output of job ${job} is complete`);

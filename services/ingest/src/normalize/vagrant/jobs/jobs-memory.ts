@@ -2,9 +2,9 @@ import { type Event, HostDetail, type JobDetail, KnownJobs, KnownJobs_Job } from
 import { isKind } from "@tapedeck/shared/events/kinds";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { inParts } from "../../in-parts.ts";
-import type { Told as Tellings } from "../../inventory/observing.ts";
-import { pause } from "../../inventory/observing.ts";
-import { isFinished, isOver, nothingTold, type Told, toldAfter } from "./job-facts.ts";
+import type { Observed as Tellings } from "../../inventory/observing.ts";
+import { yieldPoint } from "../../inventory/observing.ts";
+import { isFinished, isOver, nothingReported, type ReportedFacts, reportedAfter } from "./job-facts.ts";
 import {
   completeEvent,
   type JobOutput,
@@ -17,7 +17,7 @@ import {
 /** What is remembered of a job. */
 export type KnownJob = {
   readonly id: string;
-  told: Told;
+  reported: ReportedFacts;
   /** Undefined: it is final. */
   output: JobOutput | undefined;
   /** As answered last. */
@@ -50,7 +50,7 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
   function get(id: string): KnownJob {
     const known = byId.get(id);
     if (known !== undefined) return known;
-    const job = { id, told: nothingTold, output: jobOutput(id, options) };
+    const job = { id, reported: nothingReported, output: jobOutput(id, options) };
     byId.set(id, job);
     return job;
   }
@@ -60,7 +60,7 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
     for (const { job, state, told, ...output } of jobs) {
       const remembered = output.output_final ? undefined : jobOutput(job, options, output);
       if (isFinished({ state }) && observed_at !== undefined) remembered?.finished(observed_at);
-      byId.set(job, { id: job, told: { state, times: told }, output: remembered });
+      byId.set(job, { id: job, reported: { state, times: told }, output: remembered });
     }
   }
 
@@ -73,21 +73,21 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
       if (kind === "host.described") restore(event);
       else if (detail?.$case === "job" || detail?.$case === "command") {
         const job = get(subject);
-        if (isKind(kind)) job.told = toldAfter(job.told, { kind, detail });
+        if (isKind(kind)) job.reported = reportedAfter(job.reported, { kind, detail });
         if (detail.$case === "job") remember(job, detail.value);
         if (kind === "job.started" && occurred_at !== undefined) job.ran = { from: occurred_at };
-        else if (job.ran !== undefined && isFinished(job.told)) job.ran = { until: occurred_at, ...job.ran };
-        if (isFinished(job.told) && observed_at !== undefined) job.output?.finished(observed_at);
+        else if (job.ran !== undefined && isFinished(job.reported)) job.ran = { until: occurred_at, ...job.ran };
+        if (isFinished(job.reported) && observed_at !== undefined) job.output?.finished(observed_at);
       } else if (detail?.$case === "text") get(subject).output?.resume(event);
       else if (detail?.$case === "mirror" && detail.value.what === completeEvent) get(subject).output = undefined;
     },
     *describe(at) {
       const jobs: { readonly job: KnownJobs_Job; readonly bytes: number }[] = [];
-      for (const { id, told, output } of byId.values()) {
+      for (const { id, reported: told, output } of byId.values()) {
         const times = { state: told.state, told: { ...told.times } };
         const job = KnownJobs_Job.create({ job: id, ...times, ...(output?.memory() ?? final) });
         jobs.push({ job, bytes: KnownJobs_Job.encode(job).finish().length });
-        yield pause;
+        yield yieldPoint;
       }
       const parts = inParts(jobs, ({ bytes }) => bytes);
       for (const [part, some] of parts.entries())
@@ -116,5 +116,5 @@ export function knownJobs(options: OutputOptions): KnownJobsMemory {
 
 /** Of a job that is not over; what only one fact says is left out. */
 export function remember(job: KnownJob, detail: JobDetail): void {
-  job.detail = isOver(job.told) ? undefined : { ...detail, attempt: 0, reason: "", expire_time: undefined };
+  job.detail = isOver(job.reported) ? undefined : { ...detail, attempt: 0, reason: "", expire_time: undefined };
 }

@@ -12,7 +12,7 @@ const findingMs = 10_000;
  * for which something was done since is its own. Of a job for which nothing was done for a while before the look nothing
  * else speaks for it.
  */
-export function leftBehind(jobs: readonly Job[], at: Moment): ReadonlySet<string> {
+export function staleJobs(jobs: readonly Job[], at: Moment): ReadonlySet<string> {
   const ends = jobs.flatMap((job) => (isFinished(job) ? (job.complete_time ?? job.cancel_time ?? []) : []));
   const [firstEnd] = ends.sort(compareMoments);
   const left = jobs.filter((job) => {

@@ -3,7 +3,7 @@ import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Seen, seenIn } from "../../inventory/observing.ts";
+import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
 import { eventsOf, indexOf, unmasked } from "../testing/jobs-play.ts";
 import { type Shown, type SimulatedServer, type Step, simulateServer } from "../testing/simulated-server.ts";
 import { type JobsOptions, watchJobs } from "./watch-jobs.ts";
@@ -80,7 +80,7 @@ const kill: fc.Arbitrary<Kill> = fc.record({
 });
 
 /** One event, or what is none. */
-type Logged = { readonly look: number; readonly seen: Seen; readonly event?: Event };
+type Logged = { readonly look: number; readonly seen: ObservationOutcome; readonly event?: Event };
 
 /** Everything that gets into the log, in its order, by recorders that are stopped as `kills` says. */
 function recorded(looks: readonly Shown[], kills: readonly Kill[], options: JobsOptions): readonly Logged[] {
@@ -95,7 +95,7 @@ function recorded(looks: readonly Shown[], kills: readonly Kill[], options: Jobs
     if (what === "connected") watcher.connected();
     else if (at >= until) {
       until = 0;
-      for (const seen of seenIn(watcher.look("jobs", { seen: what }, momentOfMs(at)))) {
+      for (const seen of outcomesOf(watcher.observe("jobs", { seen: what }, momentOfMs(at)))) {
         const events = eventsOf([seen]);
         if (events.length === 0) log.push({ look: index, seen });
         for (const event of events) log.push({ look: index, seen, event });

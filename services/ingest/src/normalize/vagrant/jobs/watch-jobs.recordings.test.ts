@@ -3,7 +3,7 @@ import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { describe, expect, it } from "vitest";
-import { type Seen, seenIn } from "../../inventory/observing.ts";
+import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
 import { mask } from "../mask.ts";
 import { factsOf, shortly } from "../testing/jobs-play.ts";
 import { streamMessageIn } from "./job-wire.ts";
@@ -19,11 +19,11 @@ const start = Date.parse("2026-11-20T15:41:41Z");
 function watched(name: string, without = "up-late") {
   const recording = loadRecording(join(folder, `${name}.jsonl`));
   const watcher = watchJobs({ mask, settings: {} });
-  const seen: Seen[] = [];
+  const seen: ObservationOutcome[] = [];
   const jobs = new Map<string, string>();
   const given = new Map<string, number>();
   const look = (at: number, what: Look["seen"]) =>
-    seen.push(...seenIn(watcher.look("jobs", { seen: what }, momentOfMs(start + at))));
+    seen.push(...outcomesOf(watcher.observe("jobs", { seen: what }, momentOfMs(start + at))));
   for (const row of recording.rows) {
     if (row.actor !== "recorder" || ("stream" in row && row.stream === without)) continue;
     if (row.kind === "unary" && row.rpc === "_ListJobs" && row.response)

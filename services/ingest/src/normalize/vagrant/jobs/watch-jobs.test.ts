@@ -2,11 +2,11 @@ import { KnownJobs } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse, Job, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { describe, expect, it } from "vitest";
-import { seenIn } from "../../inventory/observing.ts";
+import { outcomesOf } from "../../inventory/observing.ts";
 import {
   eventsOf,
   factsOf,
-  type JobLook,
+  type JobFields,
   job,
   lines,
   type Play,
@@ -96,7 +96,7 @@ describe("a list of jobs", () => {
     expect(desk.one(5_000, "new", job("new", running))).toBe("queued assigned1 started up>");
   });
 
-  it.each<[string, JobLook[], string[]]>([
+  it.each<[string, JobFields[], string[]]>([
     ["nothing was over since", [running], ["0"]],
     ["all that is over was over before anything was done for it", [{ ...success, completed: 900 }, running], []],
     [
@@ -301,7 +301,7 @@ describe("bytes of all kinds", () => {
         changed[at] = byte;
         const value = { job: "j", bytes: changed, stream: "s", before: BigInt(at) };
         const look = { seen: { $case: "streamed", value } } as const;
-        expect(() => [...watcher.look("jobs", look, momentOfMs(at))]).not.toThrow();
+        expect(() => [...watcher.observe("jobs", look, momentOfMs(at))]).not.toThrow();
       }
     }
   });
@@ -314,7 +314,9 @@ describe("bytes of all kinds", () => {
     };
     const watcher = watchJobs({ mask, settings: {} });
     const list = ListJobsResponse.encode({ jobs: [job("j", { state: "QUEUED" })] }).finish();
-    const [seen] = seenIn(watcher.look("jobs", { seen: { $case: "all", value: Buffer.from(list) } }, momentOfMs(1)));
+    const [seen] = outcomesOf(
+      watcher.observe("jobs", { seen: { $case: "all", value: Buffer.from(list) } }, momentOfMs(1)),
+    );
     const detail = { value: { scope_name: "****" } };
     expect(seen).toMatchObject({ original: { redacted: "hashicorp.vagrant.Job".length }, facts: [{ detail }] });
     expect(seen?.what === "frame" && Job.decode(seen.original?.bytes ?? list).scope?.value.name).toBe("****");
@@ -329,8 +331,8 @@ describe("bytes of all kinds", () => {
     const watcher = watchJobs({ mask, settings: {} });
     const jobs = ["j1", "j2", "j3"].map((id) => job(id, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
-    const told = watcher.look("jobs", { seen: { $case: "all", value } }, momentOfMs(1));
-    const before = Array.from(told, ({ what }) => (what === "pause" ? [] : [masked])).flat();
+    const told = watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(1));
+    const before = Array.from(told, ({ what }) => (what === "yield" ? [] : [masked])).flat();
     expect(before).toEqual([1, 2, 3]);
   });
 
@@ -338,10 +340,10 @@ describe("bytes of all kinds", () => {
     const watcher = watchJobs({ mask: unmasked, settings: {} });
     const jobs = Array.from({ length: 500 }, (_, n) => job(`j${n}`, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
-    seenIn(watcher.look("jobs", { seen: { $case: "all", value } }, momentOfMs(1)));
-    const again = [...watcher.look("jobs", { seen: { $case: "all", value } }, momentOfMs(2))];
-    expect(again.filter(({ what }) => what === "pause").length).toBeGreaterThanOrEqual(500);
-    expect(again.filter(({ what }) => what !== "pause")).toEqual([]);
+    outcomesOf(watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(1)));
+    const again = [...watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(2))];
+    expect(again.filter(({ what }) => what === "yield").length).toBeGreaterThanOrEqual(500);
+    expect(again.filter(({ what }) => what !== "yield")).toEqual([]);
   });
 });
 

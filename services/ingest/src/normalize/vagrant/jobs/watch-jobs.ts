@@ -6,18 +6,18 @@ import { momentFrom, momentKey } from "@tapedeck/shared/time/moment";
 import { shaOf } from "../../../record/frames/original.ts";
 import type { Fact } from "../../fact.ts";
 import { message as errorText, summary, unreadable } from "../../facts.ts";
-import type { Pause, Seen, Told, Watcher, WatchOptions } from "../../inventory/observing.ts";
-import { pause } from "../../inventory/observing.ts";
-import { descriptionDue } from "../description-due.ts";
+import { newDescriptionDue } from "../../inventory/description-due.ts";
+import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../../inventory/observing.ts";
+import { yieldPoint } from "../../inventory/observing.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
-import { isFinished, isOver, jobFacts, lostFacts, toldAfter, wasTold } from "./job-facts.ts";
+import { isFinished, isOver, jobFacts, lostFacts, reportedAfter, wasReported } from "./job-facts.ts";
 import { completeEvent, type GivenEnd, messageType, type Ran, type Stage } from "./job-output.ts";
 import { type JobEntry, jobsIn, type StreamMessage, streamMessageIn } from "./job-wire.ts";
 import { type KnownJob, knownJobs, remember } from "./jobs-memory.ts";
 import { windowSize as serverWindow } from "./output-alignment.ts";
-import { leftBehind } from "./stale-jobs.ts";
+import { staleJobs } from "./stale-jobs.ts";
 
-export type JobsWatcher = Watcher<Told> & {
+export type JobsWatcher = Watcher<Observed> & {
   /** The id of the command's job that is running on a project (by its resource_id), as far as is known. */
   readonly runningCommand: (project: string) => string | undefined;
 };
@@ -29,7 +29,7 @@ export type JobsOptions = {
   readonly windowSize?: number;
 };
 
-type Original = Extract<Seen, { what: "frame" }>["original"];
+type Original = Extract<ObservationOutcome, { what: "frame" }>["original"];
 
 const jobType = "hashicorp.vagrant.Job";
 const listType = "hashicorp.vagrant.ListJobsResponse";
@@ -47,7 +47,7 @@ export function watchJobs(
   { describeEvery = 10_000, windowSize = serverWindow }: JobsOptions = {},
 ): JobsWatcher {
   const known = knownJobs({ mask, maskAfter, windowSize });
-  const description = descriptionDue(describeEvery, textTtl);
+  const description = newDescriptionDue(describeEvery, textTtl);
   /** Nothing was seen before: of this session, by anybody. */
   let isFirst = true;
   /** It may be another server since the last look. */
@@ -61,36 +61,36 @@ export function watchJobs(
   /** What was told last of a look that would be told again: when, and how much of it. */
   let retold = { at: "", count: 0 };
 
-  function frame(facts: readonly [Fact, ...Fact[]], at: Moment, original?: Original): Seen {
+  function frame(facts: readonly [Fact, ...Fact[]], at: Moment, original?: Original): ObservationOutcome {
     return { what: "frame", ...(original && { original }), facts, observedAt: at };
   }
 
   /** What no memory of jobs keeps from being told twice, when the recorder before this one was stopped right after it. */
-  function once(seen: Seen, at: Moment): readonly Seen[] {
+  function once(seen: ObservationOutcome, at: Moment): readonly ObservationOutcome[] {
     if (retold.count === 0 || retold.at !== momentKey(at)) return [seen];
     retold = { ...retold, count: retold.count - 1 };
     return [];
   }
 
-  function cannotRead(type: string, bytes: Uint8Array, cause: unknown, at: Moment): readonly Seen[] {
+  function cannotRead(type: string, bytes: Uint8Array, cause: unknown, at: Moment): readonly ObservationOutcome[] {
     return once(frame([unreadable(bytes, cause)], at, { type, ...mask(type, bytes) }), at);
   }
 
-  function stageOf({ told, ran }: KnownJob): Stage {
-    return { hasStarted: wasTold(told, "job.started"), isFinished: isFinished(told), ran };
+  function stageOf({ reported: told, ran }: KnownJob): Stage {
+    return { hasStarted: wasReported(told, "job.started"), isFinished: isFinished(told), ran };
   }
 
-  function tell(job: KnownJob, facts: readonly Fact[], at: Moment, original?: Original): readonly Seen[] {
+  function tell(job: KnownJob, facts: readonly Fact[], at: Moment, original?: Original): readonly ObservationOutcome[] {
     const [first, ...rest] = facts;
     if (first === undefined) return [];
-    for (const fact of facts) job.told = toldAfter(job.told, fact);
-    if (isFinished(job.told)) job.output?.finished(at);
+    for (const fact of facts) job.reported = reportedAfter(job.reported, fact);
+    if (isFinished(job.reported)) job.output?.finished(at);
     return [frame([first, ...rest], at, original)];
   }
 
-  function answered({ id, bytes }: JobEntry, at: Moment, stale = false): readonly Seen[] {
+  function answered({ id, bytes }: JobEntry, at: Moment, stale = false): readonly ObservationOutcome[] {
     const before = known.byId.get(id);
-    if (before !== undefined && isFinished(before.told) && isOver(before.told)) return [];
+    if (before !== undefined && isFinished(before.reported) && isOver(before.reported)) return [];
     const key = brokenKey({ id, bytes });
     const broken = brokenJobs.get(key);
     if (broken?.equals(bytes)) return [];
@@ -100,10 +100,10 @@ export function watchJobs(
       const job = Job.decode(original.bytes);
       const one = known.get(id);
       one.ran = ranIn(job) ?? one.ran;
-      const facts = jobFacts(job, id, one.told, { stale });
+      const facts = jobFacts(job, id, one.reported, { stale });
       const seen = tell(one, facts, at, original);
       // An answer that is older than what was told says nothing of what is now.
-      if (one.told.state === job.state) remember(one, jobDetail(job, id));
+      if (one.reported.state === job.state) remember(one, jobDetail(job, id));
       brokenJobs.delete(key);
       return seen;
     } catch (cause) {
@@ -113,7 +113,7 @@ export function watchJobs(
   }
 
   /** One job after the other: to read and mask a thousand large ones takes many seconds. */
-  function* list(bytes: Uint8Array, at: Moment): Generator<Seen | Pause, void> {
+  function* list(bytes: Uint8Array, at: Moment): Generator<ObservationOutcome | YieldPoint, void> {
     let entries: readonly JobEntry[];
     try {
       entries = jobsIn(bytes);
@@ -127,30 +127,30 @@ export function watchJobs(
     if (newest !== undefined && !listed.has(newest)) return yield* anotherSession(listed, at);
     isUnsure = false;
     wasListed(at);
-    const stale = isFirst ? leftBehind(yield* readableIn(entries), at) : undefined;
+    const stale = isFirst ? staleJobs(yield* readableIn(entries), at) : undefined;
     isFirst = false;
     const keys = new Set(entries.map(brokenKey));
     for (const key of brokenJobs.keys()) if (!keys.has(key)) brokenJobs.delete(key);
     for (const entry of entries) {
       yield* answered(entry, at, stale?.has(entry.id));
-      yield pause;
+      yield yieldPoint;
     }
     yield* missing(listed, at);
   }
 
   function newestFinished(): string | undefined {
     let newest: string | undefined;
-    for (const { id, told } of known.byId.values()) {
+    for (const { id, reported: told } of known.byId.values()) {
       if (isFinished(told) && (newest === undefined || id > newest)) newest = id;
     }
     return newest;
   }
 
-  function* missing(listed: ReadonlySet<string>, at: Moment): Generator<Seen | Pause, void> {
+  function* missing(listed: ReadonlySet<string>, at: Moment): Generator<ObservationOutcome | YieldPoint, void> {
     for (const job of [...known.byId.values()]) {
-      yield pause;
+      yield yieldPoint;
       if (listed.has(job.id)) continue;
-      if (wasTold(job.told, "job.queued") && !isFinished(job.told)) yield* lose(job, at);
+      if (wasReported(job.reported, "job.queued") && !isFinished(job.reported)) yield* lose(job, at);
       else {
         known.forget(job.id);
         yield* job.output?.abandoned(stageOf(job), at) ?? [];
@@ -158,8 +158,8 @@ export function watchJobs(
     }
   }
 
-  function lose(job: KnownJob, at: Moment): readonly Seen[] {
-    const facts = lostFacts(job.detail ?? unknownJob(job.id, job.told.state), job.told);
+  function lose(job: KnownJob, at: Moment): readonly ObservationOutcome[] {
+    const facts = lostFacts(job.detail ?? unknownJob(job.id, job.reported.state), job.reported);
     if (facts.length === 0) return [];
     // In this order: who is stopped between the two tells the first one twice, and loses nothing.
     const cut = job.output?.abandoned(stageOf(job), at) ?? [];
@@ -173,36 +173,39 @@ export function watchJobs(
     unlisted = undefined;
   }
 
-  function unlistedUntil(at: Moment): readonly Seen[] {
+  function unlistedUntil(at: Moment): readonly ObservationOutcome[] {
     if (unlisted === undefined) return [];
     return [{ what: "gap", reason: `the jobs could not be listed: ${unlisted}`, after: listedAt, until: at }];
   }
 
   /** `listed`: what the new server knows, too. */
-  function* anotherSession(listed: ReadonlySet<string>, at: Moment): Generator<Seen | Pause, void> {
+  function* anotherSession(listed: ReadonlySet<string>, at: Moment): Generator<ObservationOutcome | YieldPoint, void> {
     yield* unlistedUntil(at);
     for (const job of [...known.byId.values()]) {
-      yield pause;
-      const isLost = !listed.has(job.id) && !isFinished(job.told);
+      yield yieldPoint;
+      const isLost = !listed.has(job.id) && !isFinished(job.reported);
       yield* isLost ? lose(job, at) : (job.output?.abandoned(stageOf(job), at) ?? []);
     }
     yield { what: "another session" };
   }
 
-  function askedFor({ id, code, bytes, message }: Look_One, at: Moment): Told {
+  function askedFor({ id, code, bytes, message }: Look_One, at: Moment): Observed {
     const job = known.byId.get(id);
     if (code === 0) {
       if (isUnsure && id === newestFinished()) isUnsure = false;
       return answered({ id, bytes }, at);
     }
     if (job === undefined || code !== notFound) return [];
-    if (!isFinished(job.told)) return lose(job, at);
+    if (!isFinished(job.reported)) return lose(job, at);
     // Its row can be deleted on a server that goes on.
     const isUnknown = !message.includes("record not found");
     return isUnsure && isUnknown && id === newestFinished() ? anotherSession(new Set(), at) : [];
   }
 
-  function* streamed({ job: id, bytes, stream, before: given }: Look_Streamed, at: Moment): Generator<Seen, void> {
+  function* streamed(
+    { job: id, bytes, stream, before: given }: Look_Streamed,
+    at: Moment,
+  ): Generator<ObservationOutcome, void> {
     const before = known.byId.get(id);
     if (!isKnowable(id) || (before !== undefined && before.output === undefined)) return;
     try {
@@ -212,7 +215,7 @@ export function watchJobs(
     }
   }
 
-  function toldBy(id: string, message: StreamMessage, given: GivenEnd, at: Moment): Iterable<Seen> {
+  function toldBy(id: string, message: StreamMessage, given: GivenEnd, at: Moment): Iterable<ObservationOutcome> {
     switch (message.what) {
       case "open":
         return [];
@@ -240,19 +243,19 @@ export function watchJobs(
     }
   }
 
-  function mirrored(job: string, what: string, bytes: Uint8Array, at: Moment): Seen {
+  function mirrored(job: string, what: string, bytes: Uint8Array, at: Moment): ObservationOutcome {
     const line = summary(`the stream of job ${job} told something that is not known`);
     const detail = { $case: "mirror", value: { what, status: "", task_id: "", subtask_id: "" } } as const;
     const original = { type: messageType, ...mask(messageType, bytes) };
     return frame([{ kind: "mirror.received", subject: job, summary: line, detail }], at, original);
   }
 
-  function streamEnded({ job: id, stream, code }: Look_StreamEnded, at: Moment): readonly Seen[] {
+  function streamEnded({ job: id, stream, code }: Look_StreamEnded, at: Moment): readonly ObservationOutcome[] {
     const job = known.byId.get(id);
     return job?.output?.ended(stream, code, stageOf(job), at) ?? [];
   }
 
-  function see({ seen }: Look, at: Moment): Told {
+  function see({ seen }: Look, at: Moment): Observed {
     switch (seen?.$case) {
       case "all":
         return list(seen.value, at);
@@ -275,7 +278,7 @@ export function watchJobs(
   }
 
   return {
-    *look(_, look, at) {
+    *observe(_, look, at) {
       for (const one of see(look, at)) {
         if (one.what === "frame") for (const fact of one.facts) description.told(fact, one.observedAt);
         yield one;
@@ -300,7 +303,7 @@ export function watchJobs(
       retold = { at, count: at === retold.at ? retold.count + 1 : 1 };
     },
     runningCommand(project) {
-      for (const { id, told, detail } of known.byId.values()) {
+      for (const { id, reported: told, detail } of known.byId.values()) {
         const isRunning = told.state === Job_State.RUNNING && detail?.operation === "command";
         if (isRunning && detail.scope === "project" && detail.scope_id === project) return id;
       }
@@ -317,10 +320,10 @@ function brokenKey({ id, bytes }: JobEntry): string {
   return isKnowable(id) ? id : shaOf(bytes);
 }
 
-function* readableIn(entries: readonly JobEntry[]): Generator<Pause, readonly Job[]> {
+function* readableIn(entries: readonly JobEntry[]): Generator<YieldPoint, readonly Job[]> {
   const jobs: Job[] = [];
   for (const { bytes } of entries) {
-    yield pause;
+    yield yieldPoint;
     try {
       jobs.push(Job.decode(bytes));
     } catch {

@@ -4,17 +4,17 @@ import { Things, type Things_Kind } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { bufferOf } from "../../../record/frames/original.ts";
 import { inParts } from "../../in-parts.ts";
-import type { Seen } from "../../inventory/observing.ts";
-import { pluralOf, type ThingKind } from "./resource-kinds.ts";
+import type { ObservationOutcome } from "../../inventory/observing.ts";
+import { pluralOf, type ResourceKind } from "./resource-kinds.ts";
 
 /** An entry as masked, and how many secrets were masked in it. */
 export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /** All that is known of one kind, in the upstream's order. */
-export type KnownKind = { readonly kind: ThingKind; readonly entries: ReadonlyMap<string, Accepted> };
+export type KnownKind = { readonly kind: ResourceKind; readonly entries: ReadonlyMap<string, Accepted> };
 
 /** The place of one entry in a description, or that a kind has none. */
-type Line = { readonly kind: ThingKind; readonly entry?: readonly [id: string, accepted: Accepted] };
+type Line = { readonly kind: ResourceKind; readonly entry?: readonly [id: string, accepted: Accepted] };
 
 const thingsType = "tapedeck.v1.Things";
 
@@ -22,11 +22,11 @@ const thingsType = "tapedeck.v1.Things";
  * All things, in parts of at most 512 KiB (an entry larger than that is a part of its own). `lookedSince`: when the kind
  * that was looked at least lately was so, where that is before this.
  */
-export function describeThings(
+export function describeResources(
   kinds: readonly KnownKind[],
   lookedSince: Moment | undefined,
   observedAt: Moment,
-): readonly Extract<Seen, { what: "frame" }>[] {
+): readonly Extract<ObservationOutcome, { what: "frame" }>[] {
   const lines = kinds.flatMap(({ kind, entries }): Line[] =>
     entries.size === 0 ? [{ kind }] : [...entries].map((entry) => ({ kind, entry })),
   );
@@ -58,7 +58,7 @@ export function describeThings(
 export type Description = { readonly part: number; readonly kinds: readonly Things_Kind[] };
 
 /** Undefined for any other event. */
-export function describedThings({ kind, detail, original }: Event): Description | undefined {
+export function describedResources({ kind, detail, original }: Event): Description | undefined {
   if (kind !== "host.described" || detail?.$case !== "host" || original === undefined) return undefined;
   return { part: detail.value.part, kinds: Things.decode(original.bytes).kinds };
 }
@@ -72,6 +72,6 @@ function inKinds(lines: readonly Line[]): Things_Kind[] {
   return kinds;
 }
 
-function counted(kind: ThingKind, count: number): string {
+function counted(kind: ResourceKind, count: number): string {
   return `${count} ${count === 1 ? kind : pluralOf(kind)}`;
 }

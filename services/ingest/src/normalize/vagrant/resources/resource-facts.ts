@@ -3,7 +3,7 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary } from "../../facts.ts";
 import { changedFields } from "./canonical.ts";
-import { isThingKind, type ReadThing } from "./resource-kinds.ts";
+import { isResourceKind, type Resource } from "./resource-kinds.ts";
 
 export type Circumstances = {
   /** The last good look at this kind before the one that shows it. */
@@ -16,24 +16,24 @@ export type Circumstances = {
 const mostFields = 50;
 
 /** `replaces`: the resource_id that the target of this project and name had before. */
-export function addedFact({ detail }: ReadThing, replaces: string | undefined, circumstances: Circumstances): Fact {
-  return thingFact("added", "was added", { ...detail, replaces: replaces ?? "" }, circumstances);
+export function addedFact({ detail }: Resource, replaces: string | undefined, circumstances: Circumstances): Fact {
+  return resourceFact("added", "was added", { ...detail, replaces: replaces ?? "" }, circumstances);
 }
 
 /** Undefined where nothing changed that counts. */
-export function changedFact(before: ReadThing, now: ReadThing, circumstances: Circumstances): Fact | undefined {
+export function changedFact(before: Resource, now: Resource, circumstances: Circumstances): Fact | undefined {
   const changed = changedFields(before.fields, now.fields).slice(0, mostFields).map(name);
   if (changed.length === 0) return undefined;
   const { state } = now.detail;
   const last_state = before.detail.state === state ? "" : before.detail.state;
   const what = last_state === "" ? `changed: ${changed.join(", ")}` : (inWords[state] ?? `is in state ${state}`);
-  return thingFact("changed", what, { ...now.detail, changed, last_state }, circumstances);
+  return resourceFact("changed", what, { ...now.detail, changed, last_state }, circumstances);
 }
 
-export function removedFact({ detail }: ReadThing, circumstances: Circumstances): Fact {
+export function removedFact({ detail }: Resource, circumstances: Circumstances): Fact {
   // The end of a command deletes targets that are in one of these.
   const scrubbed = detail.state === "NOT_CREATED" || detail.state === "DESTROYED";
-  return thingFact("removed", "was removed", { ...detail, scrubbed }, circumstances);
+  return resourceFact("removed", "was removed", { ...detail, scrubbed }, circumstances);
 }
 
 /** What Vagrant tells of a machine that runs is CREATED, of one that is powered off DESTROYED. */
@@ -46,25 +46,25 @@ const inWords: Readonly<Record<string, string>> = {
   NOT_CREATED: "is not created",
 };
 
-function thingFact(
+function resourceFact(
   verb: "added" | "changed" | "removed",
   what: string,
   detail: ThingDetail,
   { after, job }: Circumstances,
 ): Fact {
   const { kind, id } = detail;
-  if (!isThingKind(kind)) throw new Error(`no kind ${kind}`);
+  if (!isResourceKind(kind)) throw new Error(`no kind ${kind}`);
   return {
     kind: `${kind}.${verb}`,
     subject: id,
-    summary: summary(firstLine(`${called(detail)} ${what}`)),
+    summary: summary(firstLine(`${displayName(detail)} ${what}`)),
     ...(after && { notBefore: after }),
     detail: { $case: "thing", value: ThingDetail.create({ ...detail, job: job ?? "" }) },
   };
 }
 
 /** "web1", "box hashicorp/bionic64 1.0.282 (virtualbox)", "runner 01M7WSXQZS1K6ZCYSAATXY98MQ". */
-function called({ kind, id, name, version, provider }: ThingDetail): string {
+function displayName({ kind, id, name, version, provider }: ThingDetail): string {
   if (kind === "target") return name || `target ${id}`;
   const words = [kind, name || id, version, provider && `(${provider})`];
   return words.filter(Boolean).join(" ");

@@ -3,29 +3,29 @@ import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@t
 import { name } from "../../facts.ts";
 import { type Fields, identified } from "./canonical.ts";
 
-export const thingKinds = ["target", "project", "basis", "box", "runner"] as const;
+export const resourceKinds = ["target", "project", "basis", "box", "runner"] as const;
 
 /** As looks and descriptions name it. */
-export type ThingKind = (typeof thingKinds)[number];
+export type ResourceKind = (typeof resourceKinds)[number];
 
 /** What is read of an entry. */
-export type ReadThing = {
+export type Resource = {
   readonly detail: ThingDetail;
   /** What a change of is told. */
   readonly fields: Fields;
 };
 
-export type KindOfThing = {
+export type ResourceKindRules = {
   readonly plural: string;
   /** Full name of the message of an entry. */
   readonly messageType: string;
   /** Throws for bytes that are no such message. */
-  readonly read: (bytes: Uint8Array) => Read;
+  readonly read: (bytes: Uint8Array) => DecodedResource;
 };
 
-type Read = { readonly about: Partial<ThingDetail>; readonly fields: Fields };
+type DecodedResource = { readonly about: Partial<ThingDetail>; readonly fields: Fields };
 
-const kinds: Readonly<Record<ThingKind, KindOfThing>> = {
+const kinds: Readonly<Record<ResourceKind, ResourceKindRules>> = {
   target: { plural: "targets", messageType: "hashicorp.vagrant.Target", read: readTarget },
   project: { plural: "projects", messageType: "hashicorp.vagrant.Project", read: readProject },
   basis: { plural: "bases", messageType: "hashicorp.vagrant.Basis", read: readBasis },
@@ -33,20 +33,20 @@ const kinds: Readonly<Record<ThingKind, KindOfThing>> = {
   runner: { plural: "runners", messageType: "hashicorp.vagrant.Runner", read: readRunner },
 };
 
-export function isThingKind(kind: string): kind is ThingKind {
+export function isResourceKind(kind: string): kind is ResourceKind {
   return Object.hasOwn(kinds, kind);
 }
 
-export function pluralOf(kind: ThingKind): string {
+export function pluralOf(kind: ResourceKind): string {
   return kinds[kind].plural;
 }
 
-export function messageTypeOf(kind: ThingKind): string {
+export function messageTypeOf(kind: ResourceKind): string {
   return kinds[kind].messageType;
 }
 
 /** Throws for bytes that can't be read. */
-export function readThing(kind: ThingKind, id: string, bytes: Uint8Array): ReadThing {
+export function decodeResource(kind: ResourceKind, id: string, bytes: Uint8Array): Resource {
   const { about, fields } = kinds[kind].read(bytes);
   const { name: called = "", parent_id = "", parent_name = "" } = about;
   const { provider = "", version = "", directory = "" } = about;
@@ -55,7 +55,7 @@ export function readThing(kind: ThingKind, id: string, bytes: Uint8Array): ReadT
   return { detail: ThingDetail.create({ ...about, kind, id, ...names, ...ofBox }), fields };
 }
 
-function readTarget(bytes: Uint8Array): Read {
+function readTarget(bytes: Uint8Array): DecodedResource {
   const target = Target.decode(bytes);
   const { resource_id, name, project, parent, subtargets, state } = target;
   // Every target that was stored before is answered as its own parent.
@@ -76,7 +76,7 @@ function readTarget(bytes: Uint8Array): Read {
   };
 }
 
-function readProject(bytes: Uint8Array): Read {
+function readProject(bytes: Uint8Array): DecodedResource {
   const project = Project.decode(bytes);
   const { name, basis, targets } = project;
   return {
@@ -85,19 +85,19 @@ function readProject(bytes: Uint8Array): Read {
   };
 }
 
-function readBasis(bytes: Uint8Array): Read {
+function readBasis(bytes: Uint8Array): DecodedResource {
   const basis = Basis.decode(bytes);
   return { about: { name: basis.name }, fields: { ...basis, projects: basis.projects.map(identified) } };
 }
 
-function readBox(bytes: Uint8Array): Read {
+function readBox(bytes: Uint8Array): DecodedResource {
   // The time is 1970 in whatever is read back, and that of the call in what is not.
   const { last_update: _, ...fields } = Box.decode(bytes);
   const { name, provider, version, directory } = fields;
   return { about: { name, provider, version, directory }, fields };
 }
 
-function readRunner(bytes: Uint8Array): Read {
+function readRunner(bytes: Uint8Array): DecodedResource {
   return { about: {}, fields: { ...Runner.decode(bytes) } };
 }
 

@@ -2,7 +2,7 @@ import { HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { Things } from "@tapedeck/proto/tapedeck/v1/look";
 import { msOfMoment } from "@tapedeck/shared/time/moment";
 import { describe, expect, it } from "vitest";
-import type { Seen } from "../../inventory/observing.ts";
+import type { ObservationOutcome } from "../../inventory/observing.ts";
 import {
   basis,
   box,
@@ -10,17 +10,17 @@ import {
   everyKind,
   framesOf,
   intervalsOf,
-  playThings,
+  playResources,
+  type ResourcePlay,
   readBack,
   runner,
   shortly,
-  type ThingPlay,
   target,
 } from "../testing/resources-play.ts";
 
 /** What a new recorder knows of what is in the log. */
-function resumed(record: readonly Seen[], describeAfter = 1_000): ThingPlay {
-  const desk = playThings({ describeAfter });
+function resumed(record: readonly ObservationOutcome[], describeAfter = 1_000): ResourcePlay {
+  const desk = playResources({ describeAfter });
   for (const event of readBack(record)) desk.watcher.resume(event);
   desk.watcher.connected();
   return desk;
@@ -28,7 +28,7 @@ function resumed(record: readonly Seen[], describeAfter = 1_000): ThingPlay {
 
 const broken: Entry = ["w1", Buffer.from("\n\xff", "latin1")];
 
-function descriptions(record: readonly Seen[]) {
+function descriptions(record: readonly ObservationOutcome[]) {
   return framesOf(record).flatMap(({ facts: [{ kind, detail, notBefore }], original }) => {
     if (kind !== "host.described" || detail?.$case !== "host") return [];
     const { kinds } = Things.decode(original?.bytes ?? Buffer.alloc(0));
@@ -37,14 +37,14 @@ function descriptions(record: readonly Seen[]) {
   });
 }
 
-const gaps = (record: readonly Seen[]) =>
+const gaps = (record: readonly ObservationOutcome[]) =>
   record.flatMap((seen) =>
     seen.what === "gap" ? [[seen.reason, seen.after && msOfMoment(seen.after), msOfMoment(seen.until)]] : [],
   );
 
 describe("a description", () => {
   it("names kinds of which there is nothing, and comes anew with a kind that is looked at for the first time", () => {
-    const desk = playThings();
+    const desk = playResources();
     expect(desk.look(1_000, { target: [], project: [] })).toBe("described");
     expect(desk.look(2_000, { target: [target("w1")], box: [box("x1"), box("x2")] })).toBe(
       "target.added w1 | described",
@@ -58,7 +58,7 @@ describe("a description", () => {
   });
 
   it("takes parts of at most 512 KiB, and one of its own for what is larger", () => {
-    const desk = playThings();
+    const desk = playResources();
     const sized = (id: string, kib: number) => box(id, { directory: "x".repeat(kib * 1024) });
     const boxes = [sized("a", 200), sized("b", 300), sized("c", 20), sized("d", 600), sized("e", 1)];
     desk.look(1_000, { ...everyKind, target: [target("w1")], box: boxes });
@@ -76,7 +76,7 @@ describe("a description", () => {
   });
 
   it("comes again at the end of the look that reached so many events", () => {
-    const desk = playThings({ describeAfter: 3 });
+    const desk = playResources({ describeAfter: 3 });
     desk.look(1_000, { ...everyKind, basis: [basis("b1")] });
     expect(desk.look(2_000, { target: [target("w1"), target("w2")] })).toBe("target.added w1 | target.added w2");
     expect(desk.look(3_000, { target: [target("w2"), target("w3")] })).toBe(
@@ -98,7 +98,7 @@ describe("a description", () => {
   });
 
   it("counts what could not be read when it was made", () => {
-    const desk = playThings({ describeAfter: 2 });
+    const desk = playResources({ describeAfter: 2 });
     expect(desk.look(1_000, { target: [broken] })).toBe("described | unreadable");
     expect(desk.look(2_000, { target: [broken, target("w2")] })).toBe("target.added w2 | described");
     const later = resumed(framesOf(desk.record).slice(0, 2), 2);
@@ -112,7 +112,7 @@ describe("a recorder that was killed", () => {
   const tells = ["target.removed w1", "target.changed w2 (uuid)", "target.added w3", "box.added x2"];
 
   it.each([0, 1, 2, 3, 4])("tells the rest of a look of which %i events are in the log", (recorded) => {
-    const desk = playThings();
+    const desk = playResources();
     desk.look(1_000, before);
     desk.look(2_000, after);
     const later = resumed(desk.record.slice(0, 1 + recorded));
@@ -122,7 +122,7 @@ describe("a recorder that was killed", () => {
   });
 
   it("takes no part for the whole of a description", () => {
-    const desk = playThings();
+    const desk = playResources();
     const large = [box("a", { directory: "x".repeat(600_000) }), box("b", { directory: "x".repeat(600_000) })];
     desk.look(1_000, { box: large });
     expect(framesOf(desk.record)).toHaveLength(2);
@@ -131,7 +131,7 @@ describe("a recorder that was killed", () => {
   });
 
   it("tells what can't be read once, also if it was so at first", () => {
-    const desk = playThings();
+    const desk = playResources();
     const look = { target: [broken] };
     expect(desk.look(1_000, look)).toBe("described | unreadable");
     expect(resumed(desk.record.slice(0, 1)).look(1_000, look)).toBe("gap | unreadable");
@@ -139,7 +139,7 @@ describe("a recorder that was killed", () => {
   });
 
   it("knows what a target replaces from the log", () => {
-    const desk = playThings();
+    const desk = playResources();
     desk.look(1_000, { target: [target("1", { name: "web" })] });
     desk.look(2_000, { target: [] });
     const later = resumed(desk.record);
@@ -151,7 +151,7 @@ describe("a recorder that was killed", () => {
 
 describe("a time in which nobody looked", () => {
   it("is a gap until the next whole look of the connection, and `same` says nothing before that", () => {
-    const desk = playThings();
+    const desk = playResources();
     desk.watcher.connected();
     desk.look(1_000, { ...everyKind, target: [target("w1")] });
     desk.look(2_000, { target: "same" });
@@ -169,7 +169,7 @@ describe("a time in which nobody looked", () => {
   });
 
   it("is a gap of the kind that the failure names, else of all", () => {
-    const desk = playThings();
+    const desk = playResources();
     expect(desk.failed(500, "box: no")).toBe("");
     desk.look(1_000, everyKind);
     desk.look(2_000, { target: [], box: [] });

@@ -2,16 +2,16 @@ import { Things } from "@tapedeck/proto/tapedeck/v1/look";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../../fact.ts";
-import type { Seen } from "../../inventory/observing.ts";
+import type { ObservationOutcome } from "../../inventory/observing.ts";
 import {
   box,
   type Entry,
   everyKind,
   framesOf,
   intervalsOf,
-  playThings,
+  playResources,
+  type ResourcePlay,
   readBack,
-  type ThingPlay,
   target,
 } from "../testing/resources-play.ts";
 
@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 const history = fc.array(step, { minLength: 1, maxLength: 20 });
 
 type Thing = { readonly id: string; readonly name: string; readonly version: number; readonly isBroken: boolean };
-type Play = (desk: ThingPlay) => void;
+type Play = (desk: ResourcePlay) => void;
 
 /** The same looks for any number of watchers, as a tap gives them: `same` for what did not change on a connection. */
 function looksOf(steps: readonly Step[]): readonly Play[] {
@@ -92,13 +92,13 @@ function entryOf(kind: Move["kind"], { id, name, version, isBroken }: Thing): En
   return kind === "target" ? target(id, { name, uuid: `${version}` }) : box(id, { name, directory: `${version}` });
 }
 
-function started(describeAfter: number): ThingPlay {
-  const desk = playThings({ describeAfter });
+function started(describeAfter: number): ResourcePlay {
+  const desk = playResources({ describeAfter });
   desk.look(1_000, everyKind);
   return desk;
 }
 
-function told(record: readonly Seen[], isComplete: boolean) {
+function told(record: readonly ObservationOutcome[], isComplete: boolean) {
   return framesOf(record).map(({ facts: [{ notBefore: _, ...fact }], original }) => ({
     fact: isComplete ? fact : withoutReplaces(fact),
     original: Buffer.from(original?.bytes ?? []).toString("hex"),
@@ -132,7 +132,7 @@ describe("a watcher of Vagrant's things", () => {
         looks[cut]?.(one);
         // Killed when so many of what that look tells were in the log; no part of a description is there alone.
         const inLog = Math.min(before + published, one.record.length);
-        const other = playThings({ describeAfter });
+        const other = playResources({ describeAfter });
         for (const event of readBack(one.record.slice(0, inLog))) other.watcher.resume(event);
         other.watcher.connected();
         for (const [index, look] of looks.entries()) {

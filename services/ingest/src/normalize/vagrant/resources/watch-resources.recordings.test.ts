@@ -4,8 +4,8 @@ import { Operation_PhysicalState, type Target, UpsertTargetRequest } from "@tape
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { thingCalls } from "@tapedeck/tap/vagrant/resource-calls";
 import { describe, expect, it } from "vitest";
-import { type Seen, seenIn } from "../../inventory/observing.ts";
-import { looking } from "../observing.ts";
+import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
+import { observing } from "../observing.ts";
 import { detailsOf, framesOf } from "../testing/resources-play.ts";
 
 const recording = loadRecording(
@@ -15,25 +15,26 @@ const runner = "01M7WSXQZS1K6ZCYSAATXY98MQ";
 const upJob = "01M7WSXR6NFM73VJ0F879K4ZNP";
 
 /** Looks at the jobs and all things that the server has, as the tap does. */
-function lookingAt(fake: FakeVagrant): () => readonly Seen[] {
-  const watcher = looking.watch({ mask: looking.mask, settings: {} });
+function lookingAt(fake: FakeVagrant): () => readonly ObservationOutcome[] {
+  const watcher = observing.watch({ mask: observing.mask, settings: {} });
   const call = (path: string, request: Buffer) => fake.call(path.split("/").at(-1) ?? "", request);
   let ms = 0;
   return () => {
     ms += 1_000;
     const jobs = call("_ListJobs", Buffer.alloc(0));
     // They tell what they tell while one reads it.
-    seenIn(watcher.look("jobs", { seen: { $case: "all", value: jobs } }, momentOfMs(ms)));
+    outcomesOf(watcher.observe("jobs", { seen: { $case: "all", value: jobs } }, momentOfMs(ms)));
     const kinds = thingCalls.map(({ kind, list, get, thingOf }) => {
       const ids = list ? list.ids(call(list.path, Buffer.alloc(0))) : [runner];
       const entries = ids.map((id) => ({ id, bytes: thingOf(call(get.path, get.request(id))) ?? Buffer.alloc(0) }));
       return { kind, same: false, entries, missing: [] };
     });
-    return seenIn(watcher.look("things", { seen: { $case: "things", value: { kinds } } }, momentOfMs(ms)));
+    return outcomesOf(watcher.observe("things", { seen: { $case: "things", value: { kinds } } }, momentOfMs(ms)));
   };
 }
 
-const summaries = (record: readonly Seen[]) => framesOf(record).map(({ facts: [{ summary }] }) => summary);
+const summaries = (record: readonly ObservationOutcome[]) =>
+  framesOf(record).map(({ facts: [{ summary }] }) => summary);
 
 describe("a `vagrant up` on a real server", () => {
   it("tells what happened to its things, and which command did it", async () => {

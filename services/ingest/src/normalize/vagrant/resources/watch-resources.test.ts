@@ -11,8 +11,8 @@ import {
   everyKind,
   framesOf,
   intervalsOf,
-  type Looked,
-  playThings,
+  type ListedResources,
+  playResources,
   project,
   readBack,
   runner,
@@ -23,7 +23,7 @@ const shop = { project: [project("p1")], basis: [basis("b1")], box: [box("x1")],
 const record = (value: string) => ({ record: { type_url: "type.googleapis.com/x", value: Buffer.from(value) } });
 
 describe("a later look", () => {
-  it.each<{ name: string; before: Looked; now: Looked; tells: string }>([
+  it.each<{ name: string; before: ListedResources; now: ListedResources; tells: string }>([
     { name: "nothing", before: { target: [target("w1")] }, now: { target: [target("w1")] }, tells: "" },
     { name: "a new target", before: {}, now: { target: [target("w1")] }, tells: "target.added w1" },
     { name: "one that is gone", before: { target: [target("w1")] }, now: { target: [] }, tells: "target.removed w1" },
@@ -102,7 +102,7 @@ describe("a later look", () => {
       tells: "target.added w1 | project.removed p1",
     },
   ])("tells $name", ({ before, now, tells }) => {
-    const desk = playThings();
+    const desk = playResources();
     expect(desk.look(1_000, { ...everyKind, ...before })).toBe("described");
     expect(desk.look(2_000, now)).toBe(tells);
     expect(desk.look(3_000, now)).toBe("");
@@ -117,7 +117,7 @@ describe("a later look", () => {
   });
 
   it("keeps an entry's bytes as they came", () => {
-    const desk = playThings();
+    const desk = playResources();
     desk.look(1_000, everyKind);
     const [id, bytes] = target("w1");
     const unusual = Buffer.concat([bytes, Buffer.from("d20302ffff", "hex"), bytes]);
@@ -126,7 +126,7 @@ describe("a later look", () => {
   });
 
   it("says what the things are", () => {
-    const desk = playThings();
+    const desk = playResources();
     desk.look(1_000, everyKind);
     desk.look(2_000, { ...shop, target: [target("w1", { name: "web1", state: "NOT_CREATED" })] });
     const [b, x, p, r, t] = ["basis", "box", "project", "runner", "target"].map((kind) =>
@@ -164,7 +164,7 @@ describe("a target", () => {
     ["CREATED", "w1 is running"],
   ] as const)("tells its state %s and the one before", (state, summary) => {
     const before = state === "PENDING" ? "CREATED" : "PENDING";
-    const desk = playThings();
+    const desk = playResources();
     desk.look(1_000, { target: [target("w1", { state: before })] });
     desk.look(2_000, { target: [target("w1", { state })] });
     expect(framesOf(desk.record)[1]?.facts[0].summary).toBe(summary);
@@ -172,7 +172,7 @@ describe("a target", () => {
   });
 
   it("tells a state that is not known by its number, and other changes by their names", () => {
-    const desk = playThings();
+    const desk = playResources();
     const odd = Target.fromPartial({ resource_id: "w1", name: "w1", provider: "virtualbox" });
     const [, bytes] = ["w1", Target.encode({ ...odd, state: 9 as Operation_PhysicalState }).finish()] as const;
     desk.look(1_000, { target: [target("w1")] });
@@ -194,7 +194,7 @@ describe("a target", () => {
     { state: "CREATED", scrubbed: false },
     { state: "UNKNOWN", scrubbed: false },
   ] as const)("was scrubbed if it was $state: $scrubbed", ({ state, scrubbed }) => {
-    const desk = playThings();
+    const desk = playResources();
     desk.look(1_000, { target: [target("w1", { state })] });
     desk.look(2_000, { target: [] });
     expect(framesOf(desk.record)[1]?.facts[0].summary).toBe("w1 was removed");
@@ -206,7 +206,7 @@ describe("a target", () => {
   });
 
   it("replaces the one of the same project and name that was removed, once", () => {
-    const desk = playThings();
+    const desk = playResources();
     const web = (id: string, project = "p1") => target(id, { name: "web", project: { resource_id: project } });
     desk.look(1_000, { ...everyKind, target: [web("1"), web("x", "p2")] });
     expect(desk.look(2_000, { target: [web("2"), web("x", "p2")] })).toBe("target.removed 1 | target.added 2");
@@ -229,12 +229,12 @@ describe("a target", () => {
   });
 
   it("replaces none that was replaced before, also when that one is called otherwise now", () => {
-    const desk = playThings();
+    const desk = playResources();
     desk.look(1_000, { target: [target("1", { name: "web" })] });
     desk.look(2_000, { target: [target("2", { name: "web" })] });
     const renamed = target("2", { name: "old" });
     desk.look(3_000, { target: [renamed] });
-    const later = playThings();
+    const later = playResources();
     for (const event of readBack(desk.record)) later.watcher.resume(event);
     for (const { look, record } of [desk, later]) {
       look(4_000, { target: [renamed, target("3", { name: "web" })] });
@@ -245,7 +245,7 @@ describe("a target", () => {
 
   it("names the command that runs on its project when it is seen, as its project does", () => {
     let running: string | undefined = "j1";
-    const desk = playThings({ runningCommand: (of) => (of === "p1" ? running : undefined) });
+    const desk = playResources({ runningCommand: (of) => (of === "p1" ? running : undefined) });
     desk.look(1_000, everyKind);
     desk.look(2_000, { ...shop, target: [target("w1"), target("w2", { project: { resource_id: "p2" } })] });
     running = undefined;
@@ -263,7 +263,7 @@ describe("what can't be read", () => {
   const broken = (id: string, more = ""): Entry => [id, Buffer.from(`\n\xff${more}`, "latin1")];
 
   it("is told once for the same bytes, and keeps what was known of it", () => {
-    const desk = playThings();
+    const desk = playResources();
     expect(desk.look(1, { target: [target("w1"), broken("w2")] })).toBe("described | unreadable");
     expect(desk.look(2, { target: [broken("w1"), broken("w2")] })).toBe("");
     expect(desk.look(3, { target: [broken("w1", "more"), broken("w2")] })).toBe("unreadable");
@@ -277,7 +277,7 @@ describe("what can't be read", () => {
   });
 
   it("is an entry without an id, with a long one, or larger than the log takes", () => {
-    const desk = playThings({ frameBytes: 16 * 1024 + 100 });
+    const desk = playResources({ frameBytes: 16 * 1024 + 100 });
     const large = target("w3", { uuid: "u".repeat(200) });
     expect(desk.look(1, { target: [target(""), target("i".repeat(201)), large, target("w1")] })).toBe(
       "described | unreadable | unreadable | unreadable",
@@ -286,16 +286,16 @@ describe("what can't be read", () => {
   });
 
   it("is no kind that is not known", () => {
-    const desk = playThings();
+    const desk = playResources();
     const look = { $case: "things", value: Things.fromPartial({ kinds: [{ kind: "gadget" }] }) } as const;
-    expect(desk.watcher.look("things", { seen: look }, { seconds: 1n, nanos: 0 })).toEqual([]);
-    expect(desk.watcher.look("things", { seen: undefined }, { seconds: 2n, nanos: 0 })).toEqual([]);
+    expect(desk.watcher.observe("things", { seen: look }, { seconds: 1n, nanos: 0 })).toEqual([]);
+    expect(desk.watcher.observe("things", { seen: undefined }, { seconds: 2n, nanos: 0 })).toEqual([]);
   });
 });
 
 describe("secrets", () => {
   it("are masked in all that is told, and one that changes is no news", () => {
-    const desk = playThings({ mask });
+    const desk = playResources({ mask });
     const withSecret = (secret: string, uuid = "") =>
       target("w1", { uuid, metadata: { metadata: { password: secret } } });
     expect(desk.look(1, { target: [withSecret("hunter2")] })).toBe("described");

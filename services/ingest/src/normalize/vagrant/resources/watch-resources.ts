@@ -5,18 +5,25 @@ import { compareMoments } from "@tapedeck/shared/time/moment";
 import { largestFrameBytes, recordedSha, shaOf } from "../../../record/frames/original.ts";
 import type { Fact } from "../../fact.ts";
 import { message, unreadable } from "../../facts.ts";
-import { type GoodLooks, goodLooks } from "../../inventory/observation-times.ts";
-import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
-import { type Accepted, type Description, describedThings, describeThings } from "./describe-resources.ts";
+import { type ObservationTimes, observationTimes } from "../../inventory/observation-times.ts";
+import type { ObservationOutcome, Watcher, WatchOptions } from "../../inventory/observing.ts";
+import { type Accepted, type Description, describedResources, describeResources } from "./describe-resources.ts";
 import { addedFact, type Circumstances, changedFact, removedFact } from "./resource-facts.ts";
-import { messageTypeOf, pluralOf, type ReadThing, readThing, type ThingKind, thingKinds } from "./resource-kinds.ts";
+import {
+  decodeResource,
+  messageTypeOf,
+  pluralOf,
+  type Resource,
+  type ResourceKind,
+  resourceKinds,
+} from "./resource-kinds.ts";
 
 /** Those of events are no longer than 1,000 characters, and who resumes knows things by these. */
 const longestId = 200;
 /** What an entry may take more in a description than when it was answered. */
 const describedBytes = 16 * 1024;
 
-type Frame = Extract<Seen, { what: "frame" }>;
+type Frame = Extract<ObservationOutcome, { what: "frame" }>;
 
 type Known = Accepted & {
   /** As answered last, before masking: equal bytes tell nothing. Absent: known from the log. */
@@ -25,8 +32,8 @@ type Known = Accepted & {
 
 /** What is remembered of one kind of things. */
 type Memory = {
-  readonly kind: ThingKind;
-  readonly looked: GoodLooks;
+  readonly kind: ResourceKind;
+  readonly looked: ObservationTimes;
   /** By id, in the upstream's order; undefined before the first look at this kind, which is taken as it is. */
   things: Map<string, Known> | undefined;
   /** SHA-256 of entries that were told to be unreadable, and are still there. */
@@ -41,12 +48,12 @@ type Memory = {
  * Watches channel "things". A whole look at a kind is believed: what it misses is gone, what is new or differs is told.
  * `runningCommand`: the command job that runs on a project (by resource_id) now.
  */
-export function watchThings(
+export function watchResources(
   { mask, frameBytes = largestFrameBytes }: WatchOptions,
   runningCommand: (project: string) => string | undefined,
   { describeAfter = 1_000 }: { readonly describeAfter?: number } = {},
 ): Watcher {
-  const memories = thingKinds.map(newMemory);
+  const memories = resourceKinds.map(newMemory);
   const memoryOf = (kind: string) => memories.find((memory) => memory.kind === kind);
   /** By project and name: which target was removed last. Who resumes knows of those since the last description. */
   const removedTargets = new Map<string, string>();
@@ -69,7 +76,7 @@ export function watchThings(
     try {
       if (id === "" || id.length > longestId) throw new Error(`its id has ${id.length} characters`);
       if (bytes.byteLength > frameBytes - describedBytes) throw new Error("the log takes no such large one");
-      const now = readThing(memory.kind, id, original.bytes);
+      const now = decodeResource(memory.kind, id, original.bytes);
       const fact = memory.things && newsOf(memory, before, now, at);
       // Copies, so that no whole look is kept for them.
       const [raw, masked] = [Uint8Array.from(bytes), Uint8Array.from(original.bytes)];
@@ -83,10 +90,10 @@ export function watchThings(
     }
   }
 
-  function newsOf(memory: Memory, before: Known | undefined, now: ReadThing, at: Moment): Fact | undefined {
+  function newsOf(memory: Memory, before: Known | undefined, now: Resource, at: Moment): Fact | undefined {
     const { id } = now.detail;
     const around = circumstances(memory, now.detail, at);
-    if (before !== undefined) return changedFact(readThing(memory.kind, id, before.bytes), now, around);
+    if (before !== undefined) return changedFact(decodeResource(memory.kind, id, before.bytes), now, around);
     const place = placeOf(now.detail);
     const replaced = removedTargets.get(place);
     removedTargets.delete(place);
@@ -98,7 +105,7 @@ export function watchThings(
   }
 
   function remove(memory: Memory, id: string, { bytes }: Known, at: Moment): Frame {
-    const thing = readThing(memory.kind, id, bytes);
+    const thing = decodeResource(memory.kind, id, bytes);
     noteRemoved(thing.detail);
     return told(removedFact(thing, circumstances(memory, thing.detail, at)), at);
   }
@@ -127,7 +134,7 @@ export function watchThings(
     for (const memory of kinds) if (memory.things !== undefined) memory.gap ??= reason;
   }
 
-  function closeGaps(kinds: readonly Memory[], at: Moment): readonly Seen[] {
+  function closeGaps(kinds: readonly Memory[], at: Moment): readonly ObservationOutcome[] {
     const closed = kinds.filter(({ gap }) => gap !== undefined);
     if (closed.length === 0) return [];
     const reason = [...new Set(closed.map(({ gap }) => gap))].join("; ");
@@ -136,7 +143,7 @@ export function watchThings(
     return [{ what: "gap", reason, after, until: at }];
   }
 
-  function good(kinds: readonly Things_Kind[], at: Moment): readonly Seen[] {
+  function good(kinds: readonly Things_Kind[], at: Moment): readonly ObservationOutcome[] {
     const looks = kinds.flatMap((look) => {
       const memory = memoryOf(look.kind);
       return memory && (!look.same || memory.isListed) ? [{ memory, look }] : [];
@@ -172,7 +179,7 @@ export function watchThings(
       things === undefined ? [] : [{ kind, entries: things, looked }],
     );
     eventsSince = 0;
-    return describeThings(known, earliest(known.map(({ looked }) => looked.before(at))), at);
+    return describeResources(known, earliest(known.map(({ looked }) => looked.before(at))), at);
   }
 
   function resumeDescription(event: Event, { part, kinds }: Description): void {
@@ -207,7 +214,7 @@ export function watchThings(
   }
 
   return {
-    look(_, { seen }, at) {
+    observe(_, { seen }, at) {
       if (seen?.$case === "things") return good(seen.value.kinds, at);
       if (seen?.$case === "failed") failed(seen.value);
       return [];
@@ -217,7 +224,7 @@ export function watchThings(
       outage("nobody looked at the server's things", memories);
     },
     resume(event) {
-      const description = describedThings(event);
+      const description = describedResources(event);
       if (description !== undefined) return resumeDescription(event, description);
       eventsSince += 1;
       if (event.detail?.$case === "thing") resumeThing(event, event.detail.value);
@@ -238,8 +245,8 @@ function sawAt({ looked }: Memory, at: Moment | undefined): void {
   if (at !== undefined) looked.told(at, false);
 }
 
-function newMemory(kind: ThingKind): Memory {
-  return { kind, looked: goodLooks(), things: undefined, broken: new Set(), isListed: false, gap: undefined };
+function newMemory(kind: ResourceKind): Memory {
+  return { kind, looked: observationTimes(), things: undefined, broken: new Set(), isListed: false, gap: undefined };
 }
 
 /** What stays of a target that is removed and made again. */

@@ -11,14 +11,14 @@ import {
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
 import type { Fact } from "../../fact.ts";
-import type { Seen } from "../../inventory/observing.ts";
-import { seenIn } from "../../inventory/observing.ts";
+import type { ObservationOutcome } from "../../inventory/observing.ts";
+import { outcomesOf } from "../../inventory/observing.ts";
 import type { OutputMasks } from "../jobs/output-pieces.ts";
 import { type JobsOptions, type JobsWatcher, watchJobs } from "../jobs/watch-jobs.ts";
 
 // Jobs and looks for tests, and what a watcher says of them in short.
 
-export type JobLook = {
+export type JobFields = {
   readonly state: Exclude<keyof typeof Job_State, "UNRECOGNIZED">;
   /** A command's name; absent: an init job. */
   readonly command?: string | undefined;
@@ -36,7 +36,7 @@ export type JobLook = {
 };
 
 /** A job in this state, with those times alone that are given and that of queueing. */
-export function job(id: string, look: JobLook): Job {
+export function job(id: string, look: JobFields): Job {
   const { state, command, project = "p1", result, error, more } = look;
   const time = (ms: number | undefined) => (ms === undefined ? undefined : momentOfMs(ms));
   const operation =
@@ -57,7 +57,7 @@ export function job(id: string, look: JobLook): Job {
 export type Play = {
   readonly watcher: JobsWatcher;
   /** Everything that was seen, in order. */
-  readonly record: Seen[];
+  readonly record: ObservationOutcome[];
   readonly look: (at: number, seen: Look["seen"]) => string;
   readonly list: (at: number, ...jobs: readonly Job[]) => string;
   /** Asked for by its id; a number: refused with that code. */
@@ -85,10 +85,10 @@ export function play(
   masks: OutputMasks = { mask: unmasked },
 ): Play {
   const watcher = watchJobs({ ...masks, settings: {}, textTtl }, options);
-  const record: Seen[] = [];
+  const record: ObservationOutcome[] = [];
   const look: Play["look"] = (at, what) => {
     // As it came over the wire.
-    const seen = seenIn(watcher.look("jobs", Look.decode(Look.encode({ seen: what }).finish()), momentOfMs(at)));
+    const seen = outcomesOf(watcher.observe("jobs", Look.decode(Look.encode({ seen: what }).finish()), momentOfMs(at)));
     record.push(...seen);
     return shortly(seen);
   };
@@ -154,7 +154,7 @@ export function lines(from: number, next: number, prefix = "a"): readonly Termin
  * the verb; `up>` a command that started, `up=FAILED`; `0-63` output by its places; `gap 5-10`, `gap 5-?`; in brackets
  * where inferred; `|` between frames.
  */
-export function shortly(seen: readonly Seen[]): string {
+export function shortly(seen: readonly ObservationOutcome[]): string {
   const parts: string[] = [];
   let from: bigint | undefined;
   let last: bigint | undefined;
@@ -179,12 +179,12 @@ export function shortly(seen: readonly Seen[]): string {
   return parts.join(" | ");
 }
 
-export function indexOf(seen: Seen): bigint | undefined {
+export function indexOf(seen: ObservationOutcome): bigint | undefined {
   const detail = seen.what === "frame" ? seen.facts[0].detail : undefined;
   return detail?.$case === "text" ? detail.value.output?.index : undefined;
 }
 
-function shortOf(seen: Seen): string {
+function shortOf(seen: ObservationOutcome): string {
   if (seen.what === "frame") return seen.facts.map(short).join(" ");
   if (seen.what === "another session") return seen.what;
   return `gap ${seen.output?.index}-${seen.output?.next_index ?? "?"}`;
@@ -206,12 +206,12 @@ function short({ kind, detail, outcome = 0, inferred }: Fact): string {
   return inferred ? `(${text})` : text;
 }
 
-export function factsOf(record: readonly Seen[]): readonly Fact[] {
+export function factsOf(record: readonly ObservationOutcome[]): readonly Fact[] {
   return record.flatMap((seen) => (seen.what === "frame" ? seen.facts : []));
 }
 
 /** As the log would give it back. */
-export function eventsOf(record: readonly Seen[]): Event[] {
+export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
   let ordinal = 0n;
   return record.flatMap((seen) => {
     if (seen.what !== "frame") return [];

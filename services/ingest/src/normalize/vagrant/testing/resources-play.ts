@@ -3,19 +3,21 @@ import { type Look, Things } from "@tapedeck/proto/tapedeck/v1/look";
 import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../fact.ts";
-import type { Seen, Watcher, WatchOptions } from "../../inventory/observing.ts";
-import type { ThingKind } from "../resources/resource-kinds.ts";
-import { watchThings } from "../resources/watch-resources.ts";
+import type { ObservationOutcome, Watcher, WatchOptions } from "../../inventory/observing.ts";
+import type { ResourceKind } from "../resources/resource-kinds.ts";
+import { watchResources } from "../resources/watch-resources.ts";
 
 // Things and looks at them for tests, and what a watcher says of them in short.
 
 /** Its id, and its message encoded. */
 export type Entry = readonly [id: string, bytes: Uint8Array];
 /** "same" as in the last look; `missing`: runners that were asked for in vain. */
-export type Looked = Partial<Record<ThingKind, readonly Entry[] | "same">> & { readonly missing?: readonly string[] };
+export type ListedResources = Partial<Record<ResourceKind, readonly Entry[] | "same">> & {
+  readonly missing?: readonly string[];
+};
 
 type State = Exclude<keyof typeof Operation_PhysicalState, "UNRECOGNIZED">;
-type TargetLook = {
+type TargetFields = {
   readonly state?: State;
   readonly name?: string;
   readonly uuid?: string;
@@ -26,7 +28,7 @@ type TargetLook = {
 };
 
 /** A target as a server answers it: as its own parent. */
-export function target(id: string, look: TargetLook = {}): Entry {
+export function target(id: string, look: TargetFields = {}): Entry {
   const { name = id, state = "CREATED", parent = { resource_id: id }, project, ...more } = look;
   const message = Target.fromPartial({
     ...{ resource_id: id, name, provider: "virtualbox", state: Operation_PhysicalState[state], ...more },
@@ -62,11 +64,11 @@ export function runner(id: string, more: Partial<Runner> = {}): Entry {
   return [id, Runner.encode(Runner.fromPartial({ id, by_id_only: true, ...more })).finish()];
 }
 
-export type ThingPlay = {
+export type ResourcePlay = {
   readonly watcher: Watcher;
   /** Everything that was seen, in order. */
-  readonly record: Seen[];
-  readonly look: (at: number, looked: Looked) => string;
+  readonly record: ObservationOutcome[];
+  readonly look: (at: number, looked: ListedResources) => string;
   readonly failed: (at: number, message: string, code?: number) => string;
 };
 
@@ -78,17 +80,17 @@ export type PlayOptions = {
 };
 
 /** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
-export function playThings({
+export function playResources({
   describeAfter = 1_000,
   runningCommand = () => undefined,
   mask = (_, bytes) => ({ bytes, redacted: 0 }),
   frameBytes,
-}: PlayOptions = {}): ThingPlay {
+}: PlayOptions = {}): ResourcePlay {
   const options = { mask, settings: {}, ...(frameBytes !== undefined && { frameBytes }) };
-  const watcher = watchThings(options, runningCommand, { describeAfter });
-  const record: Seen[] = [];
+  const watcher = watchResources(options, runningCommand, { describeAfter });
+  const record: ObservationOutcome[] = [];
   const look = (at: number, seen: Look["seen"]) => {
-    const news = watcher.look("things", { seen }, momentOfMs(at));
+    const news = watcher.observe("things", { seen }, momentOfMs(at));
     record.push(...news);
     return shortly(news);
   };
@@ -100,7 +102,7 @@ export function playThings({
   };
 }
 
-export const everyKind: Readonly<Record<ThingKind, readonly Entry[]>> = {
+export const everyKind: Readonly<Record<ResourceKind, readonly Entry[]>> = {
   target: [],
   project: [],
   basis: [],
@@ -108,7 +110,7 @@ export const everyKind: Readonly<Record<ThingKind, readonly Entry[]>> = {
   runner: [],
 };
 
-function lookAt({ missing = [], ...looked }: Looked): Things {
+function lookAt({ missing = [], ...looked }: ListedResources): Things {
   return Things.fromPartial({
     kinds: Object.entries(looked).map(([kind, entries]) => ({
       ...(entries === "same"
@@ -120,7 +122,7 @@ function lookAt({ missing = [], ...looked }: Looked): Things {
 }
 
 /** "target.added w1", with `|` between what one look tells. */
-export function shortly(seen: readonly Seen[]): string {
+export function shortly(seen: readonly ObservationOutcome[]): string {
   return seen.map((one) => (one.what === "frame" ? one.facts.map(short).join(" ") : one.what)).join(" | ");
 }
 
@@ -132,12 +134,12 @@ function short({ kind, detail, subject }: Fact): string {
 }
 
 /** The frames of a record. */
-export function framesOf(record: readonly Seen[]): Extract<Seen, { what: "frame" }>[] {
+export function framesOf(record: readonly ObservationOutcome[]): Extract<ObservationOutcome, { what: "frame" }>[] {
   return record.flatMap((seen) => (seen.what === "frame" ? [seen] : []));
 }
 
 /** The details of facts about things, without what is empty. */
-export function detailsOf(record: readonly Seen[]): object[] {
+export function detailsOf(record: readonly ObservationOutcome[]): object[] {
   return framesOf(record).flatMap(({ facts: [{ detail }] }) => (detail?.$case === "thing" ? [said(detail.value)] : []));
 }
 
@@ -148,7 +150,9 @@ function said(message: object): object {
 }
 
 /** Between which moments (ms) each fact happened. */
-export function intervalsOf(record: readonly Seen[]): (readonly [after: number | undefined, until: number])[] {
+export function intervalsOf(
+  record: readonly ObservationOutcome[],
+): (readonly [after: number | undefined, until: number])[] {
   return framesOf(record).map(({ facts: [{ notBefore }], observedAt }) => [
     notBefore && msOfMoment(notBefore),
     msOfMoment(observedAt),
@@ -156,7 +160,7 @@ export function intervalsOf(record: readonly Seen[]): (readonly [after: number |
 }
 
 /** As the log would give it back, all of it. */
-export function eventsOf(record: readonly Seen[]): Event[] {
+export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
   return framesOf(record).map(({ facts: [fact], original, observedAt }, index) =>
     Event.decode(
       Event.encode(
@@ -173,7 +177,7 @@ export function eventsOf(record: readonly Seen[]): Event[] {
 }
 
 /** What a recorder reads back: the last description, and what came after it. */
-export function readBack(record: readonly Seen[]): readonly Event[] {
+export function readBack(record: readonly ObservationOutcome[]): readonly Event[] {
   const events = eventsOf(record);
   const isBeginning = ({ kind, detail }: Event) =>
     kind === "host.described" && detail?.$case === "host" && detail.value.part === 0;

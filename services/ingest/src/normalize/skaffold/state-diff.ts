@@ -11,7 +11,7 @@ const stateTypes: ReadonlyMap<string, ReturnType<typeof messageType>> = new Map(
  * Whether two states differ in what events do not tell: auto flags, names of artifacts, metadata. Statuses come from
  * events: they are compared only with `whole`. The order of lists in metadata differs from process to process and from copy to copy: compared as sets.
  */
-export function describedDiffers(channel: string, before: Uint8Array, after: Uint8Array, whole = false): boolean {
+export function stateDiffers(channel: string, before: Uint8Array, after: Uint8Array, whole = false): boolean {
   const type = stateTypes.get(channel);
   if (type === undefined) return Buffer.compare(before, after) !== 0;
   try {

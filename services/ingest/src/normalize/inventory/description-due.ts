@@ -14,7 +14,7 @@ export type DescriptionDue = {
  * After so many events; and before half of the time has gone by that the log keeps text, since the first text after the
  * last description: how much a job has printed is known from its text alone, and would begin anew without it.
  */
-export function descriptionDue(events: number, textTtl: number | undefined): DescriptionDue {
+export function newDescriptionDue(events: number, textTtl: number | undefined): DescriptionDue {
   let count = 0;
   let textSince: Moment | undefined;
   return {
