@@ -12,7 +12,7 @@ export type DamageWatchOptions = {
   readonly check: () => Promise<Checked | undefined>;
   readonly epoch: string;
   /** Records a fact of a session, or of the source where that is empty; resolves when it is in the log. */
-  readonly say: (source: SourceName, session: string, fact: Fact) => Promise<void>;
+  readonly recordFact: (source: SourceName, session: string, fact: Fact) => Promise<void>;
   readonly everyMs: number;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -88,14 +88,14 @@ export class DamageWatch implements AsyncDisposable {
   }
 
   async #tell(hole: Hole): Promise<void> {
-    const { epoch, say, logger } = this.#options;
+    const { epoch, recordFact, logger } = this.#options;
     const { source, session, after, before, missing } = hole;
     const position = (seq: number | undefined) => (seq === undefined ? "" : formatPosition({ epoch, seq }));
     const ordinals = missing.map(({ channel, first, last }) => ({ channel, first: BigInt(first), last: BigInt(last) }));
     const events = BigInt(eventsOf(hole));
     const lost = { after: position(after), before: position(before), ordinals, events };
     logger.error({ source, session, ...lost, ordinals: missing, events: Number(events) }, "the log has lost events");
-    await say(source, session, lostFromLog(lost));
+    await recordFact(source, session, lostFromLog(lost));
   }
 
   /** The signal has aborted. */

@@ -2,7 +2,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Cursor } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { expect, it } from "vitest";
-import { numbering, raised } from "../record/frames/numbering.ts";
+import { Numbering, raised } from "../record/frames/numbering.ts";
 import { lostFromLog } from "../record/own-facts/gap-facts.ts";
 import { sessionErased, sessionStarted } from "../record/own-facts/session-facts.ts";
 import { sourceCheckpoint } from "../record/own-facts/source-facts.ts";
@@ -16,7 +16,7 @@ const dayMs = 86_400_000;
 /** Numbers events as record does, into a log that the test takes messages from. */
 function story(textTtl?: number, from?: Cursor) {
   const life = textTtl === undefined ? undefined : { textTtl, channels: ["v2"] };
-  const numbers = numbering(source, from, life);
+  const numbers = new Numbering(source, from, life);
   const log: Seen[] = [];
   const add = (numbered: ReturnType<typeof numbers.frame>) => {
     for (const { event, message } of numbered) {
@@ -94,7 +94,7 @@ it("what is dropped while the log is read is nobody's loss, also of a session th
   expect(holesIn(but(log, 2, 3), { firstSeq: 4 })).toEqual([]);
   expect(holesIn(but(log, 2, 3, 6), { firstSeq: 4 })).toEqual([[5, 7, "v2 1-1: 1"]]);
   const tale = twoSessions();
-  tale.numbers.goOn("A", { ordinals: { v2: 3 }, frames: { v2: 3 } });
+  tale.numbers.continueSession("A", { ordinals: { v2: 3 }, frames: { v2: 3 } });
   tale.fact();
   expect(holesIn(but(tale.log, 3, 4), { firstSeq: 5 })).toEqual([]);
   expect(holesIn(but(tale.log, 3, 4), { firstSeq: 1 })).toEqual([[7, 8, "v2 2-3: 2"]]);
@@ -167,7 +167,7 @@ it("text of before its life was lengthened had the old one", () => {
 
 it("where an earlier session goes on, the ordinals that were left out for text that may have expired are not missing", () => {
   const tale = twoSessions();
-  tale.numbers.goOn("A", raised({ ordinals: { v2: 3 }, frames: { v2: 3 } }, 5_000));
+  tale.numbers.continueSession("A", raised({ ordinals: { v2: 3 }, frames: { v2: 3 } }, 5_000));
   tale.own("A", { kind: "upstream.restored", summary: "" });
   tale.fact(); // 9
   tale.fact();
@@ -184,7 +184,7 @@ it("text of an earlier session may expire after it went on, though nobody's text
   tale.begin("B");
   const on = story(undefined, tale.log.at(-1)?.cursor);
   on.own("", sourceCheckpoint());
-  on.numbers.goOn("A", raised({ ordinals: { v2: 2 }, frames: { v2: 2 } }, 2));
+  on.numbers.continueSession("A", raised({ ordinals: { v2: 2 }, frames: { v2: 2 } }, 2));
   on.fact();
   const log = [...tale.log, ...on.log.map((seen) => ({ ...seen, seq: seen.seq + 4 }))];
   expect(holesIn(log)).toEqual([]);

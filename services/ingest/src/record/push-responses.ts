@@ -2,76 +2,90 @@ import type { ControlAnswer, ControlRequest, PushResponse } from "@tapedeck/prot
 import { controlPatience } from "@tapedeck/shared/control-patience";
 import { pause } from "@tapedeck/shared/sync/delay";
 
-/** What goes down a push stream beside the welcome: how far all is in the log, and control calls. */
-export type Responses = {
-  /** Ends with `end`; throws what was given to it. */
-  stream(): AsyncGenerator<PushResponse, void>;
-  /** `committed()` may have grown. */
-  committedMoved(): void;
-  /** Tells which session is recorded. */
-  sessionFound(session: string): void;
-  /** Sends a control call down and waits for its answer; code 14 when the stream ends before. */
-  ask(request: ControlRequest): Promise<ControlAnswer>;
-  answered(answer: ControlAnswer): void;
-  end(cause?: unknown): void;
-};
+/** Everything that a push stream sends to the tap after the welcome: the ack watermark, control calls, the session. */
+export class PushResponses {
+  #committed: bigint;
+  #reported: bigint;
+  readonly #requests: ControlRequest[] = [];
+  readonly #sessions: string[] = [];
+  readonly #answers = new Map<string, (answer: ControlAnswer) => void>();
+  #wake = Promise.withResolvers<void>();
+  #ended: { readonly cause: unknown } | undefined;
 
-export function responses(before: bigint, committed: () => bigint): Responses {
-  const questions: ControlRequest[] = [];
-  const sessions: string[] = [];
-  const waiting = new Map<string, (answer: ControlAnswer) => void>();
-  let wake = Promise.withResolvers<void>();
-  let ended: { readonly cause: unknown } | undefined;
+  /** `committed`: the index that the welcome has reported. */
+  constructor(committed: bigint) {
+    this.#committed = committed;
+    this.#reported = committed;
+  }
 
-  return {
-    async *stream() {
-      for (let told = before; ; ) {
-        const index = committed();
-        const question = questions.shift();
-        const session = sessions.shift();
-        if (index > told) {
-          told = index;
-          yield { body: { $case: "committed", value: { index } } };
-        }
-        if (question !== undefined) yield { body: { $case: "control", value: question } };
-        if (session !== undefined) yield { body: { $case: "session_found", value: { session } } };
-        if (index > told || question !== undefined || session !== undefined || committed() > told) continue;
-        if (ended !== undefined) {
-          if (ended.cause !== undefined) throw ended.cause;
-          return;
-        }
-        await wake.promise;
-        wake = Promise.withResolvers();
+  /** Ends with `end`, and throws the cause given there. */
+  async *stream(): AsyncGenerator<PushResponse, void> {
+    for (;;) {
+      const responses = this.#takeResponses();
+      yield* responses;
+      // More may have come while these were sent.
+      if (responses.length > 0) continue;
+      if (this.#ended !== undefined) {
+        if (this.#ended.cause !== undefined) throw this.#ended.cause;
+        return;
       }
-    },
-    committedMoved: () => wake.resolve(),
-    sessionFound(session) {
-      sessions.push(session);
-      wake.resolve();
-    },
-    async ask(request) {
-      const { call } = request;
-      if (ended !== undefined) return failed(call, 14, "the tap is away");
-      const { promise, resolve } = Promise.withResolvers<ControlAnswer>();
-      waiting.set(call, resolve);
-      questions.push(request);
-      wake.resolve();
-      const over = new AbortController();
-      const late = pause(controlPatience.tapMs, over.signal).then(() =>
-        failed(call, 4, "the upstream did not answer in time"),
-      );
-      const answer = await Promise.race([promise, late]);
-      over.abort();
-      waiting.delete(call);
-      return answer;
-    },
-    answered: (answer) => waiting.get(answer.call)?.(answer),
-    end(cause) {
-      ended ??= { cause };
-      for (const [call, resolve] of waiting) resolve(failed(call, 14, "the tap went away before it answered"));
-      wake.resolve();
-    },
-  };
+      await this.#wake.promise;
+      this.#wake = Promise.withResolvers();
+    }
+  }
+
+  /** Everything up to this index is in the log. */
+  committed(index: bigint): void {
+    this.#committed = index;
+    this.#wake.resolve();
+  }
+
+  /** Reports which session is recorded. */
+  sessionFound(session: string): void {
+    this.#sessions.push(session);
+    this.#wake.resolve();
+  }
+
+  /** Sends a control call to the tap and waits for its answer. Answers with code 14 if the stream ends first. */
+  async ask(request: ControlRequest): Promise<ControlAnswer> {
+    const { call } = request;
+    if (this.#ended !== undefined) return failed(call, 14, "the tap is away");
+    const { promise, resolve } = Promise.withResolvers<ControlAnswer>();
+    this.#answers.set(call, resolve);
+    this.#requests.push(request);
+    this.#wake.resolve();
+    const over = new AbortController();
+    const late = pause(controlPatience.tapMs, over.signal).then(() =>
+      failed(call, 4, "the upstream did not answer in time"),
+    );
+    const answer = await Promise.race([promise, late]);
+    over.abort();
+    this.#answers.delete(call);
+    return answer;
+  }
+
+  answered(answer: ControlAnswer): void {
+    this.#answers.get(answer.call)?.(answer);
+  }
+
+  end(cause?: unknown): void {
+    this.#ended ??= { cause };
+    for (const [call, resolve] of this.#answers) resolve(failed(call, 14, "the tap went away before it answered"));
+    this.#wake.resolve();
+  }
+
+  #takeResponses(): readonly PushResponse[] {
+    const responses: PushResponse[] = [];
+    if (this.#committed > this.#reported) {
+      this.#reported = this.#committed;
+      responses.push({ body: { $case: "committed", value: { index: this.#committed } } });
+    }
+    const request = this.#requests.shift();
+    if (request !== undefined) responses.push({ body: { $case: "control", value: request } });
+    const session = this.#sessions.shift();
+    if (session !== undefined) responses.push({ body: { $case: "session_found", value: { session } } });
+    return responses;
+  }
 }
 
 function failed(call: string, code: number, message: string): ControlAnswer {

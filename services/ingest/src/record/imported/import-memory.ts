@@ -1,5 +1,5 @@
 import type { SourceName } from "@tapedeck/shared/source";
-import type { RememberedHistory } from "../journal/source-history.ts";
+import type { RememberedHistory } from "../journal/load-history.ts";
 import type { WorkspaceSessions } from "./imported-id.ts";
 import { ExpiringMemory, type Memory } from "./memory.ts";
 

@@ -2,7 +2,7 @@ import type { Imported } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import type { Fact } from "../../normalize/fact.ts";
 import { sessionEnded } from "./session-facts.ts";
-import { type UpstreamConnection, upstreamFact, upstreamRestored } from "./upstream-facts.ts";
+import { type ConnectionRef, upstreamFact, upstreamRestored } from "./upstream-facts.ts";
 
 export const importAddressPrefix = "session of ";
 
@@ -11,7 +11,7 @@ export function importAddress({ source }: Imported): string {
   return `${importAddressPrefix}${source}`;
 }
 
-export function isImport({ address }: Pick<UpstreamConnection, "address">): boolean {
+export function isImport({ address }: Pick<ConnectionRef, "address">): boolean {
   return address.startsWith(importAddressPrefix);
 }
 

@@ -1,14 +1,14 @@
 import type { Fact } from "../../normalize/fact.ts";
 import { shorten } from "./shorten.ts";
 
-export type UpstreamConnection = { readonly connection: string; readonly address: string };
+export type ConnectionRef = { readonly connection: string; readonly address: string };
 
-export function upstreamConnected({ connection, address }: UpstreamConnection, tap: string): Fact {
+export function upstreamConnected({ connection, address }: ConnectionRef, tap: string): Fact {
   return upstreamFact("upstream.connected", `connected to ${address}`, { connection, address, tap });
 }
 
 /** The tap vanished without closing the connection and has not come back. */
-export function upstreamUnheard({ connection, address }: UpstreamConnection): Fact {
+export function upstreamUnheard({ connection, address }: ConnectionRef): Fact {
   const reason = "its tap has gone without a word and has not come back";
   const value = { ...upstreamValue({ connection, address, reason }), unheard: true };
   return {
@@ -20,7 +20,7 @@ export function upstreamUnheard({ connection, address }: UpstreamConnection): Fa
 }
 
 /** The same tap is back and continues its connection. */
-export function upstreamHeardAgain({ connection, address }: UpstreamConnection): Fact {
+export function upstreamHeardAgain({ connection, address }: ConnectionRef): Fact {
   const value = { ...upstreamValue({ connection, address }), unheard: true };
   return {
     kind: "upstream.restored",
@@ -31,26 +31,26 @@ export function upstreamHeardAgain({ connection, address }: UpstreamConnection):
 }
 
 /** The connection turned out to lead to the session's process. */
-export function upstreamRestored({ connection, address }: UpstreamConnection): Fact {
+export function upstreamRestored({ connection, address }: ConnectionRef): Fact {
   return upstreamFact("upstream.restored", `${address} is taken for the same process as before`, {
     connection,
     address,
   });
 }
 
-export function upstreamLost({ connection, address }: UpstreamConnection, reason: string, inferred = false): Fact {
+export function upstreamLost({ connection, address }: ConnectionRef, reason: string, inferred = false): Fact {
   return { ...upstreamFact("upstream.lost", `disconnected: ${reason}`, { connection, address, reason }), inferred };
 }
 
 export function channelLost(
-  { connection, address }: UpstreamConnection,
+  { connection, address }: ConnectionRef,
   ended: { channel: string; code: number; reason: string },
 ): Fact {
   const { channel, reason } = ended;
   return upstreamFact("upstream.lost", `channel ${channel} ended: ${reason}`, { connection, address, ...ended });
 }
 
-type UpstreamFields = UpstreamConnection & {
+type UpstreamFields = ConnectionRef & {
   readonly reason?: string;
   readonly channel?: string;
   readonly code?: number;

@@ -5,13 +5,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { LostRaceError } from "../journal/writer.ts";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
-import { plainReading } from "../testing/plain-normalizer.ts";
-import { openRecording, type Recording } from "./session-recorder.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { openSessionRecorder, type SessionRecorder } from "./session-recorder.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const channels = ["a", "b"] as const;
 type Channel = (typeof channels)[number];
-const reading = plainReading({ name: "a", replays: true }, { name: "b", replays: true });
+const normalizer = plainNormalizer({ name: "a", replays: true }, { name: "b", replays: true });
 
 type What = NonNullable<Item["what"]>;
 
@@ -75,7 +75,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
   let acknowledged = 0n;
   let pushed = 0n;
   let index = 0n;
-  let recording: Recording | undefined;
+  let recording: SessionRecorder | undefined;
 
   const emit = (what: What) => {
     index += 1n;
@@ -111,7 +111,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
     if (connected) emit(frame(channel, text));
   };
 
-  async function open(): Promise<Recording> {
+  async function open(): Promise<SessionRecorder> {
     const hello = {
       developer: "a",
       project: "p",
@@ -122,10 +122,10 @@ function world(fate: readonly Fate[], shuffled: boolean) {
       settings: {},
     };
     pushed = acknowledged;
-    return openRecording({
+    return openSessionRecorder({
       log: { writer: log, reader: log.reader },
       source,
-      reading,
+      normalizer,
       hello: { ...hello, first_index: acknowledged + 1n },
       signal: new AbortController().signal,
     });
