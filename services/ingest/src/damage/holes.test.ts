@@ -6,7 +6,7 @@ import { Numbering, raised } from "../record/frames/numbering.ts";
 import { lostFromLog } from "../record/own-facts/gap-facts.ts";
 import { sessionErased, sessionStarted } from "../record/own-facts/session-facts.ts";
 import { sourceCheckpoint } from "../record/own-facts/source-facts.ts";
-import { type Seen, SourceHoles } from "./holes.ts";
+import { type ScannedMessage, SourceHoles } from "./holes.ts";
 import { rangesOf, without } from "./ranges.ts";
 
 const source = sourceName({ workspace: "w", developer: "d", project: "p", upstream: "skaffold" });
@@ -17,7 +17,7 @@ const dayMs = 86_400_000;
 function story(textTtl?: number, from?: Cursor) {
   const life = textTtl === undefined ? undefined : { textTtl, channels: ["v2"] };
   const numbers = new Numbering(source, from, life);
-  const log: Seen[] = [];
+  const log: ScannedMessage[] = [];
   const add = (numbered: ReturnType<typeof numbers.frame>) => {
     for (const { event, message } of numbered) {
       const { channel, kind } = event;
@@ -41,9 +41,9 @@ function story(textTtl?: number, from?: Cursor) {
   };
 }
 
-function holesIn(log: readonly Seen[], { firstSeq = 1, nowMs = (): number => dayMs, end = log.at(-1) } = {}) {
+function holesIn(log: readonly ScannedMessage[], { firstSeq = 1, nowMs = (): number => dayMs, end = log.at(-1) } = {}) {
   const holes = new SourceHoles({ source, nowMs });
-  for (const seen of log) holes.see(seen);
+  for (const seen of log) holes.add(seen);
   if (end !== undefined) holes.end({ epoch: "e", seq: end.seq, cursor: end.cursor });
   return holes
     .holes(firstSeq)
@@ -55,7 +55,8 @@ function holesIn(log: readonly Seen[], { firstSeq = 1, nowMs = (): number => day
     ]);
 }
 
-const but = (log: readonly Seen[], ...gone: readonly number[]) => log.filter(({ seq }) => !gone.includes(seq));
+const but = (log: readonly ScannedMessage[], ...gone: readonly number[]) =>
+  log.filter(({ seq }) => !gone.includes(seq));
 
 /** 1 start A, 2–4 facts, 5 start B, 6–7 facts. */
 function twoSessions() {
