@@ -11,21 +11,21 @@ import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { readConfig } from "./config.ts";
-import { type ControlOptions, controlling } from "./control.ts";
+import { ControlCalls, type ControlOptions } from "./control.ts";
 import { startIngest } from "./ingest.ts";
 import { normalizer } from "./normalize/skaffold/normalizer.ts";
-import { framesOf, kindsOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
+import { framesOf, kindsOf, openLogReader, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
-let book: Awaited<ReturnType<typeof openLogBook>>;
+let logReader: Awaited<ReturnType<typeof openLogReader>>;
 
 beforeAll(async () => {
   nats = await startTestNats();
-  book = await openLogBook(nats.url);
+  logReader = await openLogReader(nats.url);
 });
 
 afterAll(async () => {
-  await book[Symbol.asyncDispose]();
+  await logReader[Symbol.asyncDispose]();
   await nats[Symbol.asyncDispose]();
 });
 
@@ -44,7 +44,7 @@ async function startDesk(developer: string) {
   };
   const ingest = stack.use(await startIngest(readConfig({ env }), testLogger));
   const source = skaffoldSource(developer);
-  const events = () => book.events(source);
+  const events = () => logReader.events(source);
   const owned = stack.move();
   return {
     fake,
@@ -58,7 +58,7 @@ async function startDesk(developer: string) {
     async call(method: string, request: Uint8Array, forwarded = method): Promise<ControlReply> {
       const bytes = Buffer.from(request);
       const fields = { method, request: bytes, forwarded_method: forwarded, forwarded_request: bytes, who: "a test" };
-      const reply = await book.nats.request(controlSubject(source), ControlCall.encode(fields).finish(), {
+      const reply = await logReader.nats.request(controlSubject(source), ControlCall.encode(fields).finish(), {
         timeout: 5_000,
       });
       return ControlReply.decode(reply.data);
@@ -175,16 +175,16 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
   const said: string[] = [];
   const asked: string[] = [];
   const stalled = Promise.withResolvers<void>();
-  const recording: ControlOptions["recording"] = {
-    say: async ({ kind, detail }) => {
+  const recorder: ControlOptions["recorder"] = {
+    recordFact: async ({ kind, detail }) => {
       said.push(`${kind} ${detail?.$case === "control" ? detail.value.who : ""}`);
     },
-    injections: { expect: () => {}, forget: () => {}, take: () => false, recorded: () => {} },
+    injections: { expect: () => {}, forget: () => {} },
     connected: true,
     listeners: new Set(),
   };
-  const control = controlling({
-    ...{ recording, reading: normalizer, signal: new AbortController().signal },
+  const control = new ControlCalls({
+    ...{ recorder, normalizer, signal: new AbortController().signal },
     ask: async ({ call, method }) => {
       asked.push(method);
       if (method.endsWith("Handle")) await stalled.promise;
@@ -194,7 +194,7 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
   const call = (name: string, who: string) => {
     const method = `/proto.SkaffoldService/${name}`;
     const request = Buffer.alloc(0);
-    return control({ method, request, forwarded_method: method, forwarded_request: request, who });
+    return control.make({ method, request, forwarded_method: method, forwarded_request: request, who });
   };
   const first = call("Handle", "first");
   const late = call("Execute", "late");

@@ -5,122 +5,132 @@ import { pause } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import type { Normalizer } from "./normalize/normalizer.ts";
 import { bufferOf } from "./record/frames/original.ts";
-import { controlAnswered, controlRequested } from "./record/own-facts.ts";
-import type { Recording } from "./record/session/session-recorder.ts";
+import { controlAnswered, controlRequested } from "./record/own-facts/control-facts.ts";
+import type { Injections } from "./record/session/injections.ts";
+import type { SessionRecorder } from "./record/session/session-recorder.ts";
 
-/** How long a step waits for the loop that it was to start. */
+/** How long a step waits for the loop that the step before it should start. */
 const loopStartMs = 1_000;
-/** A loop that takes longer keeps no step waiting. */
+/** A loop that takes longer delays no step. */
 const loopEndMs = 3_600_000;
 
-/** What is asked and what is passed on stand in one event. Skaffold takes calls up to 4 MiB, and needs a few bytes. */
-const mostBytes = 7 * 1024 * 1024;
+/** One event holds the request and what is forwarded. Skaffold takes calls up to 4 MiB and needs only a few bytes. */
+const maxCallBytes = 7 * 1024 * 1024;
 
 const unavailable = 14;
 const exhausted = 8;
-const none = Buffer.alloc(0);
+const noBytes = Buffer.alloc(0);
 const tooLate = "the call was not made, because its turn came too late: others, or the log, took too long; try again";
 
 export type ControlOptions = {
-  readonly recording: Pick<Recording, "say" | "injections" | "connected" | "listeners">;
-  readonly reading: Normalizer;
-  /** Sends a request to the tap; code 14 when tap or upstream are away. */
+  readonly recorder: Pick<SessionRecorder, "recordFact" | "connected" | "listeners"> & {
+    readonly injections: Pick<Injections, "expect" | "forget">;
+  };
+  readonly normalizer: Pick<Normalizer, "controlSteps">;
+  /** Sends a request to the tap. Answers with code 14 when the tap or the upstream is away. */
   readonly ask: (request: ControlRequest) => Promise<ControlAnswer>;
   readonly signal: AbortSignal;
   readonly onProblem?: (error: unknown) => void;
 };
 
-export type Control = (call: ControlCall) => Promise<ControlReply>;
+type ControlStep = ReturnType<Normalizer["controlSteps"]>[number];
 
 /**
- * Control calls for one source, one after the other: each is recorded, made in the steps that the upstream can take,
- * and answered with the answer of the first. Nothing is queued for an upstream that is away, and nothing is sent that
- * had to wait so long that its caller may be gone when the answer comes.
+ * Makes the control calls of one source, one after the other. Each call is recorded, made in the steps that the upstream
+ * can take, and answered with the answer of the first step. Nothing is queued for an upstream that is away, and nothing
+ * is sent that had to wait so long that its caller may be gone when the answer comes.
  */
-export function controlling({ recording, reading, ask, signal, onProblem }: ControlOptions): Control {
-  let line: Promise<unknown> = Promise.resolve();
+export class ControlCalls {
+  readonly #options: ControlOptions;
+  /** Settles when the last call in the queue is over. */
+  #queue: Promise<unknown> = Promise.resolve();
 
-  /** One call at a time is on its way to the upstream. */
-  function inTurn<T>(act: () => Promise<T>): Promise<T> {
-    const turn = line.then(act);
-    line = turn.catch(() => {});
+  constructor(options: ControlOptions) {
+    this.#options = options;
+  }
+
+  async make(call: ControlCall): Promise<ControlReply> {
+    const { recorder, normalizer, signal, onProblem } = this.#options;
+    const sendBefore = performance.now() + controlPatience.turnMs;
+    if (!recorder.connected) return upstreamAway("the upstream is away: nothing is connected");
+    if (call.request.byteLength + call.forwarded_request.byteLength > maxCallBytes) {
+      const message = `a call of ${call.request.byteLength} bytes: the log takes ${maxCallBytes / 2}`;
+      return { code: exhausted, message, response: noBytes, reason: "limit_exceeded" };
+    }
+    const steps = normalizer.controlSteps(call.forwarded_method, call.forwarded_request);
+    const [first = { method: call.forwarded_method, request: call.forwarded_request }, ...later] = steps;
+    const id = ulid();
+    const [answer, loop] = await this.#enqueue(async () => {
+      // The log has the request before the call is made, so its effects on the upstream never appear without their cause.
+      await recorder.recordFact(controlRequested(id, call));
+      const loop = watchLoop(recorder.listeners, signal);
+      return [await this.#makeStep(id, call, first, sendBefore), loop] as const;
+    });
+    if (answer.code === 0 && later.length > 0) this.#makeLaterSteps(call, later, loop).catch(onProblem);
+    else loop.stop();
+    if (answer.code === unavailable) return upstreamAway(answer.message);
+    return { code: answer.code, message: answer.message, response: answer.response, reason: "" };
+  }
+
+  /** Only one call at a time is on its way to the upstream. */
+  #enqueue<T>(act: () => Promise<T>): Promise<T> {
+    const turn = this.#queue.then(act);
+    this.#queue = turn.catch(() => {});
     return turn;
   }
 
-  async function take(
+  async #makeStep(
     id: string,
     call: ControlCall,
-    { method, request }: Step,
+    { method, request }: ControlStep,
     sendBefore = Number.POSITIVE_INFINITY,
   ): Promise<ControlAnswer> {
     const answer =
       performance.now() > sendBefore
-        ? { call: id, code: unavailable, message: tooLate, response: none }
-        : await send({ call: id, method, request: bufferOf(request) });
+        ? { call: id, code: unavailable, message: tooLate, response: noBytes }
+        : await this.#send({ call: id, method, request: bufferOf(request) });
     const { code, message } = answer;
-    await recording.say(controlAnswered(id, call, { method, request, code, message }));
+    await this.#options.recorder.recordFact(controlAnswered(id, call, { method, request, code, message }));
     return answer;
   }
 
-  async function send(request: ControlRequest): Promise<ControlAnswer> {
-    recording.injections.expect(request.call, request.method, request.request);
+  async #send(request: ControlRequest): Promise<ControlAnswer> {
+    const { recorder, ask } = this.#options;
+    recorder.injections.expect(request.call, request.method, request.request);
     const answer = await ask(request);
-    if (answer.code !== 0) recording.injections.forget(request.call);
+    if (answer.code !== 0) recorder.injections.forget(request.call);
     return answer;
   }
 
-  /** Each when the loop of the one before has ended, or when there was none. */
-  async function takeLater(call: ControlCall, steps: readonly Step[], loop: LoopWatch): Promise<void> {
-    let before = loop;
+  /** Makes each step when the loop of the step before it has ended, or when there was none. */
+  async #makeLaterSteps(call: ControlCall, steps: readonly ControlStep[], firstLoop: LoopWatch): Promise<void> {
+    const { recorder, signal } = this.#options;
+    let loop = firstLoop;
     for (const step of steps) {
-      await before.ended();
-      before = watchLoop(recording.listeners, signal);
+      await loop.ended();
+      loop = watchLoop(recorder.listeners, signal);
       if (signal.aborted) break;
-      const { code } = await inTurn(async () => {
-        // A call of its own in the record, so that its place is known as exactly as that of the first.
+      const { code } = await this.#enqueue(async () => {
+        // Each step is a recorded call of its own, so that its position is known as exactly as that of the first.
         const id = ulid();
         const forwarded = { forwarded_method: step.method, forwarded_request: bufferOf(step.request) };
-        await recording.say(controlRequested(id, { ...call, ...forwarded }));
-        return take(id, call, step);
+        await recorder.recordFact(controlRequested(id, { ...call, ...forwarded }));
+        return this.#makeStep(id, call, step);
       });
       if (code !== 0) break;
     }
-    before.leave();
+    loop.stop();
   }
-
-  return async (call) => {
-    const sendBefore = performance.now() + controlPatience.turnMs;
-    if (!recording.connected) return away("the upstream is away: nothing is connected");
-    if (call.request.byteLength + call.forwarded_request.byteLength > mostBytes) {
-      const message = `a call of ${call.request.byteLength} bytes: the log takes ${mostBytes / 2}`;
-      return { code: exhausted, message, response: none, reason: "limit_exceeded" };
-    }
-    const steps = reading.controlSteps(call.forwarded_method, call.forwarded_request);
-    const [first = { method: call.forwarded_method, request: call.forwarded_request }, ...later] = steps;
-    const id = ulid();
-    const [answer, loop] = await inTurn(async () => {
-      // In the log before it is made, so that what it does to the upstream is never without its cause.
-      await recording.say(controlRequested(id, call));
-      const loop = watchLoop(recording.listeners, signal);
-      return [await take(id, call, first, sendBefore), loop] as const;
-    });
-    if (answer.code === 0 && later.length > 0) takeLater(call, later, loop).catch(onProblem);
-    else loop.leave();
-    if (answer.code === unavailable) return away(answer.message);
-    return { code: answer.code, message: answer.message, response: answer.response, reason: "" };
-  };
 }
 
-type Step = ReturnType<Normalizer["controlSteps"]>[number];
-
-export function away(message: string): ControlReply {
-  return { code: unavailable, message, response: none, reason: "upstream_away" };
+export function upstreamAway(message: string): ControlReply {
+  return { code: unavailable, message, response: noBytes, reason: "upstream_away" };
 }
 
 type LoopWatch = {
   /** Resolves when a loop that started since has ended, or when none has started in time. */
   ended(): Promise<void>;
-  leave(): void;
+  stop(): void;
 };
 
 function watchLoop(listeners: Set<(event: Event) => void>, signal: AbortSignal): LoopWatch {
@@ -131,13 +141,13 @@ function watchLoop(listeners: Set<(event: Event) => void>, signal: AbortSignal):
     else if (started.signal.aborted && (kind === "loop.succeeded" || kind === "loop.failed")) over.abort();
   };
   listeners.add(listen);
-  const leave = () => void listeners.delete(listen);
+  const stop = () => void listeners.delete(listen);
   return {
     async ended() {
       await pause(loopStartMs, AbortSignal.any([started.signal, signal]));
       if (started.signal.aborted) await pause(loopEndMs, AbortSignal.any([over.signal, signal]));
-      leave();
+      stop();
     },
-    leave,
+    stop,
   };
 }

@@ -8,7 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { bytesOf, framesOf, holes, openLogBook, skaffoldSource } from "./testing/ingest-desk.ts";
+import { bytesOf, framesOf, holes, openLogReader, skaffoldSource } from "./testing/ingest-harness.ts";
 
 it("a log without room is said at once, and with room recording goes on by itself with all that waited", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
@@ -42,13 +42,13 @@ it("a log without room is said at once, and with room recording goes on by itsel
   expect((await ask("metrics")).body).toMatch(/^tapedeck_ingest_log_full\S* 1$/m);
 
   await nats.restart({ maxFileStore: "1GB" });
-  await using book = await openLogBook(nats.url);
+  await using logReader = await openLogReader(nats.url);
   const source = skaffoldSource("alice");
   const all = bytesOf(recording, "v1");
-  await until(async () => framesOf(await book.events(source), "v1").length === all.length, {
+  await until(async () => framesOf(await logReader.events(source), "v1").length === all.length, {
     message: "what waited to be recorded",
   });
-  const events = await book.events(source);
+  const events = await logReader.events(source);
   expect(framesOf(events, "v1")).toEqual(all);
   expect(holes(events)).toEqual([]);
   await until(async () => (await ask("readyz")).status === 200, { message: "all to be well" });

@@ -10,7 +10,7 @@ import { searched } from "@tapedeck/shared/testing/searches";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { bytesOf, framesOf, holes, openLogBook, skaffoldSource } from "./testing/ingest-desk.ts";
+import { bytesOf, framesOf, holes, openLogReader, skaffoldSource } from "./testing/ingest-harness.ts";
 
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
 
@@ -44,10 +44,10 @@ function seen(events: readonly Event[], channel: string) {
 test("kills of ingest at any moment leave the log as it would be without", { timeout: 300_000 }, async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   await using nats = await startTestNats();
-  await using book = await openLogBook(nats.url);
+  await using logReader = await openLogReader(nats.url);
   await using tidy = await temporaryFolder();
   const desk = (developer: string, address: string) => ({ developer, address, natsUrl: nats.url, folder: tidy.folder });
-  const recorded = (developer: string) => book.events(skaffoldSource(developer));
+  const recorded = (developer: string) => logReader.events(skaffoldSource(developer));
   const frames = async (developer: string) => {
     const events = await recorded(developer);
     return framesOf(events, "v1").length + framesOf(events, "v2").length;

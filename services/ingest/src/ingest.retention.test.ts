@@ -8,18 +8,18 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { framesOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
+import { framesOf, openLogReader, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
-let book: Awaited<ReturnType<typeof openLogBook>>;
+let logReader: Awaited<ReturnType<typeof openLogReader>>;
 
 beforeAll(async () => {
   nats = await startTestNats();
-  book = await openLogBook(nats.url);
+  logReader = await openLogReader(nats.url);
 });
 
 afterAll(async () => {
-  await book[Symbol.asyncDispose]();
+  await logReader[Symbol.asyncDispose]();
   await nats[Symbol.asyncDispose]();
 });
 
@@ -58,7 +58,7 @@ test("facts are the same with and without the text that came between them, also 
     retention: Record<string, string>,
     isComplete: (events: readonly Event[], played: { v1: number; v2: number }) => boolean,
   ) => {
-    const events = () => book.events(skaffoldSource(developer));
+    const events = () => logReader.events(skaffoldSource(developer));
     await using fake = await startFakeSkaffold({ recording });
     await fake.playUntil({ v1: 40 });
     for (const half of ["first", "second"] as const) {

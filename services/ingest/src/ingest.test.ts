@@ -13,18 +13,26 @@ import { grpcLink } from "@tapedeck/tap/push/link";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
-import { bytesOf, framesOf, holes, kindsOf, openLogBook, skaffoldSource, testLogger } from "./testing/ingest-desk.ts";
+import {
+  bytesOf,
+  framesOf,
+  holes,
+  kindsOf,
+  openLogReader,
+  skaffoldSource,
+  testLogger,
+} from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
-let book: Awaited<ReturnType<typeof openLogBook>>;
+let logReader: Awaited<ReturnType<typeof openLogReader>>;
 
 beforeAll(async () => {
   nats = await startTestNats();
-  book = await openLogBook(nats.url);
+  logReader = await openLogReader(nats.url);
 });
 
 afterAll(async () => {
-  await book[Symbol.asyncDispose]();
+  await logReader[Symbol.asyncDispose]();
   await nats[Symbol.asyncDispose]();
 });
 
@@ -57,7 +65,7 @@ async function startDesk(
 const connections = (events: readonly Event[]) =>
   kindsOf(events).filter((kind) => kind === "session.started" || kind === "upstream.restored").length;
 
-const recorded = (developer: string) => book.events(skaffoldSource(developer));
+const recorded = (developer: string) => logReader.events(skaffoldSource(developer));
 
 describe("every recording is in the log byte for byte, in order", () => {
   test.each(recordingFolders(recordings.skaffold).map((folder) => [basename(folder), folder]))(
@@ -227,7 +235,7 @@ test("a log that is away is waited for, while the upstream is drained", async ()
   expect(standby.ingest.status()[0]?.state).toBe("waiting for the log");
 
   await late.restart();
-  await using lateBook = await openLogBook(late.url);
+  await using lateBook = await openLogReader(late.url);
   const events = () => lateBook.events(skaffoldSource("late"));
   await until(
     async () => {
@@ -245,7 +253,7 @@ test("kills of NATS in the middle of it lose nothing and repeat nothing", async 
   const recording = loadRecording(long);
   await using fragile = await startTestNats({ syncAlways: true });
   await using fake = await startFakeSkaffold({ recording });
-  await using fragileBook = await openLogBook(fragile.url);
+  await using fragileBook = await openLogReader(fragile.url);
   await using _ = await startDesk("fragile", fake.address, { natsUrl: fragile.url });
   const events = () => fragileBook.events(skaffoldSource("fragile"));
   const all = recording.messages.v1.length;

@@ -60,12 +60,12 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
       if (opened !== undefined) {
         void watchOver(opened);
         void trouble.watchServer(opened.nats);
-        const { say } = recorder;
+        const { recordFact } = recorder;
         telling = tellCondition(opened.nats, ingest, () => ({
           problems: trouble.problem === undefined ? [] : [trouble.problem],
           warnings: warnings(),
         }));
-        damage = watchDamage({ store: opened, ingest, say, ...config.check, logger, signal: stop.signal });
+        damage = watchDamage({ store: opened, ingest, recordFact, ...config.check, logger, signal: stop.signal });
       }
       return opened;
     },
@@ -88,7 +88,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
     const waits = backoff(1_000, 30_000);
     while (!stop.signal.aborted) {
       try {
-        return await recorder.watchOver(opened);
+        return await recorder.surveyLostSources(opened);
       } catch (err) {
         logger.warn({ err }, "the log can't be read for sources that are lost: trying again");
         await pause(waits.next(), stop.signal);
@@ -114,8 +114,8 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
       logger,
       textTtl: config.retention.textTtl,
       lostAfterMs: config.lostAfterMs,
-      watch(source) {
-        const counting = metrics.watch(source);
+      listener(source) {
+        const counting = metrics.listener(source);
         return {
           ...counting,
           published(messages) {

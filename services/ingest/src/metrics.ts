@@ -2,11 +2,11 @@ import { Counter, createMetrics, Gauge, type Registry } from "@tapedeck/shared/s
 import type { SourceName } from "@tapedeck/shared/source";
 import type { SpillState } from "@tapedeck/tap/spill/spill";
 import type { DamageState } from "./damage/damage-watch.ts";
-import type { RecordingWatch } from "./record/session/session-recorder.ts";
+import type { SessionRecorderListener } from "./record/session/session-recorder.ts";
 
 export type IngestMetrics = {
   readonly registry: Registry;
-  readonly watch: (source: SourceName) => RecordingWatch;
+  readonly listener: (source: SourceName) => SessionRecorderListener;
   /** Recording of a source began or went on again. */
   readonly recordingBegan: (source: SourceName) => void;
   readonly recordingEnded: (source: SourceName) => void;
@@ -85,7 +85,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   logGauges(registry, { isFull, damage });
   return {
     registry,
-    watch: (source) => ({
+    listener: (source) => ({
       frame: (channel, what) => frames.inc({ source, channel, what }),
       published(messages) {
         events.inc({ source }, messages);

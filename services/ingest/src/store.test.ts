@@ -6,7 +6,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect, inject, test, vi } from "vitest";
 import { readConfig } from "./config.ts";
 import { openStore } from "./store.ts";
-import { testLogger } from "./testing/ingest-desk.ts";
+import { testLogger } from "./testing/ingest-harness.ts";
 
 test("a log that knows nobody for a while is away, not gone", async () => {
   await using folder = await temporaryFolder();

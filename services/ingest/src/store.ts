@@ -1,10 +1,10 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { type Log, LogUnusableError, openLog } from "@tapedeck/shared/log/jetstream";
+import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
+import type { Log } from "@tapedeck/shared/log/jetstream";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import { askTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import type { NatsConnection } from "nats";
 import { type LogEnds, openEnds } from "./damage/ends.ts";
 import { assertLogEnd } from "./damage/log-end.ts";
@@ -12,54 +12,35 @@ import { largestFrameBytes } from "./record/frames/original.ts";
 import { openLeases } from "./record/journal/lease.ts";
 import type { Store } from "./record/recorder.ts";
 
-/** The facts beside a frame, and the headers, have their own bounds. */
+/** Bound of the facts beside a frame, and of the headers. */
 const besideFrameBytes = 600 * 1024;
 
-/** How long a query that may be starting as well is waited for. */
+/** How long to wait for a query that may be starting too. */
 const tablesMs = 3_000;
 
 export type OpenStore = Store & {
   readonly log: Omit<Log, keyof AsyncDisposable> & { readonly ends: LogEnds };
 } & AsyncDisposable;
 
-/** Connects to the log, again and again until it is there. Resolves with undefined when the signal aborts. */
-export async function openStore(
+/** Connects to the log and retries until it succeeds. Resolves with undefined when the signal aborts. */
+export function openStore(
   settings: NatsSettings,
   ingest: string,
   logger: Logger,
   signal: AbortSignal,
 ): Promise<OpenStore | undefined> {
-  const waits = backoff(100, 500);
-  for (let isFirst = true; !signal.aborted; isFirst = false) {
-    try {
-      return await connectStore(settings, ingest, logger, signal);
-    } catch (error) {
-      // What won't mend by itself.
-      if (error instanceof LogUnusableError) throw error;
-      if (isFirst) logger.warn({ url: settings.url, err: error }, "the log is away: what is seen waits in the spill");
-      await pause(waits.next(), signal);
-    }
-  }
-  return undefined;
+  return connectLog({
+    ...{ service: "ingest", settings, logger, signal },
+    awayMessage: "the log is away: observations wait in the spill",
+    prepare: (log) => storeOn(log, ingest, signal),
+  });
 }
 
-async function connectStore(
-  settings: NatsSettings,
-  ingest: string,
-  logger: Logger,
-  signal: AbortSignal,
-): Promise<OpenStore> {
+async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): Promise<OpenStore> {
+  const { nats } = log;
   await using stack = new AsyncDisposableStack();
-  const nats = await connectNats("ingest", settings, logger);
-  stack.defer(() => nats.close());
-  const log = stack.use(
-    await openLog(nats, {
-      syncKnown: settings.syncAlways ?? false,
-      warn: (message, fields) => logger.warn({ ...fields }, message),
-    }),
-  );
   const ends = stack.use(await openEnds(nats, { epoch: log.epoch, replicas: await replicasOf(nats) }));
-  // Query has committed what was in the log; what is kept beside the log may be a second older.
+  // Query has committed what was in the log. The ends that are kept beside the log may be a second older.
   const hasQuery = (await ends.tables())?.epoch === log.epoch;
   const tables = hasQuery ? await askTablesEnd(nats, tablesMs, signal) : undefined;
   if (tables !== undefined) ends.heard(tables);
@@ -69,11 +50,17 @@ async function connectStore(
   const maxPayload = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;
   const frameBytes = Math.max(64 * 1024, Math.min(largestFrameBytes, maxPayload - besideFrameBytes));
   const owned = stack.move();
-  const parts = { reader: log.reader, writer: log.writer, stored: log.stored, epoch: log.epoch, ends };
-  return { nats, log: parts, assertWhole, leases, frameBytes, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  const { reader, writer, stored, epoch } = log;
+  return {
+    ...{ nats, log: { reader, writer, stored, epoch, ends }, assertWhole, leases, frameBytes },
+    async [Symbol.asyncDispose]() {
+      await owned.disposeAsync();
+      await log[Symbol.asyncDispose]();
+    },
+  };
 }
 
-/** What stands beside the log is kept as safe as the log. */
+/** What is kept beside the log has as many replicas as the log. */
 async function replicasOf(nats: NatsConnection): Promise<number> {
   const jsm = await jetstreamManager(nats, { checkAPI: false });
   return (await jsm.streams.info(streamName)).config.num_replicas;

@@ -3,33 +3,33 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { pause } from "@tapedeck/shared/sync/delay";
 import type { Fact } from "../normalize/fact.ts";
-import { lostFromLog } from "../record/own-facts.ts";
+import { lostFromLog } from "../record/own-facts/gap-facts.ts";
 import { countOf, type Hole } from "./holes.ts";
-import type { Checked } from "./log-check.ts";
+import type { LogCheckResult } from "./log-check.ts";
 
 export type DamageWatchOptions = {
   /** Undefined when it was not this process's turn, or it is stopped. Rejects when the log is away. */
-  readonly check: () => Promise<Checked | undefined>;
+  readonly check: () => Promise<LogCheckResult | undefined>;
   readonly epoch: string;
   /** Records a fact of a session, or of the source where that is empty; resolves when it is in the log. */
-  readonly say: (source: SourceName, session: string, fact: Fact) => Promise<void>;
+  readonly recordFact: (source: SourceName, session: string, fact: Fact) => Promise<void>;
   readonly everyMs: number;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 };
 
 export type DamageState = {
-  /** Events that the log has lost, as far as it was looked. */
+  /** Events that the log has lost, as far as it was checked. */
   readonly lost: ReadonlyMap<SourceName, number>;
   /** How far the last check of the whole log came, and how long it took. */
   readonly checkedSeq: number;
   readonly seconds: number;
 };
 
-/** After a look that failed, as the log was away; after one whose holes could not all be told, as a source is being imported. */
-const againMs = { failed: 5_000, untold: 60_000 } as const;
+/** Delay after a check that failed because the log was away, and after one whose holes could not all be recorded. */
+const againMs = { failed: 5_000, unrecorded: 60_000 } as const;
 
-/** Looks through all of the log, at the start and then every so often, and records what is missing: each hole once. */
+/** Checks all of the log at the start and then regularly, and records each hole once. */
 export class DamageWatch implements AsyncDisposable {
   readonly #options: DamageWatchOptions;
   readonly #running: Promise<void>;
@@ -56,7 +56,7 @@ export class DamageWatch implements AsyncDisposable {
   async #run(): Promise<void> {
     const { signal, logger, everyMs } = this.#options;
     while (!signal.aborted) {
-      const done = await this.#look().catch((err: unknown) => {
+      const done = await this.#check().catch((err: unknown) => {
         if (!signal.aborted) logger.warn({ err }, "the log could not be checked; trying again");
         return "failed" as const;
       });
@@ -64,38 +64,38 @@ export class DamageWatch implements AsyncDisposable {
     }
   }
 
-  async #look(): Promise<"all" | "untold" | "failed"> {
+  async #check(): Promise<"all" | "unrecorded" | "failed"> {
     const { check, logger, signal } = this.#options;
     const began = performance.now();
     const checked = await check();
     if (checked === undefined) return "failed";
-    const { holes, told, messages, lastSeq } = checked;
-    const lost = new Map(told);
+    const { holes, reported, messages, lastSeq } = checked;
+    const lost = new Map(reported);
     for (const hole of holes) lost.set(hole.source, (lost.get(hole.source) ?? 0) + eventsOf(hole));
     const seconds = (performance.now() - began) / 1_000;
     this.#state = { lost, checkedSeq: lastSeq, seconds };
     logger.info({ messages, lastSeq, seconds, holes: holes.length }, "the log was checked");
-    let untold = 0;
+    let unrecorded = 0;
     for (const hole of holes) {
       if (signal.aborted) return "failed";
-      await this.#tell(hole).catch((err: unknown) => {
-        untold++;
+      await this.#record(hole).catch((err: unknown) => {
+        unrecorded++;
         if (!signal.aborted)
           logger.warn({ err, source: hole.source }, "a gap could not be recorded; trying again later");
       });
     }
-    return untold === 0 ? "all" : "untold";
+    return unrecorded === 0 ? "all" : "unrecorded";
   }
 
-  async #tell(hole: Hole): Promise<void> {
-    const { epoch, say, logger } = this.#options;
+  async #record(hole: Hole): Promise<void> {
+    const { epoch, recordFact, logger } = this.#options;
     const { source, session, after, before, missing } = hole;
     const position = (seq: number | undefined) => (seq === undefined ? "" : formatPosition({ epoch, seq }));
     const ordinals = missing.map(({ channel, first, last }) => ({ channel, first: BigInt(first), last: BigInt(last) }));
     const events = BigInt(eventsOf(hole));
     const lost = { after: position(after), before: position(before), ordinals, events };
     logger.error({ source, session, ...lost, ordinals: missing, events: Number(events) }, "the log has lost events");
-    await say(source, session, lostFromLog(lost));
+    await recordFact(source, session, lostFromLog(lost));
   }
 
   /** The signal has aborted. */

@@ -19,7 +19,7 @@ import { connect, type NatsConnection } from "nats";
 import { expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { framesOf, openLogBook, testLogger } from "../testing/ingest-desk.ts";
+import { framesOf, openLogReader, testLogger } from "../testing/ingest-harness.ts";
 import { openEnds } from "./ends.ts";
 
 const named = (developer: string) =>
@@ -97,8 +97,8 @@ async function flip(file: string, at: number): Promise<void> {
   await writeFile(file, bytes);
 }
 
-const gapsOf = async (book: Awaited<ReturnType<typeof openLogBook>>, source: SourceName) =>
-  (await book.events(source)).flatMap((event) => (event.detail?.$case === "gap" ? [lostIn(event)] : []));
+const gapsOf = async (logReader: Awaited<ReturnType<typeof openLogReader>>, source: SourceName) =>
+  (await logReader.events(source)).flatMap((event) => (event.detail?.$case === "gap" ? [lostIn(event)] : []));
 
 function lostIn({ session, detail }: Event) {
   const lost = detail?.$case === "gap" ? detail.value.lost : undefined;
@@ -123,18 +123,18 @@ it.each(Object.keys(damages))(
     expect((await readdir(folder)).filter((name) => name.endsWith(".blk"))).toHaveLength(3);
     await damages[what]?.(folder);
     await nats.restart();
-    await using book = await openLogBook(nats.url);
-    const left = [...(await book.events(alice)), ...(await book.events(bob))].length;
+    await using logReader = await openLogReader(nats.url);
+    const left = [...(await logReader.events(alice)), ...(await logReader.events(bob))].length;
     expect(left).toBeLessThan(300);
     const ordinalsLeft = async (source: SourceName) =>
-      (await book.events(source)).filter(({ channel }) => channel === "v1");
+      (await logReader.events(source)).filter(({ channel }) => channel === "v1");
     const missing = [
       [alice, 200 - (await ordinalsLeft(alice)).length],
       [bob, 100 - (await ordinalsLeft(bob)).length],
     ].filter(([, count]) => count !== 0);
     {
       await using ingest = await ingestOn(nats);
-      const gaps = async () => [...(await gapsOf(book, alice)), ...(await gapsOf(book, bob))].length;
+      const gaps = async () => [...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))].length;
       await until(async () => (await gaps()) === missing.length, { message: "the gaps" });
       expect(await ingest.checked(300)).toEqual(expect.arrayContaining(missing));
       const { status, details } = await ingest.ready();
@@ -143,10 +143,10 @@ it.each(Object.keys(damages))(
         expect.stringMatching(new RegExp(`^the log has lost ${300 - left} recorded events?,`)),
       ]);
     }
-    const told = [...(await gapsOf(book, alice)), ...(await gapsOf(book, bob))];
+    const told = [...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))];
     expect(told.reduce((sum, { events }) => sum + events, 0)).toBe(300 - left);
     const present = await ordinalsLeft(alice);
-    for (const { session: of, after, before, ordinals } of await gapsOf(book, alice)) {
+    for (const { session: of, after, before, ordinals } of await gapsOf(logReader, alice)) {
       expect(of).toBe(session);
       expect(before).toBeGreaterThan(after);
       const [, first, last] = /^v1 (\d+)-(\d+)$/.exec(ordinals?.[0] ?? "") ?? [];
@@ -156,9 +156,9 @@ it.each(Object.keys(damages))(
     }
 
     await using again = await ingestOn(nats);
-    const { lastSeq } = await book.log.reader.bounds();
+    const { lastSeq } = await logReader.log.reader.bounds();
     expect(await again.checked(lastSeq)).toEqual(expect.arrayContaining(missing));
-    expect([...(await gapsOf(book, alice)), ...(await gapsOf(book, bob))]).toEqual(told);
+    expect([...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))]).toEqual(told);
   },
 );
 
@@ -172,18 +172,18 @@ it.each(["the last message", "the last file"])(
     if (what === "the last file") await rm(last);
     else await flip(last, -300);
     await nats.restart();
-    await using book = await openLogBook(nats.url);
-    expect((await book.log.reader.bounds()).lastSeq).toBe(300);
+    await using logReader = await openLogReader(nats.url);
+    expect((await logReader.log.reader.bounds()).lastSeq).toBe(300);
     await using _ = await ingestOn(nats);
     const gaps = await until(
       async () => {
-        const found = await gapsOf(book, bob);
+        const found = await gapsOf(logReader, bob);
         return found.length > 0 && found;
       },
       { message: "the gap" },
     );
     expect(gaps).toMatchObject([{ session, before: 0, ordinals: [expect.stringMatching(/^v1 \d+-100$/)] }]);
-    expect((await book.log.writer.lastOf(bob))?.mark.cursor.ordinals).toEqual({ v1: 100, tapedeck: 1 });
+    expect((await logReader.log.writer.lastOf(bob))?.mark.cursor.ordinals).toEqual({ v1: 100, tapedeck: 1 });
   },
 );
 
@@ -193,12 +193,12 @@ it("a log that lost its end is refused: no position is given twice", async () =>
   await nats.kill();
   await truncate(join(nats.streamFolder("TAPEDECK"), "3.blk"), 700_000);
   await nats.restart();
-  await using book = await openLogBook(nats.url);
-  const { lastSeq } = await book.log.reader.bounds();
+  await using logReader = await openLogReader(nats.url);
+  const { lastSeq } = await logReader.log.reader.bounds();
   expect(lastSeq).toBeLessThan(300);
   await using ingest = await ingestOn(nats);
   await expect(ingest.failed).rejects.toThrow(
-    `the log ends at position ${book.log.epoch}-${lastSeq}, but positions up to ${book.log.epoch}-300 were given`,
+    `the log ends at position ${logReader.log.epoch}-${lastSeq}, but positions up to ${logReader.log.epoch}-300 were given`,
   );
   expect((await ingest.ready()).status).toBe(503);
 });
@@ -215,24 +215,26 @@ async function cutInHalf(nats: TestNats): Promise<void> {
 it("so is one that loses its end while ingest runs: it records nothing more, and says why", async () => {
   await using nats = await startTestNats({ syncAlways: true });
   await using fake = await startFakeSkaffold({ recording });
-  await using book = await openLogBook(nats.url);
+  await using logReader = await openLogReader(nats.url);
   const source = { developer: "alice", project: "shop", address: fake.address };
   await using ingest = await ingestOn(nats, { TAPEDECK_SOURCES: JSON.stringify([source]) });
   await fake.playUntil({ v1: 20 });
-  const frames = async () => framesOf(await book.events(alice), "v1").length;
+  const frames = async () => framesOf(await logReader.events(alice), "v1").length;
   await until(async () => (await frames()) === 20, { message: "the frames to be recorded" });
-  const { lastSeq } = await book.log.reader.bounds();
+  const { lastSeq } = await logReader.log.reader.bounds();
   await cutInHalf(nats);
   await fake.playUntil({ v1: 30 });
-  const left = await until(async () => (await book.log.reader.bounds()).lastSeq, { message: "the log to be back" });
-  const why = `the log ends at position ${book.log.epoch}-${left}, but positions up to ${book.log.epoch}-${lastSeq} were given`;
+  const left = await until(async () => (await logReader.log.reader.bounds()).lastSeq, {
+    message: "the log to be back",
+  });
+  const why = `the log ends at position ${logReader.log.epoch}-${left}, but positions up to ${logReader.log.epoch}-${lastSeq} were given`;
   const isTold = async () => {
     const { status, checks } = await ingest.ready();
     return status === 503 && checks.log?.startsWith(why);
   };
   await until(isTold, { message: "it to be said" });
   expect(await pushRefusal(ingest.addresses.grpc)).toMatchObject({ code: 14, details: expect.stringContaining(why) });
-  expect((await book.log.reader.bounds()).lastSeq).toBe(left);
+  expect((await logReader.log.reader.bounds()).lastSeq).toBe(left);
 });
 
 /** What another developer's tap is told. */
@@ -253,19 +255,19 @@ async function pushRefusal(address: string): Promise<unknown> {
 
 it("so is one that lost what ingest itself had recorded", async () => {
   await using nats = await startTestNats({ syncAlways: true });
-  await using book = await openLogBook(nats.url);
+  await using logReader = await openLogReader(nats.url);
   {
     await using fake = await startFakeSkaffold({ recording });
     const source = { developer: "alice", project: "shop", address: fake.address };
     await using _ = await ingestOn(nats, { TAPEDECK_SOURCES: JSON.stringify([source]) });
     await fake.playUntil({ v1: 20 });
-    const frames = async () => framesOf(await book.events(alice), "v1").length;
+    const frames = async () => framesOf(await logReader.events(alice), "v1").length;
     await until(async () => (await frames()) === 20, { message: "the frames to be recorded" });
   }
-  const { lastSeq } = await book.log.reader.bounds();
+  const { lastSeq } = await logReader.log.reader.bounds();
   await cutInHalf(nats);
   await using ingest = await ingestOn(nats);
-  await expect(ingest.failed).rejects.toThrow(`but positions up to ${book.log.epoch}-${lastSeq} were given`);
+  await expect(ingest.failed).rejects.toThrow(`but positions up to ${logReader.log.epoch}-${lastSeq} were given`);
 });
 
 it.each(["is asked", "has told before"])("so is one that ends before query's tables, which %s", async (what) => {

@@ -2,9 +2,11 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Cursor } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { expect, it } from "vitest";
-import { numbering, raised } from "../record/frames/numbering.ts";
-import { lostFromLog, sessionErased, sessionStarted, sourceCheckpoint } from "../record/own-facts.ts";
-import { type Seen, SourceHoles } from "./holes.ts";
+import { Numbering, raised } from "../record/frames/numbering.ts";
+import { lostFromLog } from "../record/own-facts/gap-facts.ts";
+import { sessionErased, sessionStarted } from "../record/own-facts/session-facts.ts";
+import { sourceCheckpoint } from "../record/own-facts/source-facts.ts";
+import { type ScannedMessage, SourceHoles } from "./holes.ts";
 import { rangesOf, without } from "./ranges.ts";
 
 const source = sourceName({ workspace: "w", developer: "d", project: "p", upstream: "skaffold" });
@@ -14,8 +16,8 @@ const dayMs = 86_400_000;
 /** Numbers events as record does, into a log that the test takes messages from. */
 function story(textTtl?: number, from?: Cursor) {
   const life = textTtl === undefined ? undefined : { textTtl, channels: ["v2"] };
-  const numbers = numbering(source, from, life);
-  const log: Seen[] = [];
+  const numbers = new Numbering(source, from, life);
+  const log: ScannedMessage[] = [];
   const add = (numbered: ReturnType<typeof numbers.frame>) => {
     for (const { event, message } of numbered) {
       const { channel, kind } = event;
@@ -39,9 +41,9 @@ function story(textTtl?: number, from?: Cursor) {
   };
 }
 
-function holesIn(log: readonly Seen[], { firstSeq = 1, nowMs = (): number => dayMs, end = log.at(-1) } = {}) {
+function holesIn(log: readonly ScannedMessage[], { firstSeq = 1, nowMs = (): number => dayMs, end = log.at(-1) } = {}) {
   const holes = new SourceHoles({ source, nowMs });
-  for (const seen of log) holes.see(seen);
+  for (const seen of log) holes.add(seen);
   if (end !== undefined) holes.end({ epoch: "e", seq: end.seq, cursor: end.cursor });
   return holes
     .holes(firstSeq)
@@ -53,7 +55,8 @@ function holesIn(log: readonly Seen[], { firstSeq = 1, nowMs = (): number => day
     ]);
 }
 
-const but = (log: readonly Seen[], ...gone: readonly number[]) => log.filter(({ seq }) => !gone.includes(seq));
+const but = (log: readonly ScannedMessage[], ...gone: readonly number[]) =>
+  log.filter(({ seq }) => !gone.includes(seq));
 
 /** 1 start A, 2–4 facts, 5 start B, 6–7 facts. */
 function twoSessions() {
@@ -92,7 +95,7 @@ it("what is dropped while the log is read is nobody's loss, also of a session th
   expect(holesIn(but(log, 2, 3), { firstSeq: 4 })).toEqual([]);
   expect(holesIn(but(log, 2, 3, 6), { firstSeq: 4 })).toEqual([[5, 7, "v2 1-1: 1"]]);
   const tale = twoSessions();
-  tale.numbers.goOn("A", { ordinals: { v2: 3 }, frames: { v2: 3 } });
+  tale.numbers.continueSession("A", { ordinals: { v2: 3 }, frames: { v2: 3 } });
   tale.fact();
   expect(holesIn(but(tale.log, 3, 4), { firstSeq: 5 })).toEqual([]);
   expect(holesIn(but(tale.log, 3, 4), { firstSeq: 1 })).toEqual([[7, 8, "v2 2-3: 2"]]);
@@ -165,7 +168,7 @@ it("text of before its life was lengthened had the old one", () => {
 
 it("where an earlier session goes on, the ordinals that were left out for text that may have expired are not missing", () => {
   const tale = twoSessions();
-  tale.numbers.goOn("A", raised({ ordinals: { v2: 3 }, frames: { v2: 3 } }, 5_000));
+  tale.numbers.continueSession("A", raised({ ordinals: { v2: 3 }, frames: { v2: 3 } }, 5_000));
   tale.own("A", { kind: "upstream.restored", summary: "" });
   tale.fact(); // 9
   tale.fact();
@@ -182,7 +185,7 @@ it("text of an earlier session may expire after it went on, though nobody's text
   tale.begin("B");
   const on = story(undefined, tale.log.at(-1)?.cursor);
   on.own("", sourceCheckpoint());
-  on.numbers.goOn("A", raised({ ordinals: { v2: 2 }, frames: { v2: 2 } }, 2));
+  on.numbers.continueSession("A", raised({ ordinals: { v2: 2 }, frames: { v2: 2 } }, 2));
   on.fact();
   const log = [...tale.log, ...on.log.map((seen) => ({ ...seen, seq: seen.seq + 4 }))];
   expect(holesIn(log)).toEqual([]);

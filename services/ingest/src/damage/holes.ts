@@ -2,14 +2,14 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Cursor, Stored } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ownChannel } from "../record/frames/numbering.ts";
-import { isImport } from "../record/own-facts.ts";
+import { isImport } from "../record/own-facts/import-facts.ts";
 import { isAhead, type SourceEnd } from "./ends.ts";
 import { type Range, sizeOf, without } from "./ranges.ts";
 
 /** Events of one source that were in the log once and are not there now, without an erasure or a retention to explain it. */
 export type Hole = {
   readonly source: SourceName;
-  /** The one that the next event is of; empty before the first one. */
+  /** Session of the next event; empty before the first one. */
   readonly session: string;
   /** Sequences of the source's messages on both sides; undefined where there is none. */
   readonly after: number | undefined;
@@ -27,20 +27,20 @@ export type Missing = Range & {
 };
 
 /** A message of the log, and its event where that has something to say about the log itself. */
-export type Seen = Pick<Stored, "seq" | "recordedAtMs" | "expires"> & {
+export type ScannedMessage = Pick<Stored, "seq" | "recordedAtMs" | "expires"> & {
   readonly channel: string;
   readonly cursor: Cursor;
   readonly event?: Event | undefined;
 };
 
-type Last = Pick<Seen, "seq" | "recordedAtMs" | "cursor">;
+type Last = Pick<ScannedMessage, "seq" | "recordedAtMs" | "cursor">;
 
-type KnownSession = Pick<Cursor, "ordinals" | "textTtl"> & Pick<Seen, "seq">;
+type KnownSession = Pick<Cursor, "ordinals" | "textTtl"> & Pick<ScannedMessage, "seq">;
 
-/** More of them are counted, and told by a later look. */
+/** Further holes are found by a later check. */
 const mostHoles = 10_000;
 
-/** By which the clocks of NATS and of this machine may disagree. */
+/** How far the clocks of NATS and of this machine may disagree. */
 const skewMs = 60_000;
 
 export type SourceHolesOptions = {
@@ -68,13 +68,13 @@ export class SourceHoles {
   #isImporting = false;
   /** Text of the source had a life once. */
   #hasExpired = false;
-  #told = 0;
+  #reported = 0;
 
   constructor(options: SourceHolesOptions) {
     this.#options = options;
   }
 
-  see(seen: Seen): void {
+  add(seen: ScannedMessage): void {
     if (seen.event !== undefined) this.#learn(seen.event, seen.seq);
     if (seen.cursor.textTtl !== undefined) this.#hasExpired = true;
     this.#compare(seen, seen);
@@ -83,15 +83,15 @@ export class SourceHoles {
     this.#sessions.set(session, { seq: seen.seq, ordinals, ...(textTtl !== undefined && { textTtl }) });
   }
 
-  /** The source had come so far when the look began. */
+  /** The source had advanced this far when the check began. */
   end({ cursor, seq }: SourceEnd): void {
     if (this.#last !== undefined && !isAhead(cursor, this.#last.cursor)) return;
     this.#compare({ seq, cursor }, undefined);
   }
 
-  /** Events that gaps of the log have told of already. */
-  get told(): number {
-    return this.#told;
+  /** Lost events that gaps in the log already report. */
+  get reported(): number {
+    return this.#reported;
   }
 
   /** `firstSeq`: what stood before it may be gone on purpose. 1: nothing may. */
@@ -107,7 +107,7 @@ export class SourceHoles {
     });
   }
 
-  #compare({ seq, cursor }: Pick<Seen, "seq" | "cursor">, carried: Seen | undefined): void {
+  #compare({ seq, cursor }: Pick<ScannedMessage, "seq" | "cursor">, carried: ScannedMessage | undefined): void {
     const missing = Object.keys(cursor.ordinals).flatMap((channel) => this.#missing(channel, cursor, carried));
     if (missing.length === 0 || this.#holes.length >= mostHoles) return;
     const before = carried === undefined ? undefined : seq;
@@ -116,13 +116,13 @@ export class SourceHoles {
     this.#holes.push({ source, session: cursor.session, after: this.#last?.seq, before, missing, others });
   }
 
-  #keptBetween({ kept }: Cursor, carried: Seen | undefined): number {
+  #keptBetween({ kept }: Cursor, carried: ScannedMessage | undefined): number {
     const before = this.#last === undefined ? 0 : this.#last.cursor.kept;
     if (kept === undefined || before === undefined) return 0;
     return kept - before - (carried === undefined || carried.expires ? 0 : 1);
   }
 
-  #missing(channel: string, cursor: Cursor, carried: Seen | undefined): readonly Missing[] {
+  #missing(channel: string, cursor: Cursor, carried: ScannedMessage | undefined): readonly Missing[] {
     const present = carried?.channel === channel ? 1 : 0;
     const ordinal = cursor.ordinals[channel] ?? 0;
     const before = this.#before(channel, cursor);
@@ -143,7 +143,7 @@ export class SourceHoles {
   }
 
   /** How many of the missing ordinals were text that has expired, or never were events. */
-  #explainedByLife(channel: string, cursor: Cursor, carried: Seen | undefined, jump: number): number {
+  #explainedByLife(channel: string, cursor: Cursor, carried: ScannedMessage | undefined, jump: number): number {
     const last = this.#last;
     const isOn = last?.cursor.session === cursor.session;
     // Text between two messages was written with the life of one of them.
@@ -177,7 +177,7 @@ export class SourceHoles {
     }
     if (kind === "upstream.connected") this.#isImporting = detail?.$case === "upstream" && isImport(detail.value);
     if (detail?.$case !== "gap" || detail.value.lost === undefined) return;
-    this.#told += Number(detail.value.lost.events);
+    this.#reported += Number(detail.value.lost.events);
     for (const range of detail.value.lost.ordinals) this.#explain(session, range);
   }
 

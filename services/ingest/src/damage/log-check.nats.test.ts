@@ -8,7 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
 import type { Fact } from "../normalize/fact.ts";
-import { numbering } from "../record/frames/numbering.ts";
+import { Numbering } from "../record/frames/numbering.ts";
 import { openEnds } from "./ends.ts";
 import { checkLog, type LogCheckOptions } from "./log-check.ts";
 import { droppedBy } from "./watch-damage.ts";
@@ -24,7 +24,7 @@ async function desk(textTtl?: number) {
   const log = stack.use(await openLog(nc, { syncKnown: true }));
   const ends = stack.use(await openEnds(nc, { epoch: log.epoch, everyMs: 1 }));
   const jsm = await jetstreamManager(nc);
-  const numbers = numbering(source, undefined, textTtl === undefined ? undefined : { textTtl, channels: ["v2"] });
+  const numbers = new Numbering(source, undefined, textTtl === undefined ? undefined : { textTtl, channels: ["v2"] });
   numbers.begin("A");
   let lastSeq = 0;
   const told = async (...kinds: readonly Fact["kind"][]) => {

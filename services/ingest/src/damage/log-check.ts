@@ -17,24 +17,24 @@ export type LogCheckOptions = {
   readonly signal: AbortSignal;
 };
 
-export type Checked = {
+export type LogCheckResult = {
   readonly holes: readonly Hole[];
   /** Events that are known to be lost, by gaps that stand in the log. */
-  readonly told: ReadonlyMap<SourceName, number>;
+  readonly reported: ReadonlyMap<SourceName, number>;
   readonly messages: number;
   readonly lastSeq: number;
 };
 
 export type Dropped = "nothing" | "oldest" | "anywhere";
 
-/** How many are read between two looks at the clock. */
+/** How many messages are read before the clock is checked again. */
 const stride = 100;
 
 /**
  * Reads all of the log once, message by message and no faster than it may, and finds what is missing of each source.
  * Undefined when the signal aborts. Rejects when the log is away.
  */
-export async function checkLog(options: LogCheckOptions): Promise<Checked | undefined> {
+export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult | undefined> {
   const { log, ends, rate, signal } = options;
   const known = await ends.all();
   const { firstSeq } = await log.reader.bounds();
@@ -48,10 +48,10 @@ export async function checkLog(options: LogCheckOptions): Promise<Checked | unde
   const began = performance.now();
   let messages = 0;
   let done = 0;
-  // A mark comes before what it takes is gone: all of them are seen when the end is reached.
+  // A mark precedes the removal of what it erases, so every mark has been read when the end is reached.
   for (let { lastSeq } = await log.reader.bounds(); done < lastSeq; { lastSeq } = await log.reader.bounds()) {
     for await (const stored of log.stored({ afterSeq: done, subjects: [] }, lastSeq, signal)) {
-      look(stored, holesOf);
+      scan(stored, holesOf);
       messages++;
       if (messages % stride > 0) continue;
       const earlyMs = (messages / rate) * 1_000 - (performance.now() - began);
@@ -64,7 +64,7 @@ export async function checkLog(options: LogCheckOptions): Promise<Checked | unde
   const begin = await firstOnPurpose(options, firstSeq);
   return {
     holes: [...sources.values()].flatMap((one) => one.holes(begin)),
-    told: new Map([...sources].flatMap(([source, { told }]) => (told > 0 ? [[source, told]] : []))),
+    reported: new Map([...sources].flatMap(([source, { reported }]) => (reported > 0 ? [[source, reported]] : []))),
     messages,
     lastSeq: done,
   };
@@ -86,13 +86,13 @@ async function firstOnPurpose({ log, ends, dropped }: LogCheckOptions, seenFirst
   return Math.max(first, said);
 }
 
-function look(stored: Stored, holesOf: (source: SourceName) => SourceHoles): void {
+function scan(stored: Stored, holesOf: (source: SourceName) => SourceHoles): void {
   const { subject, cursor, data, ...seen } = stored;
   const source = sourceOfSubject(subject);
   if (source === undefined || cursor === undefined) return;
   const [channel = "", noun] = subject.split(".").slice(6);
   const speaksOfLog = channel === "tapedeck" && (noun === "session" || noun === "upstream");
-  holesOf(source).see({ ...seen, cursor, channel, event: speaksOfLog ? eventIn(data) : undefined });
+  holesOf(source).add({ ...seen, cursor, channel, event: speaksOfLog ? eventIn(data) : undefined });
 }
 
 function eventIn(data: Uint8Array) {

@@ -11,7 +11,7 @@ export type WatchDamage = {
   readonly store: OpenStore;
   /** ULID of this process: of several only one looks. */
   readonly ingest: string;
-  readonly say: Recorder["say"];
+  readonly recordFact: Recorder["recordFact"];
   readonly everyMs: number;
   readonly rate: number;
   readonly logger: Logger;

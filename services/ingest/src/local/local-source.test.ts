@@ -5,7 +5,7 @@ import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import type { Store } from "../record/recorder.ts";
-import { skaffoldSource, testLogger } from "../testing/ingest-desk.ts";
+import { skaffoldSource, testLogger } from "../testing/ingest-harness.ts";
 import { type LocalSourceOptions, startLocalSource } from "./local-source.ts";
 
 /** A log that was there a moment ago. */

@@ -12,7 +12,7 @@ import { taps } from "@tapedeck/tap/taps";
 import { type SourceConfig, upstreamSettings } from "../config.ts";
 import type { Lease } from "../record/journal/lease.ts";
 import type { Recorder, Store } from "../record/recorder.ts";
-import { toServiceError } from "../record/service-error.ts";
+import { toServiceError } from "./service-error.ts";
 import { UpstreamPresence } from "./upstream-presence.ts";
 
 export type LocalSourceOptions = {

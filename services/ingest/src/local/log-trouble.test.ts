@@ -10,7 +10,7 @@ import { connect } from "nats";
 import { expect, test, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { openLogBook, skaffoldSource } from "../testing/ingest-desk.ts";
+import { openLogReader, skaffoldSource } from "../testing/ingest-harness.ts";
 import { LogTrouble } from "./log-trouble.ts";
 
 const deleted = "the log was deleted: start Tapedeck again to begin a new one";
@@ -30,16 +30,16 @@ test("a log that is deleted is an error in ingest's log, told once, and ingest i
     TAPEDECK_SOURCES: JSON.stringify([{ developer: "alice", project: "shop", address: fake.address }]),
   };
   await using ingest = await startIngest(readConfig({ env }), logger);
-  await using book = await openLogBook(nats.url);
+  await using logReader = await openLogReader(nats.url);
   const ready = async () => {
     const answer = await fetch(`http://${ingest.addresses.health}/readyz`);
     return [answer.status, await answer.json()];
   };
   await fake.playUntil({ v1: 5 });
-  await until(async () => (await book.events(skaffoldSource("alice"))).length > 5, { message: "events" });
+  await until(async () => (await logReader.events(skaffoldSource("alice"))).length > 5, { message: "events" });
   expect(await ready()).toEqual([200, { ready: true, checks: { log: "ok" } }]);
 
-  await (await jetstreamManager(book.nats)).streams.delete("TAPEDECK");
+  await (await jetstreamManager(logReader.nats)).streams.delete("TAPEDECK");
   await fake.playUntil({ v1: 10 });
   await until(() => error.mock.calls.length > 0, { message: "the error to be told" });
   expect(error.mock.calls).toEqual([

@@ -8,7 +8,7 @@ export type LogTroubleOptions = {
   readonly logger: Logger;
   /** Of the disk that the log is on; undefined where that can't be told. */
   readonly freeBytes?: () => Promise<number | undefined>;
-  /** How long nothing may be refused, on a disk with room, until it is taken for well. Default 10 s. */
+  /** How long nothing may be refused, on a disk with room, until the log is considered well. Default 10 s. */
   readonly quietMs?: number;
 };
 
@@ -32,7 +32,7 @@ const patienceMs = 3_000;
 export class LogTrouble implements Disposable {
   readonly #options: Required<LogTroubleOptions>;
   #isAsking = false;
-  #told: string | undefined;
+  #reported: string | undefined;
   /** Of the first publish in a row that failed. */
   #since: number | undefined;
   /** Of the last one, or of the last look at a disk without room. */
@@ -41,11 +41,11 @@ export class LogTrouble implements Disposable {
   #isStuck = false;
   /** The disk was full to this server, which takes nothing more, however much room there is, before it is started again. */
   #wasFull = false;
-  readonly #looking: NodeJS.Timeout;
+  readonly #timer: NodeJS.Timeout;
 
   constructor(options: LogTroubleOptions) {
     this.#options = { freeBytes: async () => undefined, quietMs: 10_000, ...options };
-    this.#looking = setInterval(() => void this.#look(), Math.min(1_000, this.#options.quietMs / 4)).unref();
+    this.#timer = setInterval(() => void this.#checkRoom(), Math.min(1_000, this.#options.quietMs / 4)).unref();
   }
 
   /** Why nothing gets into a log that can be asked, in one sentence; undefined when all is well, or was a moment ago. */
@@ -65,7 +65,7 @@ export class LogTrouble implements Disposable {
     if (this.#isAsking) return;
     this.#isAsking = true;
     this.#since ??= performance.now();
-    void this.#tell(published.outcome === "refused" ? published.cause : undefined).finally(() => {
+    void this.#report(published.outcome === "refused" ? published.cause : undefined).finally(() => {
       this.#isAsking = false;
     });
   }
@@ -89,13 +89,13 @@ export class LogTrouble implements Disposable {
   }
 
   #clear(): void {
-    this.#told = undefined;
+    this.#reported = undefined;
     this.#since = undefined;
     this.#isFull = false;
     this.#isStuck = false;
   }
 
-  async #tell(refusal: unknown): Promise<void> {
+  async #report(refusal: unknown): Promise<void> {
     const { bounds, logger } = this.#options;
     const asked = this.#since;
     const isWithoutRoom = (await this.#free()) < leastBytes;
@@ -110,13 +110,13 @@ export class LogTrouble implements Disposable {
     this.#isFull ||= isFull;
     this.#isStuck ||= performance.now() - asked > patienceMs;
     const reason = this.#isFull ? full : err === undefined ? undefined : String(err);
-    if (reason !== undefined && reason !== this.#told) {
+    if (reason !== undefined && reason !== this.#reported) {
       logger.error({ err: err ?? new Error(reason) }, "nothing gets into the log now: what is seen waits in the spill");
     }
-    this.#told = reason;
+    this.#reported = reason;
   }
 
-  async #look(): Promise<void> {
+  async #checkRoom(): Promise<void> {
     if (this.problem === undefined) return;
     const met = this.#lastMet;
     if ((await this.#free()) < roomBytes) this.#lastMet = performance.now();
@@ -129,6 +129,6 @@ export class LogTrouble implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#looking);
+    clearInterval(this.#timer);
   }
 }

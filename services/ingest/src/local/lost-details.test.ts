@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { skaffoldSource } from "../testing/ingest-desk.ts";
+import { skaffoldSource } from "../testing/ingest-harness.ts";
 import { lostDetails } from "./lost-details.ts";
 
 it("names the sources that are not heard, and since when, but not endlessly many", () => {

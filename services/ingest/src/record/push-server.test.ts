@@ -17,15 +17,15 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../config.ts";
 import { type Ingest, startIngest } from "../ingest.ts";
-import { framesOf, kindsOf, openLogBook, skaffoldSource, testLogger } from "../testing/ingest-desk.ts";
+import { framesOf, kindsOf, openLogReader, skaffoldSource, testLogger } from "../testing/ingest-harness.ts";
 
 let nats: TestNats;
-let book: Awaited<ReturnType<typeof openLogBook>>;
+let logReader: Awaited<ReturnType<typeof openLogReader>>;
 let ingest: Ingest;
 
 beforeAll(async () => {
   nats = await startTestNats();
-  book = await openLogBook(nats.url);
+  logReader = await openLogReader(nats.url);
   const env = {
     TAPEDECK_NATS_URL: nats.url,
     TAPEDECK_INGEST_GRPC_PORT: "0",
@@ -39,7 +39,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await ingest[Symbol.asyncDispose]();
-  await book[Symbol.asyncDispose]();
+  await logReader[Symbol.asyncDispose]();
   await nats[Symbol.asyncDispose]();
 });
 
@@ -107,7 +107,7 @@ test("a tap elsewhere is recorded, and told how far", async () => {
   tap.end();
   await tap.ended();
   expect(tap.committed()).toBe(3n);
-  const events = await book.events(skaffoldSource("alice-smith"));
+  const events = await logReader.events(skaffoldSource("alice-smith"));
   expect(framesOf(events, "v1").map(String)).toEqual(["garbage", "more of it"]);
   expect(events.filter(({ kind }) => kind === "upstream.unreadable")).toHaveLength(2);
   expect(events.find(({ kind }) => kind === "source.added")?.detail).toMatchObject({
@@ -129,7 +129,7 @@ test("a tap whose developer the gateway names is that one's, whatever it says", 
   tap.end();
   await tap.ended();
   const source = sourceName({ workspace: "acme", developer: "dora", project: "shop", upstream: "skaffold" });
-  const [added] = await book.events(source);
+  const [added] = await logReader.events(source);
   expect(added?.detail).toMatchObject({ value: { developer_name: "dora" } });
 });
 
@@ -149,7 +149,7 @@ test("another tap is turned away, the same one takes over at once", async () => 
   again.item(1n, dialled);
   again.end();
   await again.ended();
-  expect(kindsOf(await book.events(skaffoldSource("carol")))).toEqual(["source.added", "upstream.connected"]);
+  expect(kindsOf(await logReader.events(skaffoldSource("carol")))).toEqual(["source.added", "upstream.connected"]);
 });
 
 test("a tap that comes again pushes what it does not know to be recorded, and nothing is there twice", async () => {
@@ -163,7 +163,7 @@ test("a tap that comes again pushes what it does not know to be recorded, and no
     tap.end();
     await tap.ended();
   }
-  const frames = framesOf(await book.events(skaffoldSource("dave")), "v1").map(String);
+  const frames = framesOf(await logReader.events(skaffoldSource("dave")), "v1").map(String);
   expect(frames).toEqual([...Array(8).fill("the same"), "line 10", "line 11", "line 12", "line 13"]);
 });
 
@@ -291,7 +291,7 @@ test("an answer that is too large for whoever asked is an error for them alone",
   tap.item(1n, dialled);
   await until(() => tap.committed() === 1n, { message: "the connection to be known" });
   const call = ControlCall.create({ method: "/x", forwarded_method: "/x", who: "a test" });
-  const asked = book.nats.request(controlSubject(skaffoldSource("talkative")), ControlCall.encode(call).finish(), {
+  const asked = logReader.nats.request(controlSubject(skaffoldSource("talkative")), ControlCall.encode(call).finish(), {
     timeout: 30_000,
   });
   const asks = await until(() => tap.responses.find(({ $case }) => $case === "control"), { message: "the request" });
@@ -313,7 +313,7 @@ test("what is too large for the log does not end the recording", async () => {
   tap.end();
   await tap.ended();
   expect(tap.committed()).toBe(4n);
-  const kinds = kindsOf(await book.events(skaffoldSource("large")));
+  const kinds = kindsOf(await logReader.events(skaffoldSource("large")));
   expect(kinds.slice(-2)).toEqual(["upstream.lost", "session.ended"]);
 });
 
@@ -334,7 +334,7 @@ test("a state that came in pieces is recorded whole", async () => {
   tap.item(4n, { $case: "closed", value: { reason: "cut", process_ended: true } });
   tap.end();
   await tap.ended();
-  const events = await book.events(skaffoldSource("stately"));
+  const events = await logReader.events(skaffoldSource("stately"));
   const described = events.find(({ kind }) => kind === "session.described")?.detail;
   expect(described?.$case === "session_detail" && described.value.states.v1?.equals(state)).toBe(true);
 });
@@ -352,7 +352,7 @@ test("a control call that is too large for the log is refused", async () => {
   const request = Buffer.alloc(4_150_000);
   const call = ControlCall.create({ method: "/x", request, forwarded_method: "/x", forwarded_request: request });
   const subject = controlSubject(skaffoldSource("eager"));
-  const asked = await book.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 30_000 });
+  const asked = await logReader.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 30_000 });
   expect(ControlReply.decode(asked.data)).toMatchObject({ code: 8, reason: "limit_exceeded" });
   tap.end();
   await tap.ended();

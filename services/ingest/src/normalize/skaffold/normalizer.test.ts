@@ -8,7 +8,7 @@ import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it } from "vitest";
 import { normalizer } from "./normalizer.ts";
 
-const root = fileURLToPath(new URL("../../../../../packages/fakes/recordings/skaffold/", import.meta.url));
+const root = fileURLToPath(new URL("../../../../../packages/fakes/recordings/skaffold", import.meta.url));
 const timestamp = { seconds: 1_795_190_166n, nanos: 5 };
 
 describe("momentOf", () => {

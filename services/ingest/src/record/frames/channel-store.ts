@@ -5,8 +5,8 @@ import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Fact } from "../../normalize/fact.ts";
 import type { ChannelNormalizer, FrameReader } from "../../normalize/normalizer.ts";
 import { type Piece, Tails } from "../../secrets/pieces.ts";
-import type { LogPast } from "../journal/source-history.ts";
-import { type KnownFrames, knownFrames } from "./known-frames.ts";
+import type { LogHistoryReader } from "../journal/load-history.ts";
+import { KnownFrames } from "./known-frames.ts";
 import { isText, type LastNumbers, raised } from "./numbering.ts";
 import { recordedSha } from "./original.ts";
 
@@ -15,18 +15,18 @@ export type ChannelStore = {
   readonly reader: FrameReader;
   readonly known: KnownFrames;
   readonly tails: Tails;
-  /** SHA-256 of the last frame recorded from an earlier connection; undefined when there is none. */
+  /** SHA-256 of the last frame recorded from an earlier connection; undefined if there is none. */
   readonly lastEarlier: string | undefined;
-  /** Something is recorded from this very connection. */
+  /** Frames of this connection have been recorded. */
   readonly begun: boolean;
-  /** The last frame, when only a part of what it tells got into the log. */
+  /** The last frame, if only some of its events got into the log. */
   readonly unfinished: { readonly event: Event; readonly part: number; readonly facts: readonly Fact[] } | undefined;
 };
 
 export function emptyStore(channel: ChannelNormalizer): ChannelStore {
   return {
     reader: channel.reader(),
-    known: knownFrames(),
+    known: new KnownFrames(),
     tails: new Tails(),
     lastEarlier: undefined,
     begun: false,
@@ -35,32 +35,32 @@ export function emptyStore(channel: ChannelNormalizer): ChannelStore {
 }
 
 type ReadBack = {
-  readonly reader: LogPast;
+  readonly reader: LogHistoryReader;
   readonly source: SourceName;
   readonly channel: ChannelNormalizer;
   readonly session: { readonly id: string; readonly afterSeq: number };
   /**
-   * What comes next is from a file, whose bytes may differ from those that the stream gave: text that is not UTF-8 stands as
-   * U+FFFD in it, and maps may be in another order. So frames are known by their own time too.
+   * The next frames come from a file, whose bytes may differ from the stream's: it has U+FFFD for text that is not UTF-8,
+   * and maps may be in another order. So frames are also matched by their own time.
    */
   readonly isFromFile: boolean;
-  /** Events after this sequence come from the connection that now goes on. */
+  /** Events after this sequence come from the connection that now continues. */
   readonly connectedSeq: number;
   readonly signal: AbortSignal;
-  /** Told of each recorded frame. */
+  /** Called with each recorded frame. */
   readonly onFrame: (event: Event, seq: number) => void;
   /** What a recorded frame printed. */
   readonly pieceOf: (bytes: Uint8Array) => Piece | undefined;
 };
 
-/** Events of one frame that are larger together than a batch may have been divided by a crash. */
+/** A crash may have divided the events of a frame that exceed one batch together. */
 const dividedBytes = 3 * 1024 * 1024;
 
-/** Reads a session's channel back from the log: what it holds, and its reader brought up to its end. */
+/** Reads a session's channel back from the log: the frames that it has, and a reader that has resumed at its end. */
 export async function readBack(options: ReadBack): Promise<ChannelStore> {
   const { source, channel, session, connectedSeq, isFromFile, signal, onFrame } = options;
   const frameReader = channel.reader();
-  const known = knownFrames();
+  const known = new KnownFrames();
   const tails = new Tails();
   const subjects = [channelFilter(source, channel.name)];
   const until = await options.reader.lastMatch(subjects);
@@ -111,11 +111,11 @@ function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unf
 }
 
 type LastNumbersOptions = Pick<ReadBack, "reader" | "source" | "session" | "signal"> & {
-  /** Of a source whose text expires: all of the session comes before or at this sequence. */
+  /** Set if text of the source expires: all of the session is at or before this sequence. */
   readonly expiresUntil?: number | undefined;
 };
 
-/** The last numbers of an earlier session's channels, read from the log; or higher ones where the last may have expired. */
+/** The last numbers of an earlier session's channels, from the log. They are raised if the last messages may have expired. */
 export async function lastNumbers(
   { reader, source, session, signal, expiresUntil }: LastNumbersOptions,
   channels: readonly string[],

@@ -5,7 +5,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { describe, expect, test } from "vitest";
 import { normalizer } from "../../normalize/skaffold/normalizer.ts";
-import { openRecording, type Recording } from "../session/session-recorder.ts";
+import { openSessionRecorder, type SessionRecorder } from "../session/session-recorder.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
@@ -26,11 +26,11 @@ function printed(ms: number, task_id: string, message: string): What {
 function testTap(log: FakeLog) {
   const items: Item[] = [];
   const open = (first_index: bigint) =>
-    openRecording({
+    openSessionRecorder({
       ...{
         log: { writer: log, reader: log.reader },
         source,
-        reading: normalizer,
+        normalizer: normalizer,
         signal: new AbortController().signal,
       },
       hello: {
@@ -38,7 +38,7 @@ function testTap(log: FakeLog) {
         ...{ first_index, settings: {} },
       },
     });
-  let recording: Promise<Recording> = open(1n);
+  let recording: Promise<SessionRecorder> = open(1n);
   return {
     async push(ms: number, connection: string, ...all: readonly What[]) {
       for (const what of all) {

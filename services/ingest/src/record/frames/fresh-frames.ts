@@ -5,16 +5,16 @@ import type { HeldFrame, Masked, Redact } from "../session/connection.ts";
 import type { ChannelStore } from "./channel-store.ts";
 import { shaOf } from "./original.ts";
 
-/** A frame that is not recorded yet, as it is to be recorded: with what the pieces before it say masked in it too. */
+/** A frame that is not recorded yet. It is masked together with the output pieces before it. */
 export type FreshFrame = { readonly frame: HeldFrame; readonly masked: Masked };
 
-type FreshOptions = { readonly reading: Normalizer; readonly channel: string; readonly redact: Redact };
+type FreshOptions = { readonly normalizer: Normalizer; readonly channel: string; readonly redact: Redact };
 
-/** Those of the frames that the log does not have, in order. Uses up what is known of the others. */
+/** The frames that the log does not have, in order. Uses up the known frames that match the others. */
 export async function freshFrames(
   { known, tails }: Pick<ChannelStore, "known" | "tails">,
   frames: readonly HeldFrame[],
-  { reading, channel, redact }: FreshOptions,
+  { normalizer, channel, redact }: FreshOptions,
 ): Promise<readonly FreshFrame[]> {
   const fresh: FreshFrame[] = [];
   const breathe = breather();
@@ -22,10 +22,10 @@ export async function freshFrames(
     await breathe();
     const alone = frame.masked(redact);
     const { piece } = alone;
-    const after = (tail: string) => maskedAfter(reading, channel, alone, tail);
+    const after = (tail: string) => maskedAfter(normalizer, channel, alone, tail);
     const masked = piece === undefined ? alone : await after(tails.before(piece.stream));
     const isKnown = ({ sha }: Masked) => known.take(sha, frame.at, frame.moment);
-    // It may have been recorded when other pieces stood before it, or none.
+    // It may have been recorded after other pieces, or after none.
     let isRepeated = isKnown(masked) || (piece !== undefined && known.size > 0 && isKnown(alone));
     if (!isRepeated && piece !== undefined && known.size > 0) {
       for (const tail of tails.recent)

@@ -2,54 +2,58 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentKey } from "@tapedeck/shared/time/moment";
 
 /**
- * What the log has of one channel already, as a multiset: a repeated frame is dropped as often as it was recorded. The
- * key is the SHA-256 of the bytes as recorded, which hold the upstream's own time too.
+ * The frames of one channel that the log already has, as a multiset: a repeated frame is dropped as often as it was
+ * recorded. The key is the SHA-256 of the bytes as recorded, which include the upstream's own time.
  */
-export type KnownFrames = {
-  /**
-   * Recorded from an earlier connection: this one may repeat it. With a moment (the upstream's own) it is known by that
-   * too, where its bytes may differ.
-   */
-  addEarlier(sha: string, moment?: Moment): void;
-  /** Recorded from this very connection: the tap may push it again, at the very time that it had then. */
-  addOfThis(sha: string, at: Moment | undefined): void;
-  /** True if the frame is known, which uses up one of its kind. */
-  take(sha: string, at: Moment, moment?: Moment): boolean;
-  readonly size: number;
-};
+export class KnownFrames {
+  readonly #counts = new Map<string, number>();
+  readonly #shasByMoment = new Map<string, string[]>();
+  #size = 0;
 
-export function knownFrames(): KnownFrames {
-  const counts = new Map<string, number>();
-  const byMoment = new Map<string, string[]>();
-  let size = 0;
-  const add = (key: string) => {
-    counts.set(key, (counts.get(key) ?? 0) + 1);
-    size++;
-  };
-  const takeKey = (key: string): boolean => {
-    const count = counts.get(key);
+  get size(): number {
+    return this.#size;
+  }
+
+  /**
+   * Adds a frame that was recorded from an earlier connection, which this connection may repeat. `moment` is the upstream's
+   * own time. It also identifies the frame, for repeats whose bytes may differ.
+   */
+  addEarlier(sha: string, moment?: Moment): void {
+    this.#add(sha);
+    if (moment === undefined) return;
+    const key = momentKey(moment);
+    this.#shasByMoment.set(key, [...(this.#shasByMoment.get(key) ?? []), sha]);
+  }
+
+  /** Adds a frame that was recorded from this connection. The tap may push it again, with the same observation time. */
+  addOfThis(sha: string, at: Moment | undefined): void {
+    this.#add(pushedKey(sha, at));
+  }
+
+  /** Returns true if the frame is known, and uses up one of its kind. */
+  take(sha: string, at: Moment, moment?: Moment): boolean {
+    if (this.#size === 0) return false;
+    return this.#takeKey(pushedKey(sha, at)) || this.#takeKey(sha) || this.#takeMoment(moment);
+  }
+
+  #add(key: string): void {
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+    this.#size++;
+  }
+
+  #takeKey(key: string): boolean {
+    const count = this.#counts.get(key);
     if (count === undefined) return false;
-    if (count === 1) counts.delete(key);
-    else counts.set(key, count - 1);
-    size--;
+    if (count === 1) this.#counts.delete(key);
+    else this.#counts.set(key, count - 1);
+    this.#size--;
     return true;
-  };
-  const takeMoment = (moment: Moment | undefined): boolean =>
-    (byMoment.get(momentKey(moment)) ?? []).some((sha) => takeKey(sha));
-  return {
-    addEarlier: (sha, moment) => {
-      add(sha);
-      if (moment === undefined) return;
-      const key = momentKey(moment);
-      byMoment.set(key, [...(byMoment.get(key) ?? []), sha]);
-    },
-    addOfThis: (sha, at) => add(pushedKey(sha, at)),
-    take: (sha, at, moment) =>
-      size > 0 && (takeKey(pushedKey(sha, at)) || takeKey(sha) || (byMoment.size > 0 && takeMoment(moment))),
-    get size() {
-      return size;
-    },
-  };
+  }
+
+  #takeMoment(moment: Moment | undefined): boolean {
+    if (this.#shasByMoment.size === 0) return false;
+    return (this.#shasByMoment.get(momentKey(moment)) ?? []).some((sha) => this.#takeKey(sha));
+  }
 }
 
 const pushedKey = (sha: string, at: Moment | undefined) => `${sha}@${momentKey(at)}`;

@@ -6,11 +6,11 @@ import type { SourceName } from "@tapedeck/shared/source";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import type { Fact } from "../../normalize/fact.ts";
 
-/** Where Tapedeck itself speaks; counted through all sessions of a source. */
+/** Channel of the events that Tapedeck itself states. It is numbered through all sessions of a source. */
 export const ownChannel = "tapedeck";
 
-/** What record adds to a fact. */
-export type Observed = {
+/** What the recorder adds to a fact. */
+export type ObservedFields = {
   readonly observedAt: Moment;
   /** It happened at some time after this. */
   readonly notBefore?: Moment;
@@ -21,78 +21,143 @@ export type Observed = {
 /** A message for the log, and the event that it carries. */
 export type Numbered = { readonly message: NewMessage; readonly event: Event };
 
-/**
- * Gives events their place: session, ordinals without holes, ids, and the cursor that each message carries. Whatever it
- * numbers has to be appended to the writer in that order.
- */
-export type Numbering = {
-  readonly session: string;
-  /** Last ordinal of a channel in this session. */
-  ordinal(channel: string): number;
-  /** A new session: every channel but Tapedeck's own starts from 1 again. */
-  begin(session: string): void;
-  /** An earlier session goes on, from the last numbers of its channels. */
-  goOn(session: string, last: LastNumbers): void;
-  /** All events of one frame; the first carries the original. */
-  frame(channel: string, facts: readonly Fact[], original: Event["original"], observed: Observed): Numbered[];
-  /** A later event of the channel's last frame. */
-  laterPart(channel: string, part: number, fact: Fact, observed: Observed): Numbered;
-  /** Something that Tapedeck says, about a session or, when that is empty, about the source. */
-  own(session: string, fact: Fact, observed: Observed): Numbered;
-  /**
-   * An event of the session that was numbered elsewhere: it keeps its place, but for the source, and on Tapedeck's own
-   * channel it gets the next one.
-   */
-  imported(event: Event, expires: boolean): Numbered;
-  /** A new connection: its channels begin with a repeat. */
-  unsettle(): void;
-  /** The channel is past its repeat; the messages from here on say so. */
-  settle(channel: string): void;
-  isSettled(channel: string): boolean;
-};
-
-/** By channel. `unused`: how many of the ordinals may have been given to no message that the log has. */
+/** By channel. `unused`: how many of the ordinals may belong to no message in the log. */
 export type LastNumbers = Pick<Cursor, "ordinals" | "frames" | "unused">;
 
 export type TextLife = {
   /** Seconds that text lives in the log. */
   readonly textTtl: number;
-  /** Channels that may carry it. Each cursor names them all, so that whoever reads it knows which may have gone on since. */
+  /** Channels that may carry text. Each cursor names all of them, so that its reader knows which may have advanced since. */
   readonly channels: readonly string[];
 };
 
-/** `life`: absent when text stays like all else. */
-export function numbering(source: SourceName, from: Cursor | undefined, life?: TextLife): Numbering {
-  const zeros = Object.fromEntries((life?.channels ?? []).map((channel) => [channel, 0]));
-  let session = from?.session ?? "";
-  let ordinals: Record<string, number> = { ...zeros, ...from?.ordinals };
-  let frames: Record<string, number> = { ...zeros, ...from?.frames };
-  let settled: readonly string[] = from?.settled ?? [];
-  let texts: Record<string, number> = { ...from?.texts };
-  let kept = from?.kept ?? 0;
-  let unused: Record<string, number> = { ...from?.unused };
+/** Where an event belongs: its session, which is empty for facts about the source, and its part within the frame. */
+type Position = { readonly channel: string; readonly session: string; readonly part: number };
 
-  const number = (
-    channel: string,
-    of: string,
-    part: number,
+/**
+ * Numbers events: session, ordinals without holes, ids, and the cursor that each message carries. Numbered events must be
+ * appended to the writer in the order in which they were numbered.
+ */
+export class Numbering {
+  readonly #source: SourceName;
+  readonly #life: TextLife | undefined;
+  readonly #zeros: Readonly<Record<string, number>>;
+  #session: string;
+  #ordinals: Readonly<Record<string, number>>;
+  #frames: Readonly<Record<string, number>>;
+  #settled: readonly string[];
+  #texts: Readonly<Record<string, number>>;
+  #kept: number;
+  #unused: Readonly<Record<string, number>>;
+
+  /** Continues after the cursor `from`. `life`: absent if text never expires. */
+  constructor(source: SourceName, from: Cursor | undefined, life?: TextLife) {
+    this.#source = source;
+    this.#life = life;
+    this.#zeros = Object.fromEntries((life?.channels ?? []).map((channel) => [channel, 0]));
+    this.#session = from?.session ?? "";
+    this.#ordinals = { ...this.#zeros, ...from?.ordinals };
+    this.#frames = { ...this.#zeros, ...from?.frames };
+    this.#settled = from?.settled ?? [];
+    this.#texts = { ...from?.texts };
+    this.#kept = from?.kept ?? 0;
+    this.#unused = { ...from?.unused };
+  }
+
+  get session(): string {
+    return this.#session;
+  }
+
+  /** Last ordinal of a channel in this session. */
+  ordinal(channel: string): number {
+    return this.#ordinals[channel] ?? 0;
+  }
+
+  /** Begins a new session. Every channel but Tapedeck's own starts from 1 again. */
+  begin(session: string): void {
+    this.continueSession(session, { ordinals: {}, frames: {} });
+  }
+
+  /** Continues an earlier session from the last numbers of its channels. */
+  continueSession(session: string, last: LastNumbers): void {
+    this.#session = session;
+    this.#texts = {};
+    this.#unused = { ...last.unused };
+    this.#ordinals = { ...this.#zeros, ...last.ordinals, ...pick(this.#ordinals, ownChannel) };
+    this.#frames = { ...this.#zeros, ...last.frames, ...pick(this.#frames, ownChannel) };
+  }
+
+  /** Numbers all events of one frame. The first carries the original. */
+  frame(channel: string, facts: readonly Fact[], original: Event["original"], observed: ObservedFields): Numbered[] {
+    const expires = isText(facts);
+    return facts.map((fact, part) => {
+      const position = { channel, session: this.#session, part };
+      return this.#withMessage(this.#event(position, fact, observed, part === 0 ? original : undefined), expires);
+    });
+  }
+
+  /** Numbers a later event of the channel's last frame. */
+  laterPart(channel: string, part: number, fact: Fact, observed: ObservedFields): Numbered {
+    return this.#withMessage(this.#event({ channel, session: this.#session, part }, fact, observed, undefined), false);
+  }
+
+  /** Numbers an event that Tapedeck itself states, about a session or, if `session` is empty, about the source. */
+  own(session: string, fact: Fact, observed: ObservedFields): Numbered {
+    return this.#withMessage(this.#event({ channel: ownChannel, session, part: 0 }, fact, observed, undefined), false);
+  }
+
+  /**
+   * Numbers an event of the session that was numbered elsewhere. It keeps its numbers and gets this source. On Tapedeck's
+   * own channel it gets the next ordinal.
+   */
+  imported(event: Event, expires: boolean): Numbered {
+    const { channel } = event;
+    const isOwn = channel === ownChannel;
+    const last = this.ordinal(channel);
+    const ordinal = isOwn ? last + 1 : Number(event.ordinal);
+    const skipped = ordinal - last - 1;
+    if (skipped > 0) this.#unused = { ...this.#unused, [channel]: (this.#unused[channel] ?? 0) + skipped };
+    const frame = isOwn ? (this.#frames[channel] ?? 0) + 1 : Number(event.frame_ordinal);
+    this.#ordinals = { ...this.#ordinals, [channel]: ordinal };
+    this.#frames = { ...this.#frames, [channel]: frame };
+    const source = this.#source;
+    const id = `${isOwn ? source : this.#session}.${channel}.${ordinal}`;
+    return this.#withMessage({ ...event, id, source, ordinal: BigInt(ordinal), frame_ordinal: BigInt(frame) }, expires);
+  }
+
+  /** A new connection: its channels begin with a repeat. */
+  unsettle(): void {
+    this.#settled = [];
+  }
+
+  /** The channel has finished its repeat. The messages from here on say so. */
+  settle(channel: string): void {
+    if (!this.#settled.includes(channel)) this.#settled = [...this.#settled, channel];
+  }
+
+  isSettled(channel: string): boolean {
+    return this.#settled.includes(channel);
+  }
+
+  #event(
+    { channel, session, part }: Position,
     fact: Fact,
-    observed: Observed,
+    observed: ObservedFields,
     original: Event["original"],
-    expires = false,
-  ) => {
-    const ordinal = (ordinals[channel] ?? 0) + 1;
-    ordinals = { ...ordinals, [channel]: ordinal };
-    if (part === 0) frames = { ...frames, [channel]: (frames[channel] ?? 0) + 1 };
-    const event: Event = {
+  ): Event {
+    const source = this.#source;
+    const ordinal = this.ordinal(channel) + 1;
+    this.#ordinals = { ...this.#ordinals, [channel]: ordinal };
+    if (part === 0) this.#frames = { ...this.#frames, [channel]: (this.#frames[channel] ?? 0) + 1 };
+    return {
       ...base,
-      ...told(fact),
-      id: channel === ownChannel ? `${source}.${channel}.${ordinal}` : `${session}.${channel}.${ordinal}`,
+      ...fieldsOf(fact),
+      id: channel === ownChannel ? `${source}.${channel}.${ordinal}` : `${this.#session}.${channel}.${ordinal}`,
       source,
-      session: of,
+      session,
       channel,
       ordinal: BigInt(ordinal),
-      frame_ordinal: BigInt(frames[channel] ?? 0),
+      frame_ordinal: BigInt(this.#frames[channel] ?? 0),
       part,
       occurred_at: fact.occurredAt ?? observed.observedAt,
       time_source: timeSource(fact, observed),
@@ -102,84 +167,41 @@ export function numbering(source: SourceName, from: Cursor | undefined, life?: T
       redacted: observed.redacted ?? 0,
       original,
     };
-    return withMessage(event, expires);
-  };
+  }
 
-  const withMessage = (event: Event, expires: boolean): Numbered => {
-    if (!(life && expires)) kept++;
-    if (life && expires) texts = { ...texts, [event.channel]: (texts[event.channel] ?? 0) + 1 };
-    const cursor: Cursor = {
-      ...{ session, ordinals, frames, kept },
-      ...(settled.length > 0 && { settled }),
-      ...(life && { textTtl: life.textTtl, texts }),
-      ...(Object.keys(unused).length > 0 && { unused }),
-    };
+  #withMessage(event: Event, isTextFrame: boolean): Numbered {
+    const expiring = isTextFrame ? this.#life : undefined;
+    if (expiring === undefined) this.#kept++;
+    else this.#texts = { ...this.#texts, [event.channel]: (this.#texts[event.channel] ?? 0) + 1 };
     const message: NewMessage = {
-      ...{ subject: eventSubject(source, event.channel, event.kind), event: encodeEvent(event), cursor },
-      ...(life && expires && { ttlSeconds: life.textTtl }),
+      subject: eventSubject(this.#source, event.channel, event.kind),
+      event: encodeEvent(event),
+      cursor: this.#cursor(),
+      ...(expiring && { ttlSeconds: expiring.textTtl }),
     };
     return { event, message };
-  };
+  }
 
-  return {
-    get session() {
-      return session;
-    },
-    ordinal: (channel) => ordinals[channel] ?? 0,
-    begin(id) {
-      session = id;
-      texts = {};
-      unused = {};
-      ordinals = { ...zeros, ...pick(ordinals, ownChannel) };
-      frames = { ...zeros, ...pick(frames, ownChannel) };
-    },
-    goOn(id, last) {
-      session = id;
-      texts = {};
-      unused = { ...last.unused };
-      ordinals = { ...zeros, ...last.ordinals, ...pick(ordinals, ownChannel) };
-      frames = { ...zeros, ...last.frames, ...pick(frames, ownChannel) };
-    },
-    frame(channel, facts, original, observed) {
-      const expires = isText(facts);
-      return facts.map((fact, part) =>
-        number(channel, session, part, fact, observed, part === 0 ? original : undefined, expires),
-      );
-    },
-    laterPart: (channel, part, fact, observed) => number(channel, session, part, fact, observed, undefined),
-    own: (of, fact, observed) => number(ownChannel, of, 0, fact, observed, undefined),
-    imported(event, expires) {
-      const { channel } = event;
-      const isOwn = channel === ownChannel;
-      const ordinal = isOwn ? (ordinals[channel] ?? 0) + 1 : Number(event.ordinal);
-      const left = ordinal - (ordinals[channel] ?? 0) - 1;
-      if (left > 0) unused = { ...unused, [channel]: (unused[channel] ?? 0) + left };
-      const frame = isOwn ? (frames[channel] ?? 0) + 1 : Number(event.frame_ordinal);
-      ordinals = { ...ordinals, [channel]: ordinal };
-      frames = { ...frames, [channel]: frame };
-      const id = `${isOwn ? source : session}.${channel}.${ordinal}`;
-      return withMessage({ ...event, id, source, ordinal: BigInt(ordinal), frame_ordinal: BigInt(frame) }, expires);
-    },
-    unsettle() {
-      settled = [];
-    },
-    settle(channel) {
-      if (!settled.includes(channel)) settled = [...settled, channel];
-    },
-    isSettled: (channel) => settled.includes(channel),
-  };
+  #cursor(): Cursor {
+    return {
+      ...{ session: this.#session, ordinals: this.#ordinals, frames: this.#frames, kept: this.#kept },
+      ...(this.#settled.length > 0 && { settled: this.#settled }),
+      ...(this.#life && { textTtl: this.#life.textTtl, texts: this.#texts }),
+      ...(Object.keys(this.#unused).length > 0 && { unused: this.#unused }),
+    };
+  }
 }
 
 const base = Event.create();
 
 const textKinds: readonly string[] = ["log.written", "terminal.written"];
 
-/** A frame that tells nothing but text; of any other all parts stay, so that none is left without the bytes. */
+/** The frame carries only text. All parts of any other frame stay, so that none is left without the bytes. */
 export function isText(facts: readonly { readonly kind: string }[]): boolean {
   return facts.every(({ kind }) => textKinds.includes(kind));
 }
 
-/** Channels' numbers as if this many messages of each had come after them that are gone. Tapedeck's own never expire. */
+/** The numbers, raised as if this many more messages of each channel had been written and expired. Tapedeck's own never expire. */
 export function raised({ ordinals, frames, unused = {} }: LastNumbers, by: number): LastNumbers {
   if (by === 0) return { ordinals, frames, unused };
   const raise = (all: LastNumbers["ordinals"]) =>
@@ -191,16 +213,16 @@ export function raised({ ordinals, frames, unused = {} }: LastNumbers, by: numbe
   return { ordinals: raise(ordinals), frames: raise(frames), unused: { ...unused, ...left } };
 }
 
-/** A cursor from which as many ordinals of each channel are left out as may have been given to what has expired since. */
+/** A cursor that skips as many ordinals of each channel as may have been used by messages that expired since. */
 export function raisedCursor(cursor: Cursor, by: number): Cursor {
   return { ...cursor, ...raised(cursor, by) };
 }
 
-function told({ kind, subject = "", outcome = 0, error, summary, operation, inferred = false, detail }: Fact) {
+function fieldsOf({ kind, subject = "", outcome = 0, error, summary, operation, inferred = false, detail }: Fact) {
   return { kind, subject, outcome, error, summary, operation, inferred, detail };
 }
 
-function timeSource({ occurredAt, notBefore }: Fact, observed: Observed): Event["time_source"] {
+function timeSource({ occurredAt, notBefore }: Fact, observed: ObservedFields): Event["time_source"] {
   if ((notBefore ?? observed.notBefore) !== undefined) return TimeSource.TIME_SOURCE_INTERVAL;
   return occurredAt === undefined ? TimeSource.TIME_SOURCE_OBSERVED : TimeSource.TIME_SOURCE_UPSTREAM;
 }

@@ -1,13 +1,13 @@
 import { hash } from "node:crypto";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 
-/** A frame above this is recorded without its bytes. */
+/** A larger frame is recorded without its bytes. */
 export const largestFrameBytes = 7 * 1024 * 1024;
 
 const headBytes = 64 * 1024;
 const none = Buffer.alloc(0);
 
-/** The same bytes, not a copy. */
+/** Shares the bytes instead of copying them. */
 export function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
@@ -17,7 +17,7 @@ export function shaOf(bytes: Uint8Array): string {
   return hash("sha256", bytes, "hex");
 }
 
-/** The frame as an event carries it: with its bytes, or with what is known of them when the log would not take them. */
+/** The frame as an event carries it: with its bytes, or with their hash and head if the log would not take them. */
 export function originalOf(
   type: string,
   bytes: Uint8Array,
@@ -29,7 +29,7 @@ export function originalOf(
   return { type, bytes: none, size, sha256: Buffer.from(sha, "hex"), head: bufferOf(bytes).subarray(0, headBytes) };
 }
 
-/** SHA-256 of a recorded frame's bytes, also of one whose bytes the log did not take. */
+/** SHA-256 of a recorded frame's bytes, even if the log did not take them. */
 export function recordedSha({ bytes, sha256 }: NonNullable<Event["original"]>): string {
   return sha256.byteLength > 0 ? bufferOf(sha256).toString("hex") : shaOf(bytes);
 }

@@ -1,7 +1,7 @@
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { holdBack } from "./replay-sorter.ts";
+import { ReplaySorter } from "./replay-sorter.ts";
 
 type Message = {
   readonly name: string;
@@ -17,7 +17,7 @@ const names = (messages: readonly Message[]) => messages.map(({ name }) => name)
 const at = momentOfMs;
 
 test("what comes after connecting is held until it is silent, then sorted", () => {
-  const channel = holdBack<Message>();
+  const channel = new ReplaySorter<Message>();
   expect(channel.state).toBe("silent");
   expect(names(channel.take(message("c", 3), at(1_000)))).toBe("");
   expect(names(channel.take(message("a", 1), at(1_150)))).toBe("");
@@ -29,13 +29,13 @@ test("what comes after connecting is held until it is silent, then sorted", () =
 });
 
 test("a message that comes after the silence is live itself", () => {
-  const channel = holdBack<Message>();
+  const channel = new ReplaySorter<Message>();
   channel.take(message("b", 2), at(0));
   expect(names(channel.take(message("a", 1), at(200)))).toBe("ba");
 });
 
 test("a channel that is never silent is given in sorted pieces", () => {
-  const channel = holdBack<Message>({ pieceMs: 300 });
+  const channel = new ReplaySorter<Message>({ pieceMs: 300 });
   expect(names(channel.take(message("b", 2), at(0)))).toBe("");
   expect(names(channel.take(message("c", 3), at(150)))).toBe("");
   expect(names(channel.take(message("a", 1), at(300)))).toBe("abc");
@@ -46,13 +46,13 @@ test("a channel that is never silent is given in sorted pieces", () => {
 });
 
 test("bytes bound a piece as well", () => {
-  const channel = holdBack<Message>({ pieceBytes: 10 });
+  const channel = new ReplaySorter<Message>({ pieceBytes: 10 });
   expect(names(channel.take(message("b", 2, 6), at(0)))).toBe("");
   expect(names(channel.take(message("a", 1, 6), at(1)))).toBe("ab");
 });
 
 test("frames bound a piece of empty messages, also where no time passes", () => {
-  const channel = holdBack<Message>({ pieceFrames: 3 });
+  const channel = new ReplaySorter<Message>({ pieceFrames: 3 });
   expect(names(channel.take(message("c", 3, 0), at(0)))).toBe("");
   expect(names(channel.take(message("a", 1, 0), at(0)))).toBe("");
   expect(names(channel.take(message("b", 2, 0), at(0)))).toBe("abc");
@@ -60,23 +60,23 @@ test("frames bound a piece of empty messages, also where no time passes", () => 
 });
 
 test("where nobody says otherwise, a piece is bounded all the same", () => {
-  const rarely = holdBack<Message>();
+  const rarely = new ReplaySorter<Message>();
   const given = Array.from({ length: 60 }, (_, turn) => rarely.take(message("a", turn, 0), at(turn * 150)).length);
   expect(Math.max(...given)).toBeLessThan(40);
   expect(given.reduce((sum, count) => sum + count)).toBeGreaterThan(0);
 
-  const large = holdBack<Message>();
+  const large = new ReplaySorter<Message>();
   large.take(message("b", 2, 40 * 1024 * 1024), at(0));
   expect(names(large.take(message("a", 1, 40 * 1024 * 1024), at(0)))).toBe("ab");
 
-  const many = holdBack<Message>();
+  const many = new ReplaySorter<Message>();
   const none = message("a", 1, 0);
   for (let count = 1; count < 100_000; count += 1) many.take(none, at(0));
   expect(many.take(none, at(0))).toHaveLength(100_000);
 });
 
 test("messages without a time keep their place behind the one before", () => {
-  const channel = holdBack<Message>();
+  const channel = new ReplaySorter<Message>();
   for (const one of [message("?"), message("c", 3), message("!"), message("a", 1), message("."), message("b", 2)]) {
     channel.take(one, at(0));
   }
@@ -91,7 +91,7 @@ test("nothing is lost and nothing is doubled, whenever time passes", () => {
   });
   fc.assert(
     fc.property(fc.array(step), (steps) => {
-      const channel = holdBack<Message>({ pieceMs: 600, pieceBytes: 7 });
+      const channel = new ReplaySorter<Message>({ pieceMs: 600, pieceBytes: 7 });
       let now = 0;
       const out: Message[] = [];
       steps.forEach(({ ms, moment, tick }, i) => {

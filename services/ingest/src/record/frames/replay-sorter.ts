@@ -2,91 +2,89 @@ import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
 
 /**
- * How long and how much is held back; then it goes on in sorted pieces. Frames are counted too: an empty one has no
- * bytes, but takes memory like any other.
+ * How long and how much is held before a sorted piece is released. Frames are counted too, because an empty frame has no
+ * bytes but takes memory like any other.
  */
-export const holdBackLimits = {
+export const replaySorterLimits = {
   silenceMs: 200,
   pieceMs: 5_000,
   pieceBytes: 64 * 1024 * 1024,
   pieceFrames: 100_000,
 } as const;
 
-export type Holdable = {
-  /** The upstream's own time; undefined when it can't be read. */
+export type Sortable = {
+  /** The upstream's own time; undefined if it can't be read. */
   readonly moment: Moment | undefined;
   readonly size: number;
 };
 
-/**
- * Puts in order what a channel repeats after connecting: a server may send live messages between those that it
- * repeats. Holds messages until none has come for a while, gives them sorted by (own time, arrival), and from then on
- * gives each as it comes. Time is what the caller says it is, so that the same messages at the same times always come
- * out the same.
- */
-export type HoldBack<T extends Holdable> = {
-  /** Takes a message; gives those that are due, in order. */
-  take(message: T, at: Moment): readonly T[];
-  /** Time has passed. */
-  advance(at: Moment): readonly T[];
-  /** Nothing more is waited for: gives what is held; from now on each message as it comes. */
-  release(): readonly T[];
-  /** Silent: nothing has come yet. */
-  readonly state: "silent" | "holding" | "live";
-};
-
-export function holdBack<T extends Holdable>({ live = false, ...given }: HoldBackOptions = {}): HoldBack<T> {
-  const limits = { ...holdBackLimits, ...given };
-  let state: HoldBack<T>["state"] = live ? "live" : "silent";
-  let held: T[] = [];
-  let bytes = 0;
-  let pieceStart: Moment | undefined;
-  let latest: Moment | undefined;
-
-  const piece = (): readonly T[] => {
-    const sorted = inOrder(held);
-    held = [];
-    bytes = 0;
-    pieceStart = undefined;
-    return sorted;
-  };
-
-  const advance = (at: Moment): readonly T[] => {
-    if (state !== "holding" || latest === undefined || msBetween(latest, at) < limits.silenceMs) return [];
-    state = "live";
-    return piece();
-  };
-
-  return {
-    take(message, at) {
-      const due = advance(at);
-      if (state === "live") return [...due, message];
-      state = "holding";
-      held.push(message);
-      bytes += message.size;
-      latest = at;
-      pieceStart ??= at;
-      const isLarge = bytes >= limits.pieceBytes || held.length >= limits.pieceFrames;
-      return isLarge || msBetween(pieceStart, at) >= limits.pieceMs ? piece() : [];
-    },
-    advance,
-    release() {
-      state = "live";
-      return piece();
-    },
-    get state() {
-      return state;
-    },
-  };
-}
-
-type HoldBackOptions = Partial<{ [K in keyof typeof holdBackLimits]: number }> & {
-  /** The channel is past its repeat already. */
+type ReplaySorterOptions = Partial<{ [K in keyof typeof replaySorterLimits]: number }> & {
+  /** The channel has already finished its repeat. */
   readonly live?: boolean;
 };
 
-/** By own time; a message without one stays behind the one that it came after. */
-function inOrder<T extends Holdable>(arrived: readonly T[]): readonly T[] {
+/**
+ * Sorts what a channel repeats after connecting, because a server may send live messages between the repeated ones.
+ * Holds messages until none has arrived for a while, then releases them sorted by (own time, arrival). After that it
+ * passes each message through. The caller provides the time, so the same messages at the same times always come out in
+ * the same order.
+ */
+export class ReplaySorter<T extends Sortable> {
+  readonly #limits: { readonly [K in keyof typeof replaySorterLimits]: number };
+  #state: "silent" | "holding" | "live";
+  #held: T[] = [];
+  #bytes = 0;
+  #pieceStart: Moment | undefined;
+  #latest: Moment | undefined;
+
+  constructor({ live = false, ...limits }: ReplaySorterOptions = {}) {
+    this.#limits = { ...replaySorterLimits, ...limits };
+    this.#state = live ? "live" : "silent";
+  }
+
+  /** Silent: no message has arrived yet. */
+  get state(): "silent" | "holding" | "live" {
+    return this.#state;
+  }
+
+  /** Takes a message and returns the messages that are due, in order. */
+  take(message: T, at: Moment): readonly T[] {
+    const due = this.advance(at);
+    if (this.#state === "live") return [...due, message];
+    this.#state = "holding";
+    this.#held.push(message);
+    this.#bytes += message.size;
+    this.#latest = at;
+    this.#pieceStart ??= at;
+    const { pieceBytes, pieceFrames, pieceMs } = this.#limits;
+    const isLarge = this.#bytes >= pieceBytes || this.#held.length >= pieceFrames;
+    return isLarge || msBetween(this.#pieceStart, at) >= pieceMs ? this.#releasePiece() : [];
+  }
+
+  /** Returns the messages that are due because time has passed. */
+  advance(at: Moment): readonly T[] {
+    const latest = this.#latest;
+    if (this.#state !== "holding" || latest === undefined || msBetween(latest, at) < this.#limits.silenceMs) return [];
+    return this.release();
+  }
+
+  /** Returns everything held. From now on each message passes through. */
+  release(): readonly T[] {
+    this.#state = "live";
+    return this.#releasePiece();
+  }
+
+  #releasePiece(): readonly T[] {
+    const sorted = inOrder(this.#held);
+    this.#held = [];
+    this.#bytes = 0;
+    this.#pieceStart = undefined;
+    return sorted;
+  }
+}
+
+/** Sorts by own time. A message without one stays behind the message that it followed. */
+function inOrder<T extends Sortable>(arrived: readonly T[]): readonly T[] {
   let previous: Moment | undefined;
   const timed = arrived.map((message) => {
     previous = message.moment ?? previous;

@@ -7,10 +7,10 @@ import type { NatsConnection } from "nats";
 import { openEnds } from "../../damage/ends.ts";
 import { rangesOf } from "../../damage/ranges.ts";
 import { ownChannel } from "../frames/numbering.ts";
-import { sayAlone } from "../journal/say-alone.ts";
-import type { BookOptions } from "../journal/source-journal.ts";
+import { appendFact } from "../journal/append-fact.ts";
+import type { SourceJournalOptions } from "../journal/source-journal.ts";
 import { LostRaceError } from "../journal/writer.ts";
-import { sessionErased } from "../own-facts.ts";
+import { sessionErased } from "../own-facts/session-facts.ts";
 
 export type SessionToErase = {
   readonly source: SourceName;
@@ -28,7 +28,7 @@ export type SessionToErase = {
 export type EraseDeps = {
   readonly nats: NatsConnection;
   /** `ends`: where they are open already. */
-  readonly log: BookOptions["log"] & Pick<Log, "epoch">;
+  readonly log: SourceJournalOptions["log"] & Pick<Log, "epoch">;
   readonly signal: AbortSignal;
 };
 
@@ -125,7 +125,7 @@ async function mark({ source, session, ownOrdinals }: SessionToErase, { nats, lo
   for (;;) {
     try {
       const { writer, reader } = log;
-      return await sayAlone({ log: { writer, reader, ends }, source, session, fact, signal });
+      return await appendFact({ log: { writer, reader, ends }, source, session, fact, signal });
     } catch (cause) {
       if (!(cause instanceof LostRaceError)) throw cause;
     }

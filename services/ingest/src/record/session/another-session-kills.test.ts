@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { normalizer as vagrant } from "../../normalize/vagrant/normalizer.ts";
 import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type Fate, fakeLog } from "../testing/fake-log.ts";
-import { lookingTap } from "../testing/polling-tap.ts";
+import { pollingTap } from "../testing/polling-tap.ts";
 
 // A Vagrant server is replaced by another one at the same address, and the recorder is killed meanwhile.
 
@@ -29,7 +29,7 @@ async function recorded(publishes: number): Promise<readonly string[]> {
     taken += 1;
     return { lands: "now", answers: true };
   });
-  await using tap = lookingTap(log, { source, reading: vagrant });
+  await using tap = pollingTap(log, { source, normalizer: vagrant });
   const stream = ulid(1_500);
   const streamed = (ms: number, event: GetJobStreamResponse["event"]) => {
     const bytes = Buffer.from(GetJobStreamResponse.encode({ event }).finish());

@@ -2,9 +2,9 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
 import type { Observing } from "../../normalize/inventory/observing.ts";
-import { plainReading } from "../frames/plain-reading.ts";
 import { fakeLog } from "../testing/fake-log.ts";
-import { lookingTap } from "../testing/polling-tap.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { pollingTap } from "../testing/polling-tap.ts";
 
 const source = "default/h1/host/rkt" as SourceName;
 
@@ -34,11 +34,11 @@ const lives: Observing = {
   },
 };
 
-const reading = { ...plainReading(), channels: [], observing: lives };
+const normalizer = { ...plainNormalizer(), channels: [], observing: lives };
 
 test("a look at another lifetime under the same name ends one session and begins another, which it belongs to", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
-  await using tap = lookingTap(log, { source, reading });
+  await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(1_000, "C1", "h1");
   await tap.push(1_001, "C1", { $case: "described", value: { channel: "version", state: Buffer.from("v1") } });
   await tap.look(1_010, "C1", "pods", "1:a");
@@ -62,7 +62,7 @@ test("a look at another lifetime under the same name ends one session and begins
 
 test("the newer one of two of the same name is gone on with, also after a crash", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
-  await using tap = lookingTap(log, { source, reading });
+  await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(1_000, "C1", "h1");
   await tap.look(1_010, "C1", "pods", "1:a");
   await tap.lost(1_020, "C1");
@@ -99,7 +99,7 @@ test("a watcher is told whether its recorder was replaced, while the tap looked 
     },
   };
   const log = fakeLog(() => ({ lands: "now", answers: true }));
-  await using tap = lookingTap(log, { source, reading: { ...reading, observing: listening } });
+  await using tap = pollingTap(log, { source, normalizer: { ...normalizer, observing: listening } });
   await tap.dial(1_000, "C1", "h1");
   await tap.look(1_010, "C1", "pods", "1:a");
   await tap.settled();

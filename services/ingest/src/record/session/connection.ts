@@ -5,11 +5,11 @@ import type { MaskedFrame } from "../../secrets/pieces.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
 import { shaOf } from "../frames/original.ts";
-import { type HoldBack, holdBack } from "../frames/replay-sorter.ts";
-import type { Fingerprint } from "../own-facts.ts";
-import type { Spoken } from "./session-match.ts";
+import { ReplaySorter } from "../frames/replay-sorter.ts";
+import type { Fingerprint } from "../own-facts/session-facts.ts";
+import type { ReceivedChannel } from "./session-match.ts";
 
-/** What `hello` asks for: secrets are masked, or not. */
+/** Whether secrets are masked, as `hello` asks. */
 export type Redact = "on" | "off";
 
 /** A frame as it would be recorded. */
@@ -17,23 +17,23 @@ export type Masked = MaskedFrame & { readonly sha: string };
 
 /** A frame on its way from the tap to the log. */
 export type HeldFrame = {
-  /** Of the item, or of the items that brought its pieces. */
+  /** Indexes of the items that brought its pieces. */
   readonly indexes: readonly bigint[];
   readonly at: Moment;
   readonly moment: Moment | undefined;
   readonly size: number;
-  readonly masked: (redact: "on" | "off") => Masked;
-  /** To be awaited before `masked`, which takes long for a large frame. */
-  readonly prepare: (redact: "on" | "off") => Promise<void>;
+  readonly masked: (redact: Redact) => Masked;
+  /** Await this before `masked`, which takes long for a large frame. */
+  readonly prepare: (redact: Redact) => Promise<void>;
 };
 
 export function heldFrame(
   { bytes, indexes }: Whole,
   at: Moment,
-  { mask, maskApart, momentOf }: FrameReading,
+  { mask, maskApart, momentOf }: FrameFunctions,
 ): HeldFrame {
   const known: { on?: Masked; off?: Masked } = {};
-  const keep = (redact: "on" | "off", one: MaskedFrame): Masked => {
+  const keep = (redact: Redact, one: MaskedFrame): Masked => {
     const masked = { ...one, sha: shaOf(one.bytes) };
     known[redact] = masked;
     return masked;
@@ -48,7 +48,7 @@ export function heldFrame(
       try {
         keep("on", await maskApart(bytes));
       } catch {
-        // Then it is masked here.
+        // `masked` then masks it in this thread.
       }
     },
     masked(redact) {
@@ -57,7 +57,7 @@ export function heldFrame(
   };
 }
 
-type FrameReading = {
+type FrameFunctions = {
   readonly mask: (bytes: Uint8Array) => MaskedFrame;
   readonly maskApart?: ((bytes: Uint8Array) => Promise<MaskedFrame>) | undefined;
   readonly momentOf: (bytes: Uint8Array) => Moment | undefined;
@@ -65,72 +65,77 @@ type FrameReading = {
 
 /** One channel of a connection. */
 export type ConnectionChannel = {
-  readonly reading: ChannelNormalizer;
-  readonly holdBack: HoldBack<HeldFrame>;
-  /** Pieces of a frame that is not complete. */
+  readonly normalizer: ChannelNormalizer;
+  readonly sorter: ReplaySorter<HeldFrame>;
+  /** Pieces of an incomplete frame. */
   partial: { readonly indexes: readonly bigint[]; readonly pieces: readonly Uint8Array[] } | undefined;
-  /** Out of the hold-back, but the session is not known yet. */
+  /** Frames that have left the replay sorter while the session is not known yet. */
   waiting: readonly HeldFrame[];
-  /** The first piece, or all of the repeat, has come out of the hold-back. */
+  /** The replay sorter has released its first piece, or the whole repeat. */
   ready: boolean;
   store: ChannelStore | undefined;
 };
 
-export type Connection = {
+export type UpstreamConnection = {
   readonly id: string;
   readonly address: string;
   /**
-   * Sequence of its upstream.connected when a recorder before this one has recorded frames of it, or may have; else
+   * Sequence of its upstream.connected if an earlier recorder has recorded frames of it, or may have; otherwise
    * undefined.
    */
   readonly resumedSeq: number | undefined;
-  /** Empty until it is known which session it belongs to. */
+  /** Empty until its session is known. */
   session: string;
-  /** The session was known before: what was said since then and is not repeated is lost. */
+  /** It belongs to an earlier session. What came in between and is not repeated is lost. */
   rejoined: boolean;
   firstFrameAt: Moment | undefined;
-  /** How many frames had been looked at when they did not tell the session. */
+  /** How many frames had arrived when the session could not be decided last time. */
   undecidedFrames: number;
   readonly channels: Map<string, ConnectionChannel>;
-  /** Channels whose frames are looks. */
-  readonly looked: Map<string, Pick<ConnectionChannel, "partial">>;
-  /** What else happened, to be recorded when the session is known. */
+  /** Pieces of incomplete observations, by channel. */
+  readonly observationPieces: Map<string, Pick<ConnectionChannel, "partial">>;
+  /** Records what else happened, once the session is known. */
   pending: (() => void)[];
 };
 
-export function connectionOf(id: string, address: string, session: string, resumedSeq: number | undefined): Connection {
+export function connectionOf(
+  id: string,
+  address: string,
+  session: string,
+  resumedSeq: number | undefined,
+): UpstreamConnection {
   return {
     ...{ id, address, session, resumedSeq, rejoined: false, firstFrameAt: undefined, undecidedFrames: 0 },
-    ...{ channels: new Map(), looked: new Map(), pending: [] },
+    ...{ channels: new Map(), observationPieces: new Map(), pending: [] },
   };
 }
 
-/** What it says was not heard but read in a file that the upstream has written: another form of the same messages. */
-export function isFromFile({ address }: Pick<Connection, "address">): boolean {
+/** Its frames were read from a file that the upstream wrote, which holds another form of the same messages. */
+export function isFromFile({ address }: Pick<UpstreamConnection, "address">): boolean {
   return address.startsWith("file:");
 }
 
-export function whenDecided(connection: Connection, run: () => void): void {
+export function whenDecided(connection: UpstreamConnection, run: () => void): void {
   if (connection.session === "") connection.pending.push(run);
   else run();
 }
 
-export function runPending(connection: Connection): void {
+export function runPending(connection: UpstreamConnection): void {
   const { pending } = connection;
   connection.pending = [];
   for (const run of pending) run();
 }
 
-export function connectionChannel(reading: ChannelNormalizer, live: boolean): ConnectionChannel {
+export function connectionChannel(normalizer: ChannelNormalizer, live: boolean): ConnectionChannel {
   const started = { partial: undefined, waiting: [], ready: live, store: undefined };
-  return { reading, holdBack: holdBack<HeldFrame>({ live }), ...started };
+  return { normalizer, sorter: new ReplaySorter<HeldFrame>({ live }), ...started };
 }
 
 export type FramePiece = { readonly channel: string; readonly bytes: Uint8Array; readonly more: boolean };
 
 export type Whole = { readonly bytes: Uint8Array; readonly indexes: readonly bigint[] };
 
-/** All the pieces as one frame; undefined while more is to come. Pieces may share an index or have their own. */
+/** Joins pieces to one frame; undefined while more are to come. Pieces may share an index or have their own. */
 export function assemble(
   channel: Pick<ConnectionChannel, "partial">,
   index: bigint,
@@ -144,8 +149,8 @@ export function assemble(
   return { bytes: all.pieces.length === 1 ? piece : Buffer.concat(all.pieces), indexes: all.indexes };
 }
 
-/** The message with the smallest time of its own. */
-export function fingerprintOf(frames: readonly HeldFrame[], redact: "on" | "off"): Fingerprint | undefined {
+/** The frame with the smallest own time. */
+export function fingerprintOf(frames: readonly HeldFrame[], redact: Redact): Fingerprint | undefined {
   let smallest: (HeldFrame & { readonly moment: Moment }) | undefined;
   for (const frame of frames) {
     const { moment } = frame;
@@ -155,13 +160,13 @@ export function fingerprintOf(frames: readonly HeldFrame[], redact: "on" | "off"
   return smallest && { at: smallest.moment, sha: smallest.masked(redact).sha };
 }
 
-/** What was said so far, channel by channel, as it would be recorded with this setting. */
-export function spokenBy({ channels }: Connection, redact: "on" | "off"): Map<string, Spoken> {
-  const spoken = new Map<string, Spoken>();
-  for (const [name, { reading, waiting }] of channels) {
+/** What was received so far on each channel, as it would be recorded with this setting. */
+export function receivedBy({ channels }: UpstreamConnection, redact: Redact): Map<string, ReceivedChannel> {
+  const received = new Map<string, ReceivedChannel>();
+  for (const [name, { normalizer, waiting }] of channels) {
     if (waiting.length === 0) continue;
     const shas = new Set(waiting.map((frame) => frame.masked(redact).sha));
-    spoken.set(name, { shas, fingerprint: fingerprintOf(waiting, redact)?.sha, complete: reading.replays });
+    received.set(name, { shas, fingerprint: fingerprintOf(waiting, redact)?.sha, complete: normalizer.replays });
   }
-  return spoken;
+  return received;
 }

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { plainReading } from "../frames/plain-reading.ts";
-import { injections } from "./injections.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { Injections } from "./injections.ts";
 
-const plain = plainReading({ name: "a", replays: true });
+const plain = plainNormalizer({ name: "a", replays: true });
 const frame = Buffer.from("12 x");
 
 test("calls whose event never comes do not slow the frames down", () => {
@@ -11,14 +11,14 @@ test("calls whose event never comes do not slow the frames down", () => {
     compared++;
     return false;
   };
-  const expected = injections({ ...plain, injects: () => ({ channel: "a", matches }) }, []);
+  const expected = new Injections({ ...plain, injects: () => ({ channel: "a", matches }) }, []);
   for (let i = 0; i < 1_000; i++) expected.expect(`call ${i}`, "handle", Buffer.from("nothing"));
   expect(expected.take("a", frame)).toBe(false);
   expect(compared).toBeLessThan(50);
 });
 
 test("an event is waited for until it comes, once", () => {
-  const expected = injections(plain, []);
+  const expected = new Injections(plain, []);
   expected.expect("1", "handle", Buffer.from("x"));
   expected.expect("2", "handle", Buffer.from("y"));
   expected.forget("2");

@@ -13,8 +13,8 @@ import { openEnds } from "../../damage/ends.ts";
 import { checkLog } from "../../damage/log-check.ts";
 import type { Fact } from "../../normalize/fact.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
-import { plainReading } from "../frames/plain-reading.ts";
-import { openRecording, type Recording } from "./session-recorder.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { openSessionRecorder, type SessionRecorder } from "./session-recorder.ts";
 
 let nats: TestNats;
 let nc: NatsConnection;
@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 /** What begins with "fact" after its time stays; all else is text. */
-const reading = withFacts(plainReading({ name: "a", replays: true }, { name: "lines", replays: false }));
+const normalizer = withFacts(plainNormalizer({ name: "a", replays: true }, { name: "lines", replays: false }));
 
 function withFacts(plain: Normalizer): Normalizer {
   const channels = plain.channels.map((channel) => ({
@@ -67,7 +67,7 @@ async function desk(developer: string, textTtl: number | undefined) {
   const following = follow();
   let index = 0n;
   let ms = start;
-  let recording: Recording | undefined;
+  let recording: SessionRecorder | undefined;
   const hello = { developer, project: "shop", upstream: "skaffold", tap: "T", labels: {}, redact: "on", settings: {} };
 
   const self = {
@@ -75,8 +75,8 @@ async function desk(developer: string, textTtl: number | undefined) {
     seen,
     at: (offset: number) => start + offset,
     async open(ttl = textTtl) {
-      const options = { log, source, reading, signal: over.signal, textTtl: ttl };
-      recording = await openRecording({ ...options, hello: { ...hello, first_index: index + 1n } });
+      const options = { log, source, normalizer, signal: over.signal, textTtl: ttl };
+      recording = await openSessionRecorder({ ...options, hello: { ...hello, first_index: index + 1n } });
       return recording;
     },
     async push(connection: string, what: Item["what"]) {

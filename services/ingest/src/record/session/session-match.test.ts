@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { matchSession, type Spoken } from "./session-match.ts";
+import { matchSession, type ReceivedChannel } from "./session-match.ts";
 
-const said = (shas: string, complete = true): Spoken => ({
+const said = (shas: string, complete = true): ReceivedChannel => ({
   shas: new Set(shas),
   fingerprint: shas[0]?.toLowerCase() === shas[0] ? shas[0] : undefined, // capitals have no time
   complete,
@@ -10,7 +10,7 @@ const known = (fingerprints: Record<string, string>, open = true) => ({
   open,
   fingerprints: new Map(Object.entries(fingerprints)),
 });
-const spoken = (channels: Record<string, Spoken>) => new Map(Object.entries(channels));
+const received = (channels: Record<string, ReceivedChannel>) => new Map(Object.entries(channels));
 
 test.each([
   ["the first contact is a new session", undefined, { v1: said("abc") }, "new"],
@@ -31,6 +31,6 @@ test.each([
   ["a session that was ended wrongly goes on", known({ v1: "a" }, false), { v1: said("ab") }, "same"],
   ["an ended session without a fingerprint is over", known({}, false), { v1: said("G") }, "new"],
 ] as const)("%s", (_title, newest, channels, verdict) => {
-  expect(matchSession(newest, spoken(channels), false)).toBe(verdict);
-  expect(matchSession(newest, spoken(channels), true)).toBe(verdict === "wait" ? "new" : verdict);
+  expect(matchSession(newest, received(channels), false)).toBe(verdict);
+  expect(matchSession(newest, received(channels), true)).toBe(verdict === "wait" ? "new" : verdict);
 });

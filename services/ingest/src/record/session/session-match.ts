@@ -1,10 +1,10 @@
-/** What a connection has said on one channel so far. */
-export type Spoken = {
-  /** SHA-256 of every message, as it would be recorded. */
+/** What a connection has received on one channel so far. */
+export type ReceivedChannel = {
+  /** SHA-256 of every frame, as it would be recorded. */
   readonly shas: ReadonlySet<string>;
-  /** Of the message with the smallest time; undefined when none has a time. */
+  /** SHA-256 of the frame with the smallest time; undefined if none has a time. */
   readonly fingerprint: string | undefined;
-  /** The channel repeats everything since the process began, so what is missing from it never was. */
+  /** The channel repeats everything since the process began, so what is missing from it never existed. */
   readonly complete: boolean;
 };
 
@@ -15,34 +15,34 @@ export type KnownFingerprints = {
 };
 
 /**
- * Whether a connection belongs to the source's newest session (open, or ended wrongly) or to a new one. "wait": what was
- * said so far proves neither. With `final` nothing more is waited for.
+ * Decides whether a connection belongs to the source's newest session (open, or ended wrongly) or to a new one. "wait":
+ * the frames received so far prove neither. With `final` there is nothing more to wait for.
  */
 export function matchSession(
   newest: KnownFingerprints | undefined,
-  spoken: ReadonlyMap<string, Spoken>,
+  received: ReadonlyMap<string, ReceivedChannel>,
   final: boolean,
 ): "same" | "new" | "wait" {
   if (newest === undefined) return "new";
-  if (isRepeatOf(newest, spoken)) return "same";
-  const isContradicted = [...spoken].some(
+  if (isRepeatOf(newest, received)) return "same";
+  const isContradicted = [...received].some(
     ([channel, { fingerprint, complete }]) => complete && fingerprint !== undefined && newest.fingerprints.has(channel),
   );
   if (isContradicted) return "new";
-  const hasOne = [...spoken.values()].some(({ fingerprint }) => fingerprint !== undefined);
+  const hasOne = [...received.values()].some(({ fingerprint }) => fingerprint !== undefined);
   if (newest.open && newest.fingerprints.size === 0 && !hasOne) return "same";
   return final || newest.fingerprints.size === 0 ? "new" : "wait";
 }
 
 /**
- * Whether a session's fingerprint is among what was said. Anywhere: what comes first may differ when an earlier
- * connection saw only a part at first.
+ * Whether a session's fingerprint is among the received frames. Its position does not matter: the first frame may differ
+ * if an earlier connection received only a part at first.
  */
 export function isRepeatOf(
   { fingerprints }: Pick<KnownFingerprints, "fingerprints">,
-  spoken: ReadonlyMap<string, Spoken>,
+  received: ReadonlyMap<string, ReceivedChannel>,
 ): boolean {
-  return [...spoken].some(([channel, { shas }]) => {
+  return [...received].some(([channel, { shas }]) => {
     const known = fingerprints.get(channel);
     return known !== undefined && shas.has(known);
   });

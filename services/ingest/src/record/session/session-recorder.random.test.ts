@@ -4,15 +4,15 @@ import { searched } from "@tapedeck/shared/testing/searches";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { plainReading } from "../frames/plain-reading.ts";
 import { LostRaceError } from "../journal/writer.ts";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
-import { openRecording, type Recording } from "./session-recorder.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { openSessionRecorder, type SessionRecorder } from "./session-recorder.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const channels = ["a", "b"] as const;
 type Channel = (typeof channels)[number];
-const reading = plainReading({ name: "a", replays: true }, { name: "b", replays: true });
+const normalizer = plainNormalizer({ name: "a", replays: true }, { name: "b", replays: true });
 
 type What = NonNullable<Item["what"]>;
 
@@ -76,7 +76,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
   let acknowledged = 0n;
   let pushed = 0n;
   let index = 0n;
-  let recording: Recording | undefined;
+  let recording: SessionRecorder | undefined;
 
   const emit = (what: What) => {
     index += 1n;
@@ -112,7 +112,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
     if (connected) emit(frame(channel, text));
   };
 
-  async function open(): Promise<Recording> {
+  async function open(): Promise<SessionRecorder> {
     const hello = {
       developer: "a",
       project: "p",
@@ -123,10 +123,10 @@ function world(fate: readonly Fate[], shuffled: boolean) {
       settings: {},
     };
     pushed = acknowledged;
-    return openRecording({
+    return openSessionRecorder({
       log: { writer: log, reader: log.reader },
       source,
-      reading,
+      normalizer,
       hello: { ...hello, first_index: acknowledged + 1n },
       signal: new AbortController().signal,
     });

@@ -5,12 +5,12 @@ import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
 import { describe, expect, test } from "vitest";
-import { plainReading } from "../frames/plain-reading.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
-import { openRecording, type Recording } from "./session-recorder.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { openSessionRecorder, type SessionRecorder } from "./session-recorder.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
-const plain = plainReading(
+const plain = plainNormalizer(
   { name: "a", replays: true },
   { name: "b", replays: true },
   { name: "part", replays: false },
@@ -30,14 +30,14 @@ const described = (channel: string, state: string): What => ({
 });
 
 /** A tap that remembers what it pushed, so that it can push it again. */
-function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", reading = plain } = {}) {
+function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", normalizer = plain } = {}) {
   const items: Item[] = [];
   const controller = new AbortController();
   const open = (first_index: bigint) =>
-    openRecording({
+    openSessionRecorder({
       log: { writer: log, reader: log.reader },
       source,
-      reading,
+      normalizer,
       hello: {
         developer: "Alice",
         project: "Shop",
@@ -50,7 +50,7 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", read
       },
       signal: controller.signal,
     });
-  let recording: Promise<Recording> = open(firstIndex);
+  let recording: Promise<SessionRecorder> = open(firstIndex);
   return {
     /** Pushes one thing at a moment (ms), on a connection. */
     async push(ms: number, connection: string, what: What) {
@@ -382,7 +382,7 @@ test("a Handle call's event is marked when it comes back, also after a crash in 
   await tap.push(0, "C1", dialled);
   await tap.push(10, "C1", frame("a", "1 one"));
   await tap.advance(500);
-  await (await tap.recording()).say({
+  await (await tap.recording()).recordFact({
     kind: "control.requested",
     summary: "",
     detail: {
@@ -574,7 +574,7 @@ describe("an answer that events do not tell", () => {
     const recording = await begun(tap);
     recording.adopt(answer(log, "of another", { session: "01Z" }));
     const before = answer(log, "late");
-    await recording.say({ kind: "control.requested", summary: "a call" });
+    await recording.recordFact({ kind: "control.requested", summary: "a call" });
     recording.adopt(before);
     const between = answer(log, "late as well");
     await tap.push(1_000, "C1", frame("a", "2 two"));
@@ -749,7 +749,7 @@ test("a large piece of a repeat leaves the event loop to others", async () => {
     seen.add(turns);
     return plain.mask(channel, bytes);
   };
-  await using tap = testTap(log, { reading: { ...plain, mask } });
+  await using tap = testTap(log, { normalizer: { ...plain, mask } });
   await tap.push(0, "C1", dialled);
   // The first piece tells the session.
   for (let ms = 0; ms <= 5_000; ms += 100) await tap.push(ms, "C1", frame("a", `${ms} first`));

@@ -1,7 +1,7 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import type { LastOfSource, LogWriter, NewMessage, Published, Recorded } from "@tapedeck/shared/log/log";
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
-import type { LogPast } from "../journal/source-history.ts";
+import type { LogHistoryReader } from "../journal/load-history.ts";
 
 export type StoredMessage = { readonly seq: number; readonly writer: string; readonly message: NewMessage };
 
@@ -11,7 +11,7 @@ export type Fate = { readonly lands: "now" | "late" | "never"; readonly answers:
 export type FakeLog = LogWriter & {
   readonly stored: readonly StoredMessage[];
   readonly recorded: () => Recorded[];
-  readonly reader: LogPast;
+  readonly reader: LogHistoryReader;
   /** Lets everything land that was on its way. */
   landLate(): void;
 };

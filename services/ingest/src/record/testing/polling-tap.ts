@@ -4,31 +4,31 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import type { Normalizer } from "../../normalize/normalizer.ts";
-import { openRecording, type Recording } from "../session/session-recorder.ts";
+import { openSessionRecorder, type SessionRecorder } from "../session/session-recorder.ts";
 import type { FakeLog } from "./fake-log.ts";
 
-export type LookingTapOptions = {
+export type PollingTapOptions = {
   readonly source: SourceName;
-  readonly reading: Normalizer;
+  readonly normalizer: Normalizer;
   /** In seconds. */
   readonly textTtl?: number;
 };
 
-export type LookingTap = ReturnType<typeof lookingTap>;
+export type PollingTap = ReturnType<typeof pollingTap>;
 
 /** A tap that remembers what it pushed, so that it can push it again. */
-export function lookingTap(log: FakeLog, { source, reading, textTtl }: LookingTapOptions) {
+export function pollingTap(log: FakeLog, { source, normalizer, textTtl }: PollingTapOptions) {
   const items: Item[] = [];
   const controller = new AbortController();
   const open = (from: number) =>
-    openRecording({
-      ...{ log: { writer: log, reader: log.reader }, source, reading, signal: controller.signal, textTtl },
+    openSessionRecorder({
+      ...{ log: { writer: log, reader: log.reader }, source, normalizer, signal: controller.signal, textTtl },
       hello: {
         ...{ developer: "h1", project: "host", upstream: "rkt", tap: "T", labels: {}, redact: "on" },
         ...{ first_index: BigInt(from), settings: {} },
       },
     });
-  let recording: Promise<Recording> = open(1);
+  let recording: Promise<SessionRecorder> = open(1);
   const push = async (ms: number, connection: string, what: NonNullable<Item["what"]>) => {
     const item: Item = { index: BigInt(items.length + 1), connection, at: momentOfMs(ms), what };
     items.push(item);
@@ -56,7 +56,7 @@ export function lookingTap(log: FakeLog, { source, reading, textTtl }: LookingTa
     /** What is pushed meanwhile comes after what is pushed again. */
     async crash(from = items.length + 1) {
       const again = items.slice(from - 1);
-      const startAgain = async (before: Promise<Recording>) => {
+      const startAgain = async (before: Promise<SessionRecorder>) => {
         await (await before)[Symbol.asyncDispose]();
         const after = await open(from);
         for (const item of again) await after.take(item);

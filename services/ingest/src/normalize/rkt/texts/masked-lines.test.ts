@@ -2,7 +2,7 @@ import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { SourceName } from "@tapedeck/shared/source";
 import { describe, expect, it } from "vitest";
 import { type FakeLog, fakeLog } from "../../../record/testing/fake-log.ts";
-import { type LookingTap, lookingTap } from "../../../record/testing/polling-tap.ts";
+import { type PollingTap, pollingTap } from "../../../record/testing/polling-tap.ts";
 import { mask } from "../mask.ts";
 import { normalizer as rkt } from "../normalizer.ts";
 import { MaskedLines, maskAfter } from "./masked-lines.ts";
@@ -85,7 +85,7 @@ const well = () => ({ lands: "now", answers: true }) as const;
 const texts = (log: FakeLog) =>
   log.recorded().flatMap(({ event: { detail } }) => (detail?.$case === "text" ? [detail.value.text] : []));
 
-async function say(tap: LookingTap, ms: number, app: string, ...lines: readonly string[]) {
+async function say(tap: PollingTap, ms: number, app: string, ...lines: readonly string[]) {
   for (const [index, line] of lines.entries())
     await tap.see(ms + index, "C1", "logs", {
       $case: "text",
@@ -96,7 +96,7 @@ async function say(tap: LookingTap, ms: number, app: string, ...lines: readonly 
 describe("a recorder", () => {
   it("masks the rest of a key, and each line once, when it was killed between its lines", async () => {
     const log = fakeLog(well);
-    await using tap = lookingTap(log, { source, reading: rkt });
+    await using tap = pollingTap(log, { source, normalizer: rkt });
     await tap.dial(0, "C1", "/var/lib/rkt");
     const lines = [begin, one, two, end, "done"].map((text, index) => at(20 + index, text));
     await say(tap, 10, "web", ...lines.slice(0, 2));

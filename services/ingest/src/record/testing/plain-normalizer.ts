@@ -6,7 +6,7 @@ import type { ChannelNormalizer, Normalizer } from "../../normalize/normalizer.t
  * An upstream for tests whose frames are text: "12 hello" is a message of millisecond 12, "12 hello+2" tells three
  * facts; what does not begin with a number has no time; "SECRET" is masked. Facts are numbered by a memory of the channel.
  */
-export function plainReading(...channels: readonly { name: string; replays: boolean }[]): Normalizer {
+export function plainNormalizer(...channels: readonly { name: string; replays: boolean }[]): Normalizer {
   return {
     channels: channels.map(channel),
     mask(_, bytes) {

@@ -1,3 +1,4 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
@@ -8,99 +9,109 @@ import { type ChannelStore, emptyStore, readBack } from "../frames/channel-store
 import { freshFrames } from "../frames/fresh-frames.ts";
 import { isText, type Numbered } from "../frames/numbering.ts";
 import { originalOf } from "../frames/original.ts";
-import type { LogPast } from "../journal/source-history.ts";
-import type { Book } from "../journal/source-journal.ts";
-import { lostBetween, sessionIdentified } from "../own-facts.ts";
+import type { LogHistoryReader } from "../journal/load-history.ts";
+import type { SourceJournal } from "../journal/source-journal.ts";
+import { lostBetween } from "../own-facts/gap-facts.ts";
+import { sessionIdentified } from "../own-facts/session-facts.ts";
 import type { Redact } from "./connection.ts";
 import {
-  type Connection,
   type ConnectionChannel,
   fingerprintOf,
   type HeldFrame,
   isFromFile,
   type Masked,
+  type UpstreamConnection,
 } from "./connection.ts";
 import type { Injections } from "./injections.ts";
 
-export type ChannelRecordingOptions = {
-  readonly book: Book;
-  readonly reader: LogPast;
+export type ChannelRecorderOptions = {
+  readonly journal: SourceJournal;
+  readonly reader: LogHistoryReader;
   readonly source: SourceName;
-  readonly reading: Normalizer;
+  readonly normalizer: Normalizer;
   readonly injections: Injections;
   readonly signal: AbortSignal;
   /** Larger frames are recorded without their bytes. */
   readonly frameBytes: number;
-  /** Seconds that text lives in the log; absent: for ever. */
+  /** Seconds that text lives in the log; absent: forever. */
   readonly textTtl?: number | undefined;
   readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
 };
 
-/** Records frames of a connection whose session is known; gives how many messages have been added when all of them are. */
+/** Records frames of a connection whose session is known. Resolves with how many messages were added in total by then. */
 export type RecordFrames = (
-  connection: Connection,
+  connection: UpstreamConnection,
   channel: ConnectionChannel,
   frames: readonly HeldFrame[],
   redact: Redact,
 ) => Promise<number>;
 
-export function channelRecording(options: ChannelRecordingOptions): RecordFrames {
-  const { book, reader, source, reading, injections, signal, frameBytes, textTtl, onFrame } = options;
-  const { history, numbers, writer } = book;
+export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
+  const { journal, reader, source, normalizer, injections, signal, frameBytes, textTtl, onFrame } = options;
+  const { history, numbers, writer } = journal;
   const readBackOnce = new Set<string>();
 
-  async function openStore(connection: Connection, { reading: channel }: ConnectionChannel): Promise<ChannelStore> {
+  async function openStore(
+    connection: UpstreamConnection,
+    { normalizer: channel }: ConnectionChannel,
+  ): Promise<ChannelStore> {
     const session = history.session;
     if (session === undefined || numbers.ordinal(channel.name) === 0) return emptyStore(channel);
-    // What is still on its way to the log could be repeated too.
+    // The connection may also repeat frames that are still on their way to the log.
     await writer.reached(writer.appended);
     const isFirst = !readBackOnce.has(channel.name);
     readBackOnce.add(channel.name);
     const connectedSeq = connection.resumedSeq ?? Number.POSITIVE_INFINITY;
-    // What this recorder has recorded itself, it has taken off the expected injections already.
-    const onRecorded = isFirst ? injections.recorded : () => {};
-    const pieceOf = (bytes: Uint8Array) => reading.pieceOf?.(channel.name, bytes);
+    // This recorder has already removed what it recorded itself from the expected injections.
+    const onRecorded = isFirst ? (event: Event, seq: number) => injections.recorded(event, seq) : () => {};
+    const pieceOf = (bytes: Uint8Array) => normalizer.pieceOf?.(channel.name, bytes);
     const of = { reader, source, channel, session, connectedSeq, isFromFile: isFromFile(connection) };
     return readBack({ ...of, signal, onFrame: onRecorded, pieceOf });
   }
 
-  /** What has to be said before the first frames that a connection brings of a channel. */
+  /** Records what must precede the first frames of a channel on this connection. */
   function begin(
-    connection: Connection,
+    connection: UpstreamConnection,
     channel: ConnectionChannel,
     store: ChannelStore,
     first: readonly string[],
     at: Moment,
   ): void {
-    const { name, replays } = channel.reading;
+    const { name, replays } = channel.normalizer;
     if (store.unfinished !== undefined) {
       const { event, part, facts } = store.unfinished;
       const { injected, redacted, observed_at: observedAt = momentNow() } = event;
-      book.publish(facts.map((fact, i) => numbers.laterPart(name, part + i, fact, { observedAt, injected, redacted })));
+      journal.publish(
+        facts.map((fact, i) => numbers.laterPart(name, part + i, fact, { observedAt, injected, redacted })),
+      );
     }
     const { lastEarlier, begun } = store;
     if (replays || !connection.rejoined || begun || history.hasGap(name, at)) return;
-    // Before its first line there may have been others, which are not repeated.
+    // Lines before the first one may not have been repeated.
     if (lastEarlier !== undefined && first.includes(lastEarlier)) return;
-    book.publish([book.own(connection.session, lostBetween(name), at)]);
+    journal.publish([journal.own(connection.session, lostBetween(name), at)]);
   }
 
-  /** Text that would have expired: the log has forgotten whether it had it. */
-  function isForgotten({ rejoined, resumedSeq }: Connection, { moment }: HeldFrame, facts: readonly Fact[]): boolean {
+  /** The text would have expired by now, so the log no longer knows whether it had it. */
+  function isForgotten(
+    { rejoined, resumedSeq }: UpstreamConnection,
+    { moment }: HeldFrame,
+    facts: readonly Fact[],
+  ): boolean {
     if (textTtl === undefined || moment === undefined || !(rejoined || resumedSeq !== undefined)) return false;
     return isText(facts) && msBetween(moment, momentNow()) >= textTtl * 1_000;
   }
 
   function number(
-    connection: Connection,
+    connection: UpstreamConnection,
     channel: ConnectionChannel,
     store: ChannelStore,
     frame: HeldFrame,
     masked: Masked,
   ): readonly Numbered[] {
-    const { name, messageType } = channel.reading;
+    const { name, messageType } = channel.normalizer;
     const { bytes, redacted, sha } = masked;
-    const facts = read(store, bytes);
+    const facts = factsIn(store, bytes);
     if (isForgotten(connection, frame, facts)) {
       onFrame(name, "repeated");
       return [];
@@ -114,9 +125,9 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
   }
 
   return async (connection, channel, frames, redact) => {
-    const { name } = channel.reading;
+    const { name } = channel.normalizer;
     const breathe = breather();
-    // Long work for a large piece; from here on each frame knows its masked form.
+    // Masking takes long for a large piece. From here on each frame knows its masked form.
     for (const frame of frames) {
       await frame.prepare(redact);
       frame.masked(redact);
@@ -133,9 +144,9 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
       );
     }
     const { store } = channel;
-    const fresh = await freshFrames(store, frames, { reading, channel: name, redact });
+    const fresh = await freshFrames(store, frames, { normalizer, channel: name, redact });
     for (let i = fresh.length; i < frames.length; i++) onFrame(name, "repeated");
-    const isLive = channel.holdBack.state === "live";
+    const isLive = channel.sorter.state === "live";
     let fingerprint = history.session?.fingerprints.has(name)
       ? undefined
       : fingerprintOf(
@@ -143,12 +154,12 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
           redact,
         );
     for (const [i, { frame, masked }] of fresh.entries()) {
-      // Only with the last message: after a crash before it the rest has to be sorted again.
+      // Settles only with the last message, because after a crash before it the rest must be sorted again.
       if (isLive && i === fresh.length - 1) numbers.settle(name);
-      // Together with the first frame, so that no frame is without its channel's fingerprint.
-      const identified = fingerprint && book.own(connection.session, sessionIdentified(name, fingerprint), frame.at);
+      // Published with the first frame, so that no frame is without its channel's fingerprint.
+      const identified = fingerprint && journal.own(connection.session, sessionIdentified(name, fingerprint), frame.at);
       fingerprint = undefined;
-      book.publish([...(identified ? [identified] : []), ...number(connection, channel, store, frame, masked)]);
+      journal.publish([...(identified ? [identified] : []), ...number(connection, channel, store, frame, masked)]);
       await writer.room();
       await breathe();
     }
@@ -157,8 +168,8 @@ export function channelRecording(options: ChannelRecordingOptions): RecordFrames
   };
 }
 
-/** Readers are total; should one fail after all, its frame is unreadable and recording goes on. */
-function read({ reader }: ChannelStore, bytes: Uint8Array): readonly [Fact, ...Fact[]] {
+/** Readers are total. If one fails nevertheless, its frame is unreadable and recording continues. */
+function factsIn({ reader }: ChannelStore, bytes: Uint8Array): readonly [Fact, ...Fact[]] {
   try {
     return reader.read(bytes);
   } catch (cause) {

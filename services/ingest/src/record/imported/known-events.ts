@@ -3,7 +3,7 @@ import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { type LastNumbers, ownChannel } from "../frames/numbering.ts";
-import type { LogPast } from "../journal/source-history.ts";
+import type { LogHistoryReader } from "../journal/load-history.ts";
 import { withoutDamage } from "./imported-events.ts";
 
 /** What the log has of a session, read event by event beside what comes. */
@@ -16,7 +16,7 @@ export type KnownEvents = {
 };
 
 export type KnownEventsOptions = {
-  readonly reader: LogPast;
+  readonly reader: LogHistoryReader;
   readonly source: SourceName;
   /** `afterSeq`: all of its events come after this sequence. */
   readonly session: { readonly id: string; readonly afterSeq: number };

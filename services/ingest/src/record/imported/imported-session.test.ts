@@ -6,16 +6,17 @@ import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
 import { ended, type ForeignSession, foreignSession, frameOf, lost } from "../../testing/foreign-session.ts";
-import { plainReading } from "../frames/plain-reading.ts";
-import { openBook } from "../journal/source-journal.ts";
-import * as own from "../own-facts.ts";
+import { openSourceJournal } from "../journal/source-journal.ts";
+import { lostFromLog } from "../own-facts/gap-facts.ts";
+import { sessionEnded, sessionStarted } from "../own-facts/session-facts.ts";
+import { openSessionRecorder } from "../session/session-recorder.ts";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
 import { idIn } from "./imported-id.ts";
 import { openImport } from "./imported-session.ts";
-import { openRecording } from "./session-recorder.ts";
 
 const target = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
-const reading = plainReading(...["v1", "v2", "logs"].map((name) => ({ name, replays: true })));
+const normalizer = plainNormalizer(...["v1", "v2", "logs"].map((name) => ({ name, replays: true })));
 const well = (): Fate => ({ lands: "now", answers: true });
 
 type Options = {
@@ -52,7 +53,15 @@ async function importInto(log: FakeLog, { session, source, origin, events }: For
     first_index: 1n,
   });
   await using importing = await openImport({
-    ...{ log: { writer: log, reader: log.reader }, source: to, reading, hello, imported, signal: over.signal, textTtl },
+    ...{
+      log: { writer: log, reader: log.reader },
+      source: to,
+      normalizer,
+      hello,
+      imported,
+      signal: over.signal,
+      textTtl,
+    },
   });
   let index = 0n;
   const push = (what: Item["what"], isRest = false) => {
@@ -170,7 +179,7 @@ test("what another log has lost is told as a gap, and not as something that this
   const log = fakeLog(well);
   const foreign = foreignSession();
   const ordinals = [{ channel: "tapedeck", first: 1n, last: 900n }];
-  const gap = own.lostFromLog({ after: "elsewhere-1", before: "elsewhere-2", ordinals, events: 900n });
+  const gap = lostFromLog({ after: "elsewhere-1", before: "elsewhere-2", ordinals, events: 900n });
   foreign.tell({ kind: gap.kind, summary: gap.summary, detail: gap.detail }, ended);
   await importInto(log, foreign);
   const gaps = eventsIn(log).filter(({ kind }) => kind === "session.gap");
@@ -186,14 +195,14 @@ test("a session that this log has lost something of is the same when its export 
   const session = ulid(1_700_000_000_000);
   const over = new AbortController();
   const options = { log: { writer: log, reader: log.reader }, source: target, signal: over.signal };
-  await using book = await openBook({
+  await using journal = await openSourceJournal({
     ...{ ...options, hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} },
   });
-  book.numbers.begin(session);
-  const start = own.sessionStarted({ labels: {}, redact: "on" });
+  journal.numbers.begin(session);
+  const start = sessionStarted({ labels: {}, redact: "on" });
   const lost = { after: "e-1", before: "e-2", ordinals: [{ channel: "v1", first: 1n, last: 1n }], events: 1n };
-  const facts = [start, own.lostFromLog(lost), own.sessionEnded("process ended")];
-  await book.writer.reached(book.publish(facts.map((fact) => book.own(session, fact, at))));
+  const facts = [start, lostFromLog(lost), sessionEnded("process ended")];
+  await journal.writer.reached(journal.publish(facts.map((fact) => journal.own(session, fact, at))));
   const events = ofSession(log, session);
   expect(await importInto(log, { session, source: target, events })).toBe(0);
 });
@@ -432,9 +441,9 @@ test("what is erased can be imported again", async () => {
   const logs = { writer: log, reader: log.reader };
   {
     const deps = { log: logs, source: target, signal, hello: Hello.create({}), onAcknowledged() {}, onTrouble() {} };
-    await using book = await openBook(deps);
+    await using journal = await openSourceJournal(deps);
     const erased = { kind: "session.erased" as const, subject: idOf(foreign.session), summary: "" };
-    await book.writer.reached(book.publish([book.own(idOf(foreign.session), erased, momentOfMs(0))]));
+    await journal.writer.reached(journal.publish([journal.own(idOf(foreign.session), erased, momentOfMs(0))]));
   }
   const mark = log.stored.length;
   expect(await importInto(log, foreign)).toBe(foreign.events.length + 2);
@@ -481,8 +490,8 @@ describe("text that goes in time", () => {
 
 describe("the source goes on", () => {
   const open = (log: FakeLog, first_index: bigint) =>
-    openRecording({
-      ...{ log: { writer: log, reader: log.reader }, source: target, reading, signal: new AbortController().signal },
+    openSessionRecorder({
+      ...{ log: { writer: log, reader: log.reader }, source: target, normalizer, signal: new AbortController().signal },
       hello: Hello.fromPartial({ developer: "Bob", project: "Shop", upstream: "skaffold", tap: "T", first_index }),
     });
   const item = (index: bigint, connection: string, ms: number, what: Item["what"]): Item => ({

@@ -7,20 +7,20 @@ import { compareMoments, momentNow, momentOfMs } from "@tapedeck/shared/time/mom
 import { mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { normalizers } from "../normalize/normalizers.ts";
-import { type OpenStore, openStore } from "../store.ts";
-import { framesOf, holes, kindsOf, openLogBook, skaffoldSource, testLogger } from "../testing/ingest-desk.ts";
-import { eraseCall } from "./maintain/erase-call.ts";
-import { sessionErased } from "./own-facts.ts";
-import { recorder as openRecorder, type Recorder, type Store } from "./recorder.ts";
+import { normalizers } from "../../normalize/normalizers.ts";
+import { type OpenStore, openStore } from "../../store.ts";
+import { framesOf, holes, kindsOf, openLogReader, skaffoldSource, testLogger } from "../../testing/ingest-harness.ts";
+import { eraseCall } from "../maintain/erase-call.ts";
+import { sessionErased } from "../own-facts/session-facts.ts";
+import { recorder as openRecorder, type Recorder, type Store } from "../recorder.ts";
 
 let nats: TestNats;
-let book: Awaited<ReturnType<typeof openLogBook>>;
+let logReader: Awaited<ReturnType<typeof openLogReader>>;
 let store: OpenStore;
 
 beforeAll(async () => {
   nats = await startTestNats();
-  book = await openLogBook(nats.url);
+  logReader = await openLogReader(nats.url);
   const opened = await openStore({ url: nats.url }, ulid(), testLogger, new AbortController().signal);
   if (opened === undefined) throw new Error("no store");
   store = opened;
@@ -28,7 +28,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await store[Symbol.asyncDispose]();
-  await book[Symbol.asyncDispose]();
+  await logReader[Symbol.asyncDispose]();
   await nats[Symbol.asyncDispose]();
 });
 
@@ -101,7 +101,7 @@ async function killed(on: Recorder, developer: string) {
   return tap;
 }
 
-const recorded = (developer: string) => book.events(skaffoldSource(developer));
+const recorded = (developer: string) => logReader.events(skaffoldSource(developer));
 const has = async (developer: string, kind: Event["kind"]) =>
   until(async () => kindsOf(await recorded(developer)).includes(kind), { message: `${kind} of ${developer}` });
 const detailOf = (events: readonly Event[], kind: string) => events.find((event) => event.kind === kind)?.detail?.value;
@@ -201,7 +201,7 @@ test("a tap that is back while its session is being erased begins another one", 
   await has("leo", "session.lost");
   const [erased = ""] = sessionsOf(await recorded("leo"));
   // What is to be erased stands behind its mark as long as that takes.
-  await on.say(skaffoldSource("leo"), erased, sessionErased(erased, []));
+  await on.recordFact(skaffoldSource("leo"), erased, sessionErased(erased, []));
   const end = (await recorded("leo")).length;
   const tap = tapped(on, "leo", { first: before.next() });
   tap.frame("one more");
@@ -251,7 +251,7 @@ test("a recorder that is started again says it from the log alone", async () => 
   }
   {
     await using on = recorder(never);
-    await on.watchOver(store);
+    await on.surveyLostSources(store);
     await has("frank", "upstream.lost");
     await has("grace", "upstream.lost");
     expect(kindsOf(await recorded("frank"))).not.toContain("session.lost");
@@ -261,7 +261,7 @@ test("a recorder that is started again says it from the log alone", async () => 
   // One of them comes back before it is looked at again.
   const back = tapped(on, "grace", { first: 3n });
   await back.welcomed();
-  await on.watchOver(store);
+  await on.surveyLostSources(store);
   for (const name of ["frank", "heidi"]) await has(name, "session.lost");
   const frank = kindsOf(await recorded("frank"));
   expect(frank.filter((kind) => kind === "upstream.lost" || kind === "session.lost")).toEqual([

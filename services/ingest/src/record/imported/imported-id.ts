@@ -4,8 +4,8 @@ import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { decodeTime, encodeTime } from "ulid";
 import { ownChannel } from "../frames/numbering.ts";
-import type { LogPast } from "../journal/source-history.ts";
-import type { Memory } from "../short-memory.ts";
+import type { LogHistoryReader } from "../journal/load-history.ts";
+import type { Memory } from "./memory.ts";
 
 /** How far the clocks of those who number sessions and of the log may disagree. */
 const clockMs = 24 * 3_600_000;
@@ -15,7 +15,7 @@ const randomLength = 16;
 const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 type ImportedId = {
-  readonly reader: LogPast;
+  readonly reader: LogHistoryReader;
   /** The id under which the session was recorded first, in whatever Tapedeck. */
   readonly origin: string;
   /** Where it shall come. */

@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ownChannel } from "../frames/numbering.ts";
-import { importAddressPrefix, importedEndReason } from "../own-facts.ts";
+import { importAddressPrefix, importedEndReason } from "../own-facts/import-facts.ts";
 
 export type MovedTo = {
   /** Its id here. */

@@ -12,7 +12,7 @@ export const skaffoldSource = (developer: string, project = "shop"): SourceName 
   sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
 
 /** Reads the log beside whoever writes it. */
-export async function openLogBook(natsUrl: string) {
+export async function openLogReader(natsUrl: string) {
   const nats = await connect({ servers: natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
   const log: Log = await openLog(nats, { syncKnown: true });
   return {

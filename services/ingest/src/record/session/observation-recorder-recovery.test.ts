@@ -8,11 +8,11 @@ import { image, listOfImages, listOfPods, pod } from "../../normalize/rkt/testin
 import { normalizer as vagrant } from "../../normalize/vagrant/normalizer.ts";
 import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
-import { lookingTap } from "../testing/polling-tap.ts";
+import { pollingTap } from "../testing/polling-tap.ts";
 
 // Where recorder, tap or clock fail between two looks at a rkt host.
 
-const options = { source: "default/h1/host/rkt" as SourceName, reading: rkt };
+const options = { source: "default/h1/host/rkt" as SourceName, normalizer: rkt };
 const well = () => ({ lands: "now", answers: true }) as const;
 
 const one = pod("p1", { state: "RUNNING" });
@@ -25,7 +25,7 @@ const kinds = (log: FakeLog, channel: string) =>
 
 test("all that is gone after a reconnect is held back by a recorder too that starts in between", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, options);
+  await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
   await tap.look(10, "C1", "pods", pods(one));
   await tap.look(11, "C1", "images", images(image("sha512-1")));
@@ -48,7 +48,7 @@ test("all that is gone after a reconnect is held back by a recorder too that sta
 
 test("what is the same as in a look that the tap had to drop says nothing", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, options);
+  await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
   await tap.look(10, "C1", "pods", pods(one, two));
   await tap.look(20, "C1", "pods", pods(two));
@@ -64,7 +64,7 @@ test("what is the same as in a look that the tap had to drop says nothing", asyn
 
 test("a look is recorded though the clock was set back after a recorder's start", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, options);
+  await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
   await tap.look(10_000, "C1", "pods", pods());
   await tap.look(20_000, "C1", "pods", pods(pod("p1", { state: "PREPARED" })));
@@ -77,7 +77,7 @@ test("a look is recorded though the clock was set back after a recorder's start"
 
 test("a look that can't be read is masked", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, options);
+  await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
   const bytes = Buffer.concat([Buffer.from([0xff, 0xff]), Buffer.from("DB_PASSWORD=hunter2hunter2\n")]);
   await tap.push(10, "C1", { $case: "frame", value: { channel: "pods", bytes, more: false } });
@@ -89,7 +89,7 @@ test("a look that can't be read is masked", async () => {
 
 test("text that has expired does not come back with the next connection", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, { ...options, textTtl: 3_600 });
+  await using tap = pollingTap(log, { ...options, textTtl: 3_600 });
   const say = (ms: number, connection: string, app: string, text: string) => {
     const bytes = Buffer.from(GetLogsResponse.encode({ lines: [text] }).finish());
     return tap.see(ms, connection, "logs", { $case: "text", value: { pod: "p1", app, bytes, reopened: false } });
@@ -117,7 +117,7 @@ test("output of a job that runs on is not recorded anew when the log has dropped
   }
   const log: FakeLog = { ...made, reader: { ...made.reader, history } };
   const source = "default/dana/shop/vagrant" as SourceName;
-  await using tap = lookingTap(log, { source, reading: vagrant, textTtl: 100 });
+  await using tap = pollingTap(log, { source, normalizer: vagrant, textTtl: 100 });
   const running = job("j", { state: "RUNNING", command: "up", assigned: 900, acked: 1_000 });
   const list = ListJobsResponse.encode({ jobs: [running] }).finish();
   const prints = (ms: number, stream: string, events: ReturnType<typeof lines>) => {
@@ -143,7 +143,7 @@ test("output of a job that runs on is not recorded anew when the log has dropped
 
 test("a version of megabytes is cut to what the log takes", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, options);
+  await using tap = pollingTap(log, options);
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
   await tap.push(1, "C1", { $case: "identified", value: { identity: "/one", version: "1".repeat(9 << 20) } });
   await tap.settled();
@@ -155,7 +155,7 @@ test("a data directory that comes back is the same session, however long ago tha
   // As if only the newest session were recent.
   const firstSince = async () => made.recorded().findLast(({ event }) => event.kind === "session.started")?.seq;
   const log: FakeLog = { ...made, reader: { ...made.reader, firstSince } };
-  await using tap = lookingTap(log, options);
+  await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
   await tap.look(10, "C1", "pods", pods(one));
   await tap.dial(20, "C2", "/two");

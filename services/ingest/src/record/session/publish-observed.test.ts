@@ -5,10 +5,10 @@ import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
 import { expect, test } from "vitest";
-import { plainReading } from "./frames/plain-reading.ts";
-import { observedTeller } from "./observed.ts";
-import { openRecording } from "./session/session-recorder.ts";
-import { fakeLog } from "./testing/fake-log.ts";
+import { fakeLog } from "../testing/fake-log.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { observedPublisher } from "./publish-observed.ts";
+import { openSessionRecorder } from "./session-recorder.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const hello = {
@@ -37,11 +37,11 @@ const described = (state: string): What => ({
 async function stage(gate: () => Promise<void> = async () => {}) {
   const log = fakeLog(() => well, { onPublish: gate });
   const told: { readonly observed: Observed; readonly inLog: number }[] = [];
-  const recording = await openRecording({
+  const recording = await openSessionRecorder({
     log: { writer: log, reader: log.reader },
     ...{ source, hello: { ...hello, first_index: 1n }, signal: new AbortController().signal },
-    reading: plainReading({ name: "a", replays: true }, { name: "b", replays: true }),
-    watch: { observed: (observed) => told.push({ observed, inLog: log.stored.length }) },
+    normalizer: plainNormalizer({ name: "a", replays: true }, { name: "b", replays: true }),
+    listener: { observed: (observed) => told.push({ observed, inLog: log.stored.length }) },
   });
   let index = 0n;
   return {
@@ -105,10 +105,10 @@ test("publishes on the source's subject, and never throws", () => {
   const observed = { source, session: "S", channel: "v1", state: Buffer.from("x"), ordinals: { v1: 3n } };
   const published: [string, Observed][] = [];
   const publish = (subject: string, bytes: Uint8Array) => void published.push([subject, Observed.decode(bytes)]);
-  observedTeller({ publish } as Parameters<typeof observedTeller>[0])(Observed.fromPartial(observed));
+  observedPublisher({ publish } as Parameters<typeof observedPublisher>[0])(Observed.fromPartial(observed));
   expect(published).toMatchObject([[observedSubject(source), observed]]);
   const closed = () => {
     throw new Error("closed");
   };
-  observedTeller({ publish: closed })(Observed.fromPartial(observed));
+  observedPublisher({ publish: closed })(Observed.fromPartial(observed));
 });

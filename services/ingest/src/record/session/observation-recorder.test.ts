@@ -3,9 +3,9 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
 import { type ObservationOutcome, type Observing, yieldPoint } from "../../normalize/inventory/observing.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
-import { plainReading } from "../frames/plain-reading.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
-import { type LookingTap, lookingTap } from "../testing/polling-tap.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { type PollingTap, pollingTap } from "../testing/polling-tap.ts";
 
 const source = "default/h1/host/rkt" as SourceName;
 const well = () => ({ lands: "now", answers: true }) as const;
@@ -87,7 +87,7 @@ const words: Observing = {
   },
 };
 
-const reading: Normalizer = { ...plainReading(), observing: words };
+const normalizer: Normalizer = { ...plainNormalizer(), observing: words };
 
 const events = (log: FakeLog): Event[] => log.recorded().map(({ event }) => event);
 const told = (log: FakeLog) =>
@@ -98,7 +98,7 @@ const sessions = (log: FakeLog) => new Set(events(log).flatMap(({ session }) => 
 
 test("a session is what the upstream calls itself, and its first looks describe it", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, { source, reading });
+  await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(0, "C1", "/var/lib/rkt");
   await tap.look(10, "C1", "pods", "a SECRET");
   await tap.look(11, "C1", "images", "i");
@@ -125,7 +125,7 @@ test("a session is what the upstream calls itself, and its first looks describe 
 
 test("another connection to the same goes on with it; to another it is another session, and back again the first", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, { source, reading });
+  await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(0, "C1", "/one");
   await tap.look(1, "C1", "pods", "a b");
   await tap.lost(2, "C1");
@@ -155,9 +155,9 @@ test("another connection to the same goes on with it; to another it is another s
 
 test("a recorder that starts again remembers from the log, whatever the tap pushes again", async () => {
   const looks = ["a", "a b", "b", "b c", "b c d", "d"];
-  const play = async (crashes: (tap: LookingTap, index: number) => Promise<void>) => {
+  const play = async (crashes: (tap: PollingTap, index: number) => Promise<void>) => {
     const log = fakeLog(well);
-    await using tap = lookingTap(log, { source, reading });
+    await using tap = pollingTap(log, { source, normalizer });
     await tap.dial(0, "C1", "/one");
     for (const [i, all] of looks.entries()) {
       await tap.look(10 * (i + 1), "C1", "pods", all);
@@ -181,7 +181,7 @@ test("a recorder that starts again remembers from the log, whatever the tap push
 test("a description that a crash cut off does not count", async () => {
   const log = fakeLog(well);
   {
-    await using tap = lookingTap(log, { source, reading });
+    await using tap = pollingTap(log, { source, normalizer });
     await tap.dial(0, "C1", "/one");
     await tap.look(1, "C1", "pods", "a b");
     await tap.look(2, "C1", "pods", "a b c d");
@@ -194,7 +194,7 @@ test("a description that a crash cut off does not count", async () => {
   for (const { writer, message } of log.stored.slice(0, -2)) {
     await cut.publish(source, writer, [message], (await cut.lastOf(source))?.seq ?? 0);
   }
-  await using again = lookingTap(cut, { source, reading });
+  await using again = pollingTap(cut, { source, normalizer });
   await again.dial(5, "C2", "/one");
   await again.look(6, "C2", "pods", "a b c");
   await again.settled();
@@ -203,9 +203,9 @@ test("a description that a crash cut off does not count", async () => {
 
 test("a look that comes before its connection said whose it is, is refused", async () => {
   const log = fakeLog(well);
-  await using tap = lookingTap(log, { source, reading });
+  await using tap = pollingTap(log, { source, normalizer });
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
-  await expect(tap.look(1, "C1", "pods", "a")).rejects.toThrow("a look at pods came before identified");
+  await expect(tap.look(1, "C1", "pods", "a")).rejects.toThrow("an observation of pods came before identified");
 });
 
 test("a look that is long to read leaves others their turn", async () => {
@@ -224,9 +224,9 @@ test("a look that is long to read leaves others their turn", async () => {
       },
     }),
   };
-  await using tap = lookingTap(fakeLog(well), {
+  await using tap = pollingTap(fakeLog(well), {
     source,
-    reading: { ...plainReading(), channels: [], observing: long },
+    normalizer: { ...plainNormalizer(), channels: [], observing: long },
   });
   await tap.dial(0, "C1", "h1");
   let turns = 0;
@@ -269,7 +269,7 @@ test("others have their turn at the pauses of a look, and while what was told is
     }),
   };
   const log = fakeLog(well);
-  await using tap = lookingTap(log, { source, reading: { ...plainReading(), observing: long } });
+  await using tap = pollingTap(log, { source, normalizer: { ...plainNormalizer(), observing: long } });
   await tap.dial(0, "C1", "h1");
   await tap.look(10, "C1", "pods", "a");
   await tap.settled();

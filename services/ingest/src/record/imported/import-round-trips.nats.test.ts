@@ -5,10 +5,10 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
-import { normalizers } from "../normalize/normalizers.ts";
-import { openStore } from "../store.ts";
-import { ended, type ForeignSession, foreignSession, frameOf } from "../testing/foreign-session.ts";
-import { type Recorder, recorder } from "./recorder.ts";
+import { normalizers } from "../../normalize/normalizers.ts";
+import { openStore } from "../../store.ts";
+import { ended, type ForeignSession, foreignSession, frameOf } from "../../testing/foreign-session.ts";
+import { type Recorder, recorder } from "../recorder.ts";
 
 /** Of one session that is new, whatever was recorded before it: two leases, the log's end, what is new in it, and two batches. */
 const mostRequests = 17;

@@ -3,13 +3,13 @@ import { observedSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
 
-/** Tells whoever listens what an upstream answered about itself. Never throws, never waits: recording comes first. */
-export function observedTeller(nats: Pick<NatsConnection, "publish">): (observed: Observed) => void {
+/** Publishes what an upstream answered about its state. Never throws and never waits, because recording comes first. */
+export function observedPublisher(nats: Pick<NatsConnection, "publish">): (observed: Observed) => void {
   return (observed) => {
     try {
       nats.publish(observedSubject(observed.source as SourceName), Observed.encode(observed).finish());
     } catch {
-      // The connection is closed, or the state larger than a message may be: then it is not compared.
+      // The connection is closed, or the state exceeds the message limit. The state is not compared then.
     }
   };
 }

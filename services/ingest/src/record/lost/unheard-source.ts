@@ -2,13 +2,14 @@ import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
-import type { TextLife } from "./frames/numbering.ts";
-import { type Book, type BookOptions, openBook } from "./journal/source-journal.ts";
-import { isImport, upstreamUnheard } from "./own-facts.ts";
-import { lossOf } from "./session/session-loss.ts";
+import type { TextLife } from "../frames/numbering.ts";
+import { openSourceJournal, type SourceJournal, type SourceJournalOptions } from "../journal/source-journal.ts";
+import { isImport } from "../own-facts/import-facts.ts";
+import { upstreamUnheard } from "../own-facts/upstream-facts.ts";
+import { lossEvents } from "../session/session-loss.ts";
 
 export type UnheardSource = {
-  readonly log: BookOptions["log"];
+  readonly log: SourceJournalOptions["log"];
   readonly source: SourceName;
   /** When the last push ended; undefined: before this process began. */
   readonly since: Moment | undefined;
@@ -40,29 +41,29 @@ export type LastHeard = {
  */
 export async function examineUnheard({ lostAfterMs, since, ...opening }: UnheardSource): Promise<Examined> {
   const nothing = { onAcknowledged: () => {}, onTrouble: () => {} };
-  await using book = await openBook({ ...opening, ...nothing, hello: Hello.create() });
-  const { connection, session } = book.history;
+  await using journal = await openSourceJournal({ ...opening, ...nothing, hello: Hello.create() });
+  const { connection, session } = journal.history;
   // One that was broken off can be begun again, whenever.
   if (connection === undefined || isImport(connection)) return {};
   const now = momentNow();
-  await sayUnheard(book, since, now);
+  await sayUnheard(journal, since, now);
   if (!session?.open) return {};
   // The clock that told it may be ahead of ours, and nobody waits longer than is set.
   const lostSince = earlier(connection.unheardSince ?? since ?? connection.lostAt ?? now, now);
   const left = lostAfterMs - msBetween(lostSince, now);
   if (left > 0) return { lostSince, again: { ms: left } };
   const loss = { session: session.id, reason: "nothing is heard of it any more", since: lostSince, open: true };
-  await book.writer.reached(book.publish(lossOf(book, loss, now)));
+  await journal.writer.reached(journal.publish(lossEvents(journal, loss, now)));
   return {};
 }
 
-async function sayUnheard(book: Book, since: Moment | undefined, now: Moment): Promise<void> {
-  const { connection, lastAt = now } = book.history;
+async function sayUnheard(journal: SourceJournal, since: Moment | undefined, now: Moment): Promise<void> {
+  const { connection, lastAt = now } = journal.history;
   if (connection === undefined || connection.lost || connection.unheardSince !== undefined) return;
   const from = earlier(since ?? lastAt, now);
   const { id, address, session } = connection;
   const fact = upstreamUnheard({ connection: id, address });
-  await book.writer.reached(book.publish([book.own(session, fact, now, from)]));
+  await journal.writer.reached(journal.publish([journal.own(session, fact, now, from)]));
 }
 
 function earlier(one: Moment, other: Moment): Moment {

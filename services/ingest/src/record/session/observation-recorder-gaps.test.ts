@@ -1,9 +1,9 @@
 import type { SourceName } from "@tapedeck/shared/source";
 import { expect, test } from "vitest";
 import type { ObservationOutcome, Observing } from "../../normalize/inventory/observing.ts";
-import { plainReading } from "../frames/plain-reading.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
-import { lookingTap } from "../testing/polling-tap.ts";
+import { plainNormalizer } from "../testing/plain-normalizer.ts";
+import { pollingTap } from "../testing/polling-tap.ts";
 
 // A gap is an event of Tapedeck's own, so that no watcher remembers it: recording must.
 
@@ -33,7 +33,7 @@ const words: Observing = {
   },
 };
 
-const options = { source, reading: { ...plainReading(), channels: [], observing: words } };
+const options = { source, normalizer: { ...plainNormalizer(), channels: [], observing: words } };
 const gaps = (log: FakeLog) =>
   log.recorded().flatMap(({ event: { detail } }) => {
     if (detail?.$case !== "gap") return [];
@@ -42,7 +42,7 @@ const gaps = (log: FakeLog) =>
 
 test("a look that is shown again after a crash tells no gap again that got into the log", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
-  await using tap = lookingTap(log, options);
+  await using tap = pollingTap(log, options);
   await tap.dial(1_000, "C1", "h1");
   await tap.look(1_010, "C1", "pods", "a");
   await tap.look(1_020, "C1", "pods", "away cut:7");
@@ -55,7 +55,7 @@ test("a look that is shown again after a crash tells no gap again that got into 
 
 test("that output may be cut at a place is told once, by whatever recorder", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
-  await using tap = lookingTap(log, options);
+  await using tap = pollingTap(log, options);
   await tap.dial(1_000, "C1", "h1");
   await tap.look(1_010, "C1", "pods", "a cut:7");
   await tap.settled();

@@ -1,0 +1,57 @@
+import type { NatsConnection } from "nats";
+import { expect, test, vi } from "vitest";
+import { silentLogger } from "../service/logger.ts";
+import { startTestNats } from "../testing/nats.ts";
+import { type ConnectedLog, connectLog } from "./connect-log.ts";
+import { LogUnusableError } from "./jetstream.ts";
+
+function attempts(results: readonly ("ok" | Error)[]) {
+  const logger = silentLogger.child({});
+  const warn = vi.spyOn(logger, "warn");
+  const connections: NatsConnection[] = [];
+  const prepare = async (log: ConnectedLog) => {
+    const result = results[connections.length] ?? "ok";
+    connections.push(log.nats);
+    if (result !== "ok") throw result;
+    return log;
+  };
+  const messages = (text: string) => warn.mock.calls.filter((call) => JSON.stringify(call).includes(text)).length;
+  const options = { service: "test", logger, awayMessage: "the log is away", prepare };
+  return { options, connections, messages };
+}
+
+const never = new AbortController().signal;
+
+test("retries until it succeeds, reports the failure once, and closes the connections of failed attempts", async () => {
+  await using nats = await startTestNats();
+  const { options, connections, messages } = attempts([new Error("no answer"), new Error("no answer"), "ok"]);
+  const log = await connectLog({ ...options, settings: { url: nats.url }, signal: never });
+  expect(connections.map((connection) => connection.isClosed())).toEqual([true, true, false]);
+  expect(messages("the log is away")).toBe(1);
+  expect(messages("sync_interval")).toBe(1);
+  await log?.[Symbol.asyncDispose]();
+  expect(connections[2]?.isClosed()).toBe(true);
+});
+
+test("a log that is unusable is not opened again", async () => {
+  await using nats = await startTestNats();
+  const { options, connections, messages } = attempts([new LogUnusableError("it has lost its end")]);
+  const opening = connectLog({ ...options, settings: { url: nats.url, syncAlways: true }, signal: never });
+  await expect(opening).rejects.toThrow("it has lost its end");
+  expect(connections.map((connection) => connection.isClosed())).toEqual([true]);
+  expect(messages("the log is away")).toBe(0);
+});
+
+test("gives up when the signal aborts", async () => {
+  await using nats = await startTestNats();
+  const stop = new AbortController();
+  const { options, connections } = attempts([]);
+  const prepare = async (log: ConnectedLog): Promise<ConnectedLog> => {
+    connections.push(log.nats);
+    stop.abort();
+    throw new Error("no answer");
+  };
+  const log = await connectLog({ ...options, prepare, settings: { url: nats.url }, signal: stop.signal });
+  expect(log).toBeUndefined();
+  expect(connections).toHaveLength(1);
+});

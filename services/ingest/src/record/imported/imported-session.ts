@@ -1,0 +1,292 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { decodeEvent } from "@tapedeck/shared/events/codec";
+import { sourceParts } from "@tapedeck/shared/source";
+import { momentNow } from "@tapedeck/shared/time/moment";
+import { ulid } from "ulid";
+import { type SessionCheck, sessionCheck, sessionProblem } from "../../import/session-check.ts";
+import { channelNames } from "../../normalize/normalizer.ts";
+import { isText, type Numbered, ownChannel } from "../frames/numbering.ts";
+import { largestFrameBytes } from "../frames/original.ts";
+import { AckWatermark } from "../journal/ack-watermark.ts";
+import { openSourceJournal, type SourceJournal } from "../journal/source-journal.ts";
+import { largestBatch } from "../journal/writer.ts";
+import { importAddress, importBegan, importContinues, importedEnd, isImport } from "../own-facts/import-facts.ts";
+import { upstreamLost } from "../own-facts/upstream-facts.ts";
+import type { PushedSession, SessionRecorderOptions } from "../session/session-recorder.ts";
+import { EventPieces } from "./event-pieces.ts";
+import type { ImportMemory } from "./import-memory.ts";
+import { isOfImport, movedTo } from "./imported-events.ts";
+import { importedId } from "./imported-id.ts";
+import { isSameEvent, type KnownEvents, knownEvents, nothingKnown } from "./known-events.ts";
+import { refusedImport } from "./refused-import.ts";
+
+export type ImportOptions = SessionRecorderOptions & {
+  readonly imported: Imported;
+  readonly memory?: ImportMemory;
+};
+
+/** What an event holds beside the frame and the headers. */
+const besideFrameBytes = 590 * 1024;
+
+/**
+ * Opens the recorder of an import. What the log has of the session is read again beside what comes.
+ * @throws TapedeckError invalid_argument if the session can't be imported here
+ */
+export async function openImport(options: ImportOptions): Promise<ImportedSession> {
+  const { log, source, normalizer, hello, imported, listener = {}, textTtl, memory } = options;
+  const { origin_session: origin = imported.session } = imported;
+  const channels = channelNames(normalizer);
+  const problem = sessionProblem(imported.session) ?? sessionProblem(origin);
+  if (problem !== undefined) throw refusedImport(problem);
+  const closing = new AbortController();
+  const signal = AbortSignal.any([options.signal, closing.signal]);
+  let importing: ImportedSession | undefined;
+  await using stack = new AsyncDisposableStack();
+  const journal = stack.use(
+    await openSourceJournal({
+      ...{ log, source, hello, signal, allSessions: true, together: true, memory: memory?.histories },
+      life: textTtl === undefined ? undefined : { textTtl, channels },
+      onAcknowledged(messages) {
+        listener.published?.(messages);
+        importing?.reportCommitted();
+      },
+      onTrouble: (published) => listener.trouble?.(published),
+    }),
+  );
+  stack.defer(() => closing.abort());
+  const session = await importedId({ reader: log.reader, origin, source, signal, memory: memory?.sessions });
+  const local = journal.history.sessions.find(({ id }) => id === session);
+  const known =
+    local === undefined ? nothingKnown : knownEvents({ reader: log.reader, source, session: local, signal });
+  const missing = Object.fromEntries(Object.entries(imported.missing).map(([channel, n]) => [channel, Number(n)]));
+  const check = sessionCheck({ session: imported.session, source: imported.source, origin, channels, missing });
+  importing = new ImportedSession(options, { journal, session, origin, known, check, owned: stack.move() });
+  return importing;
+}
+
+type ImportParts = {
+  readonly journal: SourceJournal;
+  /** The id that the session has here. */
+  readonly session: string;
+  /** The id under which it was recorded first. */
+  readonly origin: string;
+  /** The events that the log has of it. */
+  readonly known: KnownEvents;
+  readonly check: SessionCheck;
+  readonly owned: AsyncDisposable;
+};
+
+/**
+ * Records the events of a session that was recorded elsewhere. Events that the log already has must be the same; the rest
+ * is added frame by frame. Repeating an import that was cut short continues it, and importing a later export of a session
+ * that was still running adds the rest. The last item is `recorded_end`.
+ */
+export class ImportedSession implements PushedSession {
+  readonly kind = "import";
+  readonly waiting = false;
+  readonly connected = false;
+  readonly ended: Promise<Error>;
+  /** The id that the session has here. */
+  readonly session: string;
+
+  readonly #options: ImportOptions;
+  readonly #parts: ImportParts;
+  readonly #journal: SourceJournal;
+  readonly #watermark: AckWatermark;
+  readonly #addedBefore: number;
+  readonly #pieces = new EventPieces();
+  #frame: Event[] = [];
+  /** Items whose last event is in the frame. */
+  #waitingItems: readonly bigint[] = [];
+  #hasBegun = false;
+  /** An earlier import has ended the session, because it was still running when it was exported. */
+  #wasEnded = false;
+  #isOver = false;
+
+  constructor(options: ImportOptions, parts: ImportParts) {
+    const { first_index } = options.hello;
+    this.#options = options;
+    this.#parts = parts;
+    this.#journal = parts.journal;
+    this.#watermark = new AckWatermark(first_index === 0n ? 0n : first_index - 1n);
+    this.#addedBefore = parts.journal.writer.appended;
+    this.session = parts.session;
+    this.ended = parts.journal.writer.ended;
+  }
+
+  /** Messages that this import has added to the log. */
+  get added(): number {
+    return this.#journal.writer.appended - this.#addedBefore;
+  }
+
+  committed(): bigint {
+    return this.#watermark.upTo(this.#journal.writer.acknowledged);
+  }
+
+  reportCommitted(): void {
+    this.#options.listener?.committed?.(this.committed());
+  }
+
+  async take({ index, what }: Item): Promise<void> {
+    if (this.#isOver) throw refusedImport("nothing can come after the end");
+    this.#watermark.began(index);
+    if (what?.$case === "recorded") await this.#takeRecorded(what.value, index);
+    else if (what?.$case === "recorded_end") await this.#end(what.value.events, index);
+    else throw refusedImport("an import consists of events, and their end");
+    this.reportCommitted();
+    await this.#journal.writer.room();
+  }
+
+  async advance(): Promise<void> {}
+
+  async drained(): Promise<void> {
+    if (!this.#isOver) throw refusedImport("the import was broken off: it has no end");
+    await this.#journal.writer.reached(this.#journal.writer.appended);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.owned[Symbol.asyncDispose]();
+  }
+
+  async #takeRecorded(recorded: Recorded, index: bigint): Promise<void> {
+    const { session, origin, check } = this.#parts;
+    const { labels } = this.#options.hello;
+    const events = this.#pieces.join(recorded, check.events + 1);
+    if (events === undefined) return;
+    for (const bytes of events) {
+      const event = decoded(bytes, check.events + 1);
+      const problem = check.next(event);
+      if (problem !== undefined) throw refusedImport(`event ${check.events + 1}: ${problem}`);
+      await this.#takeEvent(movedTo({ session, origin, labels }, event));
+    }
+    if (this.#frame.length === 0) this.#watermark.finished(index, this.#journal.writer.appended);
+    else this.#waitingItems = [...this.#waitingItems, index];
+  }
+
+  async #takeEvent(event: Event): Promise<void> {
+    if (await this.#isInLog(event)) return;
+    if (this.#frame[0] !== undefined && !isOfFrame(event, this.#frame[0])) this.#flush(true);
+    this.#frame.push(event);
+    const bytes = this.#frame.reduce((sum, { original }) => sum + (original?.bytes.byteLength ?? 0), 0);
+    if (this.#frame.length >= largestBatch.messages || bytes >= largestBatch.bytes) this.#flush(false);
+  }
+
+  /**
+   * True if the log has the event, or had it until its text expired. Events that imports themselves have added are not
+   * compared.
+   */
+  async #isInLog(event: Event): Promise<boolean> {
+    const { known, session, check } = this.#parts;
+    for (let next = await known.peek(); next !== undefined; next = await known.peek()) {
+      const isSame = isSameEvent(next, event);
+      if (isSame || isOfImport(next)) {
+        if (!isSame && this.#hasExpired(event)) return true;
+        known.skip();
+        if (isOfImport(next)) this.#wasEnded = next.kind === "session.ended";
+        if (isSame) return true;
+      } else if (isOfImport(event) || this.#hasExpired(event)) return true;
+      else {
+        throw refusedImport(
+          `session ${session} is in ${this.#options.source} already, but its event ${check.events} is another one there, ${next.kind}: \`tapedeck erase --session ${session}\` removes it`,
+        );
+      }
+    }
+    return false;
+  }
+
+  #hasExpired(event: Event): boolean {
+    const { numbers, expires } = this.#journal;
+    if (!expires || !isText([event])) return false;
+    return numbers.session !== this.session || event.ordinal <= BigInt(numbers.ordinal(event.channel));
+  }
+
+  /** Publishes the collected frame. `isWhole`: the file has no more of it. */
+  #flush(isWhole: boolean): void {
+    const [first] = this.#frame;
+    if (first === undefined) return;
+    if (!this.#hasBegun) this.#begin();
+    const { frameBytes = largestFrameBytes } = this.#options;
+    const expires = isWhole && first.channel !== ownChannel && isText(this.#frame);
+    const numbered = this.#frame.map((event) => this.#journal.numbers.imported(event, expires));
+    for (const { message, event } of numbered) {
+      if (message.event.byteLength <= frameBytes + besideFrameBytes) continue;
+      throw refusedImport(`event ${event.id} has ${message.event.byteLength} bytes, which is more than this log takes`);
+    }
+    const messages = this.#journal.publish(numbered);
+    for (const index of this.#waitingItems) this.#watermark.finished(index, messages);
+    this.#waitingItems = [];
+    this.#frame = [];
+  }
+
+  /** The session must become the newest of its source. */
+  #begin(): void {
+    const { source, hello, imported } = this.#options;
+    const { history, numbers } = this.#journal;
+    const later = history.sessions.find(({ id }) => id > this.session);
+    if (later !== undefined) {
+      throw refusedImport(
+        `${source} has a later session, ${later.id}, and sessions come one after the other: import this one as another project, such as --project ${sourceParts(source).project}-import`,
+      );
+    }
+    const isKnown = history.sessions.some(({ id }) => id === this.session);
+    this.#hasBegun = true;
+    numbers.unsettle();
+    const at = momentNow();
+    const connection = ulid();
+    this.#journal.publish(this.#endOfConnectionBefore());
+    const introduction = this.#journal.introduction(at);
+    const began = this.#journal.own("", importBegan(connection, hello.tap, imported), at);
+    this.#journal.publish([...introduction, began]);
+    if (!isKnown) numbers.begin(this.session);
+    else if (numbers.session !== this.session) numbers.continueSession(this.session, this.#parts.known.last);
+    if (!this.#wasEnded) return;
+    const continues = importContinues(connection, imported);
+    this.#journal.publish([this.#journal.own(this.session, continues, history.lastAt ?? at)]);
+  }
+
+  /** A recorder was killed before it could record that its connection was lost. It may have begun this very import. */
+  #endOfConnectionBefore(): readonly Numbered[] {
+    const { connection } = this.#journal.history;
+    if (connection === undefined || connection.lost) return [];
+    const { id, address } = connection;
+    const lost = upstreamLost({ connection: id, address }, "a session is imported", true);
+    return [this.#journal.own(isImport(connection) ? "" : connection.session, lost, momentNow())];
+  }
+
+  async #end(events: bigint, index: bigint): Promise<void> {
+    const { check, known } = this.#parts;
+    const received = BigInt(check.events);
+    const problem = this.#pieces.isIncomplete ? "the last event is not whole" : check.end();
+    if (problem !== undefined) throw refusedImport(problem);
+    if (events !== received) throw refusedImport(`expected ${events} events, but received ${received}`);
+    this.#isOver = true;
+    this.#flush(true);
+    // Further events are the end that an earlier import added, or what a later export had.
+    if ((await known.peek()) === undefined) this.#endConnection();
+    this.#watermark.finished(index, this.#journal.writer.appended);
+  }
+
+  /** Ends only a session that was imported. A session that was recorded here may go on. */
+  #endConnection(): void {
+    const { imported } = this.#options;
+    const { connection, lastAt = momentNow() } = this.#journal.history;
+    if (connection === undefined || connection.lost || connection.address !== importAddress(imported)) return;
+    const { id, address } = connection;
+    const ended = this.#parts.check.isOpen ? [this.#journal.own(this.session, importedEnd(imported), lastAt)] : [];
+    const lost = upstreamLost({ connection: id, address }, "all of it is imported");
+    this.#journal.publish([...ended, this.#journal.own("", lost, momentNow())]);
+  }
+}
+
+function decoded(bytes: Uint8Array, count: number): Event {
+  try {
+    return decodeEvent(bytes);
+  } catch {
+    throw refusedImport(`event ${count} can't be read`);
+  }
+}
+
+function isOfFrame({ channel, frame_ordinal }: Event, first: Event): boolean {
+  return channel !== ownChannel && channel === first.channel && frame_ordinal === first.frame_ordinal;
+}

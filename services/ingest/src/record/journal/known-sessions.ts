@@ -1,0 +1,102 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Moment } from "@tapedeck/shared/time/moment";
+
+export type KnownSession = {
+  readonly id: string;
+  open: boolean;
+  readonly redact: "on" | "off";
+  /** Version of the upstream's program, if it was reported. */
+  readonly version: string;
+  /** SHA-256 in hex by channel. */
+  readonly fingerprints: Map<string, string>;
+  /** The last session.described, by channel. */
+  readonly described: Map<string, KnownDescription>;
+  /** Channels with an open gap: what they miss may still be recorded. */
+  readonly openGaps: Set<string>;
+  /** Its tap vanished without closing the last connection. What the process sent since then is unknown. */
+  cutOff: boolean;
+  /** All of its events come after this sequence. */
+  readonly afterSeq: number;
+};
+
+export type KnownDescription = {
+  readonly state: Uint8Array;
+  readonly at: Moment | undefined;
+  /** It has become the recorded state. */
+  readonly adopted: boolean;
+};
+
+/** The sessions of a source, learnt from the events of Tapedeck's own channel. */
+export class KnownSessions {
+  readonly #sessions = new Map<string, KnownSession>();
+  #current: KnownSession | undefined;
+
+  /** The session that was begun or continued last, open or ended. */
+  get current(): KnownSession | undefined {
+    return this.#current;
+  }
+
+  get newestFirst(): readonly KnownSession[] {
+    return [...this.#sessions.values()].reverse();
+  }
+
+  get(id: string): KnownSession | undefined {
+    return this.#sessions.get(id);
+  }
+
+  /** Takes a session.* event. `seq`: the event's sequence, or the log's end when the event was appended. */
+  observe(event: Event, seq: number): void {
+    if (event.kind === "session.started") this.#begin(event, seq);
+    const session = this.#sessions.get(event.session);
+    if (session === undefined) return;
+    if (event.kind === "session.ended" || event.kind === "session.lost") session.open = false;
+    if (event.kind === "session.erased") this.#erase(session);
+    if (event.detail?.$case === "gap") {
+      const { channel, open } = event.detail.value;
+      if (event.kind === "session.gap_filled") session.openGaps.delete(channel);
+      else if (open) session.openGaps.add(channel);
+    }
+    learnDetail(session, event);
+  }
+
+  /** A connection turned out to belong to this session, which goes on. */
+  continueSession(id: string): void {
+    const session = this.#sessions.get(id);
+    if (session === undefined) return;
+    session.open = true;
+    session.cutOff = false;
+    this.#current = session;
+  }
+
+  #begin({ session: id, detail }: Event, seq: number): void {
+    const fields = detail?.$case === "session_detail" ? detail.value : undefined;
+    this.#current = {
+      id,
+      open: true,
+      redact: fields?.redact === "off" ? "off" : "on",
+      version: fields?.upstream_version ?? "",
+      fingerprints: new Map(),
+      described: new Map(),
+      openGaps: new Set(),
+      cutOff: false,
+      afterSeq: seq - 1,
+    };
+    this.#sessions.set(id, this.#current);
+  }
+
+  #erase(session: KnownSession): void {
+    this.#sessions.delete(session.id);
+    if (this.#current === session) this.#current = undefined;
+  }
+}
+
+function learnDetail(session: KnownSession, { kind, detail, observed_at }: Event): void {
+  if (detail?.$case !== "session_detail") return;
+  const { fingerprint_channel, fingerprint_sha256, states, adopted = false } = detail.value;
+  if (kind === "session.identified") {
+    session.fingerprints.set(fingerprint_channel, Buffer.from(fingerprint_sha256).toString("hex"));
+  }
+  for (const [channel, state] of Object.entries(states)) {
+    session.described.set(channel, { state, at: observed_at, adopted });
+  }
+}

@@ -1,0 +1,82 @@
+import type { OrdinalRange } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Fact } from "../../normalize/fact.ts";
+import { bufferOf } from "../frames/original.ts";
+import { shorten } from "./shorten.ts";
+
+export type SessionStart = {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly redact: "on" | "off";
+  /** Version of the upstream's program, if known at the start. */
+  readonly version?: string;
+};
+
+export function sessionStarted({ labels, redact, version = "" }: SessionStart): Fact {
+  return sessionFact("session.started", "a new session", {
+    labels: { ...labels },
+    redact,
+    upstream_version: shorten(version),
+  });
+}
+
+export function sessionEnded(reason: string): Fact {
+  return sessionFact("session.ended", `the session ended: ${shorten(reason)}`, { reason: shorten(reason) });
+}
+
+/** The session is presumably over, but nobody saw how or when it ended. */
+export function sessionLost(reason: string): Fact {
+  const shortened = shorten(reason);
+  return {
+    ...sessionFact("session.lost", `the session was lost: ${shortened}`, { reason: shortened }),
+    inferred: true,
+  };
+}
+
+export type Fingerprint = { readonly at: Moment; readonly sha: string };
+
+/** A later connection or import finds the session by this fingerprint. */
+export function sessionIdentified(channel: string, { at, sha }: Fingerprint): Fact {
+  return {
+    ...sessionFact(
+      "session.identified",
+      channel === "identity" ? "known by its own name" : `known by the first message of ${channel}`,
+      {
+        fingerprint_channel: channel,
+        fingerprint_at: at,
+        fingerprint_sha256: Buffer.from(sha, "hex"),
+      },
+    ),
+    subject: channel,
+  };
+}
+
+/** `adopted`: this becomes the recorded state, because the events do not lead to it. */
+export function sessionDescribed(channel: string, state: Uint8Array, adopted = false): Fact {
+  const summary = adopted ? `state as told by ${channel}, which its events do not tell` : `state as told by ${channel}`;
+  const states = { [channel]: bufferOf(state) };
+  return { ...sessionFact("session.described", summary, { states, ...(adopted && { adopted }) }), subject: channel };
+}
+
+/** `ordinals`: the events of Tapedeck's own channel that were erased with the session. */
+export function sessionErased(id: string, ordinals: readonly OrdinalRange[]): Fact {
+  return {
+    ...sessionFact("session.erased", "the session was erased", { erased: { ordinals: [...ordinals] } }),
+    subject: id,
+  };
+}
+
+type SessionFields = Extract<NonNullable<Fact["detail"]>, { $case: "session_detail" }>["value"];
+
+function sessionFact(kind: Fact["kind"], summary: string, fields: Partial<SessionFields>): Fact {
+  return {
+    kind,
+    summary,
+    detail: {
+      $case: "session_detail",
+      value: {
+        ...{ labels: {}, redact: "", upstream_version: "", reason: "", states: {} },
+        ...{ fingerprint_channel: "", fingerprint_sha256: Buffer.alloc(0), ...fields },
+      },
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import type { ControlAnswer, ControlRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { controlPatience } from "@tapedeck/shared/control-patience";
+import { pause } from "@tapedeck/shared/sync/delay";
+
+/** Everything that a push stream sends to the tap after the welcome: the ack watermark, control calls, the session. */
+export class PushResponses {
+  #committed: bigint;
+  #reported: bigint;
+  readonly #requests: ControlRequest[] = [];
+  readonly #sessions: string[] = [];
+  readonly #answers = new Map<string, (answer: ControlAnswer) => void>();
+  #wake = Promise.withResolvers<void>();
+  #ended: { readonly cause: unknown } | undefined;
+
+  /** `committed`: the index that the welcome has reported. */
+  constructor(committed: bigint) {
+    this.#committed = committed;
+    this.#reported = committed;
+  }
+
+  /** Ends with `end`, and throws the cause given there. */
+  async *stream(): AsyncGenerator<PushResponse, void> {
+    for (;;) {
+      const responses = this.#takeResponses();
+      yield* responses;
+      // More may have come while these were sent.
+      if (responses.length > 0) continue;
+      if (this.#ended !== undefined) {
+        if (this.#ended.cause !== undefined) throw this.#ended.cause;
+        return;
+      }
+      await this.#wake.promise;
+      this.#wake = Promise.withResolvers();
+    }
+  }
+
+  /** Everything up to this index is in the log. */
+  committed(index: bigint): void {
+    this.#committed = index;
+    this.#wake.resolve();
+  }
+
+  /** Reports which session is recorded. */
+  sessionFound(session: string): void {
+    this.#sessions.push(session);
+    this.#wake.resolve();
+  }
+
+  /** Sends a control call to the tap and waits for its answer. Answers with code 14 if the stream ends first. */
+  async ask(request: ControlRequest): Promise<ControlAnswer> {
+    const { call } = request;
+    if (this.#ended !== undefined) return failed(call, 14, "the tap is away");
+    const { promise, resolve } = Promise.withResolvers<ControlAnswer>();
+    this.#answers.set(call, resolve);
+    this.#requests.push(request);
+    this.#wake.resolve();
+    const over = new AbortController();
+    const late = pause(controlPatience.tapMs, over.signal).then(() =>
+      failed(call, 4, "the upstream did not answer in time"),
+    );
+    const answer = await Promise.race([promise, late]);
+    over.abort();
+    this.#answers.delete(call);
+    return answer;
+  }
+
+  answered(answer: ControlAnswer): void {
+    this.#answers.get(answer.call)?.(answer);
+  }
+
+  end(cause?: unknown): void {
+    this.#ended ??= { cause };
+    for (const [call, resolve] of this.#answers) resolve(failed(call, 14, "the tap went away before it answered"));
+    this.#wake.resolve();
+  }
+
+  #takeResponses(): readonly PushResponse[] {
+    const responses: PushResponse[] = [];
+    if (this.#committed > this.#reported) {
+      this.#reported = this.#committed;
+      responses.push({ body: { $case: "committed", value: { index: this.#committed } } });
+    }
+    const request = this.#requests.shift();
+    if (request !== undefined) responses.push({ body: { $case: "control", value: request } });
+    const session = this.#sessions.shift();
+    if (session !== undefined) responses.push({ body: { $case: "session_found", value: { session } } });
+    return responses;
+  }
+}
+
+function failed(call: string, code: number, message: string): ControlAnswer {
+  return { call, code, message, response: Buffer.alloc(0) };
+}

@@ -1,0 +1,246 @@
+import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { SourceName } from "@tapedeck/shared/source";
+import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Moment } from "@tapedeck/shared/time/moment";
+import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
+import type {
+  ObservationOutcome,
+  Observed,
+  Observing,
+  Watcher,
+  YieldPoint,
+} from "../../normalize/inventory/observing.ts";
+import { isLarge } from "../../secrets/worker/thread-masks.ts";
+import { isText } from "../frames/numbering.ts";
+import { originalOf, shaOf } from "../frames/original.ts";
+import type { AckWatermark } from "../journal/ack-watermark.ts";
+import type { KnownSession } from "../journal/known-sessions.ts";
+import type { LogHistoryReader } from "../journal/load-history.ts";
+import type { SourceJournal } from "../journal/source-journal.ts";
+import { sessionGap } from "../own-facts/gap-facts.ts";
+import { assemble, type FramePiece, type Redact, type UpstreamConnection } from "./connection.ts";
+import { rememberedEvents } from "./observation-memory.ts";
+
+export type ObservationRecorderOptions = {
+  readonly journal: SourceJournal;
+  readonly watermark: AckWatermark;
+  readonly reader: LogHistoryReader;
+  readonly source: SourceName;
+  readonly observing: Observing;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  readonly frameBytes: number;
+  /** Seconds that text lives in the log; absent: forever. */
+  readonly textTtl?: number | undefined;
+  readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
+  /** Ends the session and begins another, to which the connection then belongs. */
+  readonly onAnotherSession: (connection: UpstreamConnection, at: Moment) => void;
+};
+
+type Recordable = Exclude<ObservationOutcome, { what: "another session" }>;
+type Gap = Extract<ObservationOutcome, { what: "gap" }>;
+
+type OpenWatcher = {
+  readonly session: string;
+  readonly watcher: Watcher<Observed>;
+  readonly mask: Observing["mask"];
+  /**
+   * When the last recorded event of a channel was observed. What the tap pushes again from before that moment is already
+   * known.
+   */
+  readonly observedUntil: Map<string, Moment | undefined>;
+};
+
+/**
+ * Records what is concluded from observations of an upstream that has no event stream. What a watcher remembers is in the
+ * log.
+ */
+export class ObservationRecorder {
+  readonly #options: ObservationRecorderOptions;
+  #open: OpenWatcher | undefined;
+  /** The mask for the observation being read, if another thread has masked it. */
+  #maskedInThread: Observing["mask"] | undefined;
+  /** How observing begins. The watcher is notified before it gets the next observation. */
+  #begins: { readonly nobodyObserved: boolean } | undefined;
+
+  constructor(options: ObservationRecorderOptions) {
+    this.#options = options;
+  }
+
+  /** The tap has a new connection to the upstream, or dropped observations: nobody observed it since the last one. */
+  connected(): void {
+    this.#begins = { nobodyObserved: true };
+  }
+
+  has(channel: string): boolean {
+    return this.#options.observing.channels.includes(channel);
+  }
+
+  /** @throws TapedeckError invalid_argument for an observation on a connection that has not been identified */
+  async take(
+    connection: UpstreamConnection,
+    { channel, bytes, more }: FramePiece,
+    at: Moment,
+    index: bigint,
+    redact: Redact,
+  ): Promise<void> {
+    const { observationPieces, session } = connection;
+    if (session === "") {
+      const message = `an observation of ${channel} came before identified`;
+      throw new TapedeckError("invalid_argument", message, { field: "channel" });
+    }
+    const pieces = observationPieces.get(channel) ?? { partial: undefined };
+    observationPieces.set(channel, pieces);
+    const whole = assemble(pieces, index, bytes, more);
+    if (whole === undefined) return;
+    const messages = await this.#record(connection, channel, whole.bytes, at, redact);
+    for (const one of whole.indexes) this.#options.watermark.finished(one, messages);
+  }
+
+  /** Resolves with how many messages were added in total once all outcomes of this observation are in the log. */
+  async #record(
+    connection: UpstreamConnection,
+    channel: string,
+    bytes: Uint8Array,
+    at: Moment,
+    redact: Redact,
+  ): Promise<number> {
+    const { journal, onFrame, onAnotherSession } = this.#options;
+    const { session } = journal.history;
+    if (session === undefined) return 0;
+    const open = await this.#watcherOf(session, redact);
+    this.#notifyBegin(open.watcher);
+    if (isRepeated(connection, open, channel, at)) {
+      onFrame(channel, "repeated");
+      return 0;
+    }
+    // From here on every observation is new, even if the tap's clock is set back.
+    open.observedUntil.delete(channel);
+    let messages = 0;
+    const breathe = breather();
+    this.#maskedInThread = redact === "on" && isLarge(bytes) ? await this.#maskInThread(channel, bytes) : undefined;
+    for (const outcome of outcomesOf(open, channel, bytes, at)) {
+      if (outcome.what === "yield") {
+        await breathe();
+        continue;
+      }
+      if (outcome.what === "another session") {
+        onAnotherSession(connection, at);
+        return this.#record(connection, channel, bytes, at, redact);
+      }
+      if (this.#isForgotten(connection, outcome)) onFrame(channel, "repeated");
+      else messages = this.#publish(channel, outcome, session.id);
+      await journal.writer.room();
+      await breathe();
+    }
+    this.#maskedInThread = undefined;
+    return messages;
+  }
+
+  #notifyBegin(watcher: Watcher<Observed>): void {
+    if (this.#begins?.nobodyObserved === false && watcher.restarted !== undefined) watcher.restarted();
+    else if (this.#begins !== undefined) watcher.connected();
+    this.#begins = undefined;
+  }
+
+  async #watcherOf(session: KnownSession, redact: Redact): Promise<OpenWatcher> {
+    if (this.#open?.session === session.id) return this.#open;
+    const { observing, journal, reader, source, settings, signal, frameBytes, textTtl } = this.#options;
+    const mask: Observing["mask"] =
+      redact === "on"
+        ? (type, bytes) => (this.#maskedInThread ?? observing.mask)(type, bytes)
+        : (_, bytes) => ({ bytes, redacted: 0 });
+    const watcher = observing.watch({
+      ...{ mask, settings, frameBytes, textTtl },
+      ...(redact === "on" && observing.maskAfter && { maskAfter: observing.maskAfter }),
+    });
+    const observedUntil = new Map<string, Moment | undefined>();
+    // The watcher also remembers what is still on its way to the log.
+    await journal.writer.reached(journal.writer.appended);
+    const breathe = breather();
+    for (const channel of observing.channels) {
+      for await (const event of rememberedEvents({ reader, source, channel, session, signal })) {
+        watcher.resume(event);
+        observedUntil.set(channel, later(observedUntil.get(channel), event.observed_at));
+        await breathe();
+      }
+    }
+    signal.throwIfAborted();
+    this.#begins ??= { nobodyObserved: false };
+    this.#open = { session: session.id, watcher, mask, observedUntil };
+    return this.#open;
+  }
+
+  /** The text would have expired by now, so the log, and with it the watcher, no longer knows whether it had it. */
+  #isForgotten({ rejoined, resumedSeq }: UpstreamConnection, outcome: Recordable): boolean {
+    const { textTtl } = this.#options;
+    if (textTtl === undefined || outcome.what === "gap" || !(rejoined || resumedSeq !== undefined)) return false;
+    const { occurredAt } = outcome.facts[0];
+    return occurredAt !== undefined && isText(outcome.facts) && msBetween(occurredAt, momentNow()) >= textTtl * 1_000;
+  }
+
+  #publish(channel: string, outcome: Recordable, session: string): number {
+    if (outcome.what === "gap") return this.#publishGap(channel, outcome, session);
+    const { journal, frameBytes, onFrame } = this.#options;
+    const { original, facts, observedAt } = outcome;
+    const bytes = original?.bytes ?? Buffer.alloc(0);
+    if (bytes.byteLength > frameBytes) onFrame(channel, "oversize");
+    onFrame(channel, facts[0].kind === "upstream.unreadable" ? "unreadable" : "recorded");
+    const stored = original && originalOf(original.type, bytes, shaOf(bytes), frameBytes);
+    const observed = { observedAt, redacted: original?.redacted ?? 0 };
+    return journal.publish(journal.numbers.frame(channel, facts, stored, observed));
+  }
+
+  /** Gaps are events of Tapedeck's own, which no watcher remembers. */
+  #publishGap(channel: string, { reason, output, until, after }: Gap, session: string): number {
+    const { journal } = this.#options;
+    const fact = sessionGap(channel, reason, output === undefined ? {} : { output });
+    const { detail } = fact;
+    const isRecorded = detail?.$case === "gap" && journal.history.hasReportedGap(session, detail.value, until);
+    return isRecorded ? journal.writer.appended : journal.publish([journal.own(session, fact, until, after)]);
+  }
+
+  /** Undefined if another thread can't mask it. This thread masks it then. */
+  async #maskInThread(channel: string, observation: Uint8Array): Promise<Observing["mask"] | undefined> {
+    try {
+      return await this.#options.observing.maskInThread?.(channel, observation);
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** The tap may have pushed the observation before. */
+function isRepeated(
+  { resumedSeq }: UpstreamConnection,
+  { observedUntil }: OpenWatcher,
+  channel: string,
+  at: Moment,
+): boolean {
+  const until = observedUntil.get(channel);
+  return resumedSeq !== undefined && until !== undefined && compareMoments(at, until) < 0;
+}
+
+function later(one: Moment | undefined, other: Moment | undefined): Moment | undefined {
+  return one === undefined || (other !== undefined && compareMoments(other, one) > 0) ? other : one;
+}
+
+/** Watchers are total. If one fails nevertheless, the observation is unreadable and recording continues. */
+function* outcomesOf(
+  { watcher, mask }: OpenWatcher,
+  channel: string,
+  bytes: Uint8Array,
+  at: Moment,
+): Generator<ObservationOutcome | YieldPoint, void> {
+  try {
+    yield* watcher.observe(channel, Look.decode(bytes), at);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const summary = `${bytes.byteLength} bytes that can't be read: ${reason}`;
+    const original = { type: observationType, ...mask(observationType, bytes) };
+    yield { what: "frame", original, facts: [{ kind: "upstream.unreadable", summary }], observedAt: at };
+  }
+}
+
+const observationType = "tapedeck.v1.Look";
