@@ -1,9 +1,9 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
-import { messageType } from "@tapedeck/shared/descriptors/registry";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOf } from "../frame-moment.ts";
 import type { Channel } from "../methods.ts";
+import { frameTypes } from "./frame-types.ts";
 
 /** One message, as Skaffold would have sent it over gRPC. */
 export type ImportedFrame = {
@@ -17,12 +17,6 @@ export type ImportedFrame = {
 export type ImportProblem = { readonly file: string; readonly line: number; readonly problem: string };
 
 export type EventLogLines = { readonly file: string; readonly lines: AsyncIterable<string> | Iterable<string> };
-
-const types = {
-  v1: messageType("proto.LogEntry"),
-  v2: messageType("proto.v2.Event"),
-  logs: messageType("proto.v2.Event"),
-} as const;
 
 /**
  * Reads what `--event-log-file` wrote (F for v1, F.v2 for v2) or what Skaffold's HTTP streams said, of any version: one
@@ -74,7 +68,7 @@ function channelOf(message: JsonObject): Channel {
 
 function encode(channel: Channel, message: JsonObject): ImportedFrame | string {
   try {
-    const bytes = fromGatewayJson(types[channel], message);
+    const bytes = fromGatewayJson(frameTypes[channel], message);
     const moment = momentOf(bytes);
     return moment === undefined ? "no timestamp, so no message of Skaffold's event log" : { channel, bytes, moment };
   } catch (cause) {

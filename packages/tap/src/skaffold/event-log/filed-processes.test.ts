@@ -1,12 +1,12 @@
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { expect, test } from "vitest";
 import type { TapItem } from "../../tap.ts";
 import { momentOf } from "../frame-moment.ts";
 import { FiledProcesses } from "./filed-processes.ts";
 
-const fixture = fileURLToPath(new URL("../../../../fakes/recordings/skaffold/", import.meta.url));
+const fixture = recordings.skaffold;
 const { messages } = loadRecording(join(fixture, "12-skaffold-build-one-shot"));
 const build = messages.v1.flatMap(({ bytes }) => {
   const moment = momentOf(bytes);

@@ -17,8 +17,14 @@ export type Known = {
   readonly since: Moment | undefined;
 };
 
-type Line = { readonly text: string; readonly start: number; readonly end: number };
-type Draft = { start: number; end: number; first: Moment | undefined; latest: Moment | undefined; isHeard: boolean };
+type TextLine = { readonly text: string; readonly start: number; readonly end: number };
+type PartDraft = {
+  start: number;
+  end: number;
+  first: Moment | undefined;
+  latest: Moment | undefined;
+  isHeard: boolean;
+};
 
 /**
  * Where one process' own messages stand in a channel's file, in which others may have written too: those that it has
@@ -29,10 +35,10 @@ type Draft = { start: number; end: number; first: Moment | undefined; latest: Mo
 export async function ownPartsOf(
   channel: LoggedChannel,
   { heard, since }: Known,
-  lines: AsyncIterable<Line>,
+  lines: AsyncIterable<TextLine>,
   from: number,
 ): Promise<readonly Part[]> {
-  let part: Draft = { start: from, end: from, first: undefined, latest: undefined, isHeard: false };
+  let part: PartDraft = { start: from, end: from, first: undefined, latest: undefined, isHeard: false };
   const parts = [part];
   for await (const { text, start, end } of lines) {
     const moment = momentOfLine(text);
@@ -53,7 +59,7 @@ export async function ownPartsOf(
     .slice(0, 1);
 }
 
-function byFirst(a: Draft, b: Draft): number {
+function byFirst(a: PartDraft, b: PartDraft): number {
   return a.first === undefined || b.first === undefined ? 0 : compareMoments(a.first, b.first);
 }
 

@@ -1,12 +1,6 @@
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
-import { messageType } from "@tapedeck/shared/descriptors/registry";
 import type { Channel } from "../methods.ts";
-
-const types = {
-  v1: messageType("proto.LogEntry"),
-  v2: messageType("proto.v2.Event"),
-  logs: messageType("proto.v2.Event"),
-} as const;
+import { frameTypes } from "./frame-types.ts";
 
 /**
  * Equal for a recorded frame and the same message imported from JSON, also where their bytes differ: the order of maps,
@@ -14,7 +8,7 @@ const types = {
  */
 export function sameFrameKey(channel: Channel, bytes: Uint8Array): string {
   try {
-    return JSON.stringify(toGatewayJson(types[channel], bytes));
+    return JSON.stringify(toGatewayJson(frameTypes[channel], bytes));
   } catch {
     return Buffer.from(bytes).toString("base64");
   }

@@ -1,6 +1,6 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import { compareMoments, type Moment, msBetween } from "@tapedeck/shared/time/moment";
 import type { Channel } from "../methods.ts";
 import { runnerMadeOnV1 } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
@@ -30,7 +30,7 @@ export async function splitProcesses(
   signal?: AbortSignal,
 ): Promise<readonly ImportedProcess[]> {
   const of = (channel: Channel) => frames.filter((frame) => frame.channel === channel);
-  const processes: Draft[] = (await splitV2(of("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
+  const processes: ProcessDraft[] = (await splitV2(of("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
     v1: [],
     v2,
     logs: [],
@@ -40,13 +40,13 @@ export async function splitProcesses(
   for (const segment of await runnersOfV1(of("v1"), signal)) {
     const process = segment.isRunner
       ? told.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
-      : told.findLast((known) => compare(startOf(known), segment.startedAt) <= 0);
+      : told.findLast((known) => compareMoments(startOf(known), segment.startedAt) <= 0);
     if (process) process.v1.push(...segment.frames);
     else processes.push({ v1: segment.frames, v2: [], logs: [], runnersMadeAt: [] });
   }
-  processes.sort((a, b) => compare(startOf(a), startOf(b)));
+  processes.sort((a, b) => compareMoments(startOf(a), startOf(b)));
   for (const frame of of("logs")) {
-    const process = processes.findLast((known) => compare(startOf(known), frame.moment) <= 0) ?? processes[0];
+    const process = processes.findLast((known) => compareMoments(startOf(known), frame.moment) <= 0) ?? processes[0];
     if (process) process.logs.push(frame);
     else processes.push({ v1: [], v2: [], logs: [frame], runnersMadeAt: [] });
   }
@@ -56,7 +56,7 @@ export async function splitProcesses(
   }));
 }
 
-type Draft = {
+type ProcessDraft = {
   readonly v1: ImportedFrame[];
   readonly v2: readonly ImportedFrame[];
   readonly logs: ImportedFrame[];
@@ -93,9 +93,9 @@ function makesRunner(bytes: Uint8Array): boolean {
   }
 }
 
-function startOf({ v1: [first], v2, logs }: Draft): Moment {
+function startOf({ v1: [first], v2, logs }: ProcessDraft): Moment {
   const starts = [first, v2[0], logs[0]].flatMap((frame) => (frame ? [frame.moment] : []));
-  return starts.sort(compare)[0] ?? { seconds: 0n, nanos: 0 };
+  return starts.sort(compareMoments)[0] ?? { seconds: 0n, nanos: 0 };
 }
 
 /** Merges two channels by time, each in its own order. */
@@ -105,7 +105,7 @@ function interleave(left: readonly ImportedFrame[], right: readonly ImportedFram
   for (;;) {
     const [a, b] = [left[l], right[r]];
     if (a === undefined && b === undefined) return out;
-    if (b === undefined || (a !== undefined && compare(a.moment, b.moment) <= 0)) {
+    if (b === undefined || (a !== undefined && compareMoments(a.moment, b.moment) <= 0)) {
       if (a) out.push(a);
       l += 1;
     } else {
@@ -115,11 +115,6 @@ function interleave(left: readonly ImportedFrame[], right: readonly ImportedFram
   }
 }
 
-export function compare(a: Moment, b: Moment): number {
-  if (a.seconds !== b.seconds) return a.seconds < b.seconds ? -1 : 1;
-  return a.nanos - b.nanos;
-}
-
 function isSameMoment(a: Moment, b: Moment): boolean {
-  return Math.abs(Number(a.seconds - b.seconds) * 1_000 + (a.nanos - b.nanos) / 1e6) < sameMomentMs;
+  return Math.abs(msBetween(a, b)) < sameMomentMs;
 }

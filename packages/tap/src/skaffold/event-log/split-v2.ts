@@ -1,6 +1,6 @@
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import { type Moment, msBetween } from "@tapedeck/shared/time/moment";
 import { rememberV2, startOfV2, startsLoop } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { goesBack } from "./goes-back.ts";
@@ -106,5 +106,5 @@ function startOfPrelude(told: readonly Told[], runnerAt: number, from: number): 
 
 function millisecondsBetween(before: Moment | undefined, after: Moment | undefined): number {
   if (before === undefined || after === undefined) return 0;
-  return Number(after.seconds - before.seconds) * 1_000 + (after.nanos - before.nanos) / 1e6;
+  return msBetween(before, after);
 }
