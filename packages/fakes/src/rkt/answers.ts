@@ -2,7 +2,7 @@ import { status } from "@grpc/grpc-js";
 import { GetInfoResponse, InspectImageRequest, InspectPodRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { pause } from "@tapedeck/shared/sync/delay";
 import type { Gates } from "./calls.ts";
-import type { Player } from "./player.ts";
+import type { Player } from "./playback.ts";
 import { inspectAnswer, listAnswer, shapes } from "./polls.ts";
 import type { Answer, Kind, RecordedStatus, Recording, UnaryRpc } from "./recording.ts";
 

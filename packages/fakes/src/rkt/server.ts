@@ -1,11 +1,13 @@
 import { Server, type ServerUnaryCall, type ServerWritableStream, type sendUnaryData, status } from "@grpc/grpc-js";
 import { PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { pause } from "@tapedeck/shared/sync/delay";
-import { openPort } from "../own-port.ts";
+import { byteService } from "../byte-service.ts";
+import { type CallCount, CallCounts } from "../call-counts.ts";
+import { openPort } from "../port.ts";
 import { hostAnswers } from "./answers.ts";
-import { type CallCount, callCounts, type FakeCall, gates, type Rpc } from "./calls.ts";
+import { countsOfAll, type FakeCall, gates, type Rpc } from "./calls.ts";
 import { type LogAnswer, logAnswers } from "./logs.ts";
-import { type Player, type Speed, steppedPlayer } from "./player.ts";
+import { type Player, type Speed, steppedPlayer } from "./playback.ts";
 import { readPolls } from "./polls.ts";
 import type { Answer, Kind, RecordedStatus, Recording, StreamRpc, UnaryRpc } from "./recording.ts";
 import { timedPlayer } from "./timed.ts";
@@ -71,13 +73,13 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   const { hold, pass } = gates();
   const host = hostAnswers(recording, player, { pass });
   const logs = logAnswers(recording);
-  const { counts, newest, begin } = callCounts();
+  const calls = new CallCounts<FakeCall>();
   const polls = { pods: 0, images: 0 };
   const peers = new Set<string>();
   const allPlayed = Promise.withResolvers<void>();
 
   const server = new Server({ "grpc.max_send_message_length": -1 });
-  server.addService(rawService, {
+  server.addService(byteService(PublicAPIService), {
     getInfo: unary("GetInfo"),
     listPods: unary("ListPods"),
     inspectPod: unary("InspectPod"),
@@ -86,12 +88,12 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
     listenEvents: stream("ListenEvents", () => ended({ code: status.UNKNOWN, details: "not implemented yet" })),
     getLogs: stream("GetLogs", logs),
   });
-  const door = await openPort(server, options.port ?? 0);
+  const endpoint = await openPort(server, options.port ?? 0);
 
   function enter(rpc: Rpc, call: Pick<ServerUnaryCall<Buffer, Buffer>, "getPeer" | "request" | "on">) {
     const made = { rpc, peer: call.getPeer(), request: call.request };
     peers.add(made.peer);
-    const over = begin(made);
+    const over = calls.begin(made);
     const left = new AbortController();
     call.on("cancelled", () => {
       over();
@@ -107,7 +109,7 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
         lie?.(made) ?? unreadable(made) ?? (await host.answer(rpc, call.request, { peer: made.peer, left }));
       if (given === undefined || left.aborted) return;
       over();
-      if (given === "reset") door.cut(made.peer);
+      if (given === "reset") endpoint.cut(made.peer);
       else if (given.error !== undefined) reply(given.error);
       else reply(null, given.response);
       if (rpc === "ListPods") polls.pods++;
@@ -135,23 +137,23 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   }
 
   return {
-    address: `127.0.0.1:${door.port}`,
-    port: door.port,
+    address: `127.0.0.1:${endpoint.port}`,
+    port: endpoint.port,
     polls,
     played: player.played,
     allPlayed: allPlayed.promise,
-    calls: counts,
-    newestCalls: newest,
+    calls: countsOfAll(calls),
+    newestCalls: calls.newest,
     peers,
     hold,
     setEmpty: host.setEmpty,
     setDir: host.setDir,
-    goAway: door.close,
-    comeBack: door.open,
+    goAway: () => endpoint.close(),
+    comeBack: () => endpoint.open(),
     pause: clock.pause,
     resume: clock.resume,
     [Symbol.asyncDispose]: async () => {
-      await door.close();
+      await endpoint.close();
       server.forceShutdown();
     },
   };
@@ -176,12 +178,6 @@ function makePlayer({ recording, timed, repeatOnReconnect = false }: FakeRktOpti
   const player = timedPlayer(polls, { speed, loop, pauseMs, now });
   return { player, clock: player, isOver: () => false };
 }
-
-const same = (bytes: Buffer) => bytes;
-const raw = { requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same };
-const rawService = Object.fromEntries(
-  Object.entries(PublicAPIService).map(([name, method]) => [name, { ...method, ...raw }]),
-);
 
 const methods = {
   GetInfo: PublicAPIService.getInfo,

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Image, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Due, Player } from "./player.ts";
+import type { Due, Player } from "./playback.ts";
 import type { Items, Poll, Polls } from "./polls.ts";
 import type { Kind } from "./recording.ts";
 

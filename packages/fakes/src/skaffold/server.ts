@@ -3,12 +3,12 @@ import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { type Api, type Channel, channels, services } from "@tapedeck/tap/skaffold/methods";
 import { answers, atWork, type ControlName, type FakeCall, injected } from "./answers.ts";
-import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./handler.ts";
-import { type Loop, loopPasses } from "./loop.ts";
+import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./event-handler.ts";
 import { type Cue, type Playback, playback, type Speed } from "./playback.ts";
-import { openPort } from "./port.ts";
+import { openSkaffoldPort } from "./port.ts";
 import type { RecordedMessage, Recording } from "./recording.ts";
 import { mixedReplay } from "./replay.ts";
+import { type Loop, loopPasses } from "./timed.ts";
 
 export type FakeSkaffoldOptions = {
   readonly recording: Recording;
@@ -72,7 +72,7 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   server.addService({ ...services.v1, events: eventsV1 }, { ...methods("v1"), eventLog: stream("v1") });
   if (recording.generation !== "A")
     server.addService(services.v2, { ...methods("v2"), applicationLogs: stream("logs") });
-  const door = await openPort(server, options.port ?? 0);
+  const endpoint = await openSkaffoldPort(server, options.port ?? 0);
 
   function methods(api: Api) {
     const auto = { autoBuild: control(api, "AutoBuild"), autoSync: control(api, "AutoSync") };
@@ -116,22 +116,22 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
     over.abort();
     tape.resume();
     if (how === "graceful") {
-      door.leave();
-      const closed = Promise.all([...door.sockets].map((socket) => once(socket, "close")));
-      const timer = setTimeout(door.cut, farewellMs);
+      endpoint.leave();
+      const closed = Promise.all([...endpoint.sockets].map((socket) => once(socket, "close")));
+      const timer = setTimeout(endpoint.cut, farewellMs);
       await closed;
       clearTimeout(timer);
     }
-    door.cut();
+    endpoint.cut();
     ended.resolve();
   }
 
   const { play, playUntil, pause, resume, setSpeed, played } = tape;
   return {
     ...{ play, playUntil, pause, resume, setSpeed, played, end, peers, statesAsked },
-    pings: door.pings,
-    address: `127.0.0.1:${door.port}`,
-    port: door.port,
+    pings: () => endpoint.pings,
+    address: `127.0.0.1:${endpoint.port}`,
+    port: endpoint.port,
     health: eachChannel((channel) => handlers[channel].health),
     get hung() {
       return channels.filter((channel) => handlers[channel].health.hung);
