@@ -3,8 +3,8 @@ import type { Channel } from "../methods.ts";
 import { frameTypes } from "./frame-types.ts";
 
 /**
- * Equal for a recorded frame and the same message imported from JSON, also where their bytes differ: the order of maps,
- * text that was not UTF-8. Both masked, or neither. Bytes that are no message are their own key.
+ * A key that is equal for a recorded frame and the same message imported from JSON, even where their bytes differ (the order
+ * of maps, text that was not UTF-8). Both must be masked, or neither. Bytes that are not a message are their own key.
  */
 export function sameFrameKey(channel: Channel, bytes: Uint8Array): string {
   try {

@@ -6,13 +6,13 @@ import { runnerMadeOnV1 } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { splitV2 } from "./split-v2.ts";
 
-/** What one Skaffold process said. */
+/** The messages of one Skaffold process. */
 export type ImportedProcess = {
   /** Each channel in its own order, channels among each other by time. */
   readonly frames: readonly ImportedFrame[];
   /**
-   * There is only v1 of it, which tells a new process and a configuration that was edited in the running one alike: it
-   * may be the next runner of the process before. Then that process' session, if it is recorded, has its first frame.
+   * Only v1 is known, which looks the same for a new process and for an edited configuration: this may be the next runner
+   * of the process before. In that case that process' session, if it is recorded, has this process' first frame.
    */
   readonly maybeContinues: boolean;
 };
@@ -21,31 +21,31 @@ export type ImportedProcess = {
 const sameMomentMs = 1_000;
 
 /**
- * Tells the processes apart that appended to the same files; others have their turns meanwhile. v2 counts its loops through the whole process, so it can
- * tell a new process from an edited configuration; v1 follows it by the time at which runners were made.
- * @throws AbortError with the signal
+ * Separates the processes that appended to the same files. v2 counts its loops through the whole process, so it can tell a
+ * new process from an edited configuration. v1 follows it by the times at which runners were made. Yields to the event loop.
+ * @throws AbortError when the signal aborts
  */
 export async function splitProcesses(
   frames: readonly ImportedFrame[],
   signal?: AbortSignal,
 ): Promise<readonly ImportedProcess[]> {
-  const of = (channel: Channel) => frames.filter((frame) => frame.channel === channel);
-  const processes: ProcessDraft[] = (await splitV2(of("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
+  const framesOf = (channel: Channel) => frames.filter((frame) => frame.channel === channel);
+  const processes: ProcessDraft[] = (await splitV2(framesOf("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
     v1: [],
     v2,
     logs: [],
     runnersMadeAt,
   }));
-  const told = [...processes];
-  for (const segment of await runnersOfV1(of("v1"), signal)) {
+  const fromV2 = [...processes];
+  for (const segment of await runnersOfV1(framesOf("v1"), signal)) {
     const process = segment.isRunner
-      ? told.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
-      : told.findLast((known) => compareMoments(startOf(known), segment.startedAt) <= 0);
+      ? fromV2.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
+      : fromV2.findLast((known) => compareMoments(startOf(known), segment.startedAt) <= 0);
     if (process) process.v1.push(...segment.frames);
     else processes.push({ v1: segment.frames, v2: [], logs: [], runnersMadeAt: [] });
   }
   processes.sort((a, b) => compareMoments(startOf(a), startOf(b)));
-  for (const frame of of("logs")) {
+  for (const frame of framesOf("logs")) {
     const process = processes.findLast((known) => compareMoments(startOf(known), frame.moment) <= 0) ?? processes[0];
     if (process) process.logs.push(frame);
     else processes.push({ v1: [], v2: [], logs: [frame], runnersMadeAt: [] });
@@ -63,7 +63,7 @@ type ProcessDraft = {
   readonly runnersMadeAt: readonly Moment[];
 };
 
-/** Without a runner: a log whose beginning is missing. */
+/** Not a runner: a log whose beginning is missing. */
 type RunnerOfV1 = { readonly isRunner: boolean; readonly startedAt: Moment; readonly frames: ImportedFrame[] };
 
 async function runnersOfV1(
