@@ -7,10 +7,10 @@ import { openPort } from "../port.ts";
 import { hostAnswers } from "./answers.ts";
 import { countsOfAll, type FakeCall, gates, type Rpc } from "./calls.ts";
 import { type LogAnswer, logAnswers } from "./logs.ts";
-import { type Player, type Speed, steppedPlayer } from "./playback.ts";
+import { type Playback, type Speed, SteppedPlayback } from "./playback.ts";
 import { readPolls } from "./polls.ts";
 import type { Answer, Kind, RecordedStatus, Recording, StreamRpc, UnaryRpc } from "./recording.ts";
-import { timedPlayer } from "./timed.ts";
+import { TimedPlayback } from "./timed.ts";
 
 export type FakeRktOptions = {
   readonly recording: Recording;
@@ -69,9 +69,9 @@ export type FakeRkt = AsyncDisposable & {
 export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   const { recording, lie } = options;
   const speed = options.speed ?? (options.timed === undefined ? "max" : 1);
-  const { player, clock, isOver } = makePlayer(options, speed);
+  const { playback, clock, isOver } = makePlayback(options, speed);
   const { hold, pass } = gates();
-  const host = hostAnswers(recording, player, { pass });
+  const host = hostAnswers(recording, playback, { pass });
   const logs = logAnswers(recording);
   const calls = new CallCounts<FakeCall>();
   const polls = { pods: 0, images: 0 };
@@ -140,7 +140,7 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
     address: `127.0.0.1:${endpoint.port}`,
     port: endpoint.port,
     polls,
-    played: player.played,
+    played: playback.played,
     allPlayed: allPlayed.promise,
     calls: countsOfAll(calls),
     newestCalls: calls.newest,
@@ -150,8 +150,8 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
     setDir: host.setDir,
     goAway: () => endpoint.close(),
     comeBack: () => endpoint.open(),
-    pause: clock.pause,
-    resume: clock.resume,
+    pause: () => clock?.pause(),
+    resume: () => clock?.resume(),
     [Symbol.asyncDispose]: async () => {
       await endpoint.close();
       server.forceShutdown();
@@ -159,24 +159,26 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   };
 }
 
-type Playing = {
-  readonly player: Player;
-  readonly clock: { readonly pause: () => void; readonly resume: () => void };
-  /** All polls of the recording were told. */
+type PlaybackParts = {
+  readonly playback: Playback;
+  /** Undefined for a stepped playback, which has no clock. */
+  readonly clock: Pick<TimedPlayback, "pause" | "resume"> | undefined;
+  /** All polls of the recording were given. */
   readonly isOver: () => boolean;
 };
 
-function makePlayer({ recording, timed, repeatOnReconnect = false }: FakeRktOptions, speed: Speed): Playing {
+function makePlayback({ recording, timed, repeatOnReconnect = false }: FakeRktOptions, speed: Speed): PlaybackParts {
   const polls = readPolls(recording);
   if (timed === undefined) {
-    const player = steppedPlayer(recording, polls, { speed, repeatOnReconnect });
-    const isOver = () => player.played.pods === polls.pods.length && player.played.images === polls.images.length;
-    return { player, clock: { pause: () => {}, resume: () => {} }, isOver };
+    const playback = new SteppedPlayback(recording, polls, { speed, repeatOnReconnect });
+    const { played } = playback;
+    const isOver = () => played.pods === polls.pods.length && played.images === polls.images.length;
+    return { playback, clock: undefined, isOver };
   }
   if (speed === "max") throw new TypeError("a timed fake needs a number as its speed");
   const { loop = true, pauseMs = 2_000, now = Date.now } = timed;
-  const player = timedPlayer(polls, { speed, loop, pauseMs, now });
-  return { player, clock: player, isOver: () => false };
+  const playback = new TimedPlayback(polls, { speed, loop, pauseMs, now });
+  return { playback, clock: playback, isOver: () => false };
 }
 
 const methods = {

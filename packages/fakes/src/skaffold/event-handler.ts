@@ -2,22 +2,10 @@ import { once } from "node:events";
 import type { ServerWritableStream } from "@grpc/grpc-js";
 import type { RecordedEnd } from "./recording.ts";
 
-/** What Skaffold keeps per API: one log, its listeners, and one lock around both. */
-export type EventHandler = {
-  /** Hands an event to every listener, one after the other; returns when the last has taken it, which may be never. */
-  readonly handOver: (bytes: Buffer) => Promise<void>;
-  /** From here on every stream fails: what comes next can't be sent. */
-  readonly breakOff: (status: RecordedEnd) => Promise<void>;
-  readonly open: (call: EventCall) => Promise<void>;
-  /** Forgets what later listeners would get (application logs at the start of a dev loop). */
-  readonly clear: () => void;
-  readonly health: HandlerHealth;
-};
-
 export type HandlerHealth = {
-  /** A listener does not take what it is given. */
+  /** A listener does not read what it is sent. */
   readonly stalled: boolean;
-  /** A listener left in its replay: the next event hangs. */
+  /** A listener left during its replay: the next event hangs. */
   readonly doomed: boolean;
   readonly hung: boolean;
   readonly listeners: number;
@@ -28,7 +16,7 @@ export type HandlerHealth = {
 export type EventCall = ServerWritableStream<Buffer, Buffer>;
 
 export type HandlerOptions = {
-  /** What the real server does when a reader leaves in its replay. */
+  /** The behaviour of the real server when a reader leaves during its replay. */
   readonly leavingInReplayHangs: boolean;
   /** Gives every new stream's replay; live events then go out between replayed ones. Absent: the log's order. */
   readonly mixReplay?: (log: readonly Buffer[]) => readonly Buffer[];
@@ -36,90 +24,106 @@ export type HandlerOptions = {
 
 type Listener = { readonly call: EventCall; readonly replayed: PromiseWithResolvers<void>; gone: boolean };
 
-export function eventHandler({ leavingInReplayHangs, mixReplay }: HandlerOptions): EventHandler {
-  let log: Buffer[] = [];
-  let broken: RecordedEnd | undefined;
-  let lock: Promise<unknown> = Promise.resolve();
-  const listeners = new Set<Listener>();
-  const health = { stalled: false, doomed: false, hung: false, listeners: 0, opened: 0 };
+/** What Skaffold keeps per API: one log, its listeners, and one lock around both. */
+export class EventHandler {
+  readonly #options: HandlerOptions;
+  readonly #listeners = new Set<Listener>();
+  readonly #health = { stalled: false, doomed: false, hung: false, listeners: 0, opened: 0 };
+  #log: Buffer[] = [];
+  #broken: RecordedEnd | undefined;
+  #lock: Promise<unknown> = Promise.resolve();
 
-  function locked<T>(work: () => T | Promise<T>): Promise<T> {
-    const done = lock.then(work);
-    lock = done;
+  constructor(options: HandlerOptions) {
+    this.#options = options;
+  }
+
+  get health(): HandlerHealth {
+    return this.#health;
+  }
+
+  /** Forgets what later listeners would get (application logs at the start of a dev loop). */
+  clear(): void {
+    this.#log = [];
+  }
+
+  /** Sends an event to every listener, one after the other. Resolves when the last one has taken it, which may be never. */
+  handOver(bytes: Buffer): Promise<void> {
+    return this.#locked(async () => {
+      await this.#hangIfDoomed();
+      this.#log.push(bytes);
+      this.#health.stalled = true;
+      for (const listener of this.#listeners) await this.#deliver(listener, bytes);
+      this.#health.stalled = false;
+    });
+  }
+
+  /** Fails every stream from now on, because the next event can't be sent. */
+  breakOff(end: RecordedEnd): Promise<void> {
+    return this.#locked(async () => {
+      this.#broken = end;
+      for (const listener of this.#listeners) {
+        await listener.replayed.promise;
+        this.#remove(listener);
+        fail(listener.call, end);
+      }
+    });
+  }
+
+  async open(call: EventCall): Promise<void> {
+    const { mixReplay, leavingInReplayHangs } = this.#options;
+    this.#health.opened++;
+    const listener: Listener = { call, replayed: Promise.withResolvers(), gone: false };
+    call.on("cancelled", () => {
+      listener.gone = true;
+    });
+    const [snapshot, failure] = await this.#locked(() => {
+      this.#listeners.add(listener);
+      this.#health.listeners = this.#listeners.size;
+      return [mixReplay?.(this.#log) ?? this.#log.slice(), this.#broken];
+    });
+    await replay(listener, snapshot);
+    // An error during the replay leaves the listener registered, and nobody reads what it is sent.
+    if (listener.gone || failure !== undefined) {
+      if (leavingInReplayHangs) this.#health.doomed = true;
+      else this.#remove(listener);
+    }
+    if (failure !== undefined) fail(call, failure);
+    listener.replayed.resolve();
+  }
+
+  #locked<T>(work: () => T | Promise<T>): Promise<T> {
+    const done = this.#lock.then(work);
+    this.#lock = done;
     return done;
   }
 
-  /** The dead-lock of the real server: the lock is held for ever, so no later stream gets an answer either. */
-  async function hangIfDoomed(): Promise<void> {
-    if (!health.doomed) return;
-    health.hung = true;
+  /** The deadlock of the real server: the lock is held forever, so later streams get no answer either. */
+  async #hangIfDoomed(): Promise<void> {
+    if (!this.#health.doomed) return;
+    this.#health.hung = true;
     await new Promise<never>(() => {});
   }
 
-  async function deliver(listener: Listener, bytes: Buffer): Promise<void> {
-    if (mixReplay === undefined) await listener.replayed.promise;
-    if (listener.gone) remove(listener);
+  async #deliver(listener: Listener, bytes: Buffer): Promise<void> {
+    if (this.#options.mixReplay === undefined) await listener.replayed.promise;
+    if (listener.gone) this.#remove(listener);
     else await send(listener.call, bytes);
   }
 
-  function remove(listener: Listener): void {
-    listeners.delete(listener);
-    health.listeners = listeners.size;
+  #remove(listener: Listener): void {
+    this.#listeners.delete(listener);
+    this.#health.listeners = this.#listeners.size;
   }
-
-  async function replay(listener: Listener, snapshot: readonly Buffer[]): Promise<void> {
-    for (const bytes of snapshot) {
-      if (listener.gone) return;
-      await send(listener.call, bytes);
-    }
-  }
-
-  return {
-    health,
-    clear: () => {
-      log = [];
-    },
-    handOver: (bytes) =>
-      locked(async () => {
-        await hangIfDoomed();
-        log.push(bytes);
-        health.stalled = true;
-        for (const listener of listeners) await deliver(listener, bytes);
-        health.stalled = false;
-      }),
-    breakOff: (status) =>
-      locked(async () => {
-        broken = status;
-        for (const listener of listeners) {
-          await listener.replayed.promise;
-          remove(listener);
-          fail(listener.call, status);
-        }
-      }),
-    open: async (call) => {
-      health.opened++;
-      const listener: Listener = { call, replayed: Promise.withResolvers(), gone: false };
-      call.on("cancelled", () => {
-        listener.gone = true;
-      });
-      const [snapshot, failure] = await locked(() => {
-        listeners.add(listener);
-        health.listeners = listeners.size;
-        return [mixReplay?.(log) ?? log.slice(), broken];
-      });
-      await replay(listener, snapshot);
-      // An error in the replay leaves the listener registered, with nobody to take what it is given.
-      if (listener.gone || failure !== undefined) {
-        if (leavingInReplayHangs) health.doomed = true;
-        else remove(listener);
-      }
-      if (failure !== undefined) fail(call, failure);
-      listener.replayed.resolve();
-    },
-  };
 }
 
-/** Resolves when the stream takes more: a reader that stops reading stops its server here. */
+async function replay(listener: Listener, snapshot: readonly Buffer[]): Promise<void> {
+  for (const bytes of snapshot) {
+    if (listener.gone) return;
+    await send(listener.call, bytes);
+  }
+}
+
+/** Resolves when the stream takes more. A reader that stops reading blocks its server here. */
 async function send(call: EventCall, bytes: Buffer): Promise<void> {
   if (isOver(call) || call.write(bytes) || isOver(call)) return;
   const taken = new AbortController();
