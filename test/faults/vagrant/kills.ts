@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
 import type { Playback } from "@tapedeck/fakes/vagrant/playback";
+import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
