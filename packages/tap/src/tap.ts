@@ -1,55 +1,55 @@
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 
-/** Everything of an item but its index, which the spill gives. */
+/** An item without its index, which the spill assigns. */
 export type TapItem = Omit<Item, "index" | "$unknown">;
 
 export type TapOptions = {
   /** "127.0.0.1:50051". */
   readonly address: string;
-  /** Takes an item at once, never makes the upstream wait. */
+  /** Takes an item at once and never makes the upstream wait. */
   readonly emit: (item: TapItem) => void;
   readonly signal: AbortSignal;
-  /** Channels left out by configuration (skaffold, rkt: "logs"). */
+  /** Channels that the configuration skips (skaffold, rkt: "logs"). */
   readonly skipChannels?: readonly string[];
-  /** Of this upstream alone, by name (rkt: "interval" and "timeout", in ms). */
+  /** Settings of this upstream, by name (rkt: "interval" and "timeout", in ms). */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Absent where the tap lives as long as what it taps (`tapedeck run`). */
+  /** Absent where the tap lives as long as its upstream (`tapedeck run`). */
   readonly memory?: TapMemory;
 };
 
-/** Keeps what a tap has to know again when it was killed and starts while its upstream's process may live on. */
+/** Stores what a tap must know after it was killed and restarted, because its upstream's process may still live. */
 export type TapMemory = {
-  /** What was saved last, by this tap or one before it; undefined when there is nothing. */
+  /** What this tap or an earlier one saved last; undefined if there is nothing. */
   readonly load: () => Remembered | undefined;
-  /** Keeps this instead, before it returns. Never throws. */
+  /** Replaces what is stored before it returns. Never throws. */
   readonly save: (remembered: Remembered) => void;
 };
 
 export type Remembered = {
-  /** "127.0.0.1:50051": all of it is about whoever listened there. */
+  /** "127.0.0.1:50051": the rest is about the process that listened there. */
   readonly address: string;
-  /** The last one that was made, open or not. */
+  /** The latest connection, open or not. */
   readonly connection: string;
   readonly broken?: BrokenChannels | undefined;
 };
 
-/** Channels that the process at the other end must not be asked for again. */
+/** Channels that must not be opened again on the same process. */
 export type BrokenChannels = {
   readonly channels: readonly string[];
   /**
-   * How to know that process by another of its channels, which repeats all since it began: this one had said something
-   * of that moment (its own time, in ms since 1970). Absent: it can't be known again.
+   * Identifies that process by another channel, which replays everything since the process began: a message of that time
+   * (the message's own, in ms since 1970) had come. Absent: the process can't be identified.
    */
   readonly heard?: { readonly channel: string; readonly at: number } | undefined;
 };
 
-/** An upstream's side of the recorder: it dials, drains and polls, and concludes nothing. */
+/** The upstream's side of the recorder: dials, reads and polls, and concludes nothing. */
 export type UpstreamTap = {
   /** The upstream comes and goes with commands, and whoever starts such a command may record it. */
   readonly livesInCommand: boolean;
   /**
-   * Dials, drains and dials again until the signal; waits for the next process when one ends. Never throws because of
-   * the upstream: what goes wrong there becomes an item. Resolves after having left the upstream in an idle moment.
+   * Dials, reads and dials again until the signal aborts, and waits for the next process when one ends. Never throws
+   * because of the upstream: its failures become items. Resolves after the tap has left the upstream in an idle moment.
    */
   readonly run: (options: TapOptions) => RunningTap;
 };

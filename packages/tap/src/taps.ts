@@ -4,5 +4,5 @@ import { tap as skaffold } from "./skaffold/tap.ts";
 import type { UpstreamTap } from "./tap.ts";
 import { tap as vagrant } from "./vagrant/tap.ts";
 
-/** The registry: a new name in `upstreamNames` stops this file from compiling until its tap is here. */
+/** The registry. A new name in `upstreamNames` stops this file from compiling until its tap is added here. */
 export const taps = { skaffold, rkt, vagrant } satisfies Record<UpstreamName, UpstreamTap>;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
+import type { Playback } from "@tapedeck/fakes/vagrant/playback";
 import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
-import type { Playback } from "@tapedeck/fakes/vagrant/sample";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";

@@ -1,6 +1,6 @@
 import { line } from "@tapedeck/fakes/vagrant/client";
+import type { Playback } from "@tapedeck/fakes/vagrant/playback";
 import type { Recording } from "@tapedeck/fakes/vagrant/recording";
-import type { Playback } from "@tapedeck/fakes/vagrant/sample";
 import type { FakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import type { Step } from "@tapedeck/fakes/vagrant/steps";
 import { newNames, runSteps } from "@tapedeck/fakes/vagrant/timed";

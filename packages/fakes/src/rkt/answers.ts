@@ -2,7 +2,7 @@ import { status } from "@grpc/grpc-js";
 import { GetInfoResponse, InspectImageRequest, InspectPodRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { pause } from "@tapedeck/shared/sync/delay";
 import type { Gates } from "./calls.ts";
-import type { Player } from "./player.ts";
+import type { Playback } from "./playback.ts";
 import { inspectAnswer, listAnswer, shapes } from "./polls.ts";
 import type { Answer, Kind, RecordedStatus, Recording, UnaryRpc } from "./recording.ts";
 
@@ -21,7 +21,7 @@ export type Host = {
 
 const none = Buffer.alloc(0);
 
-export function hostAnswers(recording: Recording, player: Player, { pass }: Pick<Gates, "pass">): Host {
+export function hostAnswers(recording: Recording, playback: Playback, { pass }: Pick<Gates, "pass">): Host {
   const infos = recording.rows.flatMap((row) => (row.kind === "unary" && row.rpc === "GetInfo" ? [row] : []));
   let infosGiven = 0;
   let isEmpty = false;
@@ -40,13 +40,13 @@ export function hostAnswers(recording: Recording, player: Player, { pass }: Pick
   async function list<K extends Kind>(kind: K, request: Buffer, { peer, left }: Caller) {
     const { filters, detail } = shapes[kind].list.decode(request);
     if (filters.length > 0) {
-      const recorded = isEmpty ? undefined : player.recorded(shapes[kind].listRpc, request);
-      const shown = isEmpty ? undefined : player.shown(kind);
+      const recorded = isEmpty ? undefined : playback.recorded(shapes[kind].listRpc, request);
+      const shown = isEmpty ? undefined : playback.shown(kind);
       return recorded ?? { response: shown === undefined ? none : listAnswer(kind, shown, detail) };
     }
-    await pass(kind, () => player.upcoming(kind, peer), left);
+    await pass(kind, () => playback.upcoming(kind, peer), left);
     while (!left.aborted) {
-      const due = isEmpty ? undefined : player.take(kind, peer);
+      const due = isEmpty ? undefined : playback.take(kind, peer);
       if (due === undefined) return { response: none };
       if (due.waitMs > 0) await pause(due.waitMs, left);
       if (due.again) continue;
@@ -58,8 +58,8 @@ export function hostAnswers(recording: Recording, player: Player, { pass }: Pick
   }
 
   function inspect<K extends Kind>(kind: K, request: Buffer, id: string): Answer {
-    const recorded = isEmpty ? undefined : player.recorded(shapes[kind].inspectRpc, request);
-    return recorded ?? inspectAnswer(kind, isEmpty ? undefined : player.shown(kind), id);
+    const recorded = isEmpty ? undefined : playback.recorded(shapes[kind].inspectRpc, request);
+    return recorded ?? inspectAnswer(kind, isEmpty ? undefined : playback.shown(kind), id);
   }
 
   async function answer(rpc: UnaryRpc, request: Buffer, caller: Caller) {

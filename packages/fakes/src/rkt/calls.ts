@@ -1,3 +1,4 @@
+import type { CallCount, CallCounts } from "../call-counts.ts";
 import { type Kind, type StreamRpc, streamRpcs, type UnaryRpc, unaryRpcs } from "./recording.ts";
 
 export type Rpc = UnaryRpc | StreamRpc;
@@ -9,44 +10,10 @@ export type FakeCall = {
   readonly request: Buffer;
 };
 
-export type CallCount = {
-  readonly made: number;
-  readonly inFlight: number;
-  /** The most that were in flight at the same time. */
-  readonly mostInFlight: number;
-};
-
-export type Calls = {
-  readonly counts: { readonly [R in Rpc]: CallCount };
-  /** The newest calls, in the order of arrival. */
-  readonly newest: readonly FakeCall[];
-  /** Counts a call in; the function returned counts it out, once. */
-  readonly begin: (call: FakeCall) => () => void;
-};
-
-/** A demo runs for days, so not all of them. */
-const remembered = 1_000;
-
-export function callCounts(): Calls {
-  const all = [...unaryRpcs, ...streamRpcs].map((rpc) => [rpc, { made: 0, inFlight: 0, mostInFlight: 0 }] as const);
-  const counts = Object.fromEntries(all) as { [R in Rpc]: { made: number; inFlight: number; mostInFlight: number } };
-  const newest: FakeCall[] = [];
-  return {
-    counts,
-    newest,
-    begin(call) {
-      const count = counts[call.rpc];
-      count.made++;
-      count.inFlight++;
-      count.mostInFlight = Math.max(count.mostInFlight, count.inFlight);
-      if (newest.push(call) > remembered) newest.shift();
-      let isOver = false;
-      return () => {
-        if (!isOver) count.inFlight--;
-        isOver = true;
-      };
-    },
-  };
+/** The counts of all methods, which go on counting. */
+export function countsOfAll(calls: CallCounts<FakeCall>): { readonly [R in Rpc]: CallCount } {
+  const all = [...unaryRpcs, ...streamRpcs].map((rpc) => [rpc, calls.of(rpc)] as const);
+  return Object.fromEntries(all) as { [R in Rpc]: CallCount };
 }
 
 export type Gates = {

@@ -11,6 +11,7 @@
  *   --dir <folder>         the data directory that GetInfo tells (the recorded one)
  */
 import { parseArgs } from "node:util";
+import { listenPort, numberOption } from "../number-option.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeRkt } from "./server.ts";
 
@@ -27,9 +28,9 @@ if (values.recording === undefined) throw new Error("--recording <folder> is mis
 
 const fake = await startFakeRkt({
   recording: loadRecording(values.recording),
-  port: number("listen", values.listen.replace(/^(127\.0\.0\.1|localhost):/, "")),
-  speed: number("speed", values.speed),
-  timed: { pauseMs: number("pause", values.pause) },
+  port: listenPort(values.listen),
+  speed: numberOption("speed", values.speed),
+  timed: { pauseMs: numberOption("pause", values.pause) },
 });
 if (values.dir !== undefined) fake.setDir(values.dir);
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(0));
@@ -39,9 +40,3 @@ process.on("message", (message) => {
   if (message === "resume") fake.resume();
 });
 process.stdout.write(`${JSON.stringify({ port: fake.port })}\n`);
-
-function number(name: string, text: string): number {
-  const value = Number(text);
-  if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} takes a number, not ${text}`);
-  return value;
-}

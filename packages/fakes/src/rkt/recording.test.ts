@@ -9,9 +9,10 @@ import {
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
+import { recordings } from "../recordings.ts";
 import { loadRecording, pollRows } from "./recording.ts";
 
-const fixtures = new URL("../../recordings/rkt/", import.meta.url).pathname;
+const fixtures = `${recordings.rkt}/`;
 const scenarios = readdirSync(fixtures, { withFileTypes: true }).flatMap((entry) =>
   entry.isDirectory() ? [entry.name] : [],
 );

@@ -1,8 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type DescMessage, type DescMethod, fromJson, type JsonObject, toBinary } from "@bufbuild/protobuf";
+import type { DescMethod, JsonObject } from "@bufbuild/protobuf";
 import { ListImagesRequest, ListPodsRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { registry } from "@tapedeck/shared/descriptors/registry";
+import { messageFromJson, readOptionalJsonLines } from "../json-lines.ts";
 
 /** What a real rkt api-service answered, from a folder of recordings (their README describes the files). */
 export type Recording = {
@@ -62,12 +62,17 @@ export type Kind = "pods" | "images";
  */
 export function loadRecording(folder: string): Recording {
   const wire = new Map(
-    readLines<WireLine>(join(folder, "wire.jsonl")).map(({ n, response }) => [n, Buffer.from(response, "base64")]),
+    readOptionalJsonLines<WireLine>(join(folder, "wire.jsonl")).map(({ n, response }) => [
+      n,
+      Buffer.from(response, "base64"),
+    ]),
   );
   return {
     name: basename(folder),
-    rows: readLines<Line>(join(folder, "timeline.jsonl")).flatMap((line) => readRow(line, wire.get(line.n)) ?? []),
-    expectedEvents: readLines<JsonObject>(join(folder, "expected-events.jsonl")),
+    rows: readOptionalJsonLines<Line>(join(folder, "timeline.jsonl")).flatMap(
+      (line) => readRow(line, wire.get(line.n)) ?? [],
+    ),
+    expectedEvents: readOptionalJsonLines<JsonObject>(join(folder, "expected-events.jsonl")),
   };
 }
 
@@ -114,36 +119,23 @@ function readRow(line: Line, wire: Buffer | undefined): Row | undefined {
     ...base,
     tookMs: line.took_ms ?? 0,
     ...(line.tag !== undefined && { tag: line.tag }),
-    request: encode(method.input, line.request),
+    request: messageFromJson(method.input, line.request),
   };
   if (method.methodKind === "server_streaming") {
     const messages = (line.messages ?? []).map(({ after_ms, message, wire: bytes }) => ({
       afterMs: after_ms,
-      bytes: bytes === undefined ? encode(method.output, message) : Buffer.from(bytes, "base64"),
+      bytes: bytes === undefined ? messageFromJson(method.output, message) : Buffer.from(bytes, "base64"),
     }));
     const end = line.error === undefined ? { code: line.status?.code ?? 0, details: "" } : statusOf(line.error);
     return { ...call, kind: "stream", rpc: method.name as StreamRpc, messages, end };
   }
   const rpc = method.name as UnaryRpc;
   if (line.error !== undefined) return { ...call, kind: "unary", rpc, error: statusOf(line.error) };
-  return { ...call, kind: "unary", rpc, response: wire ?? encode(method.output, line.response ?? {}) };
+  return { ...call, kind: "unary", rpc, response: wire ?? messageFromJson(method.output, line.response ?? {}) };
 }
 
 const publicApi: readonly DescMethod[] = registry.getService("v1alpha.PublicAPI")?.methods ?? [];
 
 function statusOf({ code, details }: RecordedStatus): RecordedStatus {
   return { code, details };
-}
-
-/** From proto3 JSON with the original field names. Throws for a name that the message does not have. */
-function encode(type: DescMessage, json: JsonObject): Buffer {
-  return Buffer.from(toBinary(type, fromJson(type, json, { registry })));
-}
-
-function readLines<T>(file: string): T[] {
-  if (!existsSync(file)) return [];
-  return readFileSync(file, "utf8")
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as T);
 }

@@ -2,13 +2,14 @@ import { readdirSync } from "node:fs";
 import { GetLogsRequest, GetLogsResponse, PodState, PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
+import { recordings } from "../recordings.ts";
 import type { Rpc } from "./calls.ts";
 import { connectTo } from "./client.ts";
 import { largeHost, madeUpRecording, runningPod } from "./host.ts";
 import { loadRecording, pollRows, type RecordedUnary } from "./recording.ts";
 import { startFakeRkt } from "./server.ts";
 
-const fixtures = new URL("../../recordings/rkt/", import.meta.url).pathname;
+const fixtures = `${recordings.rkt}/`;
 const load = (name: string) => loadRecording(`${fixtures}${name}`);
 const scenarios = readdirSync(fixtures, { withFileTypes: true }).flatMap((entry) =>
   entry.isDirectory() ? [entry.name] : [],

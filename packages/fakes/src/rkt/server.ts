@@ -1,14 +1,16 @@
 import { Server, type ServerUnaryCall, type ServerWritableStream, type sendUnaryData, status } from "@grpc/grpc-js";
 import { PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { pause } from "@tapedeck/shared/sync/delay";
-import { openPort } from "../own-port.ts";
+import { byteService } from "../byte-service.ts";
+import { type CallCount, CallCounts } from "../call-counts.ts";
+import { openPort } from "../port.ts";
 import { hostAnswers } from "./answers.ts";
-import { type CallCount, callCounts, type FakeCall, gates, type Rpc } from "./calls.ts";
+import { countsOfAll, type FakeCall, gates, type Rpc } from "./calls.ts";
 import { type LogAnswer, logAnswers } from "./logs.ts";
-import { type Player, type Speed, steppedPlayer } from "./player.ts";
+import { type Playback, type Speed, SteppedPlayback } from "./playback.ts";
 import { readPolls } from "./polls.ts";
 import type { Answer, Kind, RecordedStatus, Recording, StreamRpc, UnaryRpc } from "./recording.ts";
-import { timedPlayer } from "./timed.ts";
+import { TimedPlayback } from "./timed.ts";
 
 export type FakeRktOptions = {
   readonly recording: Recording;
@@ -67,17 +69,17 @@ export type FakeRkt = AsyncDisposable & {
 export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   const { recording, lie } = options;
   const speed = options.speed ?? (options.timed === undefined ? "max" : 1);
-  const { player, clock, isOver } = makePlayer(options, speed);
+  const { playback, clock, isOver } = makePlayback(options, speed);
   const { hold, pass } = gates();
-  const host = hostAnswers(recording, player, { pass });
+  const host = hostAnswers(recording, playback, { pass });
   const logs = logAnswers(recording);
-  const { counts, newest, begin } = callCounts();
+  const calls = new CallCounts<FakeCall>();
   const polls = { pods: 0, images: 0 };
   const peers = new Set<string>();
   const allPlayed = Promise.withResolvers<void>();
 
   const server = new Server({ "grpc.max_send_message_length": -1 });
-  server.addService(rawService, {
+  server.addService(byteService(PublicAPIService), {
     getInfo: unary("GetInfo"),
     listPods: unary("ListPods"),
     inspectPod: unary("InspectPod"),
@@ -86,12 +88,12 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
     listenEvents: stream("ListenEvents", () => ended({ code: status.UNKNOWN, details: "not implemented yet" })),
     getLogs: stream("GetLogs", logs),
   });
-  const door = await openPort(server, options.port ?? 0);
+  const endpoint = await openPort(server, options.port ?? 0);
 
   function enter(rpc: Rpc, call: Pick<ServerUnaryCall<Buffer, Buffer>, "getPeer" | "request" | "on">) {
     const made = { rpc, peer: call.getPeer(), request: call.request };
     peers.add(made.peer);
-    const over = begin(made);
+    const over = calls.begin(made);
     const left = new AbortController();
     call.on("cancelled", () => {
       over();
@@ -107,7 +109,7 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
         lie?.(made) ?? unreadable(made) ?? (await host.answer(rpc, call.request, { peer: made.peer, left }));
       if (given === undefined || left.aborted) return;
       over();
-      if (given === "reset") door.cut(made.peer);
+      if (given === "reset") endpoint.cut(made.peer);
       else if (given.error !== undefined) reply(given.error);
       else reply(null, given.response);
       if (rpc === "ListPods") polls.pods++;
@@ -135,53 +137,49 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   }
 
   return {
-    address: `127.0.0.1:${door.port}`,
-    port: door.port,
+    address: `127.0.0.1:${endpoint.port}`,
+    port: endpoint.port,
     polls,
-    played: player.played,
+    played: playback.played,
     allPlayed: allPlayed.promise,
-    calls: counts,
-    newestCalls: newest,
+    calls: countsOfAll(calls),
+    newestCalls: calls.newest,
     peers,
     hold,
     setEmpty: host.setEmpty,
     setDir: host.setDir,
-    goAway: door.close,
-    comeBack: door.open,
-    pause: clock.pause,
-    resume: clock.resume,
+    goAway: () => endpoint.close(),
+    comeBack: () => endpoint.open(),
+    pause: () => clock?.pause(),
+    resume: () => clock?.resume(),
     [Symbol.asyncDispose]: async () => {
-      await door.close();
+      await endpoint.close();
       server.forceShutdown();
     },
   };
 }
 
-type Playing = {
-  readonly player: Player;
-  readonly clock: { readonly pause: () => void; readonly resume: () => void };
-  /** All polls of the recording were told. */
+type PlaybackParts = {
+  readonly playback: Playback;
+  /** Undefined for a stepped playback, which has no clock. */
+  readonly clock: Pick<TimedPlayback, "pause" | "resume"> | undefined;
+  /** All polls of the recording were given. */
   readonly isOver: () => boolean;
 };
 
-function makePlayer({ recording, timed, repeatOnReconnect = false }: FakeRktOptions, speed: Speed): Playing {
+function makePlayback({ recording, timed, repeatOnReconnect = false }: FakeRktOptions, speed: Speed): PlaybackParts {
   const polls = readPolls(recording);
   if (timed === undefined) {
-    const player = steppedPlayer(recording, polls, { speed, repeatOnReconnect });
-    const isOver = () => player.played.pods === polls.pods.length && player.played.images === polls.images.length;
-    return { player, clock: { pause: () => {}, resume: () => {} }, isOver };
+    const playback = new SteppedPlayback(recording, polls, { speed, repeatOnReconnect });
+    const { played } = playback;
+    const isOver = () => played.pods === polls.pods.length && played.images === polls.images.length;
+    return { playback, clock: undefined, isOver };
   }
   if (speed === "max") throw new TypeError("a timed fake needs a number as its speed");
   const { loop = true, pauseMs = 2_000, now = Date.now } = timed;
-  const player = timedPlayer(polls, { speed, loop, pauseMs, now });
-  return { player, clock: player, isOver: () => false };
+  const playback = new TimedPlayback(polls, { speed, loop, pauseMs, now });
+  return { playback, clock: playback, isOver: () => false };
 }
-
-const same = (bytes: Buffer) => bytes;
-const raw = { requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same };
-const rawService = Object.fromEntries(
-  Object.entries(PublicAPIService).map(([name, method]) => [name, { ...method, ...raw }]),
-);
 
 const methods = {
   GetInfo: PublicAPIService.getInfo,

@@ -4,12 +4,13 @@ import { createInterface } from "node:readline";
 import { PodState, PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { recordings } from "../recordings.ts";
 import { connectTo } from "./client.ts";
 import { largeHost } from "./host.ts";
 import { loadRecording, pollRows, type RecordedUnary } from "./recording.ts";
 import { startFakeRkt } from "./server.ts";
 
-const fixtures = new URL("../../recordings/rkt/", import.meta.url).pathname;
+const fixtures = `${recordings.rkt}/`;
 const load = (name: string) => loadRecording(`${fixtures}${name}`);
 const empty = Buffer.alloc(0);
 

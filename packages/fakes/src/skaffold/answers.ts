@@ -26,84 +26,88 @@ export type FakeCall = {
   readonly recorded: boolean;
 };
 
-export type Answers = {
-  readonly control: (api: Api, name: ControlName, method: string, request: Buffer) => FakeCall;
-  readonly state: (api: Api, played: number, now: number) => Buffer;
-  /** Control and Handle calls so far, in the order of arrival. */
-  readonly calls: readonly FakeCall[];
-};
-
 const flags = { AutoBuild: "build", AutoSync: "sync", AutoDeploy: "deploy" } as const;
 type Flag = (typeof flags)[keyof typeof flags];
 
-/** GetState and control calls: as recorded where the recording has them, else by the rules of the real server. */
-export function answers(recording: Recording): Answers {
-  const calls: FakeCall[] = [];
-  const unmade = [...recording.calls];
-  let made = 0;
-  const known: Record<Api, Record<Flag, boolean>> = {
-    v1: firstFlags(recording, "v1"),
-    v2: firstFlags(recording, "v2"),
-  };
-  const changed: Record<Api, Partial<Record<Flag, boolean>>> = { v1: {}, v2: {} };
+/** GetState and control calls: as recorded where the recording has them, otherwise by the rules of the real server. */
+export class Answers {
+  readonly #recording: Recording;
+  readonly #calls: FakeCall[] = [];
+  /** Recorded calls that were not made here yet. */
+  readonly #unmade: RecordedCall[];
+  /** The number of recorded calls up to the latest one that was made here. */
+  #made = 0;
+  readonly #flags: Record<Api, Record<Flag, boolean>>;
+  /** Flags that calls have changed here and not in the recording. */
+  readonly #changed: Record<Api, Partial<Record<Flag, boolean>>> = { v1: {}, v2: {} };
 
-  function takeRecorded(method: string, request: Buffer): RecordedCall | undefined {
-    const index = unmade.findIndex((call) => call.method === method && call.request.equals(request));
-    if (index < 0) return undefined;
-    made = Math.max(made, recording.calls.indexOf(unmade[index] as RecordedCall) + 1);
-    return unmade.splice(index, 1)[0];
+  constructor(recording: Recording) {
+    this.#recording = recording;
+    this.#unmade = [...recording.calls];
+    this.#flags = { v1: firstFlags(recording, "v1"), v2: firstFlags(recording, "v2") };
   }
 
-  function trigger(api: Api, name: keyof typeof flags, request: Buffer, recorded: boolean): Answer {
-    const flag = flags[name];
-    const enabled = TriggerRequest.decode(request).state?.val?.value;
-    if (enabled === undefined && api === "v1") {
-      return answer(status.INVALID_ARGUMENT, "missing required boolean parameter 'enabled'");
-    }
-    const value = enabled ?? false;
-    if (known[api][flag] === value) {
-      const noun = api === "v1" ? flag : flag.replace(/^./, (letter) => letter.toUpperCase());
-      return answer(status.ALREADY_EXISTS, `auto ${noun} is already set to ${value}`);
-    }
-    known[api][flag] = value;
-    if (!recorded) changed[api][flag] = value;
-    return answer(status.OK);
+  /** Control and Handle calls so far, in the order of arrival. */
+  get calls(): readonly FakeCall[] {
+    return this.#calls;
   }
 
-  function byRule(api: Api, name: ControlName, request: Buffer, recorded: boolean): Answer | undefined {
+  control(api: Api, name: ControlName, method: string, request: Buffer): FakeCall {
+    const found = this.#takeRecorded(method, request);
+    const ruled = this.#byRule(api, name, request, found !== undefined);
+    const given = found === undefined ? ruled : found.answer;
+    const call = { api, name, method, request, ...(given && { answer: given }), recorded: found !== undefined };
+    this.#calls.push(call);
+    return call;
+  }
+
+  state(api: Api, played: number, now: number): Buffer {
+    const { calls, messages, states } = this.#recording;
+    // If no call was made here, the recorded calls count as made by another client at their times.
+    const nextCall = this.#made > 0 ? (calls[this.#made]?.at ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+    const length = messages[api].length;
+    const eventsBefore = (state: RecordedState) => Math.min(state.seenAfter, length);
+    const past = states.filter((each) => each.api === api && eventsBefore(each) <= played && each.at < nextCall);
+    // Several states may belong to the same number of events: calls or the other API's events are between them.
+    const latest = past.filter((each) => eventsBefore(each) === eventsBefore(past.at(-1) as RecordedState));
+    const lastCall = calls[this.#made - 1]?.at ?? 0;
+    const sinceCall = latest.some(({ at }) => at > lastCall) ? latest.filter(({ at }) => at > lastCall) : latest;
+    const state = sinceCall.findLast(({ at }) => at < now) ?? sinceCall[0];
+    return withFlags(api, state?.bytes ?? Buffer.alloc(0), this.#changed[api]);
+  }
+
+  #takeRecorded(method: string, request: Buffer): RecordedCall | undefined {
+    const index = this.#unmade.findIndex((call) => call.method === method && call.request.equals(request));
+    const [found] = index < 0 ? [] : this.#unmade.splice(index, 1);
+    if (found !== undefined) this.#made = Math.max(this.#made, this.#recording.calls.indexOf(found) + 1);
+    return found;
+  }
+
+  #byRule(api: Api, name: ControlName, request: Buffer, isRecorded: boolean): Answer | undefined {
     try {
       if (name === "Execute") return UserIntentRequest.decode(request) && answer(status.OK);
-      if (name !== "Handle") return trigger(api, name, request, recorded);
+      if (name !== "Handle") return this.#trigger(api, name, request, isRecorded);
       return isDeadly(api, request) ? undefined : answer(status.OK);
     } catch (cause) {
       return answer(status.INTERNAL, `grpc: error unmarshalling request: ${(cause as Error).message}`);
     }
   }
 
-  return {
-    calls,
-    control: (api, name, method, request) => {
-      const found = takeRecorded(method, request);
-      const ruled = byRule(api, name, request, found !== undefined);
-      const given = found === undefined ? ruled : found.answer;
-      const call = { api, name, method, request, ...(given && { answer: given }), recorded: found !== undefined };
-      calls.push(call);
-      return call;
-    },
-    state: (api, played, now) => {
-      // Without any call made here, the recorded ones are taken as made by another client at their time.
-      const nextCall = made > 0 ? (recording.calls[made]?.at ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
-      const length = recording.messages[api].length;
-      const seen = (state: RecordedState) => Math.min(state.seenAfter, length);
-      const past = recording.states.filter((each) => each.api === api && seen(each) <= played && each.at < nextCall);
-      // Several may belong to the same number of events: calls, or the other API's events, stand between them.
-      const latest = past.filter((each) => seen(each) === seen(past.at(-1) as RecordedState));
-      const lastCall = recording.calls[made - 1]?.at ?? 0;
-      const sinceCall = latest.some(({ at }) => at > lastCall) ? latest.filter(({ at }) => at > lastCall) : latest;
-      const state = sinceCall.findLast(({ at }) => at < now) ?? sinceCall[0];
-      return withFlags(api, state?.bytes ?? Buffer.alloc(0), changed[api]);
-    },
-  };
+  #trigger(api: Api, name: keyof typeof flags, request: Buffer, isRecorded: boolean): Answer {
+    const flag = flags[name];
+    const enabled = TriggerRequest.decode(request).state?.val?.value;
+    if (enabled === undefined && api === "v1") {
+      return answer(status.INVALID_ARGUMENT, "missing required boolean parameter 'enabled'");
+    }
+    const value = enabled ?? false;
+    if (this.#flags[api][flag] === value) {
+      const noun = api === "v1" ? flag : flag.replace(/^./, (letter) => letter.toUpperCase());
+      return answer(status.ALREADY_EXISTS, `auto ${noun} is already set to ${value}`);
+    }
+    this.#flags[api][flag] = value;
+    if (!isRecorded) this.#changed[api][flag] = value;
+    return answer(status.OK);
+  }
 }
 
 function firstFlags(recording: Recording, api: Api): Record<Flag, boolean> {
@@ -125,8 +129,8 @@ function withFlags(api: Api, bytes: Buffer, changed: Partial<Record<Flag, boolea
 }
 
 /**
- * For a recording that is played again and again: what Skaffold would answer at a place that was never recorded nobody
- * knows, so it is about to deploy, and what it says of the rest holds for no moment of rest.
+ * For a recording that is played again and again. Its answer at a position that was never recorded is unknown, so the
+ * server claims to be deploying, and its state never counts as a state of rest.
  */
 export function atWork(api: Api, bytes: Buffer): Buffer {
   const type = api === "v1" ? StateV1 : StateV2;
@@ -141,7 +145,7 @@ function isDeadly(api: Api, request: Buffer): boolean {
   return event?.$case === "devLoopEvent" && event.value.status === "Failed" && event.value.err === undefined;
 }
 
-/** A Handle call's event as it goes into the stream: stamped now, and logged as if Skaffold had said it. */
+/** A Handle call's event as it goes into the stream: stamped with the current time, like Skaffold's own events. */
 export function injected(api: Api, request: Buffer): { readonly channel: Channel; readonly bytes: Buffer } {
   const timestamp = { seconds: BigInt(Math.floor(Date.now() / 1_000)), nanos: (Date.now() % 1_000) * 1_000_000 };
   if (api === "v1") {

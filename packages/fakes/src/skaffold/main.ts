@@ -18,6 +18,7 @@
  */
 import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { numberOption } from "../number-option.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeSkaffold } from "./server.ts";
 
@@ -40,9 +41,9 @@ if (values.recording === undefined) throw new Error("--recording <folder> is mis
 
 const fake = await startFakeSkaffold({
   recording: loadRecording(values.recording),
-  port: number(values["rpc-port"] === undefined ? "port" : "rpc-port"),
-  speed: values.speed === "max" ? "max" : number("speed"),
-  ...(values.loop && { loop: { pauseMs: number("pause"), cacheHits: values["cache-hits"] } }),
+  port: numberOption("port", values["rpc-port"] ?? values.port),
+  speed: values.speed === "max" ? "max" : numberOption("speed", values.speed),
+  ...(values.loop && { loop: { pauseMs: numberOption("pause", values.pause), cacheHits: values["cache-hits"] } }),
 });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void fake.end("graceful"));
 process.on("disconnect", () => void fake.end("kill"));
@@ -54,17 +55,11 @@ process.stdout.write(`${JSON.stringify({ port: fake.port })}\n`);
 
 void play();
 await fake.ended;
-process.exit(number("exit-code"));
+process.exit(numberOption("exit-code", values["exit-code"]));
 
 async function play(): Promise<void> {
   await fake.play();
   if (!values.end) return;
   while (values["wait-for-connection"] && fake.health.v2.opened === 0) await setTimeout(50);
   await fake.end("graceful");
-}
-
-function number(name: "port" | "rpc-port" | "speed" | "pause" | "exit-code"): number {
-  const value = Number(values[name]);
-  if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} takes a number, not ${values[name]}`);
-  return value;
 }

@@ -1,68 +1,71 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { once } from "node:events";
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
-import { type Server, ServerCredentials } from "@grpc/grpc-js";
-
-export type FakePort = {
-  readonly port: number;
-  readonly sockets: ReadonlySet<Socket>;
-  /** Pings that clients have sent. */
-  readonly pings: () => number;
-  /** Says goodbye (GOAWAY) and takes nobody new. */
-  readonly leave: () => void;
-  /** As the end of a process: connections are gone in mid-sentence. */
-  readonly cut: () => void;
-};
-
-/** A port whose sockets are in our hands, so that they can be cut as a dying process cuts them. Rejects if it is taken. */
-export async function openPort(server: Server, port: number): Promise<FakePort> {
-  const sockets = new Set<Socket>();
-  const sessions = new WeakSet<ServerHttp2Session>();
-  let pings = 0;
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const listener: NetServer = createServer({ noDelay: true }, (socket) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
-    socket.on("error", () => {});
-    injector.injectConnection(socket);
-  });
-  listener.listen(port, "127.0.0.1");
-  await once(listener, "listening");
-  const bound = (listener.address() as AddressInfo).port;
-
-  // grpc-js keeps its sessions to itself and lets clients ping as they like; grpc-go does not.
-  const watch = (message: unknown) => {
-    const { session } = (message as { stream: ServerHttp2Stream }).stream;
-    if (session?.socket.localPort !== bound || sessions.has(session as ServerHttp2Session)) return;
-    sessions.add(session as ServerHttp2Session);
-    let strikes = -1;
-    session.on("ping", () => {
-      pings++;
-      if (++strikes > toleratedPings) refusePings(session as ServerHttp2Session);
-    });
-  };
-  subscribe(streamCreated, watch);
-  return {
-    port: bound,
-    sockets,
-    pings: () => pings,
-    leave: () => {
-      listener.close();
-      injector.destroy();
-    },
-    cut: () => {
-      unsubscribe(streamCreated, watch);
-      listener.close();
-      for (const socket of sockets) socket.destroy();
-      server.forceShutdown();
-    },
-  };
-}
+import type { Socket } from "node:net";
+import type { Server } from "@grpc/grpc-js";
+import { FakePort } from "../port.ts";
 
 const streamCreated = "http2.server.stream.created";
-/** After the first one, and closer together than five minutes. */
+/** The first ping and this many more are tolerated when they come closer together than five minutes. */
 const toleratedPings = 2;
+
+/** Opens the port of a Skaffold process. Rejects if it is taken. */
+export async function openSkaffoldPort(server: Server, wanted: number): Promise<SkaffoldPort> {
+  const port = new FakePort(server);
+  await port.listen(wanted);
+  return new SkaffoldPort(server, port);
+}
+
+/** A port that refuses frequent pings, as grpc-go does. grpc-js hides its sessions and tolerates any pings. */
+export class SkaffoldPort {
+  readonly #server: Server;
+  readonly #port: FakePort;
+  readonly #sessions = new WeakSet<ServerHttp2Session>();
+  #pings = 0;
+
+  constructor(server: Server, port: FakePort) {
+    this.#server = server;
+    this.#port = port;
+    subscribe(streamCreated, this.#watchPings);
+  }
+
+  get port(): number {
+    return this.#port.port;
+  }
+
+  get sockets(): ReadonlySet<Socket> {
+    return this.#port.sockets;
+  }
+
+  /** Pings that clients have sent. */
+  get pings(): number {
+    return this.#pings;
+  }
+
+  /** Says goodbye (GOAWAY) and takes no new connections. */
+  leave(): void {
+    this.#port.stopListening();
+    this.#port.sayGoodbye();
+  }
+
+  /** Ends like a process: connections are gone in the middle of a message. */
+  readonly cut = (): void => {
+    unsubscribe(streamCreated, this.#watchPings);
+    this.#port.stopListening();
+    for (const socket of this.#port.sockets) socket.destroy();
+    this.#server.forceShutdown();
+  };
+
+  readonly #watchPings = (message: unknown): void => {
+    const session = (message as { stream: ServerHttp2Stream }).stream.session as ServerHttp2Session | undefined;
+    if (session?.socket.localPort !== this.#port.port || this.#sessions.has(session)) return;
+    this.#sessions.add(session);
+    let strikes = -1;
+    session.on("ping", () => {
+      this.#pings++;
+      if (++strikes > toleratedPings) refusePings(session);
+    });
+  };
+}
 
 function refusePings(session: ServerHttp2Session): void {
   session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from("too_many_pings"));

@@ -3,9 +3,10 @@ import { basename } from "node:path";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { expect, it } from "vitest";
+import { recordings } from "../recordings.ts";
 import { loadRecording, recordingFolders } from "./recording.ts";
 
-const fixtures = new URL("../../recordings/skaffold", import.meta.url).pathname;
+const fixtures = recordings.skaffold;
 const resultsOf = (file: string) =>
   readFileSync(file, "utf8")
     .split("\n")

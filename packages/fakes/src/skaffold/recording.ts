@@ -4,6 +4,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
+import { readOptionalJsonLines } from "../json-lines.ts";
 import { type RecordedCall, readCalls } from "./recording-calls.ts";
 
 /** What a real Skaffold process said, from a folder of recordings (their README describes the files). */
@@ -67,10 +68,10 @@ export function loadRecording(folder: string): Recording {
     },
     ends: { ...(ends.v1 && { v1: ends.v1 }), ...(ends.v2 && { v2: ends.v2 }) },
     states: readStates(folder),
-    calls: readCalls(readLines(join(folder, "calls.ndjson"))),
-    timeline: readLines<{ t: string; what: string; seen: Record<string, number> }>(join(folder, "timeline.ndjson")).map(
-      ({ t, what, seen }) => ({ at: Date.parse(t), what, seen }),
-    ),
+    calls: readCalls(readOptionalJsonLines(join(folder, "calls.ndjson"))),
+    timeline: readOptionalJsonLines<{ t: string; what: string; seen: Record<string, number> }>(
+      join(folder, "timeline.ndjson"),
+    ).map(({ t, what, seen }) => ({ at: Date.parse(t), what, seen })),
   };
 }
 
@@ -92,7 +93,7 @@ function generationOf(version: string): Recording["generation"] {
 function readMessages(folder: string, api: Api): RecordedMessage[] {
   const file = join(folder, `grpc-${api}-events.grpc.ndjson`);
   if (!existsSync(file)) return readJsonMessages(folder, `${api}-events`, api);
-  return readLines<{ t: number; b64: string }>(file).map(({ t, b64 }) => ({
+  return readOptionalJsonLines<{ t: number; b64: string }>(file).map(({ t, b64 }) => ({
     at: t,
     bytes: Buffer.from(b64, "base64"),
   }));
@@ -103,7 +104,7 @@ function readJsonMessages(folder: string, stem: string, channel: Channel): Recor
   if (!existsSync(file)) return [];
   const received = readJson<{ receivedAtMs: number[] }>(join(folder, `${stem}.meta.json`)).receivedAtMs;
   const type = messageType(messageTypes[channel]);
-  return readLines<{ result?: JsonValue }>(file).flatMap(({ result }, line) => {
+  return readOptionalJsonLines<{ result?: JsonValue }>(file).flatMap(({ result }, line) => {
     const at = received[line];
     if (result === undefined || at === undefined) return [];
     return [{ at, bytes: Buffer.from(fromGatewayJson(type, result)) }];
@@ -144,12 +145,4 @@ export function recordingFolders(root: string): string[] {
 
 function readJson<T>(file: string): T {
   return JSON.parse(readFileSync(file, "utf8")) as T;
-}
-
-function readLines<T>(file: string): T[] {
-  if (!existsSync(file)) return [];
-  return readFileSync(file, "utf8")
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as T);
 }

@@ -1,14 +1,18 @@
 import { once } from "node:events";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { type Api, type Channel, channels, services } from "@tapedeck/shared/skaffold/methods";
-import { answers, atWork, type ControlName, type FakeCall, injected } from "./answers.ts";
-import { type EventCall, type EventHandler, eventHandler, type HandlerHealth } from "./handler.ts";
-import { type Loop, loopPasses } from "./loop.ts";
-import { type Cue, type Playback, playback, type Speed } from "./playback.ts";
-import { openPort } from "./port.ts";
+import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
+import { channels, services } from "@tapedeck/shared/skaffold/methods";
+import type { ControlName, FakeCall } from "./answers.ts";
+import { Answers, atWork, injected } from "./answers.ts";
+import type { EventCall, HandlerHealth } from "./event-handler.ts";
+import { EventHandler } from "./event-handler.ts";
+import type { Cue, Speed } from "./playback.ts";
+import { Playback } from "./playback.ts";
+import { openSkaffoldPort } from "./port.ts";
 import type { RecordedMessage, Recording } from "./recording.ts";
 import { mixedReplay } from "./replay.ts";
+import { type Loop, loopPasses } from "./timed.ts";
 
 export type FakeSkaffoldOptions = {
   readonly recording: Recording;
@@ -60,10 +64,10 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   const over = new AbortController();
   const ended = Promise.withResolvers<void>();
   const mixReplay = mixReplays === undefined ? undefined : mixedReplay(mixReplays);
-  const handlers = eachChannel(() => eventHandler({ leavingInReplayHangs, ...(mixReplay && { mixReplay }) }));
+  const handlers = eachChannel(() => new EventHandler({ leavingInReplayHangs, ...(mixReplay && { mixReplay }) }));
   const cues = cuesOf(recording, handlers, loop);
-  const tape = playback(cues.lists, speed, over.signal, cues.refill);
-  const replies = answers(recording);
+  const playback = new Playback({ cues: cues.lists, speed, end: over.signal, refill: cues.refill });
+  const answers = new Answers(recording);
   const statesAsked = { v1: 0, v2: 0 };
   const peers = new Set<string>();
 
@@ -73,14 +77,14 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   server.addService({ ...services.v1, events: eventsV1 }, { ...methods("v1"), eventLog: stream("v1") });
   if (recording.generation !== "A")
     server.addService(services.v2, { ...methods("v2"), applicationLogs: stream("logs") });
-  const door = await openPort(server, options.port ?? 0);
+  const endpoint = await openSkaffoldPort(server, options.port ?? 0);
 
   function methods(api: Api) {
     const auto = { autoBuild: control(api, "AutoBuild"), autoSync: control(api, "AutoSync") };
     return {
       getState: (_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
         statesAsked[api]++;
-        const state = replies.state(api, tape.played[api], tape.now());
+        const state = answers.state(api, playback.played[api], playback.now);
         reply(null, lie?.(api, state) ?? state);
       },
       events: stream(api),
@@ -99,7 +103,7 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
 
   function control(api: Api, name: ControlName) {
     return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
-      const { answer, recorded } = replies.control(api, name, call.getPath(), call.request);
+      const { answer, recorded } = answers.control(api, name, call.getPath(), call.request);
       if (answer === undefined) return end("kill");
       if (answer.code !== status.OK) return reply({ code: answer.code, details: answer.message });
       // A recorded one is followed by its event in the recording, when that is played on.
@@ -107,7 +111,7 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
         const { channel, bytes } = injected(api, call.request);
         await handlers[channel].handOver(bytes);
       }
-      if (name === "Execute" && api === "v1") tape.hurry();
+      if (name === "Execute" && api === "v1") playback.hurry();
       reply(null, answer.response);
     };
   }
@@ -115,29 +119,34 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   async function end(how: "graceful" | "kill"): Promise<void> {
     if (over.signal.aborted) return ended.promise;
     over.abort();
-    tape.resume();
+    playback.resume();
     if (how === "graceful") {
-      door.leave();
-      const closed = Promise.all([...door.sockets].map((socket) => once(socket, "close")));
-      const timer = setTimeout(door.cut, farewellMs);
+      endpoint.leave();
+      const closed = Promise.all([...endpoint.sockets].map((socket) => once(socket, "close")));
+      const timer = setTimeout(endpoint.cut, farewellMs);
       await closed;
       clearTimeout(timer);
     }
-    door.cut();
+    endpoint.cut();
     ended.resolve();
   }
 
-  const { play, playUntil, pause, resume, setSpeed, played } = tape;
   return {
-    ...{ play, playUntil, pause, resume, setSpeed, played, end, peers, statesAsked },
-    pings: door.pings,
-    address: `127.0.0.1:${door.port}`,
-    port: door.port,
+    play: () => playback.play(),
+    playUntil: (counts) => playback.playUntil(counts),
+    pause: () => playback.pause(),
+    resume: () => playback.resume(),
+    setSpeed: (value) => playback.setSpeed(value),
+    played: playback.played,
+    ...{ end, peers, statesAsked },
+    pings: () => endpoint.pings,
+    address: `127.0.0.1:${endpoint.port}`,
+    port: endpoint.port,
     health: eachChannel((channel) => handlers[channel].health),
     get hung() {
       return channels.filter((channel) => handlers[channel].health.hung);
     },
-    calls: replies.calls,
+    calls: answers.calls,
     ended: ended.promise,
     [Symbol.asyncDispose]: () => end("kill"),
   };

@@ -14,6 +14,7 @@
  */
 import { parseArgs } from "node:util";
 import { pause } from "@tapedeck/shared/sync/delay";
+import { listenPort, numberOption } from "../number-option.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeVagrant } from "./server.ts";
 import { newNames, type RunKind, runSteps, startDemo } from "./timed.ts";
@@ -29,12 +30,12 @@ const { values } = parseArgs({
 });
 if (values.recording === undefined) throw new Error("--recording <file> is missing");
 const recording = loadRecording(values.recording);
-const speed = number("speed", values.speed);
-const pauseMs = number("pause", values.pause);
+const speed = numberOption("speed", values.speed);
+const pauseMs = numberOption("pause", values.pause);
 const once = values.once === undefined ? undefined : runKind(values.once);
 
 // Jobs are few, so that asking for all of them stays cheap for days.
-const port = number("listen", values.listen.replace(/^(127\.0\.0\.1|localhost):/, ""));
+const port = listenPort(values.listen);
 const fake = await startFakeVagrant({ port, remembered: 50 });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(0));
 process.on("disconnect", () => process.exit(0));
@@ -57,12 +58,6 @@ if (once === undefined) {
   await pause(100);
   await fake.leave();
   process.exit(once === "succeeding" ? 0 : 1);
-}
-
-function number(name: string, text: string): number {
-  const value = Number(text);
-  if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} takes a number, not ${text}`);
-  return value;
 }
 
 function runKind(text: string): RunKind {

@@ -3,9 +3,10 @@ import { fromBinary, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf
 import { GetJobStreamRequest, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
+import { recordings } from "../recordings.ts";
 import { loadRecording, type Row } from "./recording.ts";
 
-const samples = new URL("../../recordings/vagrant/samples/", import.meta.url).pathname;
+const samples = `${recordings.vagrant}/samples/`;
 const linesOf = (file: string) =>
   readFileSync(`${samples}${file}`, "utf8")
     .split("\n")

@@ -1,7 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { type DescMessage, type DescMethod, fromJson, type JsonObject, toBinary } from "@bufbuild/protobuf";
+import type { DescMethod, JsonObject } from "@bufbuild/protobuf";
 import { registry } from "@tapedeck/shared/descriptors/registry";
+import { messageFromJson, readJsonLines, readOptionalJsonLines } from "../json-lines.ts";
 
 /** What a real Vagrant server answered, from a file of samples (the README beside them describes the lines). */
 export type Recording = {
@@ -52,9 +52,9 @@ export type RecordedStatus = { readonly code: number; readonly details: string }
 
 /** Reads `<name>.jsonl`, with the bytes of `<name>.wire.jsonl` where there are any. Throws if a file is broken. */
 export function loadRecording(file: string): Recording {
-  const lines = readLines<Line>(file);
+  const lines = readJsonLines<Line>(file);
   const wireFile = file.replace(/\.jsonl$/, ".wire.jsonl");
-  const wireLines = existsSync(wireFile) ? readLines<WireLine>(wireFile) : [];
+  const wireLines = readOptionalJsonLines<WireLine>(wireFile);
   const wire = new Map(wireLines.map(({ n, b64 }) => [n, Buffer.from(b64, "base64")]));
   return {
     name: basename(file, ".jsonl"),
@@ -83,16 +83,16 @@ function readRow(line: Line, actor: Actor, bytes: Buffer | undefined): Row {
   if (method === undefined) throw new Error(`line ${line.n} calls ${line.rpc}`);
   const { n, t_ms: atMs, kind, note, stream = "", request = {}, message = {}, error } = line;
   const base = { n, atMs, actor, rpc: method.name, ...(note !== undefined && { note }) };
-  const answered = () => bytes ?? encode(method.output, message);
+  const answered = () => bytes ?? messageFromJson(method.output, message);
   switch (kind) {
     case "unary": {
-      const call = { ...base, kind, request: encode(method.input, request) } as const;
+      const call = { ...base, kind, request: messageFromJson(method.input, request) } as const;
       return error === undefined ? { ...call, response: answered() } : { ...call, error: statusOf(error) };
     }
     case "stream-open":
-      return { ...base, kind, stream, request: encode(method.input, request) };
+      return { ...base, kind, stream, request: messageFromJson(method.input, request) };
     case "stream-send":
-      return { ...base, kind, stream, message: encode(method.input, message) };
+      return { ...base, kind, stream, message: messageFromJson(method.input, message) };
     case "stream-message":
       return { ...base, kind, stream, message: answered() };
     case "stream-end":
@@ -113,16 +113,4 @@ function statusOf(error: NonNullable<Line["error"]>): RecordedStatus {
   const code = codes[name];
   if (code === undefined) throw new Error(`unknown code ${name}`);
   return { code, details: message };
-}
-
-/** From proto3 JSON with the original field names. Throws for a name that the message does not have. */
-function encode(type: DescMessage, json: JsonObject): Buffer {
-  return Buffer.from(toBinary(type, fromJson(type, json, { registry })));
-}
-
-function readLines<T>(file: string): T[] {
-  return readFileSync(file, "utf8")
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as T);
 }

@@ -1,10 +1,12 @@
 import { Server } from "@grpc/grpc-js";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import { openPort } from "../own-port.ts";
-import { type CallCount, type FakeCall, makeCalls } from "./calls.ts";
-import { implementation, rawService } from "./handlers.ts";
+import { type CallCount, CallCounts } from "../call-counts.ts";
+import { openPort } from "../port.ts";
+import { unaryAnswers } from "./answers.ts";
+import { CallGates, type FakeCall } from "./calls.ts";
+import { type Playback, playAsNow, playSample } from "./playback.ts";
 import type { Answer, Recording } from "./recording.ts";
-import { type Playback, playAsNow, playSample } from "./sample.ts";
+import { implementation, rawService } from "./service.ts";
 import { type Database, makeDatabase } from "./state/database.ts";
 import type { JobStream } from "./state/job-stream.ts";
 import { type JobHooks, type Jobs, startJobs } from "./state/jobs.ts";
@@ -12,7 +14,6 @@ import { makeStamps } from "./state/stamps.ts";
 import type { Generation } from "./state/targets.ts";
 import { Panic } from "./status.ts";
 import type { Step } from "./steps.ts";
-import { unaryAnswers } from "./unary.ts";
 
 export type FakeVagrantOptions = {
   /** 0 (default): a free one. */
@@ -92,7 +93,8 @@ export type FakeVagrant = AsyncDisposable & {
 export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promise<FakeVagrant> {
   const { database = makeDatabase(), generation = "2.3", remembered = 10_000 } = options;
   const stamps = makeStamps(options.now ?? (() => performance.timeOrigin + performance.now()));
-  const calls = makeCalls();
+  const calls = new CallCounts<FakeCall>();
+  const callGates = new CallGates();
   const peers = new Set<string>();
   const streams = new Set<JobStream>();
   const held = { states: 0, output: 0 };
@@ -104,10 +106,10 @@ export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promis
   const version = generation === "2.3" ? "2.3.7" : "2.4.3";
   const { answers, scrub } = unaryAnswers({ database, stamps, generation, version, jobs: () => jobs });
   const server = new Server();
-  const shared = { database, answers, calls, peers, streams, crash, lie: options.lie, jobs: () => jobs };
+  const shared = { database, answers, calls, callGates, peers, streams, crash, lie: options.lie, jobs: () => jobs };
   const gates = () => ({ states: held.states > 0, output: held.output > 0 });
   server.addService(rawService, implementation({ ...shared, held: gates }));
-  const door = await openPort(server, options.port ?? 0);
+  const endpoint = await openPort(server, options.port ?? 0);
 
   function start(): Jobs {
     const started = startJobs({ database, stamps, generation, remembered });
@@ -125,7 +127,7 @@ export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promis
     isUp = false;
     for (const stream of streams) stream.leave();
     streams.clear();
-    await door.close();
+    await endpoint.close();
   }
 
   async function leave(): Promise<void> {
@@ -172,15 +174,15 @@ export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promis
   const played = { database, stamps, jobs: hooks, call };
 
   return {
-    address: `127.0.0.1:${door.port}`,
-    port: door.port,
+    address: `127.0.0.1:${endpoint.port}`,
+    port: endpoint.port,
     database,
     jobs: hooks,
     call,
-    calls: calls.count,
+    calls: calls.of,
     newestCalls: calls.newest,
     peers,
-    hold: calls.hold,
+    hold: callGates.hold,
     holdStreams(part) {
       held[part]++;
       let isHeld = true;
@@ -196,9 +198,9 @@ export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promis
       return crashed;
     },
     crash: crashing.promise,
-    cut: door.close,
+    cut: () => endpoint.close(),
     mend: async () => {
-      if (isUp) await door.open();
+      if (isUp) await endpoint.open();
     },
     goAway,
     leave,
@@ -208,7 +210,7 @@ export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promis
       jobs = start();
       crashed = undefined;
       isUp = true;
-      await door.open();
+      await endpoint.open();
     },
     playSample: (recording) => playSample(played, recording),
     playAsNow: (steps, names) => playAsNow(played, steps, names),

@@ -4,12 +4,13 @@ import { createInterface } from "node:readline";
 import { type Job, Job_State, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { recordings } from "../recordings.ts";
 import { connectTo } from "./client.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeVagrant } from "./server.ts";
 import { startDemo } from "./timed.ts";
 
-const sample = new URL("../../recordings/vagrant/samples/up.jsonl", import.meta.url).pathname;
+const sample = `${recordings.vagrant}/samples/up.jsonl`;
 const recording = loadRecording(sample);
 
 const commandOf = ({ operation }: Job) => (operation?.$case === "command" ? operation.value.command : operation?.$case);

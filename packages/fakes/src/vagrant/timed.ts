@@ -10,8 +10,8 @@ import {
   UpsertTargetRequest,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { pause } from "@tapedeck/shared/sync/delay";
+import type { Playback } from "./playback.ts";
 import type { Recording } from "./recording.ts";
-import type { Playback } from "./sample.ts";
 import type { FakeVagrant } from "./server.ts";
 import { type Step, type StepContent, stepsOf } from "./steps.ts";
 

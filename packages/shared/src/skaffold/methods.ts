@@ -1,7 +1,8 @@
 import { SkaffoldServiceService } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { SkaffoldV2ServiceService } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { asBytes } from "../rpc/as-bytes.ts";
 
-/** A method whose messages stay bytes on the way: what Skaffold said is kept and sent on untouched. */
+/** A method whose messages stay bytes, so that the recording has exactly what Skaffold sent. */
 export type RawMethod = {
   readonly path: string;
   readonly requestStream: boolean;
@@ -12,11 +13,11 @@ export type RawMethod = {
   readonly responseDeserialize: (bytes: Buffer) => Buffer;
 };
 
-/** The streams that Skaffold has, by the names of Tapedeck's channels. */
+/** The streams of Skaffold, by the names of Tapedeck's channels. */
 export const channels = ["v1", "v2", "logs"] as const;
 export type Channel = (typeof channels)[number];
 
-/** The two APIs of a Skaffold process; each has a log, a state and control calls of its own. */
+/** The two APIs of a Skaffold process; each has its own log, state and control calls. */
 export const apis = ["v1", "v2"] as const;
 export type Api = (typeof apis)[number];
 
@@ -36,22 +37,23 @@ export const unaryMethods: ReadonlyMap<string, RawMethod> = new Map(
     .map((method) => [method.path, method]),
 );
 
-type Described = { readonly path: string; readonly requestStream: boolean; readonly responseStream: boolean };
+type MethodShape = { readonly path: string; readonly requestStream: boolean; readonly responseStream: boolean };
 
-function rawService<S extends Readonly<Record<string, Described>>>(service: S): { readonly [K in keyof S]: RawMethod } {
+function rawService<S extends Readonly<Record<string, MethodShape>>>(
+  service: S,
+): { readonly [K in keyof S]: RawMethod } {
   const raw = Object.entries(service).map(([name, method]) => [name, rawMethod(method)]);
   return Object.fromEntries(raw) as { readonly [K in keyof S]: RawMethod };
 }
 
-function rawMethod({ path, requestStream, responseStream }: Described): RawMethod {
-  const same = (bytes: Buffer) => bytes;
+function rawMethod({ path, requestStream, responseStream }: MethodShape): RawMethod {
   return {
     path,
     requestStream,
     responseStream,
-    requestSerialize: same,
-    requestDeserialize: same,
-    responseSerialize: same,
-    responseDeserialize: same,
+    requestSerialize: asBytes,
+    requestDeserialize: asBytes,
+    responseSerialize: asBytes,
+    responseDeserialize: asBytes,
   };
 }

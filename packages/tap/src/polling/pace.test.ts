@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Pace, pauseMs } from "./pace.ts";
+import { delayMs, type Pace } from "./pace.ts";
 
 const usual: Pace = { tookMs: [2, 2], askedMs: [], roundTripMs: 1, share: 0.016, intervalMs: 1_000, isChanging: false };
 
@@ -21,7 +21,7 @@ describe("the time between two looks", () => {
     ["nor by none", { tookMs: [] }, 1_000],
     ["takes an answer that was quicker than the way for no cost", { tookMs: [1, 1], roundTripMs: 5 }, 1_000],
   ])("%s", (_, more, expected) => {
-    expect(Math.round(pauseMs({ ...usual, ...more }))).toBe(expected);
+    expect(Math.round(delayMs({ ...usual, ...more }))).toBe(expected);
   });
 
   it("keeps looks within their share of a processor, whatever they cost", () => {
@@ -29,7 +29,7 @@ describe("the time between two looks", () => {
     fc.assert(
       fc.property(ms, fc.double({ min: 1, max: 60_000, noNaN: true }), fc.boolean(), (list, intervalMs, isChanging) => {
         const askedMs = Array<number>(50).fill(list / 20);
-        const pause = pauseMs({ ...usual, tookMs: [list, list], askedMs, roundTripMs: 0, intervalMs, isChanging });
+        const pause = delayMs({ ...usual, tookMs: [list, list], askedMs, roundTripMs: 0, intervalMs, isChanging });
         const cost = list + 50 * (list / 20);
         expect(cost / (cost + pause)).toBeLessThanOrEqual(usual.share + 1e-9);
       }),

@@ -1,49 +1,25 @@
-import { status } from "@grpc/grpc-js";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+/** A delay that can be ended early. */
+export class WakeableTimer {
+  #isWoken = false;
+  #endDelay = () => {};
 
-/** Ends a pause early. */
-export type Bell = {
-  /** Ends the pause that there is, or else the next one before it begins. */
-  readonly ring: () => void;
-  /** Resolves after so many ms, or when it is rung. */
-  readonly pause: (ms: number) => Promise<void>;
-};
-
-export function bell(): Bell {
-  let isRung = false;
-  let wake = () => {};
-  return {
-    ring() {
-      isRung = true;
-      wake();
-    },
-    async pause(ms) {
-      if (!isRung) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, ms);
-          wake = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-        });
-      }
-      isRung = false;
-    },
+  /** Ends the current delay, or the next one before it begins. */
+  readonly wake = (): void => {
+    this.#isWoken = true;
+    this.#endDelay();
   };
-}
 
-/** After an error. A call that we gave up goes on inside the server: they must not become many. */
-const failedMs = { first: 250, longest: 30_000 };
-
-/** Longer and longer pauses between calls that fail. A server that hangs is not asked more often because of a bell. */
-export function failurePauses(bell: Bell, signal: AbortSignal) {
-  const next = backoff(failedMs.first, failedMs.longest);
-  return {
-    after: (code: number): Promise<void> => {
-      const ms = next.next();
-      return code === status.DEADLINE_EXCEEDED ? pause(ms, signal) : bell.pause(ms);
-    },
-    /** One was good. */
-    reset: next.reset,
-  };
+  /** Resolves after `ms`, or when the timer is woken. */
+  async delay(ms: number): Promise<void> {
+    if (!this.#isWoken) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        this.#endDelay = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.#isWoken = false;
+  }
 }

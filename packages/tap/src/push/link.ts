@@ -14,25 +14,25 @@ import { type PushRequest, type PushResponse, RecorderClient } from "@tapedeck/p
  */
 export type Link = (requests: AsyncIterable<PushRequest>, signal: AbortSignal) => AsyncIterable<PushResponse>;
 
-/** For the RecorderClient of a `grpcLink`: the channel's own waiting must not be longer than that of the pushing. */
+/** For the RecorderClient of a `grpcLink`: the channel's own delays must not be longer than those of the push. */
 export const linkOptions = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 2_000 };
 
-/** A network that swallows everything is noticed within 20 s, while something flows and while nothing does. */
+/** Detects a network that swallows everything within 20 s, with and without traffic. */
 const overNetworks = {
   ...linkOptions,
   "grpc.keepalive_time_ms": 10_000,
   "grpc.keepalive_timeout_ms": 10_000,
-  // Control requests are as large as a gateway takes them, and something is put around them.
+  // Control requests may be as large as a gateway's limit, and they are wrapped in a message.
   "grpc.max_receive_message_length": 8 << 20,
   "grpc.enable_retries": 0,
-  // No connection of one attempt is another's.
+  // Each attempt has its own connection.
   "grpc.use_local_subchannel_pool": 1,
 };
 
-/** For a connection, TLS included: gRPC itself would wait for ever. */
+/** For a connection including TLS. gRPC itself would wait forever. */
 const longestConnectMs = 20_000;
 
-/** Where a gateway takes pushes. */
+/** The endpoint of a gateway for pushes. */
 export type Gateway = {
   /** "host:port". */
   readonly address: string;
@@ -41,7 +41,7 @@ export type Gateway = {
   readonly options?: ChannelOptions;
 };
 
-/** A way to a gateway over any network: each push has a connection of its own, and a dead one is noticed. */
+/** A link to a gateway over any network. Each push has its own connection, and a dead one is detected. */
 export function gatewayLink(
   { address, credentials, metadata, options }: Gateway,
   connectMs: number = longestConnectMs,
@@ -80,7 +80,7 @@ export function grpcLink(client: RecorderClient, metadata = new Metadata()): Lin
   };
 }
 
-/** Errors show on the answering side. */
+/** Errors appear on the reading side. */
 async function send(call: ClientDuplexStream<PushRequest, PushResponse>, requests: AsyncIterable<PushRequest>) {
   for await (const request of requests) {
     if (call.destroyed || call.closed) return;

@@ -1,35 +1,35 @@
-/** Brings what several put in to one taker. `put` resolves when it is taken, so that nothing piles up, or never will be. */
+/** Passes values from several writers to one reader. `put` resolves when the value is taken, so that nothing piles up, or after `close`. */
 export type Mailbox<T> = AsyncIterable<T> & {
   readonly put: (value: T) => Promise<void>;
-  /** The taker's loop ends; nobody waits on with what is not taken (a file would stay open). */
+  /** Ends the reader's loop and resolves every waiting `put`, because a waiting writer would keep its file open. */
   readonly close: () => void;
 };
 
 export function mailbox<T>(): Mailbox<T> {
-  const letters: { readonly value: T; readonly taken: () => void }[] = [];
+  const waiting: { readonly value: T; readonly taken: () => void }[] = [];
   let wake = Promise.withResolvers<void>();
   let closed = false;
   return {
     put: (value) =>
       new Promise((taken) => {
         if (closed) return taken();
-        letters.push({ value, taken });
+        waiting.push({ value, taken });
         wake.resolve();
       }),
     close: () => {
       closed = true;
-      for (const { taken } of letters.splice(0)) taken();
+      for (const { taken } of waiting.splice(0)) taken();
       wake.resolve();
     },
     async *[Symbol.asyncIterator]() {
       while (!closed) {
-        const letter = letters.shift();
-        if (letter === undefined) {
+        const entry = waiting.shift();
+        if (entry === undefined) {
           await wake.promise;
           wake = Promise.withResolvers();
         } else {
-          letter.taken();
-          yield letter.value;
+          entry.taken();
+          yield entry.value;
         }
       }
     },

@@ -1,12 +1,12 @@
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 
-/** What travels at once, so that no message comes near a gateway's limit of 4 MiB. */
+/** The largest payload of one message, far below a gateway's limit of 4 MiB. */
 const pieceBytes = 1024 * 1024;
 
-/** No upstream has been seen to say so much at once. The recorder keeps the pieces in memory until it has the last. */
+/** No upstream is known to send more at once. The recorder keeps the pieces in memory until it has the last. */
 export const mostBytes = 64 * 1024 * 1024;
 
-/** A frame, a described state or a recorded event in pieces that all have its index. What is too large altogether is told as dropped. */
+/** Splits a frame, a described state or a recorded event into pieces with the same index. An item that is too large becomes a drop. */
 export function* inPieces(item: Item): Generator<Item> {
   const whole = payloadOf(item);
   if (whole === undefined || whole.bytes.length <= pieceBytes) {
@@ -25,13 +25,13 @@ export function* inPieces(item: Item): Generator<Item> {
   }
 }
 
-/** What of an item may be large; `more` when it is a piece and not the last. */
+/** The part of an item that may be large. `more`: it is a piece, and not the last one. */
 export function payloadOf({
   what,
 }: Pick<Item, "what">): { readonly channel: string; readonly bytes: Buffer; readonly more: boolean } | undefined {
   if (what?.$case === "frame") return what.value;
   if (what?.$case === "recorded") {
-    // Only one that comes alone may be a piece.
+    // Only an event that comes alone may be a piece.
     const [bytes = Buffer.alloc(0)] = what.value.events;
     return { channel: "", bytes, more: what.value.more };
   }
@@ -40,7 +40,7 @@ export function payloadOf({
   return { channel, bytes: state, more };
 }
 
-/** The same item with other bytes. */
+/** The item with other bytes. */
 export function withPayload(item: Item, bytes: Buffer, more: boolean): Item {
   const { what } = item;
   if (what?.$case === "frame") return { ...item, what: { $case: "frame", value: { ...what.value, bytes, more } } };

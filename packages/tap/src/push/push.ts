@@ -19,77 +19,77 @@ export type PushOptions = {
   readonly spill: Spill;
   /** Makes a control call on the upstream; answers with code 14 when there is none. */
   readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
-  /** Stops at once; what is not committed stays in the spill. */
+  /** Stops at once. Uncommitted items stay in the spill. */
   readonly signal: AbortSignal;
   readonly log: PushLog;
-  /** All that there is is in the spill already: many items travel in one message. */
+  /** The spill is complete already: many items go in one message. */
   readonly together?: boolean;
-  /** Another tap records this source: the name to go on with, or undefined to stop pushing. */
+  /** Another tap records this source. Gives the name to continue with, or undefined to stop pushing. */
   readonly sourceTaken?: (message: string) => TapIdentity | undefined;
   readonly welcomed?: (welcome: Welcome) => void;
-  /** The session that is recorded, whenever it is known that there is one or another one. */
+  /** Called with the recorded session whenever it becomes known or changes. */
   readonly sessionFound?: (session: string) => void;
-  /** There is no connection, or no more, for this reason. */
+  /** Called with the reason when a connection fails or ends. */
   readonly away?: (error: unknown) => void;
 };
 
-/** What pino offers. */
+/** The part of pino's logger that is needed. */
 export type PushLog = Readonly<Record<"info" | "warn", (fields: object, message: string) => void>>;
 
 export type RunningPush = {
   /** Resolves when pushing has stopped, for whatever reason; never rejects. */
   readonly done: Promise<void>;
-  /** Stops when everything is committed, at the latest after so many ms. True if everything is. */
+  /** Stops when everything is committed, or after `boundMs`. True if everything is committed. */
   readonly finish: (boundMs: number) => Promise<boolean>;
-  /** The same, but with so many ms for each step forward. */
+  /** Like `finish`, but waits up to `stepMs` for each further commit. */
   readonly finishWhileMoving: (stepMs: number) => Promise<boolean>;
 };
 
-/** Between attempts; longer where a recorder answered that it will not have this. */
+/** Between attempts; longer after a recorder refused the push. */
 const awayMs = { first: 100, most: 2_000 };
 const refusedMs = { first: 1_000, most: 30_000 };
 
 /** A connection that lives this long was a good one. */
 const steadyMs = 5_000;
 
-/** Answers that are no matter of time. */
+/** Answers that waiting does not change. */
 const refusals: ReadonlySet<unknown> = new Set([
   ...[status.INVALID_ARGUMENT, status.PERMISSION_DENIED, status.UNAUTHENTICATED, status.FAILED_PRECONDITION],
   ...[status.UNIMPLEMENTED, status.RESOURCE_EXHAUSTED, status.NOT_FOUND],
 ]);
 
-/** Of one message; a piece of a frame has at most 1 MiB too. */
+/** The limits of one message. A piece of a frame has at most 1 MiB, too. */
 const togetherLimits = { items: 1_000, bytes: 256 * 1024 } as const;
 
-/** A gateway takes messages of 4 MiB. */
+/** A gateway takes messages of up to 4 MiB. */
 const mostAnswerBytes = 4_000_000;
 
-/** Pushes what a spill holds and gets to a recorder, from the first item that is not committed, over and over. */
+/** Pushes a spill's items to a recorder, present and future ones, and reconnects from the first uncommitted item. */
 export function pushItems(options: PushOptions): RunningPush {
   const { spill, signal, log } = options;
   const stop = new AbortController();
   const stopped = AbortSignal.any([signal, stop.signal]);
 
   async function run(): Promise<void> {
-    const away = backoff(awayMs.first, awayMs.most);
-    const refused = backoff(refusedMs.first, refusedMs.most);
+    const afterAway = backoff(awayMs.first, awayMs.most);
+    const afterRefusal = backoff(refusedMs.first, refusedMs.most);
     for (let attempt = 1; !stopped.aborted; attempt++) {
       const { committed } = spill.state();
       const since = performance.now();
       const error = await connect(options, stopped);
       if (stopped.aborted) return;
       if (spill.state().committed > committed || performance.now() - since >= steadyMs) {
-        away.reset();
-        refused.reset();
+        afterAway.reset();
+        afterRefusal.reset();
         attempt = 0;
       }
       const isRefused = refusals.has(codeOf(error));
-      // Whoever says that the name is taken is there, and takes the next one.
+      // A recorder that refuses a name is not away, and takes the next name.
       if (error !== renamed) {
         if (error !== undefined) log.warn({ err: error, attempt, tap: spill.hello().tap }, "the recorder is away");
         options.away?.(error);
       }
-      await pause(isRefused ? refused.next() : away.next(), stopped);
+      await pause(isRefused ? afterRefusal.next() : afterAway.next(), stopped);
     }
   }
 
@@ -99,7 +99,7 @@ export function pushItems(options: PushOptions): RunningPush {
   const over = new AbortController();
   void done.then(() => over.abort());
 
-  /** Waits until all is committed, for so long. */
+  /** Waits up to `ms` until everything is committed. */
   async function drained(ms: number): Promise<boolean> {
     await spill.drained(AbortSignal.any([AbortSignal.timeout(ms), over.signal]));
     const { committed, nextIndex } = spill.state();
@@ -125,10 +125,10 @@ export function pushItems(options: PushOptions): RunningPush {
   };
 }
 
-/** The connection ended because the source has another tap, and the next one is for another name. */
+/** The connection ended because another tap records the source. The next connection uses another name. */
 const renamed = Symbol("renamed");
 
-/** One connection. Resolves with why it ended, or never began; undefined when there is no more to say of that. */
+/** Makes one connection. Resolves with the reason why it ended or failed; undefined for an ordinary end. */
 async function connect({ link, spill, control, log, ...options }: PushOptions, stopped: AbortSignal): Promise<unknown> {
   const over = new AbortController();
   const signal = AbortSignal.any([stopped, over.signal]);
@@ -148,7 +148,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
     await box.put({ body: { $case: "control_answer", value: fitting(value) } });
   }
 
-  /** The disk, or too many open files. Whoever taps an upstream must not end for it: tried again with the next connection. */
+  /** Reading the spill failed (the disk, or too many open files). The tap must not end for that: the next connection tries again. */
   async function unreadable(err: unknown): Promise<void> {
     log.warn({ err, tap: spill.hello().tap }, "the spill can't be read");
     await pause(awayMs.most, signal);
@@ -173,7 +173,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
 
   try {
     for await (const response of link(box, signal)) take(response);
-    return welcome === undefined ? new Error("the recorder hung up without a word") : undefined;
+    return welcome === undefined ? new Error("the recorder hung up before it answered") : undefined;
   } catch (error) {
     if (codeOf(error) !== status.ALREADY_EXISTS) return error;
     const name = options.sourceTaken?.((error as Error).message);
@@ -214,7 +214,7 @@ async function sendTogether(spill: Spill, from: bigint, box: Mailbox<PushRequest
   }
 }
 
-/** A message that the other side does not take would end the stream. */
+/** Replaces an answer that is too large, because a message over the limit would end the stream. */
 function fitting(answer: ControlAnswer): ControlAnswer {
   if (answer.response.length <= mostAnswerBytes) return answer;
   const message = `the upstream's answer of ${answer.response.length} bytes is too large to be passed on`;

@@ -1,3 +1,4 @@
+import { recordings } from "@tapedeck/fakes/recordings";
 import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import { loadRecording } from "@tapedeck/fakes/rkt/recording";
 import { type FakeRkt, startFakeRkt } from "@tapedeck/fakes/rkt/server";
@@ -5,11 +6,14 @@ import { GetLogsRequest, GetLogsResponse, type Pod, PodState } from "@tapedeck/p
 import type { Look_Text } from "@tapedeck/proto/tapedeck/v1/look";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
-import { type Connection, dial } from "./connection.ts";
-import { followTexts, newTextMemory, type TextPace } from "./follow-texts.ts";
-import type { Seen } from "./polling.ts";
+import type { PolledConnection } from "../polling/connection.ts";
+import { dial } from "../polling/dial.ts";
+import type { PollResult } from "../polling/poll-result.ts";
+import { rktServer } from "./connection.ts";
+import { TextFollower, type TextPace } from "./follow-texts.ts";
+import { TextMemory } from "./text-memory.ts";
 
-const recording = loadRecording(new URL("../../../fakes/recordings/rkt/08-logs-journal", import.meta.url).pathname);
+const recording = loadRecording(`${recordings.rkt}/08-logs-journal`);
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
 const never = 1_000_000;
 const when = (message: string, condition: () => unknown) => until(() => Boolean(condition()), { message });
@@ -23,25 +27,31 @@ function listed(state: PodState, apps = ["web", "side"], id = pod): Pod {
 const running = listed(PodState.POD_STATE_RUNNING);
 const exited = listed(PodState.POD_STATE_EXITED);
 
-async function following(fake: FakeRkt, { memory = newTextMemory(), pace = {} as Partial<TextPace> } = {}) {
+async function following(fake: FakeRkt, { memory = new TextMemory(), pace = {} as Partial<TextPace> } = {}) {
   const leave = new AbortController();
-  const dialled = await dial({ address: fake.address, timeoutMs: 10_000, signal: leave.signal });
-  if (dialled.there !== "rkt") throw new Error("nobody is there");
+  const dialled = await dial(rktServer(fake.address), {
+    address: fake.address,
+    timeoutMs: 10_000,
+    signal: leave.signal,
+  });
+  if (dialled.there !== "server") throw new Error("nobody is there");
   const { connection } = dialled;
-  const seen: Seen[] = [];
-  const texts = followTexts({
+  const seen: PollResult[] = [];
+  const texts = new TextFollower({
     ...{ connection, memory, emit: (one) => void seen.push(one) },
     pace: { quiet: never, firstRetry: never, podDelay: 0, forgetGone: never, ...pace },
   });
   const all = () => seen.flatMap((one): Look_Text[] => (one.$case === "text" ? [one.value] : []));
   return {
-    ...{ ...texts, connection, memory, seen, all },
+    update: (pods: readonly Pod[]) => texts.update(pods),
+    close: () => texts.close(),
+    ...{ connection, memory, seen, all },
     of: (app: string) =>
       all()
         .filter((text) => text.app === app)
         .flatMap(({ bytes }) => GetLogsResponse.decode(bytes).lines),
     [Symbol.asyncDispose]: async () => {
-      texts.leave();
+      texts.close();
       leave.abort();
       await connection.over;
     },
@@ -63,9 +73,9 @@ describe("a pod that runs", () => {
   it("is followed app by app and as a whole, once", async () => {
     await using fake = await startFakeRkt({ recording });
     await using tapped = await following(fake);
-    for (let look = 0; look < 3; look++) tapped.see([running]);
+    for (let look = 0; look < 3; look++) tapped.update([running]);
     await when("the lines", () => tapped.of("").length > 10 && tapped.of("web").length > 5);
-    tapped.see([running]);
+    tapped.update([running]);
     expect(requests(fake).toSorted()).toEqual([
       ["", 0n],
       ["side", 0n],
@@ -79,7 +89,7 @@ describe("a pod that runs", () => {
   it("says what it says a while after its apps", async () => {
     await using fake = await startFakeRkt({ recording });
     await using tapped = await following(fake, { pace: { podDelay: 200 } });
-    tapped.see([running]);
+    tapped.update([running]);
     await when("the pod's lines", () => tapped.of("").length > 10);
     const firstOfPod = tapped.all().findIndex(({ app }) => app === "");
     expect(tapped.all().findLastIndex(({ app }) => app !== "")).toBeLessThan(firstOfPod);
@@ -88,8 +98,8 @@ describe("a pod that runs", () => {
   it("may get another app", async () => {
     await using fake = await startFakeRkt({ recording });
     await using tapped = await following(fake);
-    tapped.see([listed(PodState.POD_STATE_RUNNING, ["web"])]);
-    tapped.see([running]);
+    tapped.update([listed(PodState.POD_STATE_RUNNING, ["web"])]);
+    tapped.update([running]);
     await when("its lines", () => tapped.of("side").length > 3);
     expect(fake.calls.GetLogs.made).toBe(3);
   });
@@ -99,25 +109,25 @@ describe("a pod that has ended", () => {
   it("is left when it has been silent, and not followed again", async () => {
     await using fake = await startFakeRkt({ recording });
     await using tapped = await following(fake, { pace: { quiet: 20 } });
-    tapped.see([running]);
+    tapped.update([running]);
     await when("streams", () => fake.calls.GetLogs.inFlight === 3 && tapped.of("").length > 10);
     await when("them to be closed", () => {
-      tapped.see([exited]);
+      tapped.update([exited]);
       return fake.calls.GetLogs.inFlight === 0;
     });
-    tapped.see([exited]);
-    tapped.see([]);
+    tapped.update([exited]);
+    tapped.update([]);
     expect(fake.calls.GetLogs.made).toBe(3);
   });
 
   it("is left when it is gone, and forgotten", async () => {
     await using fake = await startFakeRkt({ recording });
     await using tapped = await following(fake, { pace: { quiet: 20, forgetGone: 40 } });
-    tapped.see([running]);
+    tapped.update([running]);
     await when("streams", () => fake.calls.GetLogs.inFlight === 3);
     await when("it to be forgotten", () => {
-      tapped.see([]);
-      return tapped.memory.streams.size === 0;
+      tapped.update([]);
+      return tapped.memory.sources.size === 0;
     });
     await when("them to be closed", () => fake.calls.GetLogs.inFlight === 0);
   });
@@ -125,9 +135,9 @@ describe("a pod that has ended", () => {
   it("is followed all the same when it ran unseen, but not when it had ended before we came", async () => {
     await using fake = await startFakeRkt({ recording });
     await using tapped = await following(fake);
-    tapped.see([listed(PodState.POD_STATE_EXITED, ["web"], "a82ad1bd-1111-4111-8111-111111111111")]);
-    expect(tapped.memory.streams.size).toBe(0);
-    tapped.see([exited]);
+    tapped.update([listed(PodState.POD_STATE_EXITED, ["web"], "a82ad1bd-1111-4111-8111-111111111111")]);
+    expect(tapped.memory.sources.size).toBe(0);
+    tapped.update([exited]);
     await when("its lines", () => tapped.of("web").length > 0);
   });
 });
@@ -135,24 +145,24 @@ describe("a pod that has ended", () => {
 describe("another connection", () => {
   it("goes on where the one before ended, with the apps as far back as the pod", async () => {
     await using fake = await startFakeRkt({ recording });
-    const memory = newTextMemory();
+    const memory = new TextMemory();
     {
       await using first = await following(fake, { memory, pace: { podDelay: never } });
-      first.see([running]);
+      first.update([running]);
       await when("lines", () => first.of("web").length > 5 && first.of("side").length > 3);
       await isAnswered(first.connection);
       expect(first.of("")).toEqual([]);
       // What the pod said was held back: it is given when the connection ends.
-      first.leave();
+      first.close();
       expect(first.of("").length).toBeGreaterThan(10);
     }
     // As if the pod's stream were behind.
-    const behind = memory.streams.get(`${pod}/`);
+    const behind = memory.sources.get(`${pod}/`);
     if (behind !== undefined) behind.second = start + 2n;
-    const seconds = new Map([...memory.streams].map(([key, { second }]) => [key.split("/")[1], second]));
+    const seconds = new Map([...memory.sources].map(([key, { second }]) => [key.split("/")[1], second]));
     expect(seconds.get("web")).toBeGreaterThan(start + 2n);
     await using next = await following(fake, { memory });
-    next.see([exited]);
+    next.update([exited]);
     await when("lines again", () => next.of("").length > 0 && next.of("web").length > 0);
     expect(requests(fake).slice(3).toSorted()).toEqual(["", "side", "web"].map((app) => [app, start + 2n]));
     const flags = next.all().filter(({ app }) => app === "web");
@@ -164,9 +174,9 @@ describe("texts that can't be had", () => {
   it("are given up, with one word, when rkt was built without them", async () => {
     await using fake = await startFakeRkt({ recording: madeUpRecording({ pods: [] }) });
     await using tapped = await following(fake, { pace: { firstRetry: 0 } });
-    tapped.see([running]);
+    tapped.update([running]);
     await when("the refusal", () => tapped.seen.length > 0);
-    for (let look = 0; look < 5; look++) tapped.see([running]);
+    for (let look = 0; look < 5; look++) tapped.update([running]);
     await when("no stream", () => fake.calls.GetLogs.inFlight === 0);
     expect(tapped.seen).toEqual([
       { $case: "failed", value: { code: 2, message: "rkt built without logging support" } },
@@ -180,11 +190,11 @@ describe("texts that can't be had", () => {
     await using tapped = await following(fake, { pace: { firstRetry: 1 } });
     const pods = [listed(PodState.POD_STATE_RUNNING, [])];
     await when("five questions", () => {
-      tapped.see(pods);
+      tapped.update(pods);
       return fake.calls.GetLogs.made === 5 && fake.calls.GetLogs.inFlight === 0;
     });
     await isAnswered(tapped.connection);
-    for (let look = 0; look < 5; look++) tapped.see(pods);
+    for (let look = 0; look < 5; look++) tapped.update(pods);
     await isAnswered(tapped.connection);
     expect(fake.calls.GetLogs.made).toBe(5);
     expect(tapped.seen).toEqual([]);
@@ -198,17 +208,17 @@ describe("texts that can't be had", () => {
       lie: ({ rpc }) => (rpc === "GetLogs" && fails ? { error } : undefined),
     });
     await using tapped = await following(fake, { pace: { firstRetry: 1 } });
-    tapped.see([running]);
+    tapped.update([running]);
     await when("errors", () => fake.calls.GetLogs.made === 3);
     fails = false;
     await when("lines", () => {
-      tapped.see([running]);
+      tapped.update([running]);
       return tapped.of("web").length > 0;
     });
   });
 });
 
 /** Whatever was on its way to us before is here then. */
-async function isAnswered(connection: Connection): Promise<void> {
+async function isAnswered(connection: PolledConnection): Promise<void> {
   await connection.call("/v1alpha.PublicAPI/GetInfo", Buffer.alloc(0), 10_000);
 }

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { connectTo } from "@tapedeck/fakes/rkt/client";
 import { largeHost, madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import { loadRecording } from "@tapedeck/fakes/rkt/recording";
@@ -20,10 +21,11 @@ import { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TapItem } from "../tap.ts";
-import { isSameList, polledImages, polledPods } from "./polling.ts";
+import { imageMethods, podMethods } from "./methods.ts";
+import { isSameList } from "./poll-inventory.ts";
 import { tap } from "./tap.ts";
 
-const fixtures = new URL("../../../fakes/recordings/rkt/", import.meta.url).pathname;
+const fixtures = `${recordings.rkt}/`;
 const load = (name: string) => loadRecording(`${fixtures}${name}`);
 const when = (message: string, condition: () => unknown) => until(() => Boolean(condition()), { message });
 
@@ -160,8 +162,8 @@ describe("looks", () => {
       await fake.allPlayed;
       tapped.leave();
       await tapped.done;
-      for (const what of [polledPods, polledImages]) {
-        const channel = what === polledPods ? "pods" : "images";
+      for (const what of [podMethods, imageMethods]) {
+        const channel = what === podMethods ? "pods" : "images";
         let all: Buffer | undefined;
         for (const seen of tapped.looks(channel).filter(({ $case }) => $case !== "one")) {
           if (seen.$case === "all") all = seen.value;

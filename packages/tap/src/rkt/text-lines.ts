@@ -3,8 +3,8 @@ import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Moment } from "@tapedeck/shared/time/moment";
 
 /**
- * The lines of a v1alpha.GetLogsResponse, each as a response of that line alone with the bytes it came in; undefined for
- * bytes that are none.
+ * The lines of a v1alpha.GetLogsResponse, each as a response with that line alone, in its original bytes. Undefined for
+ * bytes that are not such a response.
  */
 export function linesOf(response: Uint8Array): readonly Buffer[] | undefined {
   const bytes = Buffer.from(response.buffer, response.byteOffset, response.byteLength);
@@ -25,15 +25,15 @@ export function linesOf(response: Uint8Array): readonly Buffer[] | undefined {
 
 const linesField = 1;
 
-/** Of a response of one line. Bytes that are not UTF-8 are shown as U+FFFD. */
+/** The text of a response with one line. Bytes that are not UTF-8 are shown as U+FFFD. */
 export function textOf(line: Uint8Array): string {
   return GetLogsResponse.decode(line).lines[0] ?? "";
 }
 
-/** As Go prints a time, then the journal's field: "2026-11-20 15:28:29.36926 +0100 CET MESSAGE=web line 10". */
+/** A time as Go prints it, then the journal's field: "2026-11-20 15:28:29.36926 +0100 CET MESSAGE=web line 10". */
 const printed = /^(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? ([+-])(\d\d)(\d\d) \S+ MESSAGE=/;
 
-/** Nanoseconds since 1970 of a line; undefined for one that begins without a time: it belongs to the line before. */
+/** The line's time in nanoseconds since 1970. Undefined for a line without a time, which belongs to the line before. */
 export function timeOf(text: string): bigint | undefined {
   const found = printed.exec(text);
   if (found === null) return undefined;
@@ -45,14 +45,14 @@ export function timeOf(text: string): bigint | undefined {
   return BigInt(seconds) * nanosInSecond + BigInt(fraction.padEnd(9, "0"));
 }
 
-/** What was said, without time and field. */
+/** The message of a line, without the time and the field. */
 export function messageOf(text: string): string {
   return text.replace(printed, "");
 }
 
 /**
- * The journal has divided what was said, within a line: it does after so many bytes (LineMax of journald.conf; the smaller
- * one before systemd 235).
+ * True where the journal has divided a message within a line. It does so after a fixed number of bytes (LineMax of
+ * journald.conf; fewer before systemd 235).
  */
 export function isCut(message: string): boolean {
   const { length } = message;
@@ -64,11 +64,11 @@ export function isCut(message: string): boolean {
 const longestLine = 48 * 1024;
 const longestLineBefore = 2_048;
 
-/** What a protobuf Timestamp can tell. */
+/** A protobuf Timestamp ends before this second. */
 const endOfTime = 253_402_300_800;
 const nanosInSecond = 1_000_000_000n;
 
-/** Whole seconds of nanoseconds, rounded down, and what is left of them. */
+/** Nanoseconds since 1970 as seconds, rounded down, and the remaining nanoseconds. */
 export function momentOfNanos(nanos: bigint): Moment {
   const rest = ((nanos % nanosInSecond) + nanosInSecond) % nanosInSecond;
   return { seconds: (nanos - rest) / nanosInSecond, nanos: Number(rest) };

@@ -2,7 +2,7 @@ import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { type Moment, momentFrom } from "@tapedeck/shared/time/moment";
 
-/** Field 1 of LogEntry and of v2's Event; read alone, because frames may be large and are sorted by it. */
+/** The time of a frame: field 1 of LogEntry and of v2's Event. Reads nothing else, because frames may be large. */
 export function momentOf(bytes: Uint8Array): Moment | undefined {
   const reader = new BinaryReader(bytes);
   let timestamp: Timestamp | undefined;

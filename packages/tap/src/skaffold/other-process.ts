@@ -1,38 +1,43 @@
-/** Long enough for a repeat's oldest message to come, which live ones may overtake: in steps, as we may be held up ourselves. */
+/**
+ * The oldest message of a replay comes within this time, although live messages may overtake it. Counted in steps, because
+ * this process may be held up itself.
+ */
 const steps = { count: 10, ms: 100 } as const;
 
-export type OtherProcess = {
-  /** Something was said; `at` is its own time in ms since 1970, 0 where that can't be read. */
-  readonly said: (at: number) => void;
-  /** Nothing more is expected: from here on nothing is concluded. */
-  readonly stop: () => void;
-};
-
 /**
- * Finds out whether who speaks is another process than the one that said something of the moment `heard`, on a channel that
- * repeats all since its process began. `isOther` is called once, when it is certain: something was said, and for a
- * second nothing as old as that. A process that says nothing, or nothing with a time, stays in doubt.
+ * Finds out whether the process that speaks is another one than the process that said something at the time `heard`, on a
+ * channel that replays everything since its process began. Calls `onOther` once, when that is certain: messages have
+ * come, and for a second none as old as that. A process that sends nothing, or nothing with a time, stays undecided.
  */
-export function otherProcess(heard: number, isOther: () => void): OtherProcess {
-  let timer: NodeJS.Timeout | undefined;
-  let isOver = false;
+export class OtherProcessDetector {
+  readonly #heard: number;
+  readonly #onOther: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #isDecided = false;
 
-  const stop = () => {
-    isOver = true;
-    clearInterval(timer);
-  };
+  constructor(heard: number, onOther: () => void) {
+    this.#heard = heard;
+    this.#onOther = onOther;
+  }
 
-  return {
-    stop,
-    said: (at) => {
-      if (isOver) return;
-      if (at <= heard) return stop();
-      let left: number = steps.count;
-      timer ??= setInterval(() => {
-        if (--left > 0) return;
-        stop();
-        isOther();
-      }, steps.ms);
-    },
-  };
+  /** Takes the time of a message in ms since 1970, 0 if it can't be read. */
+  messageAt(at: number): void {
+    if (this.#isDecided) return;
+    if (at <= this.#heard) {
+      this.stop();
+      return;
+    }
+    let left: number = steps.count;
+    this.#timer ??= setInterval(() => {
+      if (--left > 0) return;
+      this.stop();
+      this.#onOther();
+    }, steps.ms);
+  }
+
+  /** Concludes nothing from now on. */
+  stop(): void {
+    this.#isDecided = true;
+    clearInterval(this.#timer);
+  }
 }

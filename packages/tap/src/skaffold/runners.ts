@@ -4,8 +4,8 @@ import type { MetaEvent, TaskEvent, Event as V2Event } from "@tapedeck/proto/ska
 // A Skaffold process makes a runner from its configuration, and another one when the configuration is edited.
 
 /**
- * The runner that an event of v1 tells of; undefined: it tells of none. Its text and not only its metadata tells: before
- * 1.9 there was no metadata. A metaEvent that came through Handle has neither. `version` is "" when it isn't known.
+ * The runner that an event of v1 announces; undefined if it announces none. Before 1.9 there was no metadata, so the text
+ * counts, too. A metaEvent that came through Handle has neither. `version` is "" if it isn't known.
  */
 export function runnerMadeOnV1({
   entry,
@@ -15,11 +15,11 @@ export function runnerMadeOnV1({
   return metadata === undefined && started === null ? undefined : { version: started?.[1] ?? "" };
 }
 
-/** What v2 has said so far that the meaning of its next event depends on. Counts as v1's memory does. */
+/** The part of v2's history on which the meaning of its next event depends. Counts in the same way as v1's memory. */
 export type V2Memory = {
   readonly runner: number;
   readonly loop: number;
-  /** The runner's own id; "" when we don't know it. */
+  /** The runner's own id; "" if it isn't known. */
   readonly runId: string;
   /** The last event started a dev loop. */
   readonly loopJustStarted: boolean;
@@ -27,18 +27,18 @@ export type V2Memory = {
 
 export const startOfV2: V2Memory = { runner: 0, loop: 0, runId: "", loopJustStarted: false };
 
-type Told = NonNullable<V2Event["event_type"]>;
+type V2EventType = NonNullable<V2Event["event_type"]>;
 
 /** The memory after an event of v2. */
-export function rememberV2(memory: V2Memory, told: Told | undefined): V2Memory {
-  if (told?.$case === "metaEvent") return { ...rememberRunner(memory, told.value), loopJustStarted: false };
-  const loopJustStarted = told?.$case === "taskEvent" && startsLoop(told.value);
+export function rememberV2(memory: V2Memory, event: V2EventType | undefined): V2Memory {
+  if (event?.$case === "metaEvent") return { ...rememberRunner(memory, event.value), loopJustStarted: false };
+  const loopJustStarted = event?.$case === "taskEvent" && startsLoop(event.value);
   return { ...memory, loopJustStarted, loop: memory.loop + (loopJustStarted ? 1 : 0) };
 }
 
 /**
- * A metaEvent tells of a new runner, unless it is the one that repeats the metadata at the start of each loop. That one
- * has the runner's id; a server without ids (before 1.26) sends none.
+ * A metaEvent announces a new runner, unless it is the one that repeats the metadata at the start of each loop. The
+ * repeat has the runner's id; a server without ids (before 1.26) sends none.
  */
 function rememberRunner(memory: V2Memory, { metadata }: MetaEvent): V2Memory {
   if (metadata === undefined) return memory;

@@ -1,58 +1,55 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { type Api, apis } from "@tapedeck/shared/skaffold/methods";
 
-export type Describing = {
-  /** Asks now, or as soon as it may. */
-  readonly ask: () => void;
-  /** Looks at a frame of v1: after the end of a loop, and after a new runner, there may be something new to know. */
-  readonly see: (bytes: Buffer) => void;
-  readonly stop: () => void;
-};
-
-/** From a loop's end to the question: what belongs to the loop has then been folded into Skaffold's state. */
+/** Between a loop's end and the request. Skaffold has folded the loop's last events into its state by then. */
 const afterLoopMs = 300;
 const leastIntervalMs = 2_000;
 
-/** Asks for the states of both APIs now and then: one after the other, never more often than every two seconds. */
-export function describing(getState: (api: Api) => Promise<void>): Describing {
-  let timer: NodeJS.Timeout | undefined;
-  let notBefore = 0;
-  let asking = false;
-  let again = false;
-  let stopped = false;
+/** Requests the states of both APIs from time to time: one after the other, and at most every two seconds. */
+export class StatePoll {
+  readonly #getState: (api: Api) => Promise<void>;
+  #timer: NodeJS.Timeout | undefined;
+  #notBefore = 0;
+  #isRunning = false;
+  #mustRunAgain = false;
+  #isStopped = false;
 
-  function ask(delay = 0): void {
-    if (asking) again = true;
-    if (stopped || asking || timer !== undefined) return;
-    timer = setTimeout(() => void run(), Math.max(delay, notBefore - performance.now()));
+  constructor(getState: (api: Api) => Promise<void>) {
+    this.#getState = getState;
   }
 
-  async function run(): Promise<void> {
-    timer = undefined;
-    asking = true;
-    notBefore = performance.now() + leastIntervalMs;
-    for (const api of apis) if (!stopped) await getState(api);
-    asking = false;
-    if (again) ask(afterLoopMs);
-    again = false;
+  /** Requests the states after a delay, or as soon as the interval allows. */
+  request(delayMs = 0): void {
+    if (this.#isRunning) this.#mustRunAgain = true;
+    if (this.#isStopped || this.#isRunning || this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => void this.#run(), Math.max(delayMs, this.#notBefore - performance.now()));
   }
 
-  return {
-    ask: () => ask(),
-    see: (bytes) => {
-      if (changesState(bytes)) ask(afterLoopMs);
-    },
-    stop: () => {
-      stopped = true;
-      clearTimeout(timer);
-    },
-  };
+  /** Takes a frame of v1. The end of a loop and a new runner may have changed the state. */
+  takeFrame(bytes: Buffer): void {
+    if (mayChangeState(bytes)) this.request(afterLoopMs);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #run(): Promise<void> {
+    this.#timer = undefined;
+    this.#isRunning = true;
+    this.#notBefore = performance.now() + leastIntervalMs;
+    for (const api of apis) if (!this.#isStopped) await this.#getState(api);
+    this.#isRunning = false;
+    if (this.#mustRunAgain) this.request(afterLoopMs);
+    this.#mustRunAgain = false;
+  }
 }
 
-function changesState(bytes: Buffer): boolean {
+function mayChangeState(bytes: Buffer): boolean {
   try {
     const event = LogEntry.decode(bytes).event?.event_type;
-    // Before 1.9 without metadata; and 0.40 tells nothing else: no loop of it ever ends.
+    // Before 1.9 metaEvents have no metadata, and 0.40 sends nothing else: its loops never end.
     if (event?.$case === "metaEvent") return true;
     return event?.$case === "devLoopEvent" && event.value.status !== "In Progress";
   } catch {

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { basename } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type Recording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
@@ -12,7 +13,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { listen } from "../testing/listen.ts";
 import { parseAddress } from "./port-probe.ts";
 
-const fixtures = new URL("../../../fakes/recordings/skaffold", import.meta.url).pathname;
+const fixtures = recordings.skaffold;
 const load = (name: string) => loadRecording(`${fixtures}/${name}`);
 const long = "01-dev-success-3-artifacts-5-iterations";
 const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });

@@ -1,105 +1,126 @@
 import { status } from "@grpc/grpc-js";
-import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { channels } from "@tapedeck/shared/skaffold/methods";
+import { pause } from "@tapedeck/shared/sync/delay";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
-import { ulid } from "ulid";
+import { connectionItems, type ItemContent } from "../connection-items.ts";
+import { failedReply } from "../polling/unary-call.ts";
 import type { BrokenChannels, Remembered, RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
-import { type Connection, openConnection } from "./connection.ts";
-import { parseAddress, portOpens, probePort, sleep } from "./port-probe.ts";
+import type { SkaffoldConnection } from "./connection.ts";
+import { openConnection } from "./connection.ts";
+import { parseAddress, portOpens, probePort } from "./port-probe.ts";
 
-/** After a connection that said nothing: something else may listen there. Grows to the second one. */
+/** After a connection without a message: something else may listen there. Grows to `longest`. */
 const strangerMs = { first: 500, longest: 30_000 };
+/** A dying process closes its port about when it cuts its connections. */
+const secondProbeMs = 20;
 
-type Heard = { readonly spoke: boolean; readonly processEnded: boolean };
+type ConnectionOutcome = { readonly hasSpoken: boolean; readonly hasProcessEnded: boolean };
 
 /**
- * Listens to one Skaffold process after the other on an address. It does no harm
- * (docs/upstreams/skaffold.md#readers-can-stop-skaffold):
- * one early connection per process, read at once and to the end, never reopened while the process lives. What broke is
- * remembered as long as the process may live, also by the next tap: to ask for it again may hang Skaffold.
+ * Records one Skaffold process after the other at an address. It does no harm (docs/upstreams/skaffold.md#readers-can-stop-skaffold): one
+ * early connection per process, read at once and to the end, never reopened while the process lives. Broken channels are
+ * remembered as long as the process may live, also by the next tap, because asking for them again may hang Skaffold.
  */
 export const tap: UpstreamTap = { livesInCommand: true, run };
 
 function run(options: TapOptions): RunningTap {
-  const { emit, signal, skipChannels = [], memory } = options;
-  const address = parseAddress(options.address);
-  const place = `${address.host}:${address.port}`;
-  const wanted = channels.filter((channel) => !skipChannels.includes(channel));
-  const now = wallClock();
-  let current: Connection | undefined;
-  let known = memory?.load();
-  if (known?.address !== place) known = undefined;
+  const processes = new SkaffoldProcesses(options);
+  return { done: processes.run(), control: (request) => processes.control(request) };
+}
 
-  async function listen(): Promise<void> {
-    if (known !== undefined) await closePredecessor(known);
+/** One process after the other at an address. */
+class SkaffoldProcesses {
+  readonly #options: TapOptions;
+  readonly #endpoint: { readonly host: string; readonly port: number };
+  readonly #address: string;
+  readonly #channels: readonly Channel[];
+  readonly #now = wallClock();
+  #current: SkaffoldConnection | undefined;
+  #remembered: Remembered | undefined;
+
+  constructor(options: TapOptions) {
+    const { skipChannels = [], memory } = options;
+    this.#options = options;
+    this.#endpoint = parseAddress(options.address);
+    this.#address = `${this.#endpoint.host}:${this.#endpoint.port}`;
+    this.#channels = channels.filter((channel) => !skipChannels.includes(channel));
+    const remembered = memory?.load();
+    this.#remembered = remembered?.address === this.#address ? remembered : undefined;
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#options;
+    if (this.#remembered !== undefined) await this.#closePredecessor(this.#remembered);
     for (let strangers = 0; !signal.aborted; ) {
-      const wasClosed = await portOpens(address, signal);
+      const wasClosed = await portOpens(this.#endpoint, signal);
       if (signal.aborted) return;
-      if (wasClosed) forgetBroken();
-      const heard = await listenOnce();
-      if (heard.processEnded) forgetBroken();
-      strangers = heard.processEnded || heard.spoke ? 0 : strangers + 1;
-      const pause = Math.min(strangerMs.first * 2 ** (strangers - 1), strangerMs.longest);
-      if (strangers > 0) await sleep(pause, signal);
+      if (wasClosed) this.#forgetBroken();
+      const { hasSpoken, hasProcessEnded } = await this.#recordOnce();
+      if (hasProcessEnded) this.#forgetBroken();
+      strangers = hasProcessEnded || hasSpoken ? 0 : strangers + 1;
+      const delayMs = Math.min(strangerMs.first * 2 ** (strangers - 1), strangerMs.longest);
+      if (strangers > 0) await pause(delayMs, signal);
     }
   }
 
-  /** The process that a tap before this one listened to has gone while nobody did. Told again with every start. */
-  async function closePredecessor({ connection }: Remembered): Promise<void> {
-    if ((await probePort(address)) !== "refused") return;
-    forgetBroken();
+  async control(request: ControlRequest): Promise<ControlAnswer> {
+    if (this.#current !== undefined) return this.#current.control(request);
+    return { call: request.call, ...failedReply(status.UNAVAILABLE, "no connection to Skaffold") };
+  }
+
+  /** The process of a tap before this one has ended while no tap listened. Emitted again with every start. */
+  async #closePredecessor({ connection }: Remembered): Promise<void> {
+    if ((await probePort(this.#endpoint)) !== "refused") return;
+    this.#forgetBroken();
     const value = { reason: "the process ended while nobody was listening", process_ended: true, unseen: true };
-    emit({ connection, at: now(), what: { $case: "closed", value } });
+    this.#options.emit({ connection, at: this.#now(), what: { $case: "closed", value } });
   }
 
-  function remember(remembered: Remembered): void {
-    known = remembered;
-    memory?.save(remembered);
-  }
-
-  function rememberBroken(broken: BrokenChannels | undefined): void {
-    if (known !== undefined) remember({ ...known, broken });
-  }
-
-  function forgetBroken(): void {
-    if (known?.broken !== undefined) rememberBroken(undefined);
-  }
-
-  async function listenOnce(): Promise<Heard> {
-    const id = ulid();
-    const tell = (what: NonNullable<Item["what"]>) => {
-      if (what.$case === "dialled") remember({ address: place, connection: id, broken: known?.broken });
-      emit({ connection: id, at: now(), what });
+  async #recordOnce(): Promise<ConnectionOutcome> {
+    const { emit, signal } = this.#options;
+    const items = connectionItems(emit, this.#now);
+    const rememberAndEmit = (what: ItemContent) => {
+      if (what.$case === "dialled") {
+        this.#remember({ address: this.#address, connection: items.id, broken: this.#remembered?.broken });
+      }
+      items.emit(what);
     };
-    const connection = await openConnection({
-      ...{ ...address, channels: wanted, emit: tell, signal },
-      ...{ broken: known?.broken, onBroken: rememberBroken },
-    });
-    if (connection === undefined) return { spoke: false, processEnded: false };
-    current = connection;
+    const connectionOptions = {
+      ...{ address: this.#address, channels: this.#channels, broken: this.#remembered?.broken, emit: rememberAndEmit },
+      onBroken: (broken: BrokenChannels | undefined) => this.#rememberBroken(broken),
+    };
+    const connection = await openConnection(connectionOptions, signal);
+    if (connection === undefined) return { hasSpoken: false, hasProcessEnded: false };
+    this.#current = connection;
     const leave = () => void connection.leave();
     if (signal.aborted) leave();
     else signal.addEventListener("abort", leave);
     const reason = await connection.over;
     signal.removeEventListener("abort", leave);
-    current = undefined;
-    const processEnded = await isProcessGone();
-    tell({ $case: "closed", value: { reason, process_ended: processEnded } });
-    return { spoke: connection.spoke(), processEnded };
+    this.#current = undefined;
+    const hasProcessEnded = await this.#isPortClosed();
+    items.emit({ $case: "closed", value: { reason, process_ended: hasProcessEnded } });
+    return { hasSpoken: connection.hasSpoken, hasProcessEnded };
   }
 
-  /** A dying process closes its port about when it cuts its connections, so a second look is worth it. */
-  async function isProcessGone(): Promise<boolean> {
-    if ((await probePort(address)) === "refused") return true;
-    await sleep(20, signal);
-    return (await probePort(address)) === "refused";
+  async #isPortClosed(): Promise<boolean> {
+    if ((await probePort(this.#endpoint)) === "refused") return true;
+    await pause(secondProbeMs, this.#options.signal);
+    return (await probePort(this.#endpoint)) === "refused";
   }
 
-  async function control(request: ControlRequest): Promise<ControlAnswer> {
-    if (current !== undefined) return current.control(request);
-    const message = "no connection to Skaffold";
-    return { call: request.call, code: status.UNAVAILABLE, message, response: Buffer.alloc(0) };
+  #rememberBroken(broken: BrokenChannels | undefined): void {
+    if (this.#remembered !== undefined) this.#remember({ ...this.#remembered, broken });
   }
 
-  return { done: listen(), control };
+  #forgetBroken(): void {
+    if (this.#remembered?.broken !== undefined) this.#rememberBroken(undefined);
+  }
+
+  #remember(remembered: Remembered): void {
+    this.#remembered = remembered;
+    this.#options.memory?.save(remembered);
+  }
 }

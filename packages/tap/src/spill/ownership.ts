@@ -3,25 +3,25 @@ import { resolve } from "node:path";
 import { ulid } from "ulid";
 import { isAlive, thisProcess } from "./process-identity.ts";
 
-/** A file that says whose something is: the process in it, as long as that lives. `started` tells it from a later one. */
+/** A file that names an owner: the process in it, while it lives. `started` distinguishes it from a later process. */
 type Owned = { readonly pid: number; readonly started?: string | undefined };
 
-/** What this process has put its number into. In a container the process before us may have had the same one. */
+/** The files that this process owns. In a container an earlier process may have had the same process id. */
 const ours = new Set<string>();
 
-/** This process has written its number to that path, or takes it back. */
+/** Notes that this process owns the file, or no longer owns it. */
 export function noteOwner(path: string, isOurs: boolean): void {
   if (isOurs) ours.add(resolve(path));
   else ours.delete(resolve(path));
 }
 
-/** Whether the process that has put its number there lives. */
+/** True while the process that owns the file lives. */
 export function hasOwner(path: string, { pid, started }: Owned): boolean {
   if (pid === process.pid) return ours.has(resolve(path));
   return isAlive({ pid, started });
 }
 
-/** The file as it is; undefined if there is none that can be understood. */
+/** The contents of the file; undefined if it is missing or can't be read. */
 export function readOwned<File extends Owned>(path: string): File | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as File;
@@ -31,8 +31,8 @@ export function readOwned<File extends Owned>(path: string): File | undefined {
 }
 
 /**
- * Takes a file away from a process that is gone; of several that try at once, one gets it. Undefined if there is none, or
- * its owner lives.
+ * Takes a file over from a process that is gone. If several processes try at once, one gets it. Undefined if there is no
+ * file, or if its owner lives.
  */
 export function inherit<File extends Owned>(path: string): File | undefined {
   const before = readOwned<File>(path);
@@ -41,7 +41,7 @@ export function inherit<File extends Owned>(path: string): File | undefined {
   try {
     renameSync(path, taken);
     const found = readOwned<File>(taken);
-    // Another one has come first, and this is its own.
+    // Another process was faster, and this file is its own.
     const isAnothers = found !== undefined && hasOwner(path, found);
     if (isAnothers) linkSync(taken, path);
     rmSync(taken);
@@ -51,7 +51,7 @@ export function inherit<File extends Owned>(path: string): File | undefined {
   }
 }
 
-/** Makes the file ours, all of it at once. Disposing removes it. Throws if there is one. */
+/** Makes the file atomically, owned by this process. Disposing removes it. Throws if the file exists. */
 export function claim<File extends object>(path: string, file: File): Disposable {
   const whole = aside(path);
   writeFileSync(whole, `${JSON.stringify({ ...file, ...thisProcess() })}\n`, { mode: 0o600 });
@@ -69,7 +69,7 @@ export function claim<File extends object>(path: string, file: File): Disposable
   };
 }
 
-/** A path of our own beside it. */
+/** A unique path beside the file. */
 function aside(path: string): string {
   return `${path}.${process.pid}.${ulid()}`;
 }

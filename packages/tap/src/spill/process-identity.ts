@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 /**
- * A process by its number and by when it started, because numbers are given again: after a reboot, or when all have been
- * used. `started` is only compared, and is absent where the system does not tell it.
+ * Identifies a process by its id and its start, because process ids are used again: after a reboot, or when all have been
+ * used. `started` is only compared, and is absent where the system does not provide it.
  */
 export type ProcessIdentity = { readonly pid: number; readonly started?: string | undefined };
 
@@ -19,7 +19,7 @@ export function identityOf(pid: number): ProcessIdentity {
   return { pid, ...(started !== undefined && { started }) };
 }
 
-/** Whether this very process lives; where its start is not known, whether any process has its number. */
+/** True while this very process lives. If its start isn't known, true while any process has its id. */
 export function isAlive({ pid, started }: ProcessIdentity): boolean {
   try {
     process.kill(pid, 0);
@@ -31,14 +31,14 @@ export function isAlive({ pid, started }: ProcessIdentity): boolean {
   return now === undefined || now === started;
 }
 
-/** On Linux: the boot, and ticks of the clock since then. Elsewhere what `ps` prints. */
+/** On Linux: the boot id and the clock ticks since the boot. Elsewhere the output of `ps`. */
 function startOf(pid: number): string | undefined {
   if (process.platform === "win32") return undefined;
   if (process.platform !== "linux") return printedStart(pid);
   try {
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name of the program, field 2, may have blanks and parentheses in it.
+    // The name of the program, field 2, may contain blanks and parentheses.
     const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[startTimeField - 3];
     return ticks === undefined ? undefined : `${boot} ${ticks}`;
   } catch {
@@ -46,7 +46,7 @@ function startOf(pid: number): string | undefined {
   }
 }
 
-/** As proc(5) counts them, from 1. */
+/** The field number in proc(5), which counts from 1. */
 const startTimeField = 22;
 
 function printedStart(pid: number): string | undefined {

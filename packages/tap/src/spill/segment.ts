@@ -4,15 +4,15 @@ import { crc32 } from "node:zlib";
 import { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 
 /**
- * A file of items whose indexes follow on each other without a hole. Each record is its length (u32, little-endian),
+ * A file of items with consecutive indexes. Each record is its length (u32, little-endian),
  * the CRC-32 of what follows (u32), and the item as protobuf. The last record of a crashed process may be torn.
  */
 export type Segment = { readonly path: string; readonly first: bigint; readonly last: bigint; readonly bytes: number };
 
-/** A segment that is being written. Writes are synchronous: an item is with the operating system when `append` returns. */
+/** Writes a segment. Writes are synchronous: the operating system has the item when `append` returns. */
 export type SegmentWriter = {
   readonly segment: () => Segment;
-  /** The next index only. Throws if the disk does not take it (the file then ends before it). */
+  /** Takes only the item with the next index. Throws if the disk does not take it; the file then ends before the item. */
   readonly append: (item: Item) => void;
   readonly close: () => void;
 };
@@ -28,7 +28,7 @@ export function writeSegment(path: string, first: bigint): SegmentWriter {
     append: (item) => {
       const record = encodeRecord(item);
       for (let written = 0; written < record.length; ) {
-        // A short write that then fails leaves half a record behind: written over by the position of the next one.
+        // A short write that then fails leaves half a record. The next record overwrites it, because it has the same position.
         written += writeSync(file, record, written, record.length - written, bytes + written);
       }
       bytes += record.length;
@@ -38,10 +38,13 @@ export function writeSegment(path: string, first: bigint): SegmentWriter {
   };
 }
 
-export type Place = { readonly index: bigint; readonly offset: number };
+export type SegmentPosition = { readonly index: bigint; readonly offset: number };
 
-/** Items from a place on, in order, as far as the segment went when it was asked for; less if the file is damaged. */
-export async function* readSegment(segment: Segment, from: Place): AsyncGenerator<{ item: Item; next: Place }> {
+/** Items from a position on, in order, up to the given end of the segment; fewer if the file is damaged. */
+export async function* readSegment(
+  segment: Segment,
+  from: SegmentPosition,
+): AsyncGenerator<{ item: Item; next: SegmentPosition }> {
   await using file = await open(segment.path, "r");
   let { offset } = from;
   for (let rest: Buffer = Buffer.alloc(0), readTo = offset; offset < segment.bytes; ) {
@@ -64,7 +67,7 @@ export async function* readSegment(segment: Segment, from: Place): AsyncGenerato
 
 const chunkBytes = 1024 * 1024;
 
-/** What a file holds up to the first record that can't be read; undefined if there is none. */
+/** The readable beginning of a file as a segment; undefined if no record can be read. */
 export async function inspectSegment(path: string): Promise<Segment | undefined> {
   await using file = await open(path, "r");
   const { size } = await file.stat();
@@ -79,7 +82,7 @@ export async function inspectSegment(path: string): Promise<Segment | undefined>
   return found;
 }
 
-/** Through the caches of the operating system. */
+/** Flushes the segment from the operating system's caches to the disk. */
 export function syncSegment({ path }: Segment): void {
   const file = openSync(path, "r+");
   fsyncSync(file);

@@ -6,7 +6,7 @@ import { claim, hasOwner, inherit, noteOwner, readOwned } from "./ownership.ts";
 import { type ProcessIdentity, thisProcess } from "./process-identity.ts";
 import { inspectSegment, type Segment } from "./segment.ts";
 
-/** What a tap says of itself; `first_index` is the spill's to know. */
+/** A tap's Hello without `first_index`, which the spill knows. */
 export type TapIdentity = Omit<Hello, "first_index" | "settings" | "_unknownFields"> & {
   readonly settings?: Hello["settings"];
 };
@@ -26,12 +26,12 @@ export function segmentPath(dir: string, first: bigint): string {
 
 export type SpillOwner = {
   readonly hello: TapIdentity;
-  /** Which Tapedeck it is meant for, as whoever pushes names it; undefined: this machine's own. */
+  /** The name of the Tapedeck that the items are for; undefined for this machine's own. */
   readonly to?: string | undefined;
   readonly committed: bigint;
 };
 
-/** Says whose items these are, so that another process can push them one day. What was there stays when it throws. */
+/** Writes who owns the items, so that another process can push them later. If it throws, the old file stays. */
 export function writeTapFile(dir: string, { hello, to, committed }: SpillOwner): void {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const text: TapFile = {
@@ -41,20 +41,20 @@ export function writeTapFile(dir: string, { hello, to, committed }: SpillOwner):
     to,
   };
   const path = join(dir, tapFile);
-  // On a full disk, or killed in between, half a file would make all of the spill unknown.
+  // With half a file, after a full disk or a kill, the whole spill would be unknown.
   writeFileSync(`${path}.new`, `${JSON.stringify(text)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
   noteOwner(path, true);
 }
 
-/** From here on it is nobody's, and may be pushed by any other process. */
+/** Gives the folder up, so that any other process may push it. */
 export function leaveSpillFolder(dir: string): void {
   noteOwner(join(dir, tapFile), false);
 }
 
 export type FoundSpill = SpillOwner & { readonly segments: readonly Segment[] };
 
-/** What a spill's folder holds; undefined if it never came to one. */
+/** The contents of a spill's folder; undefined if it has no tap file. */
 export async function readSpillFolder(dir: string): Promise<FoundSpill | undefined> {
   const file = readTapFile(dir);
   if (file === undefined) return undefined;
@@ -69,7 +69,7 @@ export function removeSpillFolder(dir: string): void {
 
 export type OrphanedSpill = SpillOwner & { readonly dir: string };
 
-/** What taps that are gone have left behind below `root`, in the order in which they began. */
+/** The spills below `root` whose taps are gone, in the order in which they began. */
 export async function orphanedSpills(root: string): Promise<OrphanedSpill[]> {
   const names = await readdir(root).catch(() => []);
   return names.sort().flatMap((name) => {
@@ -80,8 +80,8 @@ export async function orphanedSpills(root: string): Promise<OrphanedSpill[]> {
 }
 
 /**
- * Keeps other processes from pushing what an orphan has left: to be held by whoever opens one. Undefined where another
- * process has it, or has had it and nothing is left.
+ * Prevents other processes from pushing an orphaned spill. Hold the claim while the spill is open. Undefined if another
+ * process has claimed it, or has pushed it already.
  */
 export function claimOrphan(dir: string): Disposable | undefined {
   const path = `${dir}.claim.json`;
@@ -92,7 +92,7 @@ export function claimOrphan(dir: string): Disposable | undefined {
     if (file !== undefined && !hasOwner(join(dir, tapFile), file)) return claimed;
     claimed[Symbol.dispose]();
   } catch {
-    // Somebody has it, or the disk is full.
+    // Another process has claimed it, or the disk is full.
   }
   return undefined;
 }

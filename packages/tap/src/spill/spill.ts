@@ -2,10 +2,10 @@ import type { Dropped, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { payloadOf } from "../push/pieces.ts";
 import type { TapItem } from "../tap.ts";
 import {
-  type Place,
   readSegment,
   removeSegment,
   type Segment,
+  type SegmentPosition,
   type SegmentWriter,
   syncSegment,
   writeSegment,
@@ -20,58 +20,58 @@ import {
 } from "./spill-folder.ts";
 
 export type SpillOptions = {
-  /** A folder of this tap's own; made when something has to go to disk. One that is there already is gone on with. */
+  /** The tap's own folder, made when an item has to go to disk. Continues an existing spill. */
   readonly dir: string;
-  /** Not needed where the folder is there. */
+  /** Not needed if the folder exists. */
   readonly hello?: TapIdentity;
-  /** Which Tapedeck its items are meant for; what a folder says that is there already counts more. */
+  /** The name of the Tapedeck that the items are for. An existing folder's own value takes precedence. */
   readonly to?: string | undefined;
   /** Default 64 MiB. */
   readonly memoryBytes?: number;
   /** Default 1 GiB. */
   readonly diskBytes?: number;
-  /** Default 8 MiB; space on disk is freed by whole files. */
+  /** Default 8 MiB. Disk space is freed by whole files. */
   readonly segmentBytes?: number;
 };
 
 /**
- * The ordered, acknowledged store between a tap and who records it: items in memory, past a bound in files, past
- * another bound dropped and counted. Holds each item until it is committed. The oldest go to disk first, so that a crash
- * takes the newest, which the upstream then repeats behind what is left, in order.
+ * The ordered, acknowledged store between a tap and its recorder. Items stay in memory up to a limit, then go to files up
+ * to another limit, and are dropped and counted beyond that. Each item is kept until it is committed. The oldest go to disk
+ * first, so that a crash loses the newest, which the upstream then repeats after the rest, in order.
  */
 export type Spill = AsyncDisposable & {
   readonly hello: () => TapIdentity;
-  /** From here on the items are pushed under another name (the project was taken). */
+  /** Pushes the items under another name from now on (the project was taken). */
   readonly rename: (hello: TapIdentity) => void;
-  /** Takes an item at once and gives its index (1, 2, 3 …); undefined if it had to be dropped. */
+  /** Takes an item at once and gives its index (1, 2, 3 …); undefined if the item was dropped. */
   readonly append: (item: TapItem) => bigint | undefined;
-  /** Items from an index on, then those to come; ends with the signal. Leaves out what has been committed. */
+  /** Items from an index on, including later ones, until the signal aborts. Skips committed items. */
   readonly read: (from: bigint, signal: AbortSignal) => AsyncGenerator<Item, void>;
-  /** Everything up to and including this index is safe elsewhere. */
+  /** The recorder has everything up to and including this index. */
   readonly commit: (index: bigint) => void;
-  /** Resolves when everything appended so far and until then is committed, or with the signal. */
+  /** Resolves when every appended item is committed, or when the signal aborts. */
   readonly drained: (signal: AbortSignal) => Promise<void>;
-  /** Brings everything that is not committed to disk, safe from power loss. Throws if the disk is full. */
+  /** Writes every uncommitted item to disk, safe from power loss. Throws if the disk is full. */
   readonly persist: () => void;
   readonly state: () => SpillState;
-  /** Nothing has been appended after it. */
+  /** True if no item was appended after this index. */
   readonly isLast: (index: bigint) => boolean;
 };
 
 export type SpillState = {
-  /** The first item still held, or the next one to come. */
+  /** The index of the first item that is still kept, or of the next item. */
   readonly firstIndex: bigint;
   readonly nextIndex: bigint;
   readonly committed: bigint;
   readonly memoryBytes: number;
   readonly diskBytes: number;
-  /** Frames dropped so far. */
+  /** The number of frames dropped so far. */
   readonly dropped: bigint;
 };
 
 const MiB = 1024 * 1024;
 
-/** Rejects if the folder is missing and no hello is given, or can't be read. */
+/** Rejects if the folder can't be read, or if it is missing and no hello is given. */
 export async function openSpill(options: SpillOptions): Promise<Spill> {
   const { dir, memoryBytes = 64 * MiB, diskBytes = 1024 * MiB, segmentBytes = 8 * MiB } = options;
   const found = await readSpillFolder(dir);
@@ -80,7 +80,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   let hello = identity;
   const to = found === undefined ? options.to : found.to;
 
-  // In the order of their indexes.
+  // Ordered by index.
   const memory = new Map<bigint, { readonly item: Item; readonly bytes: number }>();
   const segments: Segment[] = [...(found?.segments ?? [])];
   const dropped = new Map<string, { count: bigint; bytes: bigint; connection: string; at: Item["at"] }>();
@@ -91,14 +91,14 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   let committed = found?.committed ?? 0n;
   let nextIndex = (segments.at(-1)?.last ?? committed) + 1n;
   let wake = Promise.withResolvers<void>();
-  markHoles();
+  markGaps();
   if (found !== undefined) claim();
 
-  /** What a crash took from memory is unknown; one item in its place says that something was there. */
-  function markHoles(): void {
+  /** Items that a crash lost from memory are unknown. One item in their place marks the gap. */
+  function markGaps(): void {
     let expected = committed + 1n;
     for (const { first, last } of segments) {
-      if (first > expected) keepInMemory(lost(first - 1n, "crash"), overheadBytes);
+      if (first > expected) storeInMemory(lost(first - 1n, "crash"), overheadBytes);
       expected = last + 1n;
     }
   }
@@ -108,7 +108,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     hasFolder = true;
   }
 
-  /** What is pushed again for want of it adds nothing, so it need not succeed. */
+  /** Need not succeed: without the note some items are pushed twice, which changes nothing. */
   function noteCommitted(): void {
     try {
       claim();
@@ -117,7 +117,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     }
   }
 
-  function keepInMemory(item: Item, bytes: number): void {
+  function storeInMemory(item: Item, bytes: number): void {
     memory.set(item.index, { item, bytes });
     inMemory += bytes;
   }
@@ -145,15 +145,15 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     else segments.splice(segments.findLastIndex(({ first }) => first < segment.first) + 1, 0, segment);
   }
 
-  /** False when there is no room for it. */
+  /** False if there is no room for the item. */
   function store(item: Item, bytes: number): boolean {
     if (!makeRoom(bytes)) return false;
-    if (fitsInMemory(bytes)) keepInMemory(item, bytes);
+    if (fitsInMemory(bytes)) storeInMemory(item, bytes);
     else return moveToDisk(item, bytes);
     return true;
   }
 
-  /** Moves the oldest items to disk until memory has that much room, or is empty for what is larger than all of it. */
+  /** Moves the oldest items to disk until memory has this much room, or is empty. */
   function makeRoom(bytes: number): boolean {
     for (const [index, held] of memory) {
       if (fitsInMemory(bytes)) return true;
@@ -164,14 +164,14 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     return fitsInMemory(bytes) || diskUsed() + bytes <= diskBytes;
   }
 
-  /** False when the disk is full, or our part of it. */
+  /** False when the disk or the spill's share of it is full. */
   function moveToDisk(item: Item, bytes: number): boolean {
     if (diskUsed() + bytes > diskBytes) return false;
     try {
       writeToDisk(item);
       return true;
     } catch (cause) {
-      // Somebody has tidied up: made again with the next item.
+      // The folder was removed. It is made again with the next item.
       if ((cause as NodeJS.ErrnoException).code === "ENOENT") hasFolder = false;
       return false;
     }
@@ -183,10 +183,10 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     const numbered = { ...item, index };
     if (!store(numbered, bytes)) {
       if (mayDrop) return undefined;
-      keepInMemory(numbered, bytes);
+      storeInMemory(numbered, bytes);
     }
     nextIndex++;
-    bump();
+    wakeReaders();
     return index;
   }
 
@@ -194,12 +194,12 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     return inMemory + bytes <= memoryBytes;
   }
 
-  /** So much that it is worth saying what was dropped: more would soon follow otherwise. */
+  /** True when enough space is free to report the drops. Otherwise more drops would soon follow. */
   function hasFreed(): boolean {
     return inMemory <= memoryBytes / 2 || diskUsed() + overheadBytes <= diskBytes;
   }
 
-  function rememberDrop(item: TapItem, channel: string, bytes: number): void {
+  function countDrop(item: TapItem, channel: string, bytes: number): void {
     const before = dropped.get(channel);
     const { connection, at } = item;
     dropped.set(channel, {
@@ -211,7 +211,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     droppedCount++;
   }
 
-  function tellDrops(): void {
+  function appendDrops(): void {
     for (const [channel, { count, bytes, connection, at }] of dropped) {
       const value: Dropped = { channel, count, bytes, reason: "spill_full" };
       add({ connection, at, what: { $case: "dropped", value } }, false);
@@ -219,7 +219,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
     dropped.clear();
   }
 
-  function bump(): void {
+  function wakeReaders(): void {
     wake.resolve();
     wake = Promise.withResolvers();
   }
@@ -238,27 +238,27 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   }
 
   async function* read(from: bigint, signal: AbortSignal): AsyncGenerator<Item, void> {
-    signal.addEventListener("abort", bump);
+    signal.addEventListener("abort", wakeReaders);
     try {
-      let place: { readonly path: string; readonly next: Place } | undefined;
+      let position: { readonly path: string; readonly next: SegmentPosition } | undefined;
       for (let next = from; !signal.aborted; ) {
         if (next <= committed) next = committed + 1n;
-        const held = memory.get(next);
-        const segment = held === undefined ? segmentOf(next) : undefined;
-        if (held !== undefined) {
+        const inMemoryItem = memory.get(next);
+        const segment = inMemoryItem === undefined ? segmentOf(next) : undefined;
+        if (inMemoryItem !== undefined) {
           next++;
-          yield held.item;
+          yield inMemoryItem.item;
         } else if (segment !== undefined) {
           const start =
-            place?.path === segment.path && place.next.index <= next ? place.next : { index: next, offset: 0 };
+            position?.path === segment.path && position.next.index <= next ? position.next : { index: next, offset: 0 };
           const before = next;
           for await (const read of readUnlessRemoved(segment, { ...start, index: next })) {
             next = read.item.index + 1n;
-            place = { path: segment.path, next: read.next };
+            position = { path: segment.path, next: read.next };
             yield read.item;
             if (signal.aborted) return;
           }
-          // Damaged on the disk.
+          // The segment is damaged.
           if (next === before && next > committed) {
             yield lost(segment.last, "damaged", segment.last - next + 1n);
             next = segment.last + 1n;
@@ -270,7 +270,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
         }
       }
     } finally {
-      signal.removeEventListener("abort", bump);
+      signal.removeEventListener("abort", wakeReaders);
     }
   }
 
@@ -282,15 +282,15 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
       inMemory -= bytes;
     }
     committed = index;
-    // The recorder knows more of this tap than a spill that lived through a crash.
+    // After a crash the recorder may have more of this tap than the spill.
     if (nextIndex <= index) nextIndex = index + 1n;
     if (writer !== undefined && writer.segment().last <= index) closeWriter();
     const done = segments.filter(({ last }) => last <= index);
     segments.splice(0, done.length);
     for (const segment of done) removeSegment(segment);
     if (done.length > 0) noteCommitted();
-    if (dropped.size > 0 && hasFreed()) tellDrops();
-    bump();
+    if (dropped.size > 0 && hasFreed()) appendDrops();
+    wakeReaders();
   }
 
   function isDrained(): boolean {
@@ -309,21 +309,21 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
       const frame = item.what?.$case === "frame" ? item.what.value : undefined;
       const bytes = sizeOf(item);
       if (frame !== undefined && !makeRoom(bytes)) {
-        rememberDrop(item, frame.channel, frame.bytes.length);
+        countDrop(item, frame.channel, frame.bytes.length);
         return undefined;
       }
-      if (dropped.size > 0) tellDrops();
+      if (dropped.size > 0) appendDrops();
       const index = add(item, frame !== undefined);
-      if (index === undefined && frame !== undefined) rememberDrop(item, frame.channel, frame.bytes.length);
+      if (index === undefined && frame !== undefined) countDrop(item, frame.channel, frame.bytes.length);
       return index;
     },
     drained: async (signal) => {
-      signal.addEventListener("abort", bump);
+      signal.addEventListener("abort", wakeReaders);
       while (!isDrained() && !signal.aborted) await wake.promise;
-      signal.removeEventListener("abort", bump);
+      signal.removeEventListener("abort", wakeReaders);
     },
     persist: () => {
-      if (dropped.size > 0) tellDrops();
+      if (dropped.size > 0) appendDrops();
       if (isDrained()) return;
       claim();
       closeWriter();
@@ -348,14 +348,14 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   };
 }
 
-/** In the place of items of which nothing is known but that they were there; the last of them had this index. */
+/** Stands for lost items, of which only the last index is known. */
 function lost(index: bigint, reason: string, count = 0n): Item {
   const value: Dropped = { channel: "", count, bytes: 0n, reason };
   return { index, connection: "", at: undefined, what: { $case: "dropped", value } };
 }
 
-/** A segment is removed when it is committed, which may be while it is read. */
-async function* readUnlessRemoved(segment: Segment, from: Place) {
+/** A segment is removed when it is committed, possibly while it is read. */
+async function* readUnlessRemoved(segment: Segment, from: SegmentPosition) {
   try {
     yield* readSegment(segment, from);
   } catch (cause) {
@@ -368,7 +368,7 @@ function firstKeyFrom(inOrder: ReadonlyMap<bigint, unknown>, least: bigint): big
   return undefined;
 }
 
-/** What an item without its payload takes, roughly. */
+/** The approximate size of an item without its payload. */
 const overheadBytes = 256;
 
 function sizeOf(item: TapItem): number {

@@ -8,8 +8,8 @@ export type TapId = Disposable & { readonly tap: string };
 type IdFile = { readonly tap: string; readonly pid: number };
 
 /**
- * The id of the tap that a folder's earlier process had for a source, if that process is gone: it goes on where that one
- * was killed, and has its source again at once. Else, or where `isFree` says no, a new one. Disposing forgets it.
+ * The tap id that an earlier process used for a source in this folder, if that process is gone: the tap continues where it
+ * was killed and gets its source back at once. Otherwise, or if `isFree` refuses the id, a new id. Disposing forgets it.
  */
 export function takeTapId(folder: string, source: string, isFree: (tap: string) => boolean = () => true): TapId {
   const path = join(folder, `${source.replaceAll("/", ".")}.tap.json`);
@@ -20,7 +20,7 @@ export function takeTapId(folder: string, source: string, isFree: (tap: string) 
     const owned = claim(path, { tap });
     return { tap, [Symbol.dispose]: () => owned[Symbol.dispose]() };
   } catch {
-    // Another living tap has it, or it can't be written: then the next start waits until the lease has run out.
+    // Another living tap has the file, or it can't be written. The next start then waits until the lease has expired.
     return { tap, [Symbol.dispose]: () => {} };
   }
 }

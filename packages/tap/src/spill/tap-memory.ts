@@ -15,8 +15,8 @@ const rememberedSchema = z.object({
 });
 
 /**
- * What a source's tap remembers, in a file beside its id. It stays there when the tap ends, however that happens: the
- * process that it is about may outlive many taps. `onProblem` is told why it could not be kept.
+ * A source's tap memory, in a file beside its tap id. The file stays when the tap ends in any way, because the upstream's
+ * process may outlive many taps. `onProblem` gets the reason when the memory could not be saved.
  */
 export function fileMemory(folder: string, source: string, onProblem: (cause: unknown) => void): TapMemory {
   const path = join(folder, `${source.replaceAll("/", ".")}.upstream.json`);
@@ -25,7 +25,7 @@ export function fileMemory(folder: string, source: string, onProblem: (cause: un
       try {
         return rememberedSchema.parse(JSON.parse(readFileSync(path, "utf8")));
       } catch {
-        // There is none, or none that could be understood.
+        // The file is missing or can't be read.
         return undefined;
       }
     },

@@ -1,8 +1,8 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 
 /**
- * All there is of a field that holds messages, text or bytes, as views of the message's own bytes: encoded as Vagrant
- * encoded them. Throws for bytes that are no message.
+ * All values of a field that holds messages, text or bytes. They are views of the message's own bytes, encoded as Vagrant
+ * encoded them. Throws for bytes that are not a message.
  */
 export function fieldsOf(message: Uint8Array, wanted: number): Buffer[] {
   const reader = new BinaryReader(message);

@@ -1,115 +1,126 @@
 import { status } from "@grpc/grpc-js";
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
-import { type Bell, failurePauses } from "../polling/wakeable-timer.ts";
-import type { Connection } from "./connection.ts";
+import type { PolledConnection } from "../polling/connection.ts";
+import { FailureDelay } from "../polling/failure-delay.ts";
+import type { EmitResult } from "../polling/poll-result.ts";
+import { requestSingleRecords } from "../polling/single-records.ts";
+import type { Reply } from "../polling/unary-call.ts";
+import type { WakeableTimer } from "../polling/wakeable-timer.ts";
+import { WholeListInterval } from "../polling/whole-list-interval.ts";
+import { jobDelayMs } from "./job-pace.ts";
 import type { TappedJobs } from "./tapped-jobs.ts";
 
-export type Seen = NonNullable<Look["seen"]>;
-
-export type JobPolling = {
-  readonly connection: Pick<Connection, "signal" | "call">;
+export type JobPollOptions = {
+  readonly connection: Pick<PolledConnection, "signal" | "call">;
   readonly known: TappedJobs;
-  readonly emit: (seen: Seen) => void;
-  /** For each answer, and for all that is asked when there is no list together. */
+  readonly emit: EmitResult;
+  /** For each list, and for all single jobs that are requested when there is no list together. */
   readonly timeoutMs: number;
-  /** Somebody has a reason to look now. */
-  readonly bell: Bell;
-  /** Jobs that were queued through us, which a list that fails can't show; they are taken out. */
+  /** Woken when there is a reason to poll now. */
+  readonly timer: WakeableTimer;
+  /** Jobs that were queued through this tap, which a list that fails can't show. The poll removes them. */
   readonly queued: Set<string>;
-  /** After each look. `changed`: it may tell something else than the one before; `failure`: why there is no list. */
-  readonly onLook: (look: { readonly changed: boolean; readonly failure?: string }) => void;
+  /** Called after each poll that may have shown something new. */
+  readonly onChange: () => void;
 };
 
-/**
- * While jobs may come and go: a server that lives inside of one `vagrant` command is gone 100 ms after its last job, and
- * some commands take no longer than that.
- */
-const quickMs = 50;
-/** Since the connection was made; since then as long as there was no job at all; since a job has ended. */
-const quickFor = { connected: 10_000, empty: 60_000, finished: 5_000 };
-/**
- * Later, at most: while a job is not finished, and while none is under way. Where a list costs the server little it is
- * looked at sooner. A job that prints fast has then not filled the window that the server keeps before its stream is open.
- */
-const busyMs = 500;
-const idleMs = 2_000;
-const soonMs = 200;
-/** So many times as long as an answer takes: about 2 % of a processor. */
-const littleCost = 50;
-/** The list comes again, for a recorder that has not got what was the same since. */
-const wholeEveryMs = 10_000;
-const mostAsked = 50;
+/** Lists the jobs, one call after the other, until the connection is over. */
+export class JobPoll {
+  readonly #options: JobPollOptions;
+  readonly #firstPoll = Promise.withResolvers<void>();
+  readonly #wholeList = new WholeListInterval();
+  readonly #connectedAt = performance.now();
+  readonly #failureDelay: FailureDelay;
+  #failure: string | undefined;
+  #lastList: Buffer | undefined;
+  #lastTookMs = 0;
 
-/** Lists the jobs again and again, one call after the other, until the connection is over. */
-export async function pollJobs(options: JobPolling): Promise<void> {
-  const { connection, known, emit, timeoutMs, bell, queued, onLook } = options;
-  const { signal } = connection;
-  const failures = failurePauses(bell, signal);
-  const started = performance.now();
-  let tookBefore = 0;
-  let last: { readonly bytes: Buffer; readonly at: number } | undefined;
-
-  function pace(now: number, tookMs: number): number {
-    const jobs = known.all();
-    const age = now - started;
-    const isNew = age < quickFor.connected || (jobs.length === 0 && age < quickFor.empty);
-    // A long list is work for the server, which has most of the time for itself.
-    if (isNew || now - known.endedAt() < quickFor.finished) return Math.min(busyMs, Math.max(quickMs, 4 * tookMs));
-    const longest = jobs.some(({ isFinished }) => !isFinished) ? busyMs : idleMs;
-    return Math.min(longest, Math.max(soonMs, littleCost * tookMs));
+  constructor(options: JobPollOptions) {
+    this.#options = options;
+    this.#failureDelay = new FailureDelay(options.timer, options.connection.signal);
   }
 
-  while (!signal.aborted) {
-    const asked = performance.now();
-    const { code, message, response } = await connection.call(listJobs, nothing, timeoutMs);
-    if (signal.aborted) return;
-    const answered = performance.now();
-    if (code !== status.OK) {
-      emit({ $case: "failed", value: { code, message } });
-      if (code === status.NOT_FOUND) await askForEach(options);
-      onLook({ changed: true, failure: message });
-      await failures.after(code);
-      continue;
+  /** Resolves after the first poll, or at the end of the connection. */
+  get firstPoll(): Promise<void> {
+    return this.#firstPoll.promise;
+  }
+
+  /** Why the last poll gave no list. */
+  get failure(): string | undefined {
+    return this.#failure;
+  }
+
+  async run(): Promise<void> {
+    const { connection, timeoutMs, timer } = this.#options;
+    const { signal } = connection;
+    while (!signal.aborted) {
+      const requestedAt = performance.now();
+      const reply = await connection.call(listJobs, nothing, timeoutMs);
+      if (signal.aborted) break;
+      if (reply.code === status.OK) {
+        await timer.delay(this.#takeList(reply.response, requestedAt));
+      } else {
+        await this.#takeFailure(reply);
+        await this.#failureDelay.after(reply.code);
+      }
     }
-    failures.reset();
+    this.#firstPoll.resolve();
+  }
+
+  /** Gives the delay until the next poll. */
+  #takeList(list: Buffer, requestedAt: number): number {
+    const { known, emit, queued, onChange } = this.#options;
+    const answeredAt = performance.now();
+    this.#failureDelay.reset();
+    this.#failure = undefined;
     queued.clear();
-    const isSame = last?.bytes.equals(response) ?? false;
-    if (last === undefined || !isSame || answered - last.at >= wholeEveryMs) {
-      last = { bytes: response, at: answered };
-      emit({ $case: "all", value: response });
-    } else {
-      emit({ $case: "same", value: true });
+    const hasChanged = this.#lastList === undefined || !this.#lastList.equals(list);
+    const isWhole = this.#wholeList.isDue(hasChanged, answeredAt);
+    emit(isWhole ? { $case: "all", value: list } : { $case: "same", value: true });
+    if (hasChanged) {
+      this.#lastList = list;
+      known.updateAll(list);
+      onChange();
     }
-    if (!isSame) known.seeAll(response);
-    onLook({ changed: !isSame });
-    // The first answer is slow anywhere, and any other may be by chance.
-    const took = Math.min(performance.now() - asked, tookBefore);
-    tookBefore = performance.now() - asked;
-    await bell.pause(Math.max(pace(answered, took), 2 * took));
+    this.#firstPoll.resolve();
+    // The first answer is slow on any server, and any other may be slow by chance.
+    const tookMs = performance.now() - requestedAt;
+    const usualMs = Math.min(tookMs, this.#lastTookMs);
+    this.#lastTookMs = tookMs;
+    return jobDelayMs({
+      jobs: known.all(),
+      msSinceConnected: answeredAt - this.#connectedAt,
+      msSinceJobEnded: answeredAt - known.endedAt,
+      tookMs: usualMs,
+    });
+  }
+
+  async #takeFailure({ code, message }: Reply): Promise<void> {
+    const { emit, onChange } = this.#options;
+    emit({ $case: "failed", value: { code, message } });
+    if (code === status.NOT_FOUND) await this.#requestKnownJobs();
+    this.#failure = message;
+    onChange();
+    this.#firstPoll.resolve();
+  }
+
+  /** A single missing row spoils the whole list, so the known jobs are requested one by one. */
+  async #requestKnownJobs(): Promise<void> {
+    const { connection, known, queued, emit, timeoutMs } = this.#options;
+    const jobs = known.all();
+    const unfinished = jobs.flatMap(({ id, isFinished }) => (isFinished ? [] : [id]));
+    // If even the newest finished job is missing, this is another server.
+    const newest = jobs.findLast(({ isFinished }) => isFinished);
+    const ids = new Set([...(newest ? [newest.id] : []), ...unfinished, ...queued]);
+    queued.clear();
+    const requestFor = (id: string) => getJob.requestSerialize({ job_id: id });
+    const requests = { path: getJob.path, requestFor, connection, emit, timeoutMs };
+    for await (const { reply } of requestSingleRecords([...ids], requests)) {
+      if (reply.code === status.OK) known.update(reply.response);
+    }
   }
 }
 
 const { getJob } = VagrantService;
 const listJobs = VagrantService.listJobs.path;
 const nothing = Buffer.alloc(0);
-
-/** A single row that is missing spoils the list: what we know of is asked for one by one. */
-async function askForEach({ connection, known, queued, emit, timeoutMs }: JobPolling): Promise<void> {
-  const end = performance.now() + timeoutMs;
-  const jobs = known.all();
-  const unfinished = jobs.flatMap(({ id, isFinished }) => (isFinished ? [] : [id]));
-  // That it is not there either says that this is another server.
-  const newest = jobs.findLast(({ isFinished }) => isFinished);
-  const ids = new Set([...(newest ? [newest.id] : []), ...unfinished, ...queued]);
-  queued.clear();
-  for (const id of [...ids].slice(0, mostAsked)) {
-    const left = end - performance.now();
-    if (left <= 0) return;
-    const request = getJob.requestSerialize({ job_id: id });
-    const { code, message, response } = await connection.call(getJob.path, request, left);
-    if (connection.signal.aborted) return;
-    emit({ $case: "one", value: { id, bytes: response, code, message } });
-    if (code === status.OK) known.see(response);
-  }
-}

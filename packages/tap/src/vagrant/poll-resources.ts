@@ -2,207 +2,177 @@ import { createHash } from "node:crypto";
 import { status } from "@grpc/grpc-js";
 import type { Thing } from "@tapedeck/proto/tapedeck/v1/look";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import { bell, failurePauses } from "../polling/wakeable-timer.ts";
-import type { Connection } from "./connection.ts";
-import type { Seen } from "./poll-jobs.ts";
-import { type ThingCalls, thingCalls } from "./resource-calls.ts";
-import type { JobNews, TappedJobs } from "./tapped-jobs.ts";
+import type { PolledConnection } from "../polling/connection.ts";
+import { FailureDelay } from "../polling/failure-delay.ts";
+import type { EmitResult } from "../polling/poll-result.ts";
+import { WakeableTimer } from "../polling/wakeable-timer.ts";
+import { WholeListInterval } from "../polling/whole-list-interval.ts";
+import { CallFailed, type FetchedResources, fetchResources } from "./fetch-resources.ts";
+import { type ResourceMethods, resourceMethods } from "./methods.ts";
+import type { JobPoll } from "./poll-jobs.ts";
+import type { JobChange, TappedJobs } from "./tapped-jobs.ts";
 
-export type ThingLooking = {
-  readonly connection: Pick<Connection, "signal" | "call">;
+export type ResourcePollOptions = {
+  readonly connection: Pick<PolledConnection, "signal" | "call">;
   readonly known: TappedJobs;
-  readonly emit: (seen: Seen) => void;
+  readonly emit: EmitResult;
   /** For each answer. */
   readonly timeoutMs: number;
-  /** Resolves after the first look at the jobs: they tell which runners there are. */
-  readonly jobsLooked: Promise<void>;
-  /** Why the last look at the jobs failed. */
-  readonly jobsFailure: () => string | undefined;
+  /** The jobs say which runners exist. */
+  readonly jobs: Pick<JobPoll, "firstPoll" | "failure">;
 };
 
-export type ThingLooks = {
-  readonly jobNews: (news: JobNews) => void;
-  /** Somebody has changed something. */
-  readonly lookNow: () => void;
-  /** Resolves when the connection is over. */
-  readonly done: Promise<void>;
-};
-
-/** What changes a target most is a command; the rest changes hardly ever. */
+/** A command changes its target most; the other resources hardly ever change. */
 const targetMs = { command: 1_000, else: 15_000 };
 const otherMs = 30_000;
-/** A runner says once what it is; one without components is forgotten when it leaves. */
+/** A runner describes itself once; one without components is forgotten when it leaves. */
 const runnerMs = 300_000;
-/** A command saves and clears up when its job is over, and one that has a server of its own is gone within 100 ms. */
+/** A command saves and clears up when its job has ended; one with a server of its own is gone within 100 ms. */
 const afterJobMs = [50, 1_000];
-/** Then they come whole again, for a recorder that has not got what they are the same as. */
-const wholeEveryMs = 10_000;
-/** Of those that jobs name, the newest: each command brings one of its own. */
+/** The newest runners that jobs name: each command brings one of its own. */
 const mostRunners = 200;
 
-/** What jobs and control calls change. */
-const changing = ["target", "project", "basis", "box"];
+/** The kinds that jobs and control calls change. */
+const changingKinds = ["target", "project", "basis", "box"];
 
-type Looked =
-  | { readonly things: readonly Thing[]; readonly missing: readonly string[]; readonly failed?: never }
-  | {
-      readonly failed: { readonly code: number; readonly message: string };
-      readonly things?: never;
-      readonly missing?: never;
-    };
+/** One kind of resource, and what was emitted of it last. */
+class PolledKind {
+  readonly methods: ResourceMethods;
+  readonly timer = new WakeableTimer();
+  readonly #wholeList = new WholeListInterval();
+  #lastDigest: string | undefined;
 
-/**
- * Looks at the things of each kind again and again, one call after the other, until the connection is over. Kinds don't
- * wait for each other, but for the first look, which has all of them.
- */
-export function lookAtThings({
-  connection,
-  known,
-  emit,
-  timeoutMs,
-  jobsLooked,
-  jobsFailure,
-}: ThingLooking): ThingLooks {
-  const { signal } = connection;
-  /** Until every kind was looked at. */
-  let first: Map<string, Looked> | undefined = new Map();
-  let areJobsKnown = false;
-  void jobsLooked.then(() => {
-    areJobsKnown = true;
-  });
-  /** What was told last, whole. */
-  const lastWhole = new Map<string, { readonly digest: string; readonly at: number }>();
-  const loops = new Map(thingCalls.map((calls) => [calls.kind, { calls, bell: bell() }]));
-  type Loop = NonNullable<ReturnType<(typeof loops)["get"]>>;
-  const leave = () => ring([...loops.keys()]);
-  signal.addEventListener("abort", leave);
-
-  function ring(kinds: readonly string[]): void {
-    for (const kind of kinds) loops.get(kind)?.bell.ring();
+  constructor(methods: ResourceMethods) {
+    this.methods = methods;
   }
 
-  async function run(loop: Loop): Promise<void> {
-    const failures = failurePauses(loop.bell, signal);
+  /** The kind's part of a result; without entries where it is the same as before. */
+  part(resources: readonly Thing[], missing: readonly string[]) {
+    const digest = digestOf(resources, missing);
+    const isWhole = this.#wholeList.isDue(digest !== this.#lastDigest);
+    this.#lastDigest = digest;
+    const { kind } = this.methods;
+    return { kind, same: !isWhole, entries: isWhole ? [...resources] : [], missing: isWhole ? [...missing] : [] };
+  }
+}
+
+/**
+ * Polls the resources of each kind, one call after the other, until the connection is over. Kinds don't wait for each
+ * other, except for the first result, which has all of them.
+ */
+export class ResourcePoll {
+  readonly #options: ResourcePollOptions;
+  readonly #kinds = new Map(resourceMethods.map((methods) => [methods.kind, new PolledKind(methods)]));
+  /** Results that wait until every kind has one; undefined after that. */
+  #first: Map<PolledKind, FetchedResources> | undefined = new Map();
+  #areJobsKnown = false;
+
+  constructor(options: ResourcePollOptions) {
+    this.#options = options;
+  }
+
+  async run(): Promise<void> {
+    const { connection, jobs } = this.#options;
+    void jobs.firstPoll.then(() => {
+      this.#areJobsKnown = true;
+    });
+    const wakeAll = () => this.#wake([...this.#kinds.keys()]);
+    connection.signal.addEventListener("abort", wakeAll);
+    await Promise.all([...this.#kinds.values()].map((kind) => this.#pollKind(kind)));
+    connection.signal.removeEventListener("abort", wakeAll);
+  }
+
+  /** Polls at once what a job's change may have changed. */
+  jobChanged({ job, before }: JobChange): void {
+    // The jobs of the first list have not changed now.
+    if (!this.#areJobsKnown) return;
+    const hasComeOrGone = before === undefined || job.isFinished;
+    // A new job's project was made or saved right before it.
+    this.#wake(hasComeOrGone ? changingKinds : ["target"]);
+    // A runner that comes with a command leaves with it.
+    if (hasComeOrGone && job.runner !== undefined) this.#wake(["runner"]);
+  }
+
+  /** Polls at once, because a control call may have changed something. */
+  pollNow(): void {
+    this.#wake(changingKinds);
+  }
+
+  #wake(kinds: readonly string[]): void {
+    for (const kind of kinds) this.#kinds.get(kind)?.timer.wake();
+  }
+
+  async #pollKind(kind: PolledKind): Promise<void> {
+    const { connection, timeoutMs } = this.#options;
+    const { signal } = connection;
+    const { methods, timer } = kind;
+    const failureDelay = new FailureDelay(timer, signal);
     while (!signal.aborted) {
-      const asked = performance.now();
-      const looked = await lookAt(loop.calls);
+      const requestedAt = performance.now();
+      const idsWithoutList = () => this.#namedRunners();
+      const fetched = await fetchResources({ connection, methods, timeoutMs, idsWithoutList });
       if (signal.aborted) return;
-      tell(loop.calls.kind, looked);
-      const took = performance.now() - asked;
-      if (looked.failed) {
-        await failures.after(looked.failed.code);
-        continue;
+      this.#take(kind, fetched);
+      const tookMs = performance.now() - requestedAt;
+      if (fetched.failed) {
+        await failureDelay.after(fetched.failed.code);
+      } else {
+        failureDelay.reset();
+        await timer.delay(Math.max(tookMs, this.#delayMs(methods.kind)));
       }
-      failures.reset();
-      await loop.bell.pause(Math.max(took, pace(loop.calls.kind)));
     }
   }
 
-  function pace(kind: string): number {
-    const usual = kind === "runner" ? runnerMs : kind === "target" ? targetPace() : otherMs;
-    const since = performance.now() - known.endedAt();
+  #delayMs(kind: string): number {
+    const usual = kind === "runner" ? runnerMs : kind === "target" ? this.#targetDelayMs() : otherMs;
+    const since = performance.now() - this.#options.known.endedAt;
     const next = afterJobMs.find((ms) => ms > since);
     return next === undefined ? usual : Math.min(usual, next - since);
   }
 
-  function targetPace(): number {
-    const isCommanded = known.all().some(({ state, command }) => state === Job_State.RUNNING && command !== undefined);
-    return isCommanded ? targetMs.command : targetMs.else;
+  #targetDelayMs(): number {
+    const jobs = this.#options.known.all();
+    const runsCommand = jobs.some(({ state, command }) => state === Job_State.RUNNING && command !== undefined);
+    return runsCommand ? targetMs.command : targetMs.else;
   }
 
-  async function lookAt({ kind, list, get, thingOf }: ThingCalls): Promise<Looked> {
-    const things: Thing[] = [];
-    const missing: string[] = [];
-    try {
-      for (const id of list === undefined ? await namedRunners() : await listed(list)) {
-        const { code, message, response } = await connection.call(get.path, get.request(id), timeoutMs);
-        if (code === status.NOT_FOUND) {
-          // What was listed has gone since the list, which the next one tells.
-          if (list === undefined) missing.push(id);
-          continue;
-        }
-        if (code !== status.OK) throw new Unanswered(code, message);
-        const bytes = thingOf(response);
-        if (bytes !== undefined) things.push({ id, bytes });
-      }
-      return { things, missing };
-    } catch (cause) {
-      const code = cause instanceof Unanswered ? cause.code : status.INTERNAL;
-      return { failed: { code, message: `${kind}: ${cause instanceof Error ? cause.message : cause}` } };
-    }
+  async #namedRunners(): Promise<readonly string[]> {
+    const { jobs, known } = this.#options;
+    await jobs.firstPoll;
+    const all = known.all();
+    if (jobs.failure !== undefined && all.length === 0) throw new CallFailed(status.UNAVAILABLE, jobs.failure);
+    return [...new Set(all.flatMap(({ runner }) => runner ?? []))].slice(-mostRunners);
   }
 
-  async function listed({ path, ids }: NonNullable<ThingCalls["list"]>): Promise<readonly string[]> {
-    const { code, message, response } = await connection.call(path, Buffer.alloc(0), timeoutMs);
-    if (code !== status.OK) throw new Unanswered(code, message);
-    return ids(response);
-  }
-
-  async function namedRunners(): Promise<readonly string[]> {
-    await jobsLooked;
-    const jobs = known.all();
-    const failure = jobsFailure();
-    if (failure !== undefined && jobs.length === 0) throw new Unanswered(status.UNAVAILABLE, failure);
-    return [...new Set(jobs.flatMap(({ runner }) => runner ?? []))].slice(-mostRunners);
-  }
-
-  function tell(kind: string, looked: Looked): void {
-    if (first === undefined) {
-      emitLooks([[kind, looked]]);
+  #take(kind: PolledKind, fetched: FetchedResources): void {
+    if (this.#first === undefined) {
+      this.#emit([[kind, fetched]]);
       return;
     }
-    first.set(kind, looked);
-    if (first.size < thingCalls.length) return;
-    const looks = thingCalls.flatMap((calls): [string, Looked][] => {
-      const of = first?.get(calls.kind);
-      return of ? [[calls.kind, of]] : [];
+    const first = this.#first.set(kind, fetched);
+    if (first.size < this.#kinds.size) return;
+    this.#first = undefined;
+    const inOrder = [...this.#kinds.values()].flatMap((each): [PolledKind, FetchedResources][] => {
+      const result = first.get(each);
+      return result ? [[each, result]] : [];
     });
-    first = undefined;
-    emitLooks(looks);
+    this.#emit(inOrder);
   }
 
-  function emitLooks(looks: readonly (readonly [string, Looked])[]): void {
-    for (const [, { failed }] of looks) if (failed) emit({ $case: "failed", value: failed });
-    const kinds = looks.flatMap(([kind, { things, missing = [] }]) => {
-      if (things === undefined) return [];
-      const digest = digestOf(things, missing);
-      const last = lastWhole.get(kind);
-      const now = performance.now();
-      const same = last?.digest === digest && now - last.at < wholeEveryMs;
-      if (!same) lastWhole.set(kind, { digest, at: now });
-      return [{ kind, same, entries: same ? [] : [...things], missing: same ? [] : [...missing] }];
-    });
+  #emit(results: readonly (readonly [PolledKind, FetchedResources])[]): void {
+    const { emit } = this.#options;
+    for (const [, { failed }] of results) if (failed) emit({ $case: "failed", value: failed });
+    const kinds = results.flatMap(([kind, { resources, missing = [] }]) =>
+      resources === undefined ? [] : [kind.part(resources, missing)],
+    );
     if (kinds.length > 0) emit({ $case: "things", value: { kinds } });
   }
-
-  return {
-    jobNews({ job, before }) {
-      // What the first list tells is no change.
-      if (!areJobsKnown) return;
-      const isNew = before === undefined;
-      // Its project was made, or saved, right before it.
-      ring(isNew || job.isFinished ? changing : ["target"]);
-      // One that comes with a command leaves with it.
-      if ((isNew || job.isFinished) && job.runner !== undefined) ring(["runner"]);
-    },
-    lookNow: () => ring(changing),
-    done: Promise.all([...loops.values()].map(run)).then(() => signal.removeEventListener("abort", leave)),
-  };
 }
 
-class Unanswered extends Error {
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-/** Equal for the same things with the same bytes in the same order, where the same ones are missing. */
-function digestOf(things: readonly Thing[], missing: readonly string[]): string {
+/** Equal for the same resources with the same bytes in the same order, where the same ones are missing. */
+function digestOf(resources: readonly Thing[], missing: readonly string[]): string {
   const hash = createHash("sha256");
-  for (const { id, bytes } of things) hash.update(`${id} ${bytes.byteLength} `).update(bytes);
+  for (const { id, bytes } of resources) hash.update(`${id} ${bytes.byteLength} `).update(bytes);
   hash.update(JSON.stringify(missing));
   return hash.digest("base64");
 }

@@ -5,6 +5,7 @@ import {
   type ServerWritableStream,
   type sendUnaryData,
 } from "@grpc/grpc-js";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { GetJobStreamRequest, GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
@@ -12,7 +13,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { fieldsOf } from "./message-fields.ts";
 import { listen, when } from "./testing/tap-listen.ts";
 
-const samples = new URL("../../../fakes/recordings/vagrant/samples/", import.meta.url).pathname;
+const samples = `${recordings.vagrant}/samples/`;
 const recording = loadRecording(`${samples}up.jsonl`);
 const [initJob, upJob] = ["01M7WSXR06H66N9X9VS1NTGZ87", "01M7WSXR6NFM73VJ0F879K4ZNP"];
 /** Rows after which the recorder of the sample opened a stream. */

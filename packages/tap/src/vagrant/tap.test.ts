@@ -27,7 +27,7 @@ import {
 import { until } from "@tapedeck/shared/testing/until";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { rising } from "../polling/monotonic-times.ts";
+import { monotonicTimes } from "../polling/monotonic-times.ts";
 import { listen, when } from "./testing/tap-listen.ts";
 
 const none = Buffer.alloc(0);
@@ -225,7 +225,7 @@ describe("moments", () => {
       { seconds: 5n, nanos: 0 },
       { seconds: 7n, nanos: 1_000 },
     ];
-    const now = rising(() => told.shift() ?? { seconds: 0n, nanos: 0 });
+    const now = monotonicTimes(() => told.shift() ?? { seconds: 0n, nanos: 0 });
     expect([now(), now(), now(), now(), now()]).toEqual([
       { seconds: 5n, nanos: 999_999_999 },
       { seconds: 6n, nanos: 0 },

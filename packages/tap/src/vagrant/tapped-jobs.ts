@@ -1,77 +1,87 @@
 import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { fieldsOf } from "./message-fields.ts";
 
-/** What a tap has to know of a job so that it can ask the right questions; few bytes, as there may be 10,000. */
+/** What a tap must know of a job to make the right calls. Small, because there may be 10,000 jobs. */
 export type TappedJob = {
   readonly id: string;
   readonly state: Job_State;
   readonly isFinished: boolean;
-  /** "up"; undefined for jobs that are no command. */
+  /** "up"; undefined for jobs that are not a command. */
   readonly command: string | undefined;
-  /** The runner that it names. */
+  /** The runner that the job names. */
   readonly runner: string | undefined;
 };
 
 /** A job that is new, or whose state has changed since `before`. */
-export type JobNews = { readonly job: TappedJob; readonly before: TappedJob | undefined };
+export type JobChange = { readonly job: TappedJob; readonly before: TappedJob | undefined };
 
-export type TappedJobs = {
-  /** In the server's order. */
-  readonly all: () => readonly TappedJob[];
-  readonly get: (id: string) => TappedJob | undefined;
-  /** An answer of _ListJobs: others than these are forgotten. Nothing is learned of what can't be read. */
-  readonly seeAll: (list: Uint8Array) => void;
-  /** A hashicorp.vagrant.Job; gives what it says. */
-  readonly see: (bytes: Uint8Array) => TappedJob | undefined;
-  /** When one was last seen to have ended, as performance.now() tells it. */
-  readonly endedAt: () => number;
-  /** Whether all that the job will ever write has been told. */
-  readonly isTold: (id: string) => boolean;
-  readonly setTold: (id: string) => void;
-};
+/** The jobs of a server. Job ids are globally unique, so all of this stays true on the next connection. */
+export class TappedJobs {
+  readonly #onChange: (change: JobChange) => void;
+  #jobs = new Map<string, TappedJob>();
+  #recorded = new Set<string>();
+  #endedAt = Number.NEGATIVE_INFINITY;
+  #isFirstList = true;
 
-export function tappedJobs(onNews: (news: JobNews) => void): TappedJobs {
-  let jobs = new Map<string, TappedJob>();
-  let told = new Set<string>();
-  let endedAt = Number.NEGATIVE_INFINITY;
-  let isFirst = true;
-
-  function learn(job: TappedJob, before: TappedJob | undefined): void {
-    jobs.set(job.id, job);
-    if (before?.state === job.state) return;
-    // Nobody knows when those of the first list did.
-    if (job.isFinished && !isFirst) endedAt = performance.now();
-    onNews({ job, before });
+  constructor(onChange: (change: JobChange) => void) {
+    this.#onChange = onChange;
   }
 
-  return {
-    all: () => [...jobs.values()],
-    get: (id) => jobs.get(id),
-    seeAll(list) {
-      const entries = jobEntries(list);
-      if (entries === undefined) return;
-      const before = jobs;
-      jobs = new Map();
-      for (const { id, bytes } of entries) {
-        const known = before.get(id);
-        // It does not change any more, and may be large.
-        const job = known?.isFinished ? known : readJob(bytes);
-        if (job !== undefined) learn(job, known);
-      }
-      isFirst = false;
-      told = new Set([...told].filter((id) => jobs.has(id)));
-    },
-    see(bytes) {
-      const job = readJob(bytes);
-      const before = jobs.get(job?.id ?? "");
-      // What was asked before it was over may be answered after.
-      if (job !== undefined && !before?.isFinished) learn(job, before);
-      return job;
-    },
-    endedAt: () => endedAt,
-    isTold: (id) => told.has(id),
-    setTold: (id) => void told.add(id),
-  };
+  /** In the server's order. */
+  all(): readonly TappedJob[] {
+    return [...this.#jobs.values()];
+  }
+
+  get(id: string): TappedJob | undefined {
+    return this.#jobs.get(id);
+  }
+
+  /** When a job last ended, in ms of `performance.now()`. */
+  get endedAt(): number {
+    return this.#endedAt;
+  }
+
+  /** Takes an answer of _ListJobs and forgets all other jobs. A list that can't be read is ignored. */
+  updateAll(list: Uint8Array): void {
+    const entries = jobEntries(list);
+    if (entries === undefined) return;
+    const before = this.#jobs;
+    this.#jobs = new Map();
+    for (const { id, bytes } of entries) {
+      const known = before.get(id);
+      // A finished job does not change any more and may be large.
+      const job = known?.isFinished ? known : readJob(bytes);
+      if (job !== undefined) this.#set(job, known);
+    }
+    this.#isFirstList = false;
+    this.#recorded = new Set([...this.#recorded].filter((id) => this.#jobs.has(id)));
+  }
+
+  /** Takes a hashicorp.vagrant.Job and gives its contents. */
+  update(bytes: Uint8Array): TappedJob | undefined {
+    const job = readJob(bytes);
+    const before = this.#jobs.get(job?.id ?? "");
+    // An answer may be older than the end of the job that is known already.
+    if (job !== undefined && !before?.isFinished) this.#set(job, before);
+    return job;
+  }
+
+  /** True when everything that the job will ever write has been emitted. */
+  isRecorded(id: string): boolean {
+    return this.#recorded.has(id);
+  }
+
+  setRecorded(id: string): void {
+    this.#recorded.add(id);
+  }
+
+  #set(job: TappedJob, before: TappedJob | undefined): void {
+    this.#jobs.set(job.id, job);
+    if (before?.state === job.state) return;
+    // The first list does not say how long ago its jobs ended.
+    if (job.isFinished && !this.#isFirstList) this.#endedAt = performance.now();
+    this.#onChange({ job, before });
+  }
 }
 
 function readJob(bytes: Uint8Array): TappedJob | undefined {
@@ -90,13 +100,13 @@ function readJob(bytes: Uint8Array): TappedJob | undefined {
   }
 }
 
-type Entry = { readonly id: string; readonly bytes: Buffer };
+type JobEntry = { readonly id: string; readonly bytes: Buffer };
 
 const jobsField = 1;
 const idField = 1;
 
-/** The jobs of a ListJobsResponse; nothing but their ids is decoded. Undefined for bytes that are none. */
-function jobEntries(list: Uint8Array): readonly Entry[] | undefined {
+/** The jobs of a ListJobsResponse, of which only the ids are decoded. Undefined for bytes that are not a list. */
+function jobEntries(list: Uint8Array): readonly JobEntry[] | undefined {
   try {
     return fieldsOf(list, jobsField).map((bytes) => {
       return { id: fieldsOf(bytes, idField).at(-1)?.toString("utf8") ?? "", bytes };

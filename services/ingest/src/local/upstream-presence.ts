@@ -1,4 +1,5 @@
-import { parseAddress, portOpens, probePort, sleep } from "@tapedeck/tap/skaffold/port-probe";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { parseAddress, portOpens, probePort } from "@tapedeck/tap/skaffold/port-probe";
 import type { TapItem } from "@tapedeck/tap/tap";
 
 /** Nobody has listened for so long: longer than a process takes to be started again. */
@@ -29,7 +30,7 @@ export class UpstreamPresence {
   async went(mayGo: () => boolean, signal: AbortSignal): Promise<void> {
     let since = performance.now();
     while (!signal.aborted) {
-      await sleep(lookMs, signal);
+      await pause(lookMs, signal);
       const isAway = !this.#isConnected && (await probePort(this.#address)) === "refused" && !this.#isConnected;
       if (!isAway) since = performance.now();
       if (isAway && performance.now() - since >= absentMs && mayGo()) return;

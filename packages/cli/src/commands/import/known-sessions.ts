@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { normalizers } from "@tapedeck/ingest/normalize/normalizers";
+import { compareMoments } from "@tapedeck/shared/time/moment";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
-import { compare, type ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
+import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
 import type { Api, Page } from "../../ask/api.ts";
 
 /** What a session's fingerprint says of one of its channels. */
@@ -47,7 +48,7 @@ export async function knownSessions(api: Api, source: string) {
 
 function smallest(frames: readonly ImportedFrame[]): ImportedFrame | undefined {
   return frames.reduce<ImportedFrame | undefined>(
-    (least, frame) => (least === undefined || compare(frame.moment, least.moment) < 0 ? frame : least),
+    (least, frame) => (least === undefined || compareMoments(frame.moment, least.moment) < 0 ? frame : least),
     undefined,
   );
 }

@@ -11,46 +11,46 @@ import { FiledProcesses } from "./filed-processes.ts";
 import { HeardFrames } from "./heard-frames.ts";
 
 export type CompletingOptions = {
-  /** Takes an item at once; undefined if it had to be dropped. */
+  /** Takes an item at once. Gives undefined if the item was dropped. */
   readonly append: (item: TapItem) => bigint | undefined;
   readonly tail: EventLogTail;
-  /** One process is recorded: the command itself. Else processes follow on each other in the file. */
+  /** One process is recorded: the command itself. Otherwise the file has one process after the other. */
   readonly isOneProcess: boolean;
-  /** Before the command: what was said earlier is not its own. Undefined: nobody was there. */
+  /** A time before the command: earlier messages are not its own. Undefined if no other process can have written. */
   readonly since?: Moment | undefined;
-  /** The command has ended, and with it all that could write to the file. */
+  /** The command has ended, and with it every process that could write to the file. */
   readonly ended: AbortSignal;
 };
 
 /** A connection that a tap made. */
-type Heard = {
+type TappedConnection = {
   readonly id: string;
   /** The earliest time of a message. */
   first: Moment | undefined;
-  /** Channels that the connection has not given whole. */
+  /** Channels that the connection has not delivered completely. */
   readonly torn: Set<string>;
-  /** Lines that the file had before it. */
+  /** The lines of the file before the connection. */
   readonly lines: EventLogTail["lines"];
 };
 
-/** For a process that is gone to have written its file: it does so before its connections are cut. A killed one never does. */
+/** A process writes its file before its connections are cut, so this is enough time. A killed process never writes it. */
 const writtenMs = 2_000;
-const lookMs = 50;
+const checkIntervalMs = 50;
 
 /**
- * Stands between a tap of Skaffold and its spill, and adds what the event log file has and the streams did not give: the
- * rest of a process before the end of its connection, and processes that nobody could connect to in time. All it is told
- * comes out in order; what is told while the file is read waits in memory.
+ * Stands between a tap of Skaffold and its spill, and adds messages that the event log file has and the streams did not
+ * deliver: the rest of a process before the end of its connection, and processes that ended before a connection was made.
+ * All items come out in order. Items that arrive while the file is read wait in memory.
  */
 export class Completing {
   readonly #options: CompletingOptions;
   readonly #heard = new HeardFrames();
   readonly #now = wallClock();
   readonly #waiting: TapItem[] = [];
-  #current: Heard | undefined;
+  #current: TappedConnection | undefined;
   #reading: Promise<void> | undefined;
   readonly #leaving = new AbortController();
-  /** All that was read of the file was told. */
+  /** Everything that was read from the file was emitted. */
   #isWhole = true;
 
   constructor(options: CompletingOptions) {
@@ -63,9 +63,9 @@ export class Completing {
   }
 
   /**
-   * After the end of the command: the rest of what it said, before the end of the connection that is still open for it. The
-   * exit code is that of a process that nobody has heard. False when the signal broke a reading off, or the file could not be
-   * read: then it has more. With the signal this ends at once, wherever it is.
+   * Adds the rest of the command's messages after its end, before the end of the connection `open`. The exit code is for a
+   * process without a connection. False if the file has more, because the signal aborted or the file could not be read.
+   * Returns at once when the signal aborts.
    */
   async finish(open: string | undefined, exitCode: number | undefined, signal: AbortSignal): Promise<boolean> {
     const leave = () => this.#leaving.abort();
@@ -75,7 +75,7 @@ export class Completing {
     const heard = open !== undefined && open === this.#current?.id ? this.#current : undefined;
     const others = new FiledProcesses(this.#options.append);
     await this.#complete(heard, others, exitCode);
-    await this.#tell(others);
+    await this.#emitAll(others);
     signal.removeEventListener("abort", leave);
     return this.#isWhole && !this.#leaving.signal.aborted;
   }
@@ -87,8 +87,8 @@ export class Completing {
       this.#current = { id: connection, first: undefined, torn: new Set(), lines: tail.lines };
     }
     const isEnd = what?.$case === "closed" && what.value.process_ended;
-    if (what?.$case === "dialled" && !isOneProcess && tail.hasMore) this.#meanwhile(this.#beforeIt(item));
-    else if (isEnd && !isOneProcess) this.#meanwhile(this.#withRest(item));
+    if (what?.$case === "dialled" && !isOneProcess && tail.hasMore) this.#holdWhile(this.#emitUnheardBefore(item));
+    else if (isEnd && !isOneProcess) this.#holdWhile(this.#emitRestAndEnd(item));
     else {
       const isKept = append(item) !== undefined;
       if (what?.$case === "channel_ended") this.#current?.torn.add(what.value.channel);
@@ -106,8 +106,8 @@ export class Completing {
     else torn.add(channel);
   }
 
-  /** What is told until then comes behind it. */
-  #meanwhile(reading: Promise<void>): void {
+  /** Items that arrive until then follow afterwards. */
+  #holdWhile(reading: Promise<void>): void {
     const goOn = () => {
       this.#reading = undefined;
       while (this.#reading === undefined) {
@@ -119,14 +119,14 @@ export class Completing {
     this.#reading = reading.then(goOn);
   }
 
-  /** Processes that were over before anybody could connect to them, and then the next one. */
-  async #beforeIt(dialled: TapItem): Promise<void> {
-    await this.#tellUnheard();
+  /** Emits the processes that ended before a connection was made, and then the next dial. */
+  async #emitUnheardBefore(dialled: TapItem): Promise<void> {
+    await this.#emitUnheard();
     this.#options.append(dialled);
   }
 
-  /** The rest of a process, and then its end. */
-  async #withRest(closed: TapItem): Promise<void> {
+  /** Emits the rest of a process, and then its end. */
+  async #emitRestAndEnd(closed: TapItem): Promise<void> {
     const { ended, append } = this.#options;
     const heard = this.#current;
     const until = performance.now() + writtenMs;
@@ -134,44 +134,44 @@ export class Completing {
     const others = new FiledProcesses(append);
     await this.#complete(heard, others);
     while (this.#heard.size > 0 && !others.isFull && performance.now() < until && !over.aborted) {
-      await pause(lookMs, over);
+      await pause(checkIntervalMs, over);
       await this.#complete(heard, others);
     }
     this.#heard.clear();
     append(closed);
     const isMore = others.isFull;
-    await this.#tell(others);
-    if (isMore) await this.#tellUnheard();
+    await this.#emitAll(others);
+    if (isMore) await this.#emitUnheard();
   }
 
-  async #tellUnheard(): Promise<void> {
+  async #emitUnheard(): Promise<void> {
     const others = new FiledProcesses(this.#options.append);
     await this.#complete(undefined, others);
-    await this.#tell(others);
+    await this.#emitAll(others);
   }
 
-  /** Adds the rest of a process, and hands what others have said to them. */
-  async #complete(heard: Heard | undefined, others: FiledProcesses, exitCode?: number): Promise<void> {
+  /** Adds the rest of a process, and gives the messages of other processes to `others`. */
+  async #complete(heard: TappedConnection | undefined, others: FiledProcesses, exitCode?: number): Promise<void> {
     const { tail, isOneProcess, append } = this.#options;
     const { signal } = this.#leaving;
     const alone = new FiledConnection(append);
     const since = isOneProcess ? this.#options.since : heard?.first;
     const isHeard: IsHeard = (channel, moment) => this.#heard.take(channel, moment);
     try {
-      const isTold = isOneProcess || since !== undefined;
-      const own = isTold ? await tail.ownParts({ heard: this.#heard, since }, signal) : undefined;
+      const isKnownToBeOwn = isOneProcess || since !== undefined;
+      const own = isKnownToBeOwn ? await tail.ownParts({ heard: this.#heard, since }, signal) : undefined;
       for await (const frame of tail.added(isHeard, signal, own)) {
         const isOwn = frame.isOwn && (since === undefined || compareMoments(frame.moment, since) >= 0);
         if (isOwn && heard !== undefined) this.#add(heard, frame);
         else if (isOwn) alone.frame(frame);
         else if (!isOneProcess) others.add(frame);
         if (!others.isFull) continue;
-        // Not before the end of the one that is heard.
+        // Other processes follow after the end of the connected one.
         if (heard !== undefined) return;
-        await others.tell(signal, { isMoreToCome: true });
+        await others.emit(signal, { isMoreToCome: true });
       }
     } catch {
-      // What was read of it may be less than it seems: whoever takes it later takes all.
+      // The reading may have stopped early; a later reading of the file takes everything.
       this.#isWhole = false;
       return;
     }
@@ -179,13 +179,13 @@ export class Completing {
     if (!signal.aborted) alone.end(exitCode);
   }
 
-  #add({ id }: Heard, { channel, bytes }: ImportedFrame): void {
+  #add({ id }: TappedConnection, { channel, bytes }: ImportedFrame): void {
     const value = { channel, bytes: Buffer.from(bytes), more: false };
     this.#options.append({ connection: id, at: this.#now(), what: { $case: "frame", value } });
   }
 
-  /** All that was heard is in the file, so the file has all; but for a channel that a version does not write. */
-  #fill({ id, torn, lines }: Heard): void {
+  /** The file has every message of the streams, so it is complete, except for a channel that this version does not write. */
+  #fill({ id, torn, lines }: TappedConnection): void {
     const { tail, append } = this.#options;
     for (const channel of ["v1", "v2"] as const) {
       if (!torn.delete(channel) || tail.lines[channel] === lines[channel]) continue;
@@ -193,10 +193,10 @@ export class Completing {
     }
   }
 
-  /** With the signal they stay in the file. */
-  async #tell(others: FiledProcesses): Promise<void> {
+  /** When the signal aborts, the rest stays in the file. */
+  async #emitAll(others: FiledProcesses): Promise<void> {
     try {
-      await others.tell(this.#leaving.signal);
+      await others.emit(this.#leaving.signal);
     } catch {
       this.#isWhole = false;
     }

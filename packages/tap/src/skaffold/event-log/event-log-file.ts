@@ -1,11 +1,11 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
-import { messageType } from "@tapedeck/shared/descriptors/registry";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOf } from "../frame-moment.ts";
+import { frameTypes } from "./frame-types.ts";
 
-/** One message, as Skaffold would have sent it over gRPC. */
+/** One message, encoded as Skaffold would have sent it over gRPC. */
 export type ImportedFrame = {
   readonly channel: Channel;
   /** Not masked. */
@@ -13,26 +13,19 @@ export type ImportedFrame = {
   readonly moment: Moment;
 };
 
-/** A line that was left out; `line` counts from 1. */
+/** A line that was skipped; `line` counts from 1. */
 export type ImportProblem = { readonly file: string; readonly line: number; readonly problem: string };
 
 export type EventLogLines = { readonly file: string; readonly lines: AsyncIterable<string> | Iterable<string> };
 
-const types = {
-  v1: messageType("proto.LogEntry"),
-  v2: messageType("proto.v2.Event"),
-  logs: messageType("proto.v2.Event"),
-} as const;
-
 /**
- * Reads what `--event-log-file` wrote (docs/upstreams/skaffold.md#event-log-file: F for v1, F.v2 for v2) or what
- * Skaffold's HTTP streams said, of any version: one JSON message per line, alone or as `{"result": …}`, with names in
- * either dialect, with or without defaults. Frames come in the order of the lines, those of several runs behind each
- * other. Which API a line is of, it says itself.
+ * Reads the files of `--event-log-file` (docs/upstreams/skaffold.md#event-log-file: F for v1, F.v2 for v2) or the output of Skaffold's HTTP streams, of any version:
+ * one JSON message per line, alone or as `{"result": …}`, with names in either dialect, with or without defaults. Frames
+ * come in the order of the lines, several runs one after the other. Each line shows which API it belongs to.
  *
- * A field known to both sides gets the very bytes that Skaffold sends, so a frame equals the recorded one, but for what
- * JSON does not carry: fields, event types and names of codes newer than our description; text that is not UTF-8; the
- * order in which Go happened to write a map of several entries (debug ports). `sameFrameKey` knows the last two.
+ * A field known to both sides gets the very bytes that Skaffold sends. A frame therefore equals the recorded one, except
+ * for what JSON does not carry: fields, event types and names of codes newer than the descriptors; text that is not UTF-8;
+ * the order in which Go wrote a map of several entries (debug ports). `sameFrameKey` ignores the last two.
  */
 export async function readEventLog({ file, lines }: EventLogLines): Promise<{
   readonly frames: readonly ImportedFrame[];
@@ -43,9 +36,9 @@ export async function readEventLog({ file, lines }: EventLogLines): Promise<{
   let line = 0;
   for await (const text of lines) {
     line += 1;
-    const told = text.replace(/^\uFEFF/, "").trim();
-    if (told === "") continue;
-    const frame = readEventLogLine(told);
+    const json = text.replace(/^\uFEFF/, "").trim();
+    if (json === "") continue;
+    const frame = readEventLogLine(json);
     if (typeof frame === "string") problems.push({ file, line, problem: frame });
     else frames.push(frame);
   }
@@ -75,7 +68,7 @@ function channelOf(message: JsonObject): Channel {
 
 function encode(channel: Channel, message: JsonObject): ImportedFrame | string {
   try {
-    const bytes = fromGatewayJson(types[channel], message);
+    const bytes = fromGatewayJson(frameTypes[channel], message);
     const moment = momentOf(bytes);
     return moment === undefined ? "no timestamp, so no message of Skaffold's event log" : { channel, bytes, moment };
   } catch (cause) {

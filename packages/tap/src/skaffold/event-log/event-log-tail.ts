@@ -4,35 +4,35 @@ import { type ImportedFrame, readEventLogLine } from "./event-log-file.ts";
 import { type EventLogPlace, endOf, fileOf, type LoggedChannel, loggedChannels } from "./event-log-place.ts";
 import { fileLines } from "./file-lines.ts";
 import { momentAtStart } from "./line-moment.ts";
-import { isIn, type Known, type OwnParts, ownPartsOf } from "./own-parts.ts";
+import { isIn, type KnownProcess, type OwnParts, ownPartsOf } from "./own-parts.ts";
 
-/** True for what need not be read on: its channel and its own time are known already. Asked once for each line. */
+/** True for a message that the streams have delivered, by its channel and its own time. Called once for each line. */
 export type IsHeard = (channel: string, moment: Moment) => boolean;
 
-/** `isOwn`: it stands in the parts that were asked for. */
+/** `isOwn`: the frame is in the given parts. */
 export type AddedFrame = ImportedFrame & { readonly isOwn: boolean };
 
-/** Where its line begins and ends, in bytes. */
-type Placed = {
+/** A frame, and where its line begins and ends, in bytes. */
+type FrameInFile = {
   readonly frame: ImportedFrame;
   readonly channel: LoggedChannel;
   readonly start: number;
   readonly end: number;
 };
 
-/** No message that Skaffold can send makes a longer line. */
+/** No message of Skaffold makes a longer line. */
 const mostLineBytes = 256 * 1024 * 1024;
 
 export type EventLogRange = {
   /** Default: the beginning. */
   readonly from?: EventLogPlace | undefined;
-  /** Default: where it ends whenever it is read. */
+  /** Default: the end at the time of reading. */
   readonly until?: EventLogPlace | undefined;
 };
 
 /**
- * Reads what Skaffold adds to an event log file, from where it ended before. A file that is not there yet is empty. A
- * signal ends each reading at once, without an error.
+ * Reads what Skaffold appends to an event log file, from its previous end. A missing file is empty. A signal ends each
+ * reading at once, without an error.
  */
 export class EventLogTail {
   readonly path: string;
@@ -46,7 +46,7 @@ export class EventLogTail {
     this.#until = until;
   }
 
-  /** How many lines have been read of each. */
+  /** The number of lines read from each file. */
   get lines(): Readonly<Record<LoggedChannel, number>> {
     return this.#lines;
   }
@@ -56,8 +56,8 @@ export class EventLogTail {
     return loggedChannels.some((channel) => end[channel] > this.#place[channel]);
   }
 
-  /** Of what `added` would read now: where it is one process' own. */
-  async ownParts(known: Known, signal: AbortSignal): Promise<OwnParts> {
+  /** The parts of what `added` would read now that belong to one process. */
+  async ownParts(known: KnownProcess, signal: AbortSignal): Promise<OwnParts> {
     const end = this.#end();
     const parts = (channel: LoggedChannel) =>
       ownPartsOf(channel, known, this.#texts(channel, end[channel], signal), this.#place[channel]);
@@ -65,8 +65,8 @@ export class EventLogTail {
   }
 
   /**
-   * What both files have at this moment more than the last time and was not heard, by time; each in its own order. Bad lines
-   * are left out. Whoever stops in between gets the rest the next time.
+   * What was appended to both files since the last time and was not heard, ordered by time, each file in its own order. Bad
+   * lines are skipped. A caller that stops early gets the rest the next time.
    */
   async *added(isHeard: IsHeard, signal: AbortSignal, own?: OwnParts): AsyncGenerator<AddedFrame, void> {
     const end = this.#end();
@@ -96,7 +96,7 @@ export class EventLogTail {
     end: number,
     isHeard: IsHeard,
     signal: AbortSignal,
-  ): AsyncGenerator<Placed, void> {
+  ): AsyncGenerator<FrameInFile, void> {
     for await (const { text, start, end: lineEnd } of this.#texts(channel, end, signal)) {
       const moment = momentAtStart(text);
       const isKnown = moment !== undefined && isHeard(channel, moment);
@@ -107,7 +107,7 @@ export class EventLogTail {
     }
   }
 
-  /** Whole lines: the last one may still be being written. */
+  /** Complete lines only: the last one may still be in writing. */
   async *#texts(channel: LoggedChannel, end: number, signal: AbortSignal) {
     let start = this.#place[channel];
     if (end <= start || signal.aborted) return;

@@ -4,7 +4,7 @@ import { open } from "node:fs/promises";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 
-/** What is wrong with a line of a file. */
+/** A line of a file that can't be read, and why. */
 export class FileLineError extends Error {
   override readonly name = "FileLineError";
   constructor(file: string, line: number, problem: string) {
@@ -15,10 +15,10 @@ export class FileLineError extends Error {
 export type FileLine = { readonly number: number; readonly text: string; readonly bytes: Uint8Array };
 
 /**
- * The lines of a file of UTF-8, from the first (or from a byte on), without their ends; of a gzip file those in it. `bytes`
- * are the line's with its end, only good until the next.
- * @throws FileLineError for a line that is too long or not UTF-8, and where a gzip file is broken; AbortError with the
- * signal; and what the system says
+ * The lines of a UTF-8 file, from the first or from an offset in bytes, without their ends. A gzip file is unpacked. `bytes`
+ * has the line with its end and is valid until the next line.
+ * @throws FileLineError for a line that is too long or not UTF-8, and where a gzip file is broken; AbortError when the
+ * signal aborts; and the system's errors
  */
 export async function* fileLines(
   file: string,
@@ -36,7 +36,7 @@ export async function* fileLines(
   let begun: Buffer[] = [];
   let size = 0;
   const raw = createReadStream(file, { highWaterMark: 256 * 1024, start: from, ...(signal && { signal }) });
-  // Its end and its errors are those of the reading below.
+  // The loop below gets its end and its errors.
   const chunks = from === 0 && (await isGzip(file)) ? pipeline(raw, createGunzip(), () => {}) : raw;
   try {
     for await (const chunk of chunks as AsyncIterable<Buffer>) {

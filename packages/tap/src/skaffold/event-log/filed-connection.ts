@@ -5,14 +5,14 @@ import { ulid } from "ulid";
 import type { TapItem } from "../../tap.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 
-/** Stands for the upstream's address where a process is told from its event log file alone. */
+/** The address of a process that is recorded from its event log file alone. */
 export const filedAddress = "file:--event-log-file";
 
 type Append = (item: TapItem) => unknown;
 
 /**
- * One process as its event log file has it, as a tap would have told it: one connection, the frames at their own times, the
- * end. Nothing is told of a process that has said nothing but blank lines, such as `skaffold version`.
+ * Emits one process from its event log file in the way a tap would have: one connection, the frames at their own times, and
+ * the end. Emits nothing for a process that wrote only blank lines, such as `skaffold version`.
  */
 export class FiledConnection {
   readonly #append: Append;
@@ -32,24 +32,24 @@ export class FiledConnection {
     const frames = [...this.#blank.splice(0), frame];
     if (this.#last === undefined) {
       const value = { address: filedAddress, channels: ["v1", "v2"] };
-      this.#tell(frames[0]?.moment, { $case: "dialled", value });
+      this.#emit(frames[0]?.moment, { $case: "dialled", value });
     }
     for (const { channel, bytes, moment } of frames) {
       this.#last = moment;
-      this.#tell(moment, { $case: "frame", value: { channel, bytes: Buffer.from(bytes), more: false } });
+      this.#emit(moment, { $case: "frame", value: { channel, bytes: Buffer.from(bytes), more: false } });
     }
   }
 
   end(exitCode?: number): void {
     if (this.#last === undefined) return;
-    // Where a session is known already that broke off.
-    for (const channel of ["v1", "v2", ""]) this.#tell(this.#last, { $case: "channel_filled", value: { channel } });
+    // For a recorded session of this process that has gaps.
+    for (const channel of ["v1", "v2", ""]) this.#emit(this.#last, { $case: "channel_filled", value: { channel } });
     const reason = "the end of the event log file";
     const value = { reason, process_ended: true, ...(exitCode !== undefined && { exit_code: exitCode }) };
-    this.#tell(this.#last, { $case: "closed", value });
+    this.#emit(this.#last, { $case: "closed", value });
   }
 
-  #tell(at: Moment = momentNow(), what: NonNullable<TapItem["what"]>): void {
+  #emit(at: Moment = momentNow(), what: NonNullable<TapItem["what"]>): void {
     this.#append({ connection: this.#connection, at, what });
   }
 }

@@ -1,12 +1,12 @@
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { expect, test } from "vitest";
 import type { TapItem } from "../../tap.ts";
 import { momentOf } from "../frame-moment.ts";
 import { FiledProcesses } from "./filed-processes.ts";
 
-const fixture = fileURLToPath(new URL("../../../../fakes/recordings/skaffold/", import.meta.url));
+const fixture = recordings.skaffold;
 const { messages } = loadRecording(join(fixture, "12-skaffold-build-one-shot"));
 const build = messages.v1.flatMap(({ bytes }) => {
   const moment = momentOf(bytes);
@@ -22,12 +22,12 @@ test("a long row is told in whole processes, of which few wait in memory", async
   for (let run = 0; run < 6; run++) {
     for (const { moment, ...frame } of build) {
       processes.add({ ...frame, moment: { ...moment, seconds: moment.seconds + BigInt(run * 60) } });
-      if (processes.isFull) await processes.tell(never, { isMoreToCome: true });
+      if (processes.isFull) await processes.emit(never, { isMoreToCome: true });
     }
     toldAt.push(items.length);
   }
   expect(toldAt[2]).toBeGreaterThan(0);
-  await processes.tell(never);
+  await processes.emit(never);
   const ends = items.flatMap(({ what }, at) => (what?.$case === "closed" ? [at] : []));
   expect(ends).toHaveLength(6);
   expect(items.filter(({ what }) => what?.$case === "frame")).toHaveLength(6 * build.length);

@@ -4,12 +4,13 @@ import type { ImportedFrame } from "./event-log-file.ts";
 import { FiledConnection } from "./filed-connection.ts";
 import { splitProcesses } from "./split-processes.ts";
 
-/** Of messages that wait until it is known where one process ends and the next begins. */
+/** Messages wait in memory until it is known where one process ends and the next begins. */
 const mostBytes = 64 * 1024 * 1024;
 
 /**
- * Processes that nobody has heard, from what they have added to one file, by time. Of a row that is larger than memory for
- * it, whole processes are told as they come; a single one that is larger becomes several connections.
+ * Processes without a connection, from what they have appended to one file, ordered by time. When the messages exceed the
+ * memory for them, complete processes are emitted as they come. A single process that exceeds it becomes several
+ * connections.
  */
 export class FiledProcesses {
   readonly #append: (item: TapItem) => unknown;
@@ -27,16 +28,16 @@ export class FiledProcesses {
     this.#bytes += frame.bytes.byteLength + overheadBytes;
   }
 
-  /** More is not to be added before some has been told. */
+  /** True when messages must be emitted before more are added. */
   get isFull(): boolean {
     return this.#bytes >= this.#mostBytes;
   }
 
   /**
-   * Tells all; where more is to come, not the last one, which may go on in it. Others have their turns meanwhile.
-   * @throws AbortError with the signal, which leaves some untold
+   * Emits all processes, except the last one if more messages may come, because it may continue. Yields to the event loop.
+   * @throws AbortError when the signal aborts, which leaves some processes out
    */
-  async tell(signal: AbortSignal, { isMoreToCome = false } = {}): Promise<void> {
+  async emit(signal: AbortSignal, { isMoreToCome = false } = {}): Promise<void> {
     const breathe = breather();
     const processes = await splitProcesses(this.#frames, signal);
     const last = isMoreToCome && processes.length > 1 ? processes.at(-1) : undefined;
@@ -55,5 +56,5 @@ export class FiledProcesses {
   }
 }
 
-/** Of a message in memory, beside its bytes. */
+/** The memory that a message takes beside its bytes. */
 const overheadBytes = 200;

@@ -1,12 +1,12 @@
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { msBetween } from "@tapedeck/shared/time/moment";
 
-/** What one process says at once may stand in another order; and its clock may be set by a little. */
+/** Messages of one moment may be in any order, and a process' clock may be adjusted a little. */
 const disorderMs = 1_000;
 
 /**
- * True where a file that several processes write at their ends goes back to what happened before: the one that has written
- * first began inside of the next one, or beside it.
+ * True where a file that several processes write at their ends goes back in time: the process that wrote first ran inside
+ * the next one, or beside it.
  */
 export function goesBack(before: Moment | undefined, next: Moment): boolean {
   return before !== undefined && msBetween(next, before) > disorderMs;

@@ -1,19 +1,19 @@
 import type { Moment } from "@tapedeck/shared/time/moment";
 
 /**
- * What the streams have given, as a multiset of moments: Skaffold writes the same messages to its event log file at the end.
- * A message is known again by its own time, in nanoseconds and on its channel, and not by its bytes: text that is not
- * UTF-8 stands otherwise in the file (U+FFFD), and so may the order of a map. It grows with the process, but Skaffold itself
- * keeps each message whole for as long: this is some hundred bytes of each.
+ * The messages that the streams have delivered, as a multiset of moments. Skaffold writes the same messages to its event log
+ * file at its end. A message is recognised by its channel and its own time in nanoseconds, and not by its bytes: in the
+ * file, text that is not UTF-8 has U+FFFD, and a map may have another order. The set grows with the process by some hundred
+ * bytes for each message, while Skaffold itself keeps each message whole.
  */
 export class HeardFrames {
   readonly #counts = new Map<string, number>();
   readonly #sizes = new Map<string, number>();
 
-  /** Of them, how many the file has not shown. */
+  /** The number of messages that were not found in the file yet. */
   get size(): number {
     let size = 0;
-    for (const of of this.#sizes.values()) size += of;
+    for (const ofChannel of this.#sizes.values()) size += ofChannel;
     return size;
   }
 
@@ -27,12 +27,12 @@ export class HeardFrames {
     return this.#counts.has(keyOf(channel, moment));
   }
 
-  /** True if something was heard of the channel that the file has not shown. */
+  /** True if messages of the channel were not found in the file yet. */
   hasOf(channel: string): boolean {
     return (this.#sizes.get(channel) ?? 0) > 0;
   }
 
-  /** True if it was heard, which uses up one of its kind. */
+  /** True if the message was heard. Removes one message of this time. */
   take(channel: string, moment: Moment): boolean {
     const key = keyOf(channel, moment);
     const count = this.#counts.get(key);

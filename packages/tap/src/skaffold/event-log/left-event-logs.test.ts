@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { appendFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { asNow, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
@@ -19,7 +19,7 @@ const root = mkdtempSync(join(tmpdir(), "tapedeck-left-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const never = new AbortController().signal;
-const fixture = fileURLToPath(new URL("../../../../fakes/recordings/skaffold/", import.meta.url));
+const fixture = recordings.skaffold;
 const load = (name: string) => {
   const { v1, v2 } = asNow(loadRecording(join(fixture, name))).messages;
   return { v1: v1.map(({ bytes }) => bytes), v2: v2.map(({ bytes }) => bytes) };

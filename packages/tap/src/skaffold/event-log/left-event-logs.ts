@@ -14,8 +14,8 @@ import { HeardFrames } from "./heard-frames.ts";
 import { type EventLogNote, noteSuffix, removeEventLog, writeNote } from "./own-event-log.ts";
 
 /**
- * Turns the event log files of taps that were killed into spills beside them, which are pushed as all that taps have left.
- * Those whose Skaffold still runs wait for the next call, and so does what the signal comes before. Never rejects.
+ * Turns the event log files of killed taps into spills beside them, which are pushed like all orphaned spills. Files whose
+ * Skaffold still runs wait for the next call, and so do files that the signal prevents. Never rejects.
  */
 export async function takeLeftEventLogs(home: string, signal: AbortSignal): Promise<void> {
   const names = await readdir(home).catch(() => []);
@@ -29,14 +29,14 @@ export async function takeLeftEventLogs(home: string, signal: AbortSignal): Prom
       await toSpill(home, note, signal);
       removeEventLog(path, note);
     } catch {
-      // The disk is full, or the file is no more to be read, or there was no time: the next one may have more luck.
+      // The disk is full, the file can't be read any more, or the signal aborted. The next call tries again.
     }
   }
 }
 
 /**
- * To be called before another command writes to the user's file: notes where those that were left and are over have ended
- * in it. Never rejects.
+ * Call this before another command writes to the user's file: it notes where the file ended for taps that were killed and
+ * whose command has ended. Never rejects.
  */
 export async function endLeftEventLogs(home: string, file: string): Promise<void> {
   const names = await readdir(home).catch(() => []);
@@ -48,12 +48,12 @@ export async function endLeftEventLogs(home: string, file: string): Promise<void
       if (note === undefined || note.until !== undefined || (await mayWrite(note))) continue;
       writeNote(path, { ...note, until: endOf(file) });
     } catch {
-      // The disk is full: the recorder leaves out what it has by another way.
+      // The disk is full. The recorder skips messages that it has already.
     }
   }
 }
 
-/** Undefined where its tap lives, or another process has it. */
+/** Undefined if its tap lives, or if another process has claimed it. */
 function claimNote(path: string): Disposable | undefined {
   const note = readOwned<EventLogNote>(path);
   if (note === undefined || hasOwner(path, note)) return undefined;
@@ -66,7 +66,7 @@ function claimNote(path: string): Disposable | undefined {
   }
 }
 
-/** A Skaffold writes its file when it ends. */
+/** True while a Skaffold lives that may write its file, which it does at its end. */
 async function mayWrite({ command, commandStarted, isOneProcess, address }: EventLogNote): Promise<boolean> {
   if (command !== undefined && isAlive({ pid: command, started: commandStarted })) return true;
   if (command !== undefined && isOneProcess) return false;
@@ -80,18 +80,23 @@ async function toSpill(home: string, note: EventLogNote, signal: AbortSignal): P
   const tap = ulid();
   await using spill = await openSpill({ dir: join(home, tap), hello: { ...hello, tap }, to });
   try {
-    if (isOneProcess) await one(tail, spill, note, signal);
-    else await several(tail, spill, signal);
+    if (isOneProcess) await spillOneProcess(tail, spill, note, signal);
+    else await spillProcesses(tail, spill, signal);
     signal.throwIfAborted();
     spill.persist();
   } catch (error) {
-    // Nothing of it stays: the next one takes all.
+    // Drops the whole spill: the next call reads the file again.
     spill.commit(spill.state().nextIndex - 1n);
     throw error;
   }
 }
 
-async function one(tail: EventLogTail, spill: Spill, note: EventLogNote, signal: AbortSignal): Promise<void> {
+async function spillOneProcess(
+  tail: EventLogTail,
+  spill: Spill,
+  note: EventLogNote,
+  signal: AbortSignal,
+): Promise<void> {
   const since = note.since === undefined ? undefined : momentOfMs(note.since);
   const own = await tail.ownParts({ heard: new HeardFrames(), since }, signal);
   const connection = new FiledConnection(spill.append);
@@ -101,11 +106,11 @@ async function one(tail: EventLogTail, spill: Spill, note: EventLogNote, signal:
   connection.end();
 }
 
-async function several(tail: EventLogTail, spill: Spill, signal: AbortSignal): Promise<void> {
+async function spillProcesses(tail: EventLogTail, spill: Spill, signal: AbortSignal): Promise<void> {
   const processes = new FiledProcesses(spill.append);
   for await (const frame of tail.added(() => false, signal)) {
     processes.add(frame);
-    if (processes.isFull) await processes.tell(signal, { isMoreToCome: true });
+    if (processes.isFull) await processes.emit(signal, { isMoreToCome: true });
   }
-  await processes.tell(signal);
+  await processes.emit(signal);
 }

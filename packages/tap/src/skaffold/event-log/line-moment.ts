@@ -3,7 +3,7 @@ import { readEventLogLine } from "./event-log-file.ts";
 
 const start = /^\{\s*"timestamp":\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z"/;
 
-/** Of a line as Skaffold writes it. To look at this alone is many times as fast as to read the line. */
+/** The time of a line in Skaffold's own format, which is many times as fast as reading the whole line. */
 export function momentAtStart(line: string): Moment | undefined {
   const [, second, fraction = ""] = start.exec(line) ?? [];
   if (second === undefined) return undefined;
@@ -11,7 +11,7 @@ export function momentAtStart(line: string): Moment | undefined {
   return Number.isNaN(ms) ? undefined : { seconds: BigInt(ms / 1_000), nanos: Number(fraction.padEnd(9, "0")) };
 }
 
-/** Of a line however it was written; undefined for a bad one. */
+/** The time of a line in any format; undefined for a bad line. */
 export function momentOfLine(line: string): Moment | undefined {
   const atStart = momentAtStart(line);
   if (atStart !== undefined) return atStart;

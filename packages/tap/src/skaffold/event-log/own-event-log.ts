@@ -5,18 +5,18 @@ import { identityOf, type ProcessIdentity, thisProcess } from "../../spill/proce
 import type { TapIdentity } from "../../spill/spill-folder.ts";
 import { type EventLogPlace, endOf, filesOf } from "./event-log-place.ts";
 
-/** What is known of an event log file by whoever finds it: beside spills, as `<tap>.events.json`. The process is the tap's. */
+/** Describes an event log file to any process that finds it: beside spills, as `<tap>.events.json`. The process is the tap's. */
 export type EventLogNote = ProcessIdentity & {
   readonly file: string;
   readonly from: EventLogPlace;
-  /** What was added behind it is another command's; undefined: nobody has seen the end of this one. */
+  /** Messages after this offset are another command's; undefined if no tap saw the end of this command. */
   readonly until?: EventLogPlace | undefined;
-  /** Before the command began, in ms since 1970; undefined: nobody has written to the file who began before. */
+  /** A time before the command began, in ms since 1970; undefined if no earlier process can have written to the file. */
   readonly since?: number | undefined;
-  /** The file is ours and nobody needs it when it has been read. */
+  /** The tap made the file, so it is removed when it has been read. */
   readonly isOurs: boolean;
   readonly isOneProcess: boolean;
-  /** Whoever lives of these may still write to the file: the command's process, and whoever listens at that address. */
+  /** Processes that may still write to the file while they live: the command's, and the one that listens at that address. */
   readonly command: number | undefined;
   readonly commandStarted?: string | undefined;
   readonly address: string;
@@ -27,40 +27,40 @@ export type EventLogNote = ProcessIdentity & {
 export const noteSuffix = ".events.json";
 
 export type OwnEventLogOptions = Pick<EventLogNote, "isOneProcess" | "address" | "hello" | "to"> & {
-  /** Where taps leave their spills. */
+  /** The folder of the spills. */
   readonly home: string;
-  /** The user's own file; undefined: one of ours. */
+  /** The user's own file; undefined if the tap makes one. */
   readonly file: string | undefined;
 };
 
 /**
- * The event log file of a command's Skaffold, and a note beside it by which another process takes it when this one is
- * killed. Made before the command starts.
+ * The event log file of a command's Skaffold, and a note by which another process can read it if this one is killed. Made
+ * before the command starts.
  */
 export class OwnEventLog {
-  /** Of the file. */
+  /** The path of the file. */
   readonly path: string;
-  /** Where it ended before the command. */
+  /** Where the file ended before the command. */
   readonly from: EventLogPlace;
   /**
-   * Before the command began, in ms since 1970, by more than a clock is set at once. Undefined for a file of ours: all who
-   * write to it have been started by the command.
+   * A time before the command began, in ms since 1970, by more than a clock adjustment. Undefined for the tap's own file:
+   * only processes that the command started write to it.
    */
   readonly since: number | undefined;
-  readonly #path: string;
+  readonly #notePath: string;
   #note: Omit<EventLogNote, keyof ProcessIdentity>;
 
-  /** @throws what the system says where they can't be made */
+  /** @throws the system's error if the files can't be made */
   constructor({ home, hello, file, to, isOneProcess, address }: OwnEventLogOptions) {
     mkdirSync(home, { recursive: true, mode: 0o700 });
-    this.#path = join(home, `${hello.tap}${noteSuffix}`);
+    this.#notePath = join(home, `${hello.tap}${noteSuffix}`);
     this.path = file ?? join(home, `${hello.tap}.events.log`);
     this.from = endOf(this.path);
     this.since = file === undefined ? undefined : Date.now() - 1_000;
     const { path, from, since } = this;
     const isOurs = file === undefined;
     this.#note = { file: path, from, since, isOurs, isOneProcess, command: undefined, address, hello, to };
-    // Skaffold would make them with what the umask leaves.
+    // Skaffold would make the files with the permissions of the umask.
     if (isOurs) for (const one of filesOf(path)) writeFileSync(one, "", { mode: 0o600 });
     this.#write();
   }
@@ -70,37 +70,37 @@ export class OwnEventLog {
     this.#write();
   }
 
-  /** It is recorded under this name. */
+  /** The command is recorded under this name. */
   named(hello: TapIdentity): void {
     this.#note = { ...this.#note, hello };
     this.#write();
   }
 
-  /** All of it was taken. */
+  /** Removes the file and the note after everything was read. */
   remove(): void {
-    removeEventLog(this.#path, this.#note);
-    noteOwner(this.#path, false);
+    removeEventLog(this.#notePath, this.#note);
+    noteOwner(this.#notePath, false);
   }
 
-  /** From here on it is nobody's. All that is the command's stands before that place. */
+  /** Gives the file up, so that another process may read it. The command's messages end at that offset. */
   leave(until: EventLogPlace): void {
     this.#note = { ...this.#note, until };
     this.#write();
-    noteOwner(this.#path, false);
+    noteOwner(this.#notePath, false);
   }
 
   #write(): void {
     try {
-      writeNote(this.#path, { ...this.#note, ...thisProcess() });
-      noteOwner(this.#path, true);
+      writeNote(this.#notePath, { ...this.#note, ...thisProcess() });
+      noteOwner(this.#notePath, true);
     } catch (cause) {
-      // Only what a next start would need.
+      // The note is needed only if this process is killed, so the command goes on without it.
       if (this.#note.command === undefined) throw cause;
     }
   }
 }
 
-/** All of it at once. */
+/** Writes the note atomically. */
 export function writeNote(path: string, note: EventLogNote): void {
   writeFileSync(`${path}.new`, `${JSON.stringify(note)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);

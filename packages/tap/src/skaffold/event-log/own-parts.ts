@@ -5,34 +5,40 @@ import { goesBack } from "./goes-back.ts";
 import type { HeardFrames } from "./heard-frames.ts";
 import { momentOfLine } from "./line-moment.ts";
 
-/** In bytes of a file; without its end. */
+/** A range of bytes of a file; `end` is exclusive. */
 export type Part = { readonly start: number; readonly end: number };
 
 export type OwnParts = Readonly<Record<LoggedChannel, readonly Part[]>>;
 
 /** What is known of a process. */
-export type Known = {
+export type KnownProcess = {
   readonly heard: HeardFrames;
-  /** It has said nothing before. */
+  /** The process has sent nothing before this time. */
   readonly since: Moment | undefined;
 };
 
-type Line = { readonly text: string; readonly start: number; readonly end: number };
-type Draft = { start: number; end: number; first: Moment | undefined; latest: Moment | undefined; isHeard: boolean };
+type TextLine = { readonly text: string; readonly start: number; readonly end: number };
+type PartDraft = {
+  start: number;
+  end: number;
+  first: Moment | undefined;
+  latest: Moment | undefined;
+  isHeard: boolean;
+};
 
 /**
- * Where one process' own messages stand in a channel's file, in which others may have written too: those that it has
- * started (they have its variables), and those beside it that were told the same file. All write at their ends, so what
- * another one wrote before it goes on later than it begins. Own is what shares a message with what was heard; where nothing
- * was heard of the channel, what begins first. Reads the times only.
+ * Finds one process' own messages in a channel's file. Other processes may have written to it, too: processes that it
+ * started (they inherit its variables), and processes beside it that were given the same file. All of them write at their
+ * ends, so the file goes back in time where the next process begins. The own parts share a message with what was heard. If
+ * nothing was heard of the channel, the own part is the one that begins first. Reads the times only.
  */
 export async function ownPartsOf(
   channel: LoggedChannel,
-  { heard, since }: Known,
-  lines: AsyncIterable<Line>,
+  { heard, since }: KnownProcess,
+  lines: AsyncIterable<TextLine>,
   from: number,
 ): Promise<readonly Part[]> {
-  let part: Draft = { start: from, end: from, first: undefined, latest: undefined, isHeard: false };
+  let part: PartDraft = { start: from, end: from, first: undefined, latest: undefined, isHeard: false };
   const parts = [part];
   for await (const { text, start, end } of lines) {
     const moment = momentOfLine(text);
@@ -53,10 +59,10 @@ export async function ownPartsOf(
     .slice(0, 1);
 }
 
-function byFirst(a: Draft, b: Draft): number {
+function byFirst(a: PartDraft, b: PartDraft): number {
   return a.first === undefined || b.first === undefined ? 0 : compareMoments(a.first, b.first);
 }
 
-export function isIn(parts: readonly Part[], place: number): boolean {
-  return parts.some(({ start, end }) => start <= place && place < end);
+export function isIn(parts: readonly Part[], offset: number): boolean {
+  return parts.some(({ start, end }) => start <= offset && offset < end);
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
@@ -11,7 +11,7 @@ import { readEventLogs } from "./read-event-logs.ts";
 import { sameFrameKey } from "./same-frame-key.ts";
 import { splitProcesses } from "./split-processes.ts";
 
-const root = fileURLToPath(new URL("../../../../fakes/recordings/skaffold", import.meta.url));
+const root = recordings.skaffold;
 const folders = recordingFolders(root);
 const folder = (name: string) => folders.find((path) => basename(path).startsWith(name)) ?? expect.fail();
 const linesOf = (...parts: string[]) => readFileSync(join(...parts), "utf8").split("\n");

@@ -10,8 +10,8 @@ export type ImportedLogs = {
 };
 
 /**
- * Reads event log files that belong together: those given, and for each the v2 file that Skaffold writes beside it
- * (F.v2). Throws the file system's error if one can't be read; bad lines are problems and the rest goes on.
+ * Reads event log files that belong together: the given ones, and for each the v2 file that Skaffold writes beside it
+ * (F.v2). Throws the file system's error if one can't be read. Bad lines are reported as problems and skipped.
  */
 export async function readEventLogs(paths: readonly string[]): Promise<ImportedLogs> {
   const beside = paths.map((path) => `${path}.v2`).filter((path) => existsSync(path));

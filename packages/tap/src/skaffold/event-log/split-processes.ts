@@ -2,17 +2,18 @@ import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Moment } from "@tapedeck/shared/time/moment";
+import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
 import { runnerMadeOnV1 } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { splitV2 } from "./split-v2.ts";
 
-/** What one Skaffold process said. */
+/** The messages of one Skaffold process. */
 export type ImportedProcess = {
   /** Each channel in its own order, channels among each other by time. */
   readonly frames: readonly ImportedFrame[];
   /**
-   * There is only v1 of it, which tells a new process and a configuration that was edited in the running one alike: it
-   * may be the next runner of the process before. Then that process' session, if it is recorded, has its first frame.
+   * Only v1 is known, which looks the same for a new process and for an edited configuration: this may be the next runner
+   * of the process before. In that case that process' session, if it is recorded, has this process' first frame.
    */
   readonly maybeContinues: boolean;
 };
@@ -21,32 +22,32 @@ export type ImportedProcess = {
 const sameMomentMs = 1_000;
 
 /**
- * Tells the processes apart that appended to the same files; others have their turns meanwhile. v2 counts its loops through the whole process, so it can
- * tell a new process from an edited configuration; v1 follows it by the time at which runners were made.
- * @throws AbortError with the signal
+ * Separates the processes that appended to the same files. v2 counts its loops through the whole process, so it can tell a
+ * new process from an edited configuration. v1 follows it by the times at which runners were made. Yields to the event loop.
+ * @throws AbortError when the signal aborts
  */
 export async function splitProcesses(
   frames: readonly ImportedFrame[],
   signal?: AbortSignal,
 ): Promise<readonly ImportedProcess[]> {
-  const of = (channel: Channel) => frames.filter((frame) => frame.channel === channel);
-  const processes: Draft[] = (await splitV2(of("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
+  const framesOf = (channel: Channel) => frames.filter((frame) => frame.channel === channel);
+  const processes: ProcessDraft[] = (await splitV2(framesOf("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
     v1: [],
     v2,
     logs: [],
     runnersMadeAt,
   }));
-  const told = [...processes];
-  for (const segment of await runnersOfV1(of("v1"), signal)) {
+  const fromV2 = [...processes];
+  for (const segment of await runnersOfV1(framesOf("v1"), signal)) {
     const process = segment.isRunner
-      ? told.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
-      : told.findLast((known) => compare(startOf(known), segment.startedAt) <= 0);
+      ? fromV2.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
+      : fromV2.findLast((known) => compareMoments(startOf(known), segment.startedAt) <= 0);
     if (process) process.v1.push(...segment.frames);
     else processes.push({ v1: segment.frames, v2: [], logs: [], runnersMadeAt: [] });
   }
-  processes.sort((a, b) => compare(startOf(a), startOf(b)));
-  for (const frame of of("logs")) {
-    const process = processes.findLast((known) => compare(startOf(known), frame.moment) <= 0) ?? processes[0];
+  processes.sort((a, b) => compareMoments(startOf(a), startOf(b)));
+  for (const frame of framesOf("logs")) {
+    const process = processes.findLast((known) => compareMoments(startOf(known), frame.moment) <= 0) ?? processes[0];
     if (process) process.logs.push(frame);
     else processes.push({ v1: [], v2: [], logs: [frame], runnersMadeAt: [] });
   }
@@ -56,14 +57,14 @@ export async function splitProcesses(
   }));
 }
 
-type Draft = {
+type ProcessDraft = {
   readonly v1: ImportedFrame[];
   readonly v2: readonly ImportedFrame[];
   readonly logs: ImportedFrame[];
   readonly runnersMadeAt: readonly Moment[];
 };
 
-/** Without a runner: a log whose beginning is missing. */
+/** Not a runner: a log whose beginning is missing. */
 type RunnerOfV1 = { readonly isRunner: boolean; readonly startedAt: Moment; readonly frames: ImportedFrame[] };
 
 async function runnersOfV1(
@@ -93,9 +94,9 @@ function makesRunner(bytes: Uint8Array): boolean {
   }
 }
 
-function startOf({ v1: [first], v2, logs }: Draft): Moment {
+function startOf({ v1: [first], v2, logs }: ProcessDraft): Moment {
   const starts = [first, v2[0], logs[0]].flatMap((frame) => (frame ? [frame.moment] : []));
-  return starts.sort(compare)[0] ?? { seconds: 0n, nanos: 0 };
+  return starts.sort(compareMoments)[0] ?? { seconds: 0n, nanos: 0 };
 }
 
 /** Merges two channels by time, each in its own order. */
@@ -105,7 +106,7 @@ function interleave(left: readonly ImportedFrame[], right: readonly ImportedFram
   for (;;) {
     const [a, b] = [left[l], right[r]];
     if (a === undefined && b === undefined) return out;
-    if (b === undefined || (a !== undefined && compare(a.moment, b.moment) <= 0)) {
+    if (b === undefined || (a !== undefined && compareMoments(a.moment, b.moment) <= 0)) {
       if (a) out.push(a);
       l += 1;
     } else {
@@ -115,11 +116,6 @@ function interleave(left: readonly ImportedFrame[], right: readonly ImportedFram
   }
 }
 
-export function compare(a: Moment, b: Moment): number {
-  if (a.seconds !== b.seconds) return a.seconds < b.seconds ? -1 : 1;
-  return a.nanos - b.nanos;
-}
-
 function isSameMoment(a: Moment, b: Moment): boolean {
-  return Math.abs(Number(a.seconds - b.seconds) * 1_000 + (a.nanos - b.nanos) / 1e6) < sameMomentMs;
+  return Math.abs(msBetween(a, b)) < sameMomentMs;
 }

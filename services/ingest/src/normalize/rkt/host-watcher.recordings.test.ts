@@ -5,7 +5,7 @@ import { InspectPodRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
 import type { Moment } from "@tapedeck/shared/time/moment";
 import { momentOfMs } from "@tapedeck/shared/time/moment";
-import { podDoubts } from "@tapedeck/tap/rkt/list-doubts";
+import { PodDoubts } from "@tapedeck/tap/rkt/list-doubts";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../fact.ts";
 import type { ObservationOutcome } from "../inventory/observing.ts";
@@ -21,7 +21,7 @@ type Told = { readonly fact: Fact; readonly observedAt: Moment };
 function watched(name: string): { readonly seen: readonly ObservationOutcome[]; readonly told: readonly Told[] } {
   const recording = loadRecording(join(folder, name));
   const watcher = new HostWatcher({ mask, settings: {} });
-  const doubts = podDoubts();
+  const doubts = new PodDoubts();
   const polls = readPolls(recording);
   const seen: ObservationOutcome[] = [];
   const look = (kind: Kind, at: number, what: Look["seen"]) =>
@@ -41,7 +41,7 @@ function watched(name: string): { readonly seen: readonly ObservationOutcome[]; 
       look(pods ? "pods" : "images", row.at, { $case: "failed", value: { code: error.code, message: error.details } });
     } else if (pods !== undefined) {
       const value = listAnswer("pods", pods, true);
-      asked = new Set(doubts.see(value));
+      asked = new Set(doubts.compare(value));
       look("pods", row.at, { $case: "all", value });
     } else if (images !== undefined) {
       look("images", row.at, { $case: "all", value: listAnswer("images", images, true) });

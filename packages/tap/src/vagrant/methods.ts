@@ -1,14 +1,14 @@
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { fieldsOf } from "./message-fields.ts";
 
-/** How all things of a kind are looked at. */
-export type ThingCalls = {
+/** How the resources of one kind are polled. */
+export type ResourceMethods = {
   readonly kind: string;
-  /** Absent where the server has no list. `ids` throws for an answer that can't be read. */
+  /** Absent where the server has no list. `ids` throws for an unreadable answer. */
   readonly list?: { readonly path: string; readonly ids: (answer: Buffer) => readonly string[] };
   readonly get: { readonly path: string; readonly request: (id: string) => Buffer };
-  /** The thing of the answer, encoded as it was; undefined if there is none. Throws for one that can't be read. */
-  readonly thingOf: (answer: Buffer) => Buffer | undefined;
+  /** The resource in the answer, encoded as it was; undefined if there is none. Throws for an unreadable answer. */
+  readonly resourceIn: (answer: Buffer) => Buffer | undefined;
 };
 
 const { listTargets, getTarget, listProjects, getProject, listBasis, getBasis, listBoxes, getBox, getRunner } =
@@ -16,42 +16,42 @@ const { listTargets, getTarget, listProjects, getProject, listBasis, getBasis, l
 
 const idsOf = (refs: readonly { readonly resource_id: string }[]) => refs.map(({ resource_id }) => resource_id);
 
-/** The rest of a reference is for people. */
+/** The other fields of a reference are for people. */
 const targetRef = (resource_id: string) => ({ resource_id, name: "" });
-const placeRef = (resource_id: string) => ({ resource_id, path: "", name: "" });
+const projectRef = (resource_id: string) => ({ resource_id, path: "", name: "" });
 const boxRef = (resource_id: string) => ({ resource_id, name: "", version: "", provider: "" });
 
-/** `target`, `project`, `basis` and `box` of their answers. */
+/** The field that holds a target, project, basis or box in its answer. */
 const inField1 = (answer: Buffer) => fieldsOf(answer, 1).at(-1);
 
-export const thingCalls: readonly ThingCalls[] = [
+export const resourceMethods: readonly ResourceMethods[] = [
   {
     kind: "target",
     list: { path: listTargets.path, ids: (answer) => idsOf(listTargets.responseDeserialize(answer).targets) },
     get: { path: getTarget.path, request: (id) => getTarget.requestSerialize({ target: targetRef(id) }) },
-    thingOf: inField1,
+    resourceIn: inField1,
   },
   {
     kind: "project",
     list: { path: listProjects.path, ids: (answer) => idsOf(listProjects.responseDeserialize(answer).projects) },
-    get: { path: getProject.path, request: (id) => getProject.requestSerialize({ project: placeRef(id) }) },
-    thingOf: inField1,
+    get: { path: getProject.path, request: (id) => getProject.requestSerialize({ project: projectRef(id) }) },
+    resourceIn: inField1,
   },
   {
     kind: "basis",
     list: { path: listBasis.path, ids: (answer) => idsOf(listBasis.responseDeserialize(answer).basis) },
-    get: { path: getBasis.path, request: (id) => getBasis.requestSerialize({ basis: placeRef(id) }) },
-    thingOf: inField1,
+    get: { path: getBasis.path, request: (id) => getBasis.requestSerialize({ basis: projectRef(id) }) },
+    resourceIn: inField1,
   },
   {
     kind: "box",
     list: { path: listBoxes.path, ids: (answer) => idsOf(listBoxes.responseDeserialize(answer).boxes) },
     get: { path: getBox.path, request: (id) => getBox.requestSerialize({ box: boxRef(id) }) },
-    thingOf: inField1,
+    resourceIn: inField1,
   },
   {
     kind: "runner",
     get: { path: getRunner.path, request: (id) => getRunner.requestSerialize({ runner_id: id }) },
-    thingOf: (answer) => answer,
+    resourceIn: (answer) => answer,
   },
 ];

@@ -2,10 +2,12 @@ import { runningPod } from "@tapedeck/fakes/rkt/host";
 import { type Image, ListImagesResponse, ListPodsResponse, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { PolledConnection } from "../polling/connection.ts";
+import type { PollResult } from "../polling/poll-result.ts";
 import type { Reply } from "../polling/unary-call.ts";
-import type { Connection } from "./connection.ts";
-import { imageDoubts, podDoubts } from "./list-doubts.ts";
-import { isSameList, poll, polledImages, polledPods, type Seen } from "./polling.ts";
+import { ImageDoubts, PodDoubts } from "./list-doubts.ts";
+import { imageMethods, podMethods } from "./methods.ts";
+import { InventoryPoll, isSameList } from "./poll-inventory.ts";
 
 const ok = (response: Buffer): Reply => ({ code: 0, message: "", response });
 const failed: Reply = { code: 4, message: "too slow", response: Buffer.alloc(0) };
@@ -24,27 +26,27 @@ async function polled(
   const over = new AbortController();
   const started = performance.now();
   const askedAt: number[] = [];
-  const seen: Seen["$case"][] = [];
+  const seen: PollResult["$case"][] = [];
   let calls = 0;
-  const connection: Pick<Connection, "signal" | "call"> = {
+  const connection: Pick<PolledConnection, "signal" | "call"> = {
     signal: over.signal,
     call: async (path, _, timeoutMs) => {
-      if (path === polledPods.list) askedAt.push(performance.now() - started);
+      if (path === podMethods.list) askedAt.push(performance.now() - started);
       return answer(path, timeoutMs, ++calls);
     },
   };
-  const done = poll({
+  const done = new InventoryPoll({
     ...{
-      what: polledPods,
+      methods: podMethods,
       connection,
-      doubts: podDoubts(),
+      doubts: new PodDoubts(),
       intervalMs: 1_000,
       load: 0.02,
       roundTripMs: 0,
       timeoutMs: 10_000,
     },
     emit: ({ $case }) => void seen.push($case),
-  });
+  }).run();
   await vi.advanceTimersByTimeAsync(forMs);
   over.abort();
   await vi.advanceTimersByTimeAsync(60_000);
@@ -72,8 +74,8 @@ describe("the pause between two looks", () => {
   it("leaves it the time that questions about a look cost, too", async () => {
     const pods = Array.from({ length: 50 }, (_, index) => runningPod(index));
     const answer = async (path: string, _: number, call: number) => {
-      await pause(path === polledPods.inspect ? 2 : 4);
-      if (path === polledPods.inspect) return unknown;
+      await pause(path === podMethods.inspect ? 2 : 4);
+      if (path === podMethods.inspect) return unknown;
       return ok(call < 3 ? list(...pods) : list());
     };
     // 50 answers of 2 ms, and the list's 4 ms, are 1.6 % of 6.5 s.
@@ -110,7 +112,7 @@ describe("questions about one look", () => {
     };
     const pods = Array.from({ length: 10 }, (_, index) => runningPod(index));
     const { pauses, seen } = await polled((path, timeoutMs, call) => {
-      if (path === polledPods.inspect) return hangs(timeoutMs);
+      if (path === podMethods.inspect) return hangs(timeoutMs);
       return ok(call === 1 ? list(...pods) : list());
     }, 12_000);
     expect(timeouts).toEqual([10_000, 4_000]);
@@ -126,7 +128,7 @@ describe("a pod that lists leave out", () => {
   it("is asked for after each look as long as it is there, whatever else changes", async () => {
     let asked = 0;
     const { seen } = await polled((path, _, call) => {
-      if (path === polledPods.inspect) return ++asked < 4 ? unreadable : unknown;
+      if (path === podMethods.inspect) return ++asked < 4 ? unreadable : unknown;
       return ok(call === 1 ? list(a, b) : call < 6 ? list(a) : list());
     }, 5_000);
     const looks = ["all", "all", "one", "same", "one", "all", "one", "one", "same", "one", "same", "same"];
@@ -135,7 +137,7 @@ describe("a pod that lists leave out", () => {
 
   it("is not asked for when a list has it again", async () => {
     const { seen } = await polled((path, _, call) => {
-      if (path === polledPods.inspect) return unreadable;
+      if (path === podMethods.inspect) return unreadable;
       return ok(call === 2 ? list() : list(a));
     }, 1_500);
     expect(seen).toEqual(["all", "all", "one", "all", "same", "same", "same", "same", "same"].slice(0, seen.length));
@@ -155,7 +157,7 @@ describe("two lists have the same entries", () => {
     ["both the same bytes that are no list", broken, broken, true],
     ["not when they are no lists", broken, Buffer.from([0x0a, 200, 2]), false],
   ])("%s", (_, one, other, same) => {
-    expect(isSameList(polledPods, one, other)).toBe(same);
+    expect(isSameList(podMethods, one, other)).toBe(same);
   });
 
   it("of images too, which come in any order", () => {
@@ -164,11 +166,11 @@ describe("two lists have the same entries", () => {
       const all = ids.flatMap((id): Image[] => (image === undefined ? [] : [{ ...image, id }]));
       return Buffer.from(ListImagesResponse.encode({ images: all }).finish());
     };
-    expect(isSameList(polledImages, images("1", "2"), images("2", "1"))).toBe(true);
-    expect(isSameList(polledImages, images("1", "2"), images("2", "3"))).toBe(false);
-    const doubts = imageDoubts();
-    expect(doubts.see(images("1", "2"))).toEqual([]);
-    expect(doubts.see(Buffer.from([0x0a, 200]))).toEqual([]);
-    expect(doubts.see(images("2", "3"))).toEqual(["1"]);
+    expect(isSameList(imageMethods, images("1", "2"), images("2", "1"))).toBe(true);
+    expect(isSameList(imageMethods, images("1", "2"), images("2", "3"))).toBe(false);
+    const doubts = new ImageDoubts();
+    expect(doubts.compare(images("1", "2"))).toEqual([]);
+    expect(doubts.compare(Buffer.from([0x0a, 200]))).toEqual([]);
+    expect(doubts.compare(images("2", "3"))).toEqual(["1"]);
   });
 });

@@ -3,11 +3,12 @@ import { GetJobStreamRequest, GetJobStreamResponse, Job_State, VagrantService } 
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
+import { recordings } from "../recordings.ts";
 import { connectTo } from "./client.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeVagrant } from "./server.ts";
 
-const samples = new URL("../../recordings/vagrant/samples/", import.meta.url).pathname;
+const samples = `${recordings.vagrant}/samples/`;
 const load = (name: string) => loadRecording(`${samples}${name}.jsonl`);
 const upJob = "01M7WSXR6NFM73VJ0F879K4ZNP";
 

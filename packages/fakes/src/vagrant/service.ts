@@ -13,7 +13,10 @@ import {
   type LogBatch,
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
-import type { Calls, FakeCall } from "./calls.ts";
+import { byteService } from "../byte-service.ts";
+import type { CallCounts } from "../call-counts.ts";
+import { type AnswerBytes, nameOf } from "./answers.ts";
+import type { CallGates, FakeCall } from "./calls.ts";
 import { checkProtocol } from "./protocol.ts";
 import type { Answer } from "./recording.ts";
 import type { Database } from "./state/database.ts";
@@ -21,14 +24,14 @@ import { type JobStream, openJobStream, type StreamGates } from "./state/job-str
 import type { Jobs } from "./state/jobs.ts";
 import { type Fail, runnerConfig, runnerJobStream } from "./state/runners.ts";
 import { Panic, Refusal } from "./status.ts";
-import { type AnswerBytes, nameOf } from "./unary.ts";
 
 export type ServerOptions = {
   readonly database: Database;
   /** Of the process that runs now. */
   readonly jobs: () => Jobs;
   readonly answers: ReadonlyMap<string, AnswerBytes>;
-  readonly calls: Calls;
+  readonly calls: CallCounts<FakeCall>;
+  readonly callGates: CallGates;
   readonly peers: Set<string>;
   /** The GetJobStreams that are open. */
   readonly streams: Set<JobStream>;
@@ -37,14 +40,10 @@ export type ServerOptions = {
   readonly lie?: ((call: FakeCall) => Answer | undefined) | undefined;
 };
 
-const same = (bytes: Buffer) => bytes;
-const raw = { requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same };
-
 /** Unary methods take and give bytes, the streams messages. */
-export const rawService = Object.fromEntries(
-  Object.entries(VagrantService).map(([key, method]) => {
-    return [key, method.requestStream || method.responseStream ? method : { ...method, ...raw }];
-  }),
+export const rawService = byteService(
+  VagrantService,
+  ({ requestStream, responseStream }) => !requestStream && !responseStream,
 );
 
 type AnyCall = {
@@ -58,7 +57,7 @@ const none: Buffer = Buffer.alloc(0);
 
 /** What the server does with each call. A Panic of any of them ends it without an answer. */
 export function implementation(options: ServerOptions): UntypedServiceImplementation {
-  const { database, jobs, answers, calls, peers, streams, held, crash, lie } = options;
+  const { database, jobs, answers, calls, callGates, peers, streams, held, crash, lie } = options;
 
   /** What the client gets to hear of it; nothing if it has ended the process. */
   function heard(cause: unknown): { code: status; details: string } | undefined {
@@ -81,7 +80,7 @@ export function implementation(options: ServerOptions): UntypedServiceImplementa
   function unary(rpc: string) {
     return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
       const { made, over } = enter(rpc, call, call.request);
-      await calls.pass(rpc);
+      await callGates.pass(rpc);
       if (call.cancelled) return;
       over();
       try {

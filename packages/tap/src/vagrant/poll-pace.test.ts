@@ -2,11 +2,12 @@ import { upJob } from "@tapedeck/fakes/vagrant/shop";
 import { type Job, Job_State, ListJobsResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { pause } from "@tapedeck/shared/sync/delay";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { PollResult } from "../polling/poll-result.ts";
 import type { Reply } from "../polling/unary-call.ts";
-import { bell } from "../polling/wakeable-timer.ts";
-import { pollJobs, type Seen } from "./poll-jobs.ts";
-import { lookAtThings } from "./poll-resources.ts";
-import { tappedJobs } from "./tapped-jobs.ts";
+import { WakeableTimer } from "../polling/wakeable-timer.ts";
+import { JobPoll } from "./poll-jobs.ts";
+import { ResourcePoll } from "./poll-resources.ts";
+import { TappedJobs } from "./tapped-jobs.ts";
 
 const { QUEUED, RUNNING, SUCCESS } = Job_State;
 const service = VagrantService;
@@ -40,15 +41,15 @@ function asking(answer: Answer) {
   };
 }
 
-async function polled(answer: Answer, forMs: number, during: (ring: () => void) => Promise<void> | void = () => {}) {
+async function polled(answer: Answer, forMs: number, during: (wake: () => void) => Promise<void> | void = () => {}) {
   const server = asking(answer);
-  const rung = bell();
-  server.connection.signal.addEventListener("abort", rung.ring);
-  const done = pollJobs({
-    ...{ connection: server.connection, known: tappedJobs(() => {}), bell: rung, queued: new Set<string>() },
-    ...{ timeoutMs: 10_000, emit: () => {}, onLook: () => {} },
-  });
-  await during(rung.ring);
+  const timer = new WakeableTimer();
+  server.connection.signal.addEventListener("abort", timer.wake);
+  const done = new JobPoll({
+    ...{ connection: server.connection, known: new TappedJobs(() => {}), timer, queued: new Set<string>() },
+    ...{ timeoutMs: 10_000, emit: () => {}, onChange: () => {} },
+  }).run();
+  await during(timer.wake);
   await vi.advanceTimersByTimeAsync(forMs);
   server.leave();
   await vi.advanceTimersByTimeAsync(60_000);
@@ -103,13 +104,13 @@ describe("jobs are listed", () => {
     ]);
   });
 
-  it("at once when the bell rings", async () => {
+  it("at once when the timer is woken", async () => {
     const pauses = await polled(
       () => list(job("A", SUCCESS)),
       3_000,
-      async (ring) => {
+      async (wake) => {
         await vi.advanceTimersByTimeAsync(10_070);
-        ring();
+        wake();
       },
     );
     expect(runs(pauses).slice(0, 3)).toEqual([
@@ -132,48 +133,56 @@ describe("jobs are listed", () => {
     expect(runs(await polled(slow(1_000), 15_000)).slice(1)).toEqual([[3_000, expect.any(Number)]]);
   });
 
-  it("less and less often while it fails, whoever rings where it hangs", async () => {
+  it("less and less often while it fails, and waking the timer does not help where it hangs", async () => {
     const failing = (code: number) => () => ({ code, message: "", response: Buffer.alloc(0) });
     const pauses = await polled(failing(13), 130_000);
     for (const [index, ms] of [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
       expect(pauses[index]).toBeGreaterThanOrEqual(ms * 0.8 - 1);
       expect(pauses[index]).toBeLessThanOrEqual(ms * 1.2 + 1);
     }
-    const ringing = (ring: () => void) => {
-      for (let n = 1; n <= 1_000; n++) setTimeout(ring, n * 10);
+    const waking = (wake: () => void) => {
+      for (let n = 1; n <= 1_000; n++) setTimeout(wake, n * 10);
     };
-    expect((await polled(failing(4), 10_000, ringing)).length).toBeLessThan(8);
-    expect((await polled(failing(13), 10_000, ringing)).length).toBeGreaterThan(500);
+    expect((await polled(failing(4), 10_000, waking)).length).toBeLessThan(8);
+    expect((await polled(failing(13), 10_000, waking)).length).toBeGreaterThan(500);
   });
 });
 
-describe("things are looked at", () => {
+describe("resources are polled", () => {
   const paths = {
     ...{ target: service.listTargets.path, project: service.listProjects.path },
     ...{ basis: service.listBasis.path, box: service.listBoxes.path },
   };
 
-  function looking(answer: Answer = () => ok()) {
+  function polling(answer: Answer = () => ok()) {
     const server = asking(answer);
-    const seen: Seen[] = [];
-    const known = tappedJobs((news) => looks.jobNews(news));
-    const looks = lookAtThings({
-      ...{ connection: server.connection, known, emit: (one: Seen) => void seen.push(one), timeoutMs: 10_000 },
-      ...{ jobsLooked: Promise.resolve(), jobsFailure: () => undefined },
+    const results: PollResult[] = [];
+    const known = new TappedJobs((change) => polls.jobChanged(change));
+    const polls = new ResourcePoll({
+      ...{
+        connection: server.connection,
+        known,
+        emit: (result: PollResult) => void results.push(result),
+        timeoutMs: 10_000,
+      },
+      jobs: { firstPoll: Promise.resolve(), failure: undefined },
     });
-    const see = (id: string, state: Job_State) => known.seeAll(list(job(id, state)).response);
+    const done = polls.run();
+    const updateJob = (id: string, state: Job_State) => known.updateAll(list(job(id, state)).response);
     const leave = async () => {
       server.leave();
       await vi.advanceTimersByTimeAsync(60_000);
-      await looks.done;
+      await done;
     };
-    const looksAt = (kind: string) =>
-      seen.flatMap((one) => (one.$case === "things" ? one.value.kinds.filter((of) => of.kind === kind) : []));
-    return { ...server, ...looks, see, leave, sames: (kind: string) => looksAt(kind).map(({ same }) => same) };
+    const partsOf = (kind: string) =>
+      results.flatMap((result) =>
+        result.$case === "things" ? result.value.kinds.filter((of) => of.kind === kind) : [],
+      );
+    return { ...server, polls, updateJob, leave, sames: (kind: string) => partsOf(kind).map(({ same }) => same) };
   }
 
   it("rarely while no command runs", async () => {
-    const it = looking();
+    const it = polling();
     await vi.advanceTimersByTimeAsync(61_000);
     await it.leave();
     expect(runs(it.pauses(paths.target))).toEqual([[15_000, 4]]);
@@ -181,26 +190,26 @@ describe("things are looked at", () => {
       expect(runs(it.pauses(paths[kind]))).toEqual([[30_000, 2]]);
   });
 
-  it("and told whole again after ten seconds, the same or not", async () => {
-    const it = looking();
+  it("and emitted whole again after ten seconds, the same or not", async () => {
+    const it = polling();
     await vi.advanceTimersByTimeAsync(31_000);
     expect(it.sames("target")).toEqual([false, false, false]);
-    it.see("A", RUNNING);
+    it.updateJob("A", RUNNING);
     await vi.advanceTimersByTimeAsync(11_500);
     await it.leave();
-    const [told, ...again] = it.sames("target").slice(3);
-    expect(told).toBe(true);
+    const [first, ...again] = it.sames("target").slice(3);
+    expect(first).toBe(true);
     expect(again.filter((same) => !same)).toHaveLength(1);
   });
 
   it("at each change of a job, every second while a command runs, and after it", async () => {
-    const it = looking();
+    const it = polling();
     await vi.advanceTimersByTimeAsync(100);
-    it.see("A", QUEUED);
+    it.updateJob("A", QUEUED);
     await vi.advanceTimersByTimeAsync(100);
-    it.see("A", RUNNING);
+    it.updateJob("A", RUNNING);
     await vi.advanceTimersByTimeAsync(3_500);
-    it.see("A", SUCCESS);
+    it.updateJob("A", SUCCESS);
     await vi.advanceTimersByTimeAsync(30_500);
     await it.leave();
     const after = [3_700, 3_750, 4_700];
@@ -210,17 +219,17 @@ describe("things are looked at", () => {
     expect(it.times(service.getRunner.path).map(Math.round)).toEqual([100, ...after]);
   });
 
-  it("at once after somebody changed them", async () => {
-    const it = looking();
+  it("at once after a control call that may have changed them", async () => {
+    const it = polling();
     await vi.advanceTimersByTimeAsync(100);
-    it.lookNow();
+    it.polls.pollNow();
     await vi.advanceTimersByTimeAsync(100);
     await it.leave();
     for (const path of Object.values(paths)) expect(it.times(path).map(Math.round)).toEqual([0, 100]);
   });
 
-  it("less and less often while they can't be", async () => {
-    const it = looking((path) => (path === paths.box ? { code: 13, message: "", response: Buffer.alloc(0) } : ok()));
+  it("less and less often while that fails", async () => {
+    const it = polling((path) => (path === paths.box ? { code: 13, message: "", response: Buffer.alloc(0) } : ok()));
     await vi.advanceTimersByTimeAsync(100_000);
     await it.leave();
     for (const [index, ms] of [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000].entries()) {

@@ -1,0 +1,50 @@
+import type { TextSource } from "./text-memory.ts";
+
+/** A message of a pod's or an app's stream. `isReopened`: the first one of a stream that was opened again. */
+export type PodText = { readonly source: TextSource; readonly bytes: Buffer; readonly isReopened: boolean };
+
+const mostBytes = 16 * 1024 * 1024;
+
+/** Delays a pod's messages until those of its apps have come, so that most lines are known as an app's. */
+export class DelayedTexts {
+  readonly #delayMs: number;
+  readonly #emit: (text: PodText) => void;
+  readonly #waiting: (PodText & { readonly due: number })[] = [];
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(delayMs: number, emit: (text: PodText) => void) {
+    this.#delayMs = delayMs;
+    this.#emit = emit;
+  }
+
+  add(text: PodText): void {
+    this.#waiting.push({ ...text, due: performance.now() + this.#delayMs });
+    this.#bytes += text.bytes.byteLength;
+    if (this.#bytes > mostBytes) this.#emitDue(mostBytes / 2);
+    this.#timer ??= setTimeout(() => this.#emitDue(), this.#delayMs);
+  }
+
+  /** Emits everything that still waits. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#bytes = 0;
+    for (const text of this.#waiting.splice(0)) this.#emit(text);
+  }
+
+  /** Emits what has waited long enough, and the oldest until no more than `most` bytes wait. */
+  #emitDue(most = mostBytes): void {
+    const now = performance.now();
+    const firstToStay = this.#waiting.findIndex(({ due, bytes }) => {
+      if (due > now && this.#bytes <= most) return true;
+      this.#bytes -= bytes.byteLength;
+      return false;
+    });
+    const dueNow = this.#waiting.splice(0, firstToStay === -1 ? this.#waiting.length : firstToStay);
+    clearTimeout(this.#timer);
+    const [next] = this.#waiting;
+    this.#timer = next && setTimeout(() => this.#emitDue(), next.due - now);
+    for (const text of dueNow) this.#emit(text);
+  }
+}

@@ -1,0 +1,57 @@
+import { type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
+
+/** The output of one app, or (app "") of everything in the pod. */
+export type TextSource = {
+  readonly pod: string;
+  readonly app: string;
+  /** The latest second of a line that was emitted. */
+  second: bigint;
+  wasOpened: boolean;
+  /** The pod has ended and its whole output was received. */
+  isFinished: boolean;
+  /** When the pod was missing for the first time since it was listed, in ms of `performance.now()`. */
+  goneAt: number | undefined;
+};
+
+/** What is known of a host's output over all connections to it. */
+export class TextMemory {
+  readonly sources = new Map<string, TextSource>();
+  #states: ReadonlyMap<string, PodState> | undefined;
+
+  /** Takes a list of pods, and adds the sources of those whose output must be followed. */
+  update(pods: readonly Pod[]): void {
+    for (const pod of pods) if (this.#mustFollow(pod)) this.#addSources(pod);
+    this.#states = new Map(pods.map(({ id, state }) => [id, state]));
+  }
+
+  /**
+   * The second from which a source is opened. An app's stream goes back at least as far as its pod's, so that every line
+   * of an app that the pod repeats can be matched.
+   */
+  since({ pod, app, second }: TextSource): bigint {
+    const ofPod = app === "" ? second : (this.sources.get(sourceKey(pod, ""))?.second ?? 0n);
+    return ofPod < second ? ofPod : second;
+  }
+
+  /** True for pods that run, and for pods that ran and ended between two lists. Those that ended before the first are history. */
+  #mustFollow({ id, state }: Pod): boolean {
+    if (state === PodState.POD_STATE_RUNNING) return true;
+    if (this.#states === undefined || !endStates.has(state)) return false;
+    return !endStates.has(this.#states.get(id) ?? PodState.POD_STATE_UNDEFINED);
+  }
+
+  #addSources({ id: pod, apps }: Pod): void {
+    for (const app of [...apps.map(({ name }) => name), ""]) {
+      const key = sourceKey(pod, app);
+      const known = this.sources.get(key);
+      if (known !== undefined) known.isFinished = false;
+      else this.sources.set(key, { pod, app, second: 0n, wasOpened: false, isFinished: false, goneAt: undefined });
+    }
+  }
+}
+
+const endStates: ReadonlySet<PodState> = new Set([PodState.POD_STATE_EXITED, PodState.POD_STATE_GARBAGE]);
+
+export function sourceKey(pod: string, app: string): string {
+  return `${pod}/${app}`;
+}
