@@ -11,30 +11,30 @@ import { startedAt } from "@tapedeck/query/testing/story";
 import { until } from "@tapedeck/shared/testing/until";
 import { collect, type RunningCli } from "tapedeck/testing/cli";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type LiveDesk, startLiveDesk } from "./live-desk.ts";
+import { type LiveHarness, startLiveHarness } from "./live-harness.ts";
 
 // The examples of the client's README, run as they stand there, with the package as it would be published.
 
 const packageFolder = fileURLToPath(new URL("../../packages/client", import.meta.url));
 const run = promisify(execFile);
 
-const stack = new AsyncDisposableStack();
-let desk: LiveDesk;
+const cleanup = new AsyncDisposableStack();
+let harness: LiveHarness;
 let folder: string;
 let readme: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tapedeck-examples-"));
-  stack.defer(() => rm(folder, { recursive: true }));
+  cleanup.defer(() => rm(folder, { recursive: true }));
   const [live] = await Promise.all([
-    startLiveDesk(),
+    startLiveHarness(),
     run(process.execPath, [join(packageFolder, "build.ts"), join(folder, "node_modules", "@tapedeck", "client")]),
     writeFile(join(folder, "package.json"), '{"type":"module"}'),
   ]);
-  desk = stack.use(live);
+  harness = cleanup.use(live);
   readme = await readFile(join(folder, "node_modules/@tapedeck/client/README.md"), "utf8");
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** The example below these words. */
 function codeOf(words: string): string {
@@ -46,7 +46,7 @@ function codeOf(words: string): string {
 /** Runs it, with the addresses of this test for those that it names. */
 async function start(words: string, addresses: Readonly<Record<string, string>> = {}): Promise<RunningCli> {
   let code = codeOf(words);
-  for (const [named, real] of Object.entries({ "http://127.0.0.1:7052": desk.url, ...addresses })) {
+  for (const [named, real] of Object.entries({ "http://127.0.0.1:7052": harness.url, ...addresses })) {
     if (!code.includes(named)) throw new Error(`the example "${words}" does not name ${named}`);
     code = code.replaceAll(named, real);
   }
@@ -74,14 +74,14 @@ it("compile, with the types that are published", async () => {
 });
 
 it("prints builds that fail, as they fail", async () => {
-  const teller = desk.teller("alice");
-  await teller.builds(4);
+  const writer = harness.writer("alice");
+  await writer.builds(4);
   await using example = await start("Print builds that fail");
   await until(
     async () => {
-      teller.session.build("api", "succeeded");
-      teller.session.build("web", "failed");
-      await teller.written();
+      writer.session.build("api", "succeeded");
+      writer.session.build("web", "failed");
+      await writer.written();
       return linesOf(example).length > 2;
     },
     { message: "some to be printed" },
@@ -90,13 +90,13 @@ it("prints builds that fail, as they fail", async () => {
 });
 
 it("handles every deploy once, also after a restart", async () => {
-  const teller = desk.teller("bob");
+  const writer = harness.writer("bob");
   const seqOf = (position: string) => Number(position.split("-")[1] ?? 0);
   const kept = async () => seqOf(await readFile(join(folder, "position.txt"), "utf8").catch(() => ""));
   const times: string[] = [];
   for (const count of [3, 2, 4]) {
-    for (let index = 0; index < count; index++) teller.session.phase("deploy", "succeeded");
-    const last = (await teller.written()).at(-1)?.position ?? "";
+    for (let index = 0; index < count; index++) writer.session.phase("deploy", "succeeded");
+    const last = (await writer.written()).at(-1)?.position ?? "";
     await using example = await start("Handle every deploy once");
     await until(() => linesOf(example).length >= count, { message: `${count} deploys` });
     await until(async () => (await kept()) >= seqOf(last), { message: "the last position to be kept" });
@@ -106,35 +106,35 @@ it("handles every deploy once, also after a restart", async () => {
 });
 
 it("shows what a source looks like, and what changes", async () => {
-  const teller = desk.teller("carl");
-  await teller.builds(2);
-  await desk.told.deck.caughtUp();
+  const writer = harness.writer("carl");
+  await writer.builds(2);
+  await harness.seeded.stack.caughtUp();
   const code = "Show what one source looks like";
   await using example = await start(code, { "alice/shop": "carl/shop" });
   await until(() => linesOf(example).length === 1, { message: "the state" });
   expect(linesOf(example)[0]).toMatch(/^as of \w+-\d+: \{"v1":\{.*"web":"Complete"/);
-  await teller.builds(2, "api");
+  await writer.builds(2, "api");
   await until(() => linesOf(example).length === 3, { message: "what changed" });
   expect(linesOf(example).slice(1)).toEqual(["build.started api", "build.succeeded api"]);
 });
 
 it("lists the slow builds, and what a session told", async () => {
-  const teller = desk.teller("dora");
+  const writer = harness.writer("dora");
   const at = Date.now() - startedAt;
-  teller.session.build("slow", "started", at);
-  teller.session.build("quick", "started", at);
-  teller.session.build("quick", "succeeded", at + 9_000);
-  teller.session.build("slow", "succeeded", at + 12_500);
-  await teller.written();
-  await desk.told.deck.caughtUp();
+  writer.session.build("slow", "started", at);
+  writer.session.build("quick", "started", at);
+  writer.session.build("quick", "succeeded", at + 9_000);
+  writer.session.build("slow", "succeeded", at + 12_500);
+  await writer.written();
+  await harness.seeded.stack.caughtUp();
   await using example = await start("List the slow builds", { "alice/shop": "dora/shop" });
   expect([await example.ended, example.stderr()]).toEqual([0, ""]);
   const lines = linesOf(example);
   expect(lines.filter((line) => line.includes("dora") && line.includes("took"))).toEqual([
     "acme/dora/shop/skaffold: slow took 12.5 s",
   ]);
-  const told = lines.slice(lines.indexOf("session 01DORA on branch main") + 1);
-  expect(told.map((line) => line.split(" ")[1])).toEqual(teller.story.events.map(({ kind }) => kind));
+  const printed = lines.slice(lines.indexOf("session 01DORA on branch main") + 1);
+  expect(printed.map((line) => line.split(" ")[1])).toEqual(writer.story.events.map(({ kind }) => kind));
 });
 
 it("tells a chat when a dev loop fails", async () => {
@@ -151,19 +151,19 @@ it("tells a chat when a dev loop fails", async () => {
   });
   chat.listen(0, "127.0.0.1");
   await once(chat, "listening");
-  const teller = desk.teller("ella");
+  const writer = harness.writer("ella");
   const address = `http://127.0.0.1:${(chat.address() as AddressInfo).port}`;
   await using _ = await start("Tell a chat", { "https://chat.example.com": address });
   await until(
     async () => {
-      teller.session.loopStarted();
-      teller.session.loopEnded("succeeded");
-      teller.session.loopStarted();
-      teller.session.loopEnded("failed");
-      await teller.written();
+      writer.session.loopStarted();
+      writer.session.loopEnded("succeeded");
+      writer.session.loopStarted();
+      writer.session.loopEnded("failed");
+      await writer.written();
       return posted.length > 0;
     },
-    { message: "it to be told" },
+    { message: "the failure to be reported" },
   );
   expect(posted[0]).toEqual({ path: "/hooks/builds", body: { text: "shop of ella: no" } });
   chat.closeAllConnections();

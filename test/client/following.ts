@@ -14,7 +14,7 @@ export function following<T>(items: AsyncIterable<T>): Following<T> {
     for await (const item of items) got.push(item);
   };
   const ended = read();
-  ended.catch(() => {}); // who looks at it is told
+  ended.catch(() => {}); // whoever awaits it sees the error
   return { got, ended };
 }
 

@@ -11,7 +11,7 @@ import { connect as connectNats } from "nats";
 import { createServer, type ViteDevServer } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { browser, openInBrowser } from "./browser.ts";
-import { type LiveDesk, startLiveDesk } from "./live-desk.ts";
+import { type LiveHarness, startLiveHarness } from "./live-harness.ts";
 
 // Pages of several origins in a real browser: refused, allowed by a pattern, and behind Vite's proxy as the client's
 // README has it. Needs a Chromium (Debian: apt-get install chromium).
@@ -45,15 +45,15 @@ const page = `<!doctype html>
   if (asked.has("streams")) {
     const open = () => {
       const source = new EventSource(url + "/api/v1/stream?after=start");
-      const told = Promise.withResolvers();
-      source.addEventListener("error", ({ data }) => data && told.resolve(JSON.parse(data).error.code));
+      const refusal = Promise.withResolvers();
+      source.addEventListener("error", ({ data }) => data && refusal.resolve(JSON.parse(data).error.code));
       const isOn = new Promise((resolve) => source.addEventListener("caught_up", resolve, { once: true }));
-      return { source, told: told.promise, isOn };
+      return { source, refusal: refusal.promise, isOn };
     };
     const first = [open(), open()];
     await Promise.all(first.map(({ isOn }) => isOn));
     const third = open();
-    report.third = await third.told;
+    report.third = await third.refusal;
     report.isClosed = third.source.readyState === EventSource.CLOSED;
     first[0].source.close();
     await third.isOn;
@@ -66,29 +66,29 @@ const page = `<!doctype html>
 </script>`;
 
 describe.skipIf(browser === undefined)("a page", () => {
-  const stack = new AsyncDisposableStack();
+  const cleanup = new AsyncDisposableStack();
   const reports = new Map<string, Report>();
-  let guarded: LiveDesk;
-  let limited: LiveDesk;
+  let guarded: LiveHarness;
+  let limited: LiveHarness;
   let token: string;
   let vite: ViteDevServer;
   let folder: string;
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "tapedeck-pages-"));
-    stack.defer(() => rm(folder, { recursive: true, force: true }));
+    cleanup.defer(() => rm(folder, { recursive: true, force: true }));
     const built = promisify(execFile)(process.execPath, [join(packageFolder, "build.ts"), join(folder, "client")]);
     [guarded, limited] = await Promise.all([
-      startLiveDesk({ TAPEDECK_AUTH: "tokens", TAPEDECK_GATEWAY_ORIGINS: "http://localhost:*" }),
-      startLiveDesk({ TAPEDECK_LIMITS_CONNECTIONS: "2", TAPEDECK_GATEWAY_ORIGINS: "http://127.0.0.1:*" }),
+      startLiveHarness({ TAPEDECK_AUTH: "tokens", TAPEDECK_GATEWAY_ORIGINS: "http://localhost:*" }),
+      startLiveHarness({ TAPEDECK_LIMITS_CONNECTIONS: "2", TAPEDECK_GATEWAY_ORIGINS: "http://127.0.0.1:*" }),
       built,
     ]);
-    for (const desk of [guarded, limited]) {
-      stack.use(desk);
-      await desk.teller("alice").builds(2);
-      await desk.told.deck.caughtUp();
+    for (const harness of [guarded, limited]) {
+      cleanup.use(harness);
+      await harness.writer("alice").builds(2);
+      await harness.seeded.stack.caughtUp();
     }
-    const nats = stack.adopt(await connectNats({ servers: guarded.told.deck.parts.nats.url }), (nc) => nc.close());
+    const nats = cleanup.adopt(await connectNats({ servers: guarded.seeded.stack.parts.nats.url }), (nc) => nc.close());
     const made = makeToken({ name: "a page", workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 });
     await (await openTokenStore(nats)).create(made);
     token = made.text;
@@ -111,10 +111,10 @@ describe.skipIf(browser === undefined)("a page", () => {
       server: { host: "127.0.0.1", port: 0, hmr: false },
       plugins: [{ name: "reports", configureServer: ({ middlewares }) => void middlewares.use("/report", take) }],
     });
-    stack.defer(() => vite.close());
+    cleanup.defer(() => vite.close());
     await vite.listen();
   });
-  afterAll(() => stack.disposeAsync());
+  afterAll(() => cleanup.disposeAsync());
 
   function take(request: AsyncIterable<Buffer>, response: { end(): void }): void {
     Array.fromAsync(request)

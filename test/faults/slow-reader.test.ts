@@ -27,27 +27,27 @@ type Reading = { readonly name: string; readonly reader: PausableReader };
 
 test("who stops reading stops nobody else, costs little, and gets everything once it reads again", async () => {
   const recording = flood();
-  await using stack = new AsyncDisposableStack();
-  const fake = stack.use(await startFakeSkaffold({ recording }));
-  const deck = stack.use(
+  await using cleanup = new AsyncDisposableStack();
+  const fake = cleanup.use(await startFakeSkaffold({ recording }));
+  const stack = cleanup.use(
     await startProcesses([{ developer: "alice", project: "shop", address: fake.address }], {
       // Rows for text are not what this is about.
       TAPEDECK_QUERY_TEXT_ROWS: "false",
     }),
   );
-  const all = sourceEvents(deck.log, skaffoldSource("alice"));
+  const all = sourceEvents(stack.log, skaffoldSource("alice"));
   await fake.playUntil({ v2: 100 });
   await until(async () => framesOf(await all(), "v2").length === 100, { message: "the beginning" });
 
   const open = (count: number) =>
     Object.entries(readers).flatMap(([name, reader]) =>
-      Array.from({ length: count }, () => ({ name, reader: stack.use(reader(deck)) })),
+      Array.from({ length: count }, () => ({ name, reader: cleanup.use(reader(stack)) })),
     );
   const [fast, slow] = [open(1), open(slowOfEach)];
   await until(() => [...fast, ...slow].every(({ reader }) => reader.got.length > 10), { message: "all to read" });
   for (const { reader } of slow) reader.pause();
 
-  const before = await residentMiB(deck.services.gateway.pid);
+  const before = await residentMiB(stack.services.gateway.pid);
   let most = before;
   // Resolves only if Skaffold has never had to wait for good.
   await fake.play();
@@ -57,7 +57,7 @@ test("who stops reading stops nobody else, costs little, and gets everything onc
   const expected = { ids: (await all()).map(({ event: { id } }) => id), frames: saidBy(recording, "v2") };
   const wanted = (name: string) => (name === "gRPC" ? expected.frames : expected.ids);
   const haveAll = async (some: readonly Reading[]) => {
-    most = Math.max(most, await residentMiB(deck.services.gateway.pid));
+    most = Math.max(most, await residentMiB(stack.services.gateway.pid));
     for (const { name, reader } of some) {
       expect({ name, over: reader.over }).toEqual({ name, over: undefined });
       expect({ name, got: reader.got.length }).toEqual({ name, got: wanted(name).length });

@@ -1,19 +1,19 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ApiDesk, pick, startApiDesk } from "../stack/api-harness.ts";
+import { type ApiHarness, pick, startApiHarness } from "../stack/api-harness.ts";
 
-const stack = new AsyncDisposableStack();
-let desk: ApiDesk;
+const cleanup = new AsyncDisposableStack();
+let harness: ApiHarness;
 
 beforeAll(async () => {
-  desk = stack.use(await startApiDesk());
+  harness = cleanup.use(await startApiHarness());
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const get = (path: string) => desk.get(path);
-const items = (path: string) => desk.items(path);
-const positionOf: ApiDesk["positionOf"] = (event) => desk.positionOf(event);
+const get = (path: string) => harness.get(path);
+const items = (path: string) => harness.items(path);
+const positionOf: ApiHarness["positionOf"] = (event) => harness.positionOf(event);
 
 describe("nothing of another workspace is seen", () => {
   it.each(["sources", "sessions", "operations", "events", "stats/builds?group=developer"])("in %s", async (path) => {
@@ -92,7 +92,7 @@ describe("what is asked wrongly", () => {
     ["stream?after=FUTURE", 416, { code: "position_future" }],
     ["nothing", 404, { code: "not_found" }],
   ])("%s has its place in the table: %i", async (path, status, error) => {
-    const places = { FIRST: positionOf(0), LAST: desk.on.at(desk.lastSeq), FUTURE: desk.on.at(9_999) };
+    const places = { FIRST: positionOf(0), LAST: harness.on.at(harness.lastSeq), FUTURE: harness.on.at(9_999) };
     const filledIn = (text: string) => text.replace(/FIRST|LAST|FUTURE/, (name) => places[name as keyof typeof places]);
     const answer = await get(filledIn(path));
     const expected = JSON.parse(filledIn(JSON.stringify(error)));
@@ -102,13 +102,13 @@ describe("what is asked wrongly", () => {
   it("other methods than GET and HEAD are not for these paths", async () => {
     for (const [path, methods] of Object.entries({ sources: "GET, HEAD", stream: "GET, HEAD", ws: "GET" })) {
       for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
-        const { status, headers, body } = await desk.on.deck.httpCall(method, `/api/v1/${path}`);
+        const { status, headers, body } = await harness.on.stack.httpCall(method, `/api/v1/${path}`);
         expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: methods });
         expect(JSON.parse(body)).toEqual({
           error: { code: "invalid_argument", message: expect.stringContaining(method) },
         });
       }
-      const { status, body } = await desk.on.deck.httpCall("POST", `/api/v1/${path}/more`, {}, "{}");
+      const { status, body } = await harness.on.stack.httpCall("POST", `/api/v1/${path}/more`, {}, "{}");
       expect([status, JSON.parse(body).error.code]).toEqual([404, "not_found"]);
     }
   });
@@ -116,18 +116,18 @@ describe("what is asked wrongly", () => {
 
 describe("what is no longer there", () => {
   it("is out_of_range, with the earliest that is", async () => {
-    const connection = await connect({ servers: desk.on.deck.parts.nats.url });
+    const connection = await connect({ servers: harness.on.stack.parts.nats.url });
     await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 4 });
     await connection.close();
-    expect(await get(`events?after=${desk.on.at(1)}`)).toMatchObject({
+    expect(await get(`events?after=${harness.on.at(1)}`)).toMatchObject({
       status: 410,
-      body: { error: { code: "out_of_range", earliest: desk.on.at(3) } },
+      body: { error: { code: "out_of_range", earliest: harness.on.at(3) } },
     });
-    expect(pick("position", await items("events?limit=1"))).toEqual([desk.on.at(4)]);
+    expect(pick("position", await items("events?limit=1"))).toEqual([harness.on.at(4)]);
   });
 
   it("query away is not_ready, and says when to ask again", async () => {
-    await desk.on.deck.parts.query[Symbol.asyncDispose]();
+    await harness.on.stack.parts.query[Symbol.asyncDispose]();
     for (const path of ["sources", "state", "stats/builds", "stream?state=true"]) {
       const { status, headers, body } = await get(path);
       expect([status, headers["retry-after"], body.error?.code]).toEqual([503, "1", "not_ready"]);

@@ -1,18 +1,28 @@
 import { startedAt } from "@tapedeck/query/testing/story";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ApiDesk, alice, type Body, bob, day, type Item, pick, startApiDesk, time } from "../stack/api-harness.ts";
+import {
+  type ApiHarness,
+  alice,
+  type Body,
+  bob,
+  day,
+  type Item,
+  pick,
+  startApiHarness,
+  time,
+} from "../stack/api-harness.ts";
 
-const stack = new AsyncDisposableStack();
-let desk: ApiDesk;
+const cleanup = new AsyncDisposableStack();
+let harness: ApiHarness;
 
 beforeAll(async () => {
-  desk = stack.use(await startApiDesk());
+  harness = cleanup.use(await startApiHarness());
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const get = (path: string) => desk.get(path);
-const items = (path: string) => desk.items(path);
-const positionOf: ApiDesk["positionOf"] = (event) => desk.positionOf(event);
+const get = (path: string) => harness.get(path);
+const items = (path: string) => harness.items(path);
+const positionOf: ApiHarness["positionOf"] = (event) => harness.positionOf(event);
 const isKind =
   (wanted: string) =>
   ({ kind }: { readonly kind: string }) =>
@@ -22,7 +32,7 @@ describe("the shapes of what is listed", () => {
   it("a source", async () => {
     const { body, headers } = await get("sources?developer=alice");
     expect(headers["content-type"]).toContain("application/json");
-    expect(body).toEqual({ items: [expect.anything()], position: desk.on.at(desk.lastSeq) });
+    expect(body).toEqual({ items: [expect.anything()], position: harness.on.at(harness.lastSeq) });
     expect(body.items[0]).toEqual({
       source: "acme/alice/shop/skaffold",
       workspace: "acme",
@@ -95,16 +105,16 @@ describe("the shapes of what is listed", () => {
 
   it("an event, with the upstream's own message only when asked for", async () => {
     const [event] = await items("events?kind=build.failed");
-    const told = alice.events.find(({ kind }) => kind === "build.failed");
+    const failedBuild = alice.events.find(({ kind }) => kind === "build.failed");
     expect(event).toEqual({
       position: positionOf(isKind("build.failed")),
       recordedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/),
-      id: told?.id,
+      id: failedBuild?.id,
       source: "acme/alice/shop/skaffold",
       session: "01A1",
       channel: "v1",
-      ordinal: String(told?.ordinal),
-      frameOrdinal: String(told?.frame_ordinal),
+      ordinal: String(failedBuild?.ordinal),
+      frameOrdinal: String(failedBuild?.frame_ordinal),
       part: 0,
       kind: "build.failed",
       subject: "api",
@@ -120,8 +130,8 @@ describe("the shapes of what is listed", () => {
     const [whole] = await items("events?kind=build.failed&original=true");
     expect(whole?.original).toEqual({
       type: "proto.LogEntry",
-      size: String(told?.original?.size),
-      bytes: told?.original?.bytes.toString("base64"),
+      size: String(failedBuild?.original?.size),
+      bytes: failedBuild?.original?.bytes.toString("base64"),
     });
   });
 
@@ -135,7 +145,7 @@ describe("the shapes of what is listed", () => {
       session: "01A2",
       sessionEnded: false,
       notHeardSince: null,
-      position: desk.on.at(desk.lastSeq),
+      position: harness.on.at(harness.lastSeq),
       at: null,
       upstream: "skaffold",
       state: { v1: { buildState: { artifacts: { web: "Complete" } } }, v2: { forwardedPorts: {} } },
@@ -172,7 +182,7 @@ describe("how long builds take", () => {
           unknown: "0",
         },
       ],
-      position: desk.on.at(desk.lastSeq),
+      position: harness.on.at(harness.lastSeq),
     });
   });
 

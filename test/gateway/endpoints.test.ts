@@ -13,42 +13,42 @@ import { WebSocket } from "ws";
 import { type SkaffoldClient, skaffoldClient } from "../skaffold/client.ts";
 import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
 import { httpCall } from "../stack/http-call.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 const sourceOf = (developer: string) =>
   sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
 const getState = "/proto.SkaffoldService/GetState";
 const dashboard = "https://dash.example.com";
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 /** By what listens there. */
 let addresses: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
-  on = stack.use(
-    await startToldStack({
+  on = cleanup.use(
+    await startSeededStack({
       TAPEDECK_ENDPOINTS: JSON.stringify([
         { source: "alice/shop", grpc: "127.0.0.1:0", http: "127.0.0.1:0" },
         { source: "bob/shop/skaffold", grpc: "127.0.0.1:0" },
       ]),
       TAPEDECK_GATEWAY_ORIGINS: dashboard,
-      TAPEDECK_GATEWAY_HOSTS: "deck.example.com",
+      TAPEDECK_GATEWAY_HOSTS: "team.example.com",
     }),
   );
-  addresses = on.deck.parts.gateway.addresses;
+  addresses = on.stack.parts.gateway.addresses;
   for (const developer of ["alice", "bob"]) {
-    const told = story(sourceOf(developer));
-    const session = told.session(`01${developer}`);
+    const scenario = story(sourceOf(developer));
+    const session = scenario.session(`01${developer}`);
     session.started();
     session.configured();
     session.build(developer, "started");
-    await on.tell(told.events);
+    await on.seed(scenario.events);
   }
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const grpc = (name = "grpc"): SkaffoldClient => stack.use(skaffoldClient(addresses[name] ?? ""));
+const grpc = (name = "grpc"): SkaffoldClient => cleanup.use(skaffoldClient(addresses[name] ?? ""));
 const http = (path: string, headers: Record<string, string> = {}, method = "GET", at = "http") =>
   httpCall(addresses[at] ?? "", method, path, headers);
 
@@ -56,7 +56,7 @@ describe("listeners bound to a source", () => {
   it.each([
     ["alice/shop grpc", "01alice"],
     ["bob/shop/skaffold grpc", "01bob"],
-  ])("%s answers for it without being told", async (name, session) => {
+  ])("%s answers for it without being scenario", async (name, session) => {
     const answer = await grpc(name).unary(getState);
     expect(answer.metadata.get("tapedeck-session")).toEqual([session]);
     expect(await grpc(name).take("/proto.SkaffoldService/Events", 2)).toHaveLength(2);
@@ -103,7 +103,7 @@ describe("listeners bound to a source", () => {
 describe("Host and Origin", () => {
   const cases: [string, Record<string, string>, number][] = [
     ["nothing but loopback", {}, 200],
-    ["a host that is configured", { host: "deck.example.com" }, 200],
+    ["a host that is configured", { host: "team.example.com" }, 200],
     ["a name that was rebound", { host: "evil.example" }, 403],
     ["a page from elsewhere", { origin: "https://evil.example" }, 403],
     ["a sandboxed page", { origin: "null" }, 403],

@@ -2,7 +2,7 @@ import { story } from "@tapedeck/query/testing/story";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Item } from "../stack/api-harness.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 // Where reading begins and ends, in every form that HTTP has. What a stream gives is said of every transport in
 // transports/; what lists and pages hold in gateway-api.test.ts.
@@ -30,13 +30,13 @@ const forms = [page, historyLines, ...streams];
 
 const alice = story();
 const session = alice.session("01A1");
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 /** By their numbers, from 1: all that is in the log. */
 const recordedAt: string[] = [""];
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
+  on = cleanup.use(await startSeededStack());
   session.started();
   session.configured();
   session.loopStarted();
@@ -47,17 +47,17 @@ beforeAll(async () => {
     const before = Date.parse(recordedAt.at(-1) ?? "");
     await until(() => !(Date.now() <= before + 1), { message: "a later millisecond" });
     await on.write([event]);
-    const { items } = JSON.parse((await on.deck.httpCall("GET", "/api/v1/events?last=1")).body);
+    const { items } = JSON.parse((await on.stack.httpCall("GET", "/api/v1/events?last=1")).body);
     recordedAt.push(items[0].recordedAt);
   }
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** Reads to the end; a stream without one until it has caught up. */
 async function read({ path, accept }: Form, query: string, more: Record<string, string> = {}): Promise<Read> {
   const over = new AbortController();
-  const url = `http://${on.deck.http}/api/v1/${path}?${filledIn(query)}`;
+  const url = `http://${on.stack.http}/api/v1/${path}?${filledIn(query)}`;
   const headers = {
     accept,
     ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, filledIn(value)])),
@@ -238,7 +238,7 @@ describe("a speed", () => {
 
   it.each([historyLines, ...streams])("holds back what was recorded later: $name", async (form) => {
     // At least 2 ms lie between two events: at this speed more than half an hour.
-    const url = `http://${on.deck.http}/api/v1/${form.path}?after=start&until=now&speed=0.000001`;
+    const url = `http://${on.stack.http}/api/v1/${form.path}?after=start&until=now&speed=0.000001`;
     const over = new AbortController();
     const response = await fetch(url, { headers: { accept: form.accept }, signal: over.signal });
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
@@ -258,7 +258,7 @@ describe("a speed", () => {
 describe("a moment", () => {
   const get = async (path: string, headers: Record<string, string> = {}) => {
     const filled = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, filledIn(value)]));
-    const answer = await on.deck.httpCall("GET", `/api/v1/${filledIn(path)}`, filled);
+    const answer = await on.stack.httpCall("GET", `/api/v1/${filledIn(path)}`, filled);
     return { ...answer, body: JSON.parse(answer.body) };
   };
 
@@ -323,9 +323,9 @@ describe("HEAD", () => {
     "stream",
     "stream?after=start&until=now",
   ])("%s is what GET says, without a body", async (path) => {
-    const head = await on.deck.httpCall("HEAD", `/api/v1/${path}`);
+    const head = await on.stack.httpCall("HEAD", `/api/v1/${path}`);
     const over = new AbortController();
-    const got = await fetch(`http://${on.deck.http}/api/v1/${path}`, {
+    const got = await fetch(`http://${on.stack.http}/api/v1/${path}`, {
       headers: { "accept-encoding": "identity" },
       signal: over.signal,
     });
@@ -337,16 +337,16 @@ describe("HEAD", () => {
   });
 
   it("errors, too", async () => {
-    expect(await on.deck.httpCall("HEAD", "/api/v1/stream?after=soon")).toMatchObject({ status: 400, body: "" });
-    expect(await on.deck.httpCall("HEAD", "/api/v1/nothing")).toMatchObject({ status: 404, body: "" });
+    expect(await on.stack.httpCall("HEAD", "/api/v1/stream?after=soon")).toMatchObject({ status: 400, body: "" });
+    expect(await on.stack.httpCall("HEAD", "/api/v1/nothing")).toMatchObject({ status: 404, body: "" });
   });
 });
 
 it("without the log every form is refused, with when to ask again", async () => {
-  await on.deck.parts.nats.stop();
-  const [told, ...refused] = await Promise.all(forms.toReversed().map((form) => read(form, "after=start")));
+  await on.stack.parts.nats.stop();
+  const [stream, ...refused] = await Promise.all(forms.toReversed().map((form) => read(form, "after=start")));
   // EventSource hears it in its own words.
-  expect(told).toMatchObject({ status: 200, error: { code: "not_ready" } });
+  expect(stream).toMatchObject({ status: 200, error: { code: "not_ready" } });
   for (const got of refused) {
     expect(got).toMatchObject({ status: 503, error: { code: "not_ready" } });
     expect(got.headers.get("retry-after")).toBe("1");

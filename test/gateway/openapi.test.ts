@@ -20,23 +20,23 @@ const recording = loadRecording(
   ),
 );
 
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 /** A position of the log, and where the log ends. */
 let [first, last] = ["", ""];
 
 beforeAll(async () => {
-  const fake = stack.use(await startFakeSkaffold({ recording }));
-  deck = stack.use(await startStack({ skaffold: [{ address: fake.address }] }));
-  await deck.connected();
+  const fake = cleanup.use(await startFakeSkaffold({ recording }));
+  stack = cleanup.use(await startStack({ skaffold: [{ address: fake.address }] }));
+  await stack.connected();
   await fake.play();
-  await deck.recorded(fake.played);
+  await stack.recorded(fake.played);
   const { items, position } = JSON.parse((await get("/api/v1/events?limit=1000")).body);
   [first, last] = [items[0].position, position];
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const get = (path: string, accept = "application/json", method = "GET") => deck.httpCall(method, path, { accept });
+const get = (path: string, accept = "application/json", method = "GET") => stack.httpCall(method, path, { accept });
 const [json, ndjson, sse] = ["application/json", "application/x-ndjson", "text/event-stream"];
 const cloudEvents = "application/cloudevents-batch+json";
 
@@ -212,9 +212,9 @@ describe("an event with every detail there is", () => {
     for (const detail of [field.message && filled(field.message), {}]) {
       const bytes = toBinary(event, fromJson(event, { ...whole, [field.jsonName]: detail ?? {} }));
       const recorded = { seq: 1, recordedAt: new Date(0), subject: "", event: Event.decode(bytes) };
-      const told = JSON.parse(JSON.stringify(eventToJson(recorded, "e")));
-      expectIs("Event", told);
-      expectIs(field.message?.name ?? "", told.detail);
+      const json = JSON.parse(JSON.stringify(eventToJson(recorded, "e")));
+      expectIs("Event", json);
+      expectIs(field.message?.name ?? "", json.detail);
     }
   });
 });

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SkaffoldClient, skaffoldClient } from "../skaffold/client.ts";
 import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 const sourceOf = (name: string) => {
   const [workspace = "", developer = "", project = ""] = name.split("/");
@@ -49,21 +49,21 @@ hers.configured();
 hers.build("secret", "started");
 
 const getState = "/proto.SkaffoldService/GetState";
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 let client: SkaffoldClient;
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  client = stack.use(skaffoldClient(on.deck.grpc));
+  on = cleanup.use(await startSeededStack());
+  client = cleanup.use(skaffoldClient(on.stack.grpc));
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** The same question over gRPC and over HTTP with headers must have the same answer, whatever it is. */
 async function ask(metadata: Record<string, string> = {}) {
   const [grpc, http] = await Promise.all([
     client.unary(getState, new Uint8Array(), metadata),
-    on.deck.httpCall("GET", "/v1/state", metadata),
+    on.stack.httpCall("GET", "/v1/state", metadata),
   ]);
   if (grpc.code === 0) {
     expect(http.status).toBe(200);
@@ -92,7 +92,7 @@ it("nothing recorded yet is unknown_source, and says what to do", async () => {
 });
 
 describe("with one source", () => {
-  beforeAll(() => on.tell(alice.events));
+  beforeAll(() => on.seed(alice.events));
 
   it("nobody has to name it", async () => {
     expect(await ask()).toMatchObject({ artifacts: { web: "In Progress" }, session: "01A2", ended: undefined });
@@ -100,7 +100,7 @@ describe("with one source", () => {
 });
 
 describe("with several sources", () => {
-  beforeAll(() => on.tell([...bob.events, ...dave.events, ...carol.events]));
+  beforeAll(() => on.seed([...bob.events, ...dave.events, ...carol.events]));
 
   it("without a name the choices are told, of this workspace only", async () => {
     const { more, ...refusal } = await ask();
@@ -112,7 +112,7 @@ describe("with several sources", () => {
     "%s is Alice's",
     async (source) => {
       expect(await ask({ "tapedeck-source": source })).toMatchObject({ session: "01A2" });
-      const byParameter = await on.deck.httpCall("GET", `/v1/state?source=${encodeURIComponent(source)}`);
+      const byParameter = await on.stack.httpCall("GET", `/v1/state?source=${encodeURIComponent(source)}`);
       expect(byParameter.headers["tapedeck-session"]).toBe("01A2");
     },
   );
@@ -136,7 +136,7 @@ describe("with several sources", () => {
 
   it("one without a session has the state that Skaffold gives before its runner exists", async () => {
     expect(await ask({ "tapedeck-source": "dave/tools" })).toMatchObject({ artifacts: undefined, session: undefined });
-    const { body } = await on.deck.httpCall("GET", "/v1/state?source=dave/tools");
+    const { body } = await on.stack.httpCall("GET", "/v1/state?source=dave/tools");
     expect(JSON.parse(body)).toMatchObject({ buildState: null, deployState: null, forwardedPorts: {}, metadata: null });
   });
 });
@@ -155,7 +155,7 @@ describe("a session", () => {
   it.each([["01A9"], ["01B1"], ["01C1"]])("%s is none of Alice's", async (session) => {
     const refusal = { code: 5, status: 404, reason: "unknown_session" };
     expect(await ask({ ...alices, "tapedeck-session": session })).toMatchObject(refusal);
-    const events = await on.deck.httpCall("GET", `/v1/events?source=alice/shop&session=${session}`);
+    const events = await on.stack.httpCall("GET", `/v1/events?source=alice/shop&session=${session}`);
     expect(skaffoldRefusal(events)).toMatchObject({ code: 5, info: { reason: "unknown_session" } });
   });
 
@@ -166,7 +166,7 @@ describe("a session", () => {
     expect(overGrpc.map((bytes) => bytes.toString("base64"))).toEqual(
       frames.map(({ original }) => original?.bytes.toString("base64")),
     );
-    const { body, headers } = await on.deck.httpCall("GET", "/v1/events", metadata);
+    const { body, headers } = await on.stack.httpCall("GET", "/v1/events", metadata);
     expect(body.trim().split("\n")).toHaveLength(frames.length);
     expect(headers).toMatchObject({ "tapedeck-session": "01A1", "tapedeck-position": on.at(0) });
   });
@@ -186,10 +186,10 @@ describe("a moment", () => {
 
   it("or a time, with any zone, also where a URL makes a space of its plus", async () => {
     const daves = { "tapedeck-source": "dave/tools" };
-    const seqs = await on.tell([dave.session("01D1").started(), dave.tell({ kind: "upstream.lost", session: "01D1" })]);
+    const seqs = await on.seed([dave.session("01D1").started(), dave.tell({ kind: "upstream.lost", session: "01D1" })]);
     const [first = 0, last = 0] = seqs;
     const times: number[] = [];
-    const both = on.deck.log.history({ afterSeq: first - 1, subjects: [] }, last, new AbortController().signal);
+    const both = on.stack.log.history({ afterSeq: first - 1, subjects: [] }, last, new AbortController().signal);
     for await (const { recordedAt } of both) times.push(recordedAt.getTime());
     const [begun = 0, time = 0] = times;
     const inZone = new Date(time + 3_600_000).toISOString().replace("Z", "+01:00");
@@ -198,7 +198,7 @@ describe("a moment", () => {
     }
     const before = new Date(begun - 1).toISOString();
     expect(await ask({ ...daves, "tapedeck-at": before })).toMatchObject({ session: undefined });
-    const overUrl = await on.deck.httpCall("GET", `/v1/state?source=dave/tools&at=${inZone}`);
+    const overUrl = await on.stack.httpCall("GET", `/v1/state?source=dave/tools&at=${inZone}`);
     expect(overUrl.headers["tapedeck-session"]).toBe("01D1");
   });
 
@@ -223,7 +223,7 @@ describe("a moment", () => {
   it.each([["/v1/events"], ["/v2/events"], ["/v1/event_log"], ["/v2/applicationLogs"]])(
     "is nothing for %s, which says what to use",
     async (path) => {
-      const answer = await on.deck.httpCall("GET", `${path}?source=alice/shop&at=${on.at(1)}`);
+      const answer = await on.stack.httpCall("GET", `${path}?source=alice/shop&at=${on.at(1)}`);
       expect(answer.status).toBe(400);
       expect(skaffoldRefusal(answer)).toMatchObject({
         message: expect.stringContaining("`after`"),
@@ -261,7 +261,7 @@ describe("reading one's own write", () => {
   });
 
   it("is position_future beyond the log, with the latest", async () => {
-    const { lastSeq } = await on.deck.log.bounds();
+    const { lastSeq } = await on.stack.log.bounds();
     const asked = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };
     const refusal = {
       code: 11,
@@ -273,17 +273,17 @@ describe("reading one's own write", () => {
   });
 
   it("is not_ready when query does not get there", async () => {
-    const client = new Client(on.deck.database);
+    const client = new Client(on.stack.database);
     await client.connect();
     try {
       await client.query("begin; lock table tapedeck.events in share mode");
       running.build("held back", "started");
-      const { lastSeq } = await on.deck.log.bounds();
-      const writing = on.tell(bob.events.slice(-1));
-      await until(async () => (await on.deck.log.bounds()).lastSeq > lastSeq, { message: "the event in the log" });
+      const { lastSeq } = await on.stack.log.bounds();
+      const writing = on.seed(bob.events.slice(-1));
+      await until(async () => (await on.stack.log.bounds()).lastSeq > lastSeq, { message: "the event in the log" });
       const asked = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };
       expect(await ask(asked)).toMatchObject({ code: 14, status: 503, reason: "not_ready" });
-      const { headers } = await on.deck.httpCall("GET", "/v1/state", asked);
+      const { headers } = await on.stack.httpCall("GET", "/v1/state", asked);
       expect(headers["retry-after"]).toBe("1");
       await client.query("rollback");
       await writing;

@@ -18,7 +18,7 @@ import { folds } from "@tapedeck/query/views/folds";
 import { until } from "@tapedeck/shared/testing/until";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 // State at P and the events after P are all that happened, once: whoever folds the events on what the state stands for
 // comes to what is folded from the beginning, whenever one asks and whoever writes meanwhile.
@@ -31,15 +31,15 @@ type Life = {
   readonly seqs: number[];
 };
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 let client: TapedeckClient;
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  client = stack.adopt(new TapedeckClient(on.deck.grpc, credentials.createInsecure()), (one) => one.close());
+  on = cleanup.use(await startSeededStack());
+  client = cleanup.adopt(new TapedeckClient(on.stack.grpc, credentials.createInsecure()), (one) => one.close());
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 function lives(random: Random): readonly Life[] {
   const host = story(rktHost);
@@ -150,7 +150,7 @@ async function events(reader: Reader, request: DeepPartial<EventsRequest>): Prom
 /** Messages of a stream that has begun. */
 async function opened(request: DeepPartial<EventsRequest>): Promise<AsyncIterable<EventsResponse>> {
   const call = client.events(EventsRequest.fromPartial(request));
-  stack.defer(() => call.cancel());
+  cleanup.defer(() => call.cancel());
   await new Promise((resolve, reject) => call.once("metadata", resolve).once("error", reject));
   call.on("error", () => {});
   return call as AsyncIterable<EventsResponse>;
@@ -189,7 +189,7 @@ it("is complete and without repeats, whenever one asks, while others write", asy
   };
 
   for (const life of all) await writeSome(life, 30);
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
   await Promise.all(
     all.map(async (life) => {
       for (let round = 0; life.seqs.length < life.events.length; round++) {
@@ -203,13 +203,17 @@ it("is complete and without repeats, whenever one asks, while others write", asy
   const failure = Promise.race(running.map((one) => one.then(() => new Promise<void>(() => {}))));
   const arrived = () => readers.every(({ life, seen }) => seen >= (life.seqs.at(-1) ?? 0));
   await Promise.race([until(arrived, { message: "all readers to have all" }), failure]);
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
 
   for (const life of all) {
     const { source } = life;
     const now = await getState({ source });
-    const told = fold(life, new Map(), life.events);
-    expect({ seed, source, rows: given(life, now) }).toEqual({ seed, source, rows: rendered(life, told, now.session) });
+    const folded = fold(life, new Map(), life.events);
+    expect({ seed, source, rows: given(life, now) }).toEqual({
+      seed,
+      source,
+      rows: rendered(life, folded, now.session),
+    });
     for (const { how, state, events } of readers.filter((reader) => reader.life === life)) {
       const what = { seed, source, how, position: state?.position };
       const before = life.events.filter((_, index) => (life.seqs[index] ?? 0) <= seqOf(state?.position ?? ""));

@@ -9,7 +9,7 @@ export type Answer =
   | { readonly refused: string; readonly earliest?: string; readonly latest?: string };
 
 /** Where it is asked: bytes over gRPC, or HTTP. */
-export type Door = { readonly client: SkaffoldClient; readonly deck: Pick<Stack, "httpCall"> };
+export type ApiAccess = { readonly client: SkaffoldClient; readonly stack: Pick<Stack, "httpCall"> };
 
 /** One way to ask for a state. */
 export type Call = {
@@ -20,7 +20,7 @@ export type Call = {
   readonly gists: readonly [unknown, unknown, unknown];
   /** A list of what there was before there was anything has nothing. */
   readonly isList?: true;
-  readonly ask: (door: Door, at: string | undefined) => Promise<Answer>;
+  readonly ask: (access: ApiAccess, at: string | undefined) => Promise<Answer>;
 };
 
 export type Method<Request, Response> = {
@@ -78,9 +78,9 @@ export function http<Body>(
     name: `GET ${path}`,
     source,
     gists,
-    async ask({ deck }, at) {
+    async ask({ stack }, at) {
       const query = new URLSearchParams({ source, ...(at !== undefined && { at }) });
-      const answer = await deck.httpCall("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
+      const answer = await stack.httpCall("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
       return answer.status === 200 ? { gist: gistOf(JSON.parse(answer.body) as Body) } : refusalOf(answer);
     },
   };

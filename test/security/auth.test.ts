@@ -13,16 +13,16 @@ import { bearing, startTokenStack, type TestToken, type TokenStack } from "../st
 import { transports } from "../transports/all-transports.ts";
 
 const dashboard = "https://dash.example.com";
-const stack = new AsyncDisposableStack();
-let desk: TokenStack;
+const cleanup = new AsyncDisposableStack();
+let harness: TokenStack;
 let grpc: RawClient;
 let viewer: TestToken;
 let recorder: TestToken;
 
 beforeAll(async () => {
-  desk = stack.use(await startTokenStack({ TAPEDECK_GATEWAY_ORIGINS: dashboard }));
-  grpc = stack.use(rawClient(desk.on.deck.grpc));
-  [viewer, recorder] = await Promise.all([desk.token("acme", ["viewer"]), desk.token("acme", ["recorder"])]);
+  harness = cleanup.use(await startTokenStack({ TAPEDECK_GATEWAY_ORIGINS: dashboard }));
+  grpc = cleanup.use(rawClient(harness.on.stack.grpc));
+  [viewer, recorder] = await Promise.all([harness.token("acme", ["viewer"]), harness.token("acme", ["recorder"])]);
   const of = (upstream: string) =>
     story(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream }));
   const [shop, host, machines] = [of("skaffold"), of("rkt"), of("vagrant")];
@@ -32,12 +32,12 @@ beforeAll(async () => {
   session.build("web", "started");
   rktSession("01B", host).began();
   vagrantSession("01C", machines).began();
-  await desk.on.tell([...shop.events, ...host.events, ...machines.events]);
+  await harness.on.seed([...shop.events, ...host.events, ...machines.events]);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const http = (path: string, headers: Record<string, string> = {}, method = "GET", body?: string) =>
-  httpCall(desk.on.deck.http, method, path, headers, body);
+  httpCall(harness.on.stack.http, method, path, headers, body);
 const asksOfVagrant = { "client-api-protocol": "1,1" };
 
 /** Every method that our protos describe, whether the gateway offers it or not. */
@@ -86,11 +86,11 @@ describe("gRPC", () => {
   });
 
   it("a controller may call what changes an upstream; an admin may all", async () => {
-    const controller = await codes((await desk.token("acme", ["controller"])).text);
+    const controller = await codes((await harness.token("acme", ["controller"])).text);
     expect([...controller].flatMap(([path, code]) => (code === 7 ? [path] : []))).toEqual([
       "/tapedeck.v1.Recorder/Push",
     ]);
-    const admin = await codes((await desk.token("acme", ["admin"])).text);
+    const admin = await codes((await harness.token("acme", ["admin"])).text);
     expect([...admin].filter(([, code]) => code === 7 || code === 16)).toEqual([]);
   });
 
@@ -165,7 +165,7 @@ describe("HTTP", () => {
     for (const path of [...reads, ...streams]) {
       expect([path, (await http(path, bearing(recorder.text))).status]).toEqual([path, 403]);
     }
-    const controller = await desk.token("acme", ["controller"]);
+    const controller = await harness.token("acme", ["controller"]);
     const { status } = await http("/v1/execute", bearing(controller.text), "POST", '{"build":true}');
     expect(status).toBe(503);
   });
@@ -208,8 +208,8 @@ describe("HTTP", () => {
 
 describe("a WebSocket", () => {
   const open = (protocols: readonly string[], headers: Record<string, string> = {}) => {
-    const socket = new WebSocket(`ws://${desk.on.deck.http}/api/v1/ws`, [...protocols], { headers });
-    stack.defer(() => socket.terminate());
+    const socket = new WebSocket(`ws://${harness.on.stack.http}/api/v1/ws`, [...protocols], { headers });
+    cleanup.defer(() => socket.terminate());
     return new Promise<string | number>((resolve) => {
       socket.once("open", () => resolve(socket.protocol));
       socket.once("unexpected-response", (_, response) => resolve(response.statusCode ?? 0));
@@ -246,20 +246,20 @@ it("the page that says where things are says what it takes", async () => {
 
 describe("what is under way", () => {
   it("ends with the token, on every transport", async () => {
-    const token = await desk.token("acme", ["viewer", "recorder"]);
-    const other = await desk.token("acme", ["viewer"]);
-    const door = { grpc: desk.on.deck.grpc, http: desk.on.deck.http, token: token.text };
+    const token = await harness.token("acme", ["viewer", "recorder"]);
+    const other = await harness.token("acme", ["viewer"]);
+    const endpoint = { grpc: harness.on.stack.grpc, http: harness.on.stack.http, token: token.text };
     const left = new AbortController();
-    stack.defer(() => left.abort());
+    cleanup.defer(() => left.abort());
     const ends: Record<string, Promise<unknown>> = {};
     const begun: Promise<unknown>[] = [];
 
     for (const transport of transports) {
-      const reader = transport.read(door, { after: "start" }, left.signal);
+      const reader = transport.read(endpoint, { after: "start" }, left.signal);
       begun.push(reader.next());
       ends[transport.name] = (async () => {
         for await (const _ of reader);
-      })().catch((error: { told?: { code: string } }) => error.told?.code ?? error);
+      })().catch((error: { body?: { code: string } }) => error.body?.code ?? error);
     }
     for (const path of [
       "/proto.SkaffoldService/Events",
@@ -275,18 +275,18 @@ describe("what is under way", () => {
       }
       ends[path] = call.over.then((status) => status.code === 16 && reasonOf(status));
     }
-    const lines = fetch(`http://${desk.on.deck.http}/v1/events`, { headers: bearing(token.text) });
+    const lines = fetch(`http://${harness.on.stack.http}/v1/events`, { headers: bearing(token.text) });
     begun.push(lines);
     ends["/v1/events"] = lines.then(async (response) => {
       const last = (await response.text()).trim().split("\n").at(-1) ?? "";
       return JSON.parse(last).error.code === 16 && "unauthenticated";
     });
-    const socket = new WebSocket(`ws://${desk.on.deck.http}/api/v1/ws`, { headers: bearing(token.text) });
+    const socket = new WebSocket(`ws://${harness.on.stack.http}/api/v1/ws`, { headers: bearing(token.text) });
     begun.push(new Promise((resolve) => socket.once("open", resolve)));
     ends["an idle WebSocket"] = new Promise((resolve) => {
       socket.once("close", (code) => resolve(code === 4401 && "unauthenticated"));
     });
-    const kept = transports[0]?.read({ ...door, token: other.text }, { after: "start" }, left.signal);
+    const kept = transports[0]?.read({ ...endpoint, token: other.text }, { after: "start" }, left.signal);
     begun.push(kept?.next() ?? Promise.resolve());
 
     await Promise.all(begun);
@@ -296,8 +296,8 @@ describe("what is under way", () => {
   });
 
   it("ends when the token expires", async () => {
-    const token = await desk.token("acme", ["viewer"], 2_500);
-    const socket = new WebSocket(`ws://${desk.on.deck.http}/api/v1/ws`, { headers: bearing(token.text) });
+    const token = await harness.token("acme", ["viewer"], 2_500);
+    const socket = new WebSocket(`ws://${harness.on.stack.http}/api/v1/ws`, { headers: bearing(token.text) });
     const said: string[] = [];
     socket.on("message", (data) => said.push(String(data)));
     socket.once("error", () => {});
@@ -313,7 +313,7 @@ describe("what is under way", () => {
 it("while NATS is away who is known is let in, and nobody else", async () => {
   expect((await http("/api/v1/sources", bearing(viewer.text))).status).toBe(200);
   const unknown = bearing(`tdk_${"B".repeat(43)}`);
-  await desk.on.deck.parts.nats.kill();
+  await harness.on.stack.parts.nats.kill();
   await until(async () => (await http("/api/v1/sources", unknown)).status === 503, { message: "it to be noticed" });
   const refusal = await http("/api/v1/sources", unknown);
   expect([refusal.headers["retry-after"], JSON.parse(refusal.body).error.code]).toEqual(["1", "not_ready"]);

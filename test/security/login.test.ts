@@ -17,8 +17,8 @@ import { type Stack, startStack } from "../stack/stack.ts";
 // One login in place of variables: on a laptop, with a team's Tapedeck whose two ports are anywhere.
 
 const folder = mkdtempSync(join(tmpdir(), "login-"));
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let certFile: string;
 let url: string;
 const tokens: Record<string, string> = {};
@@ -27,9 +27,9 @@ beforeAll(async () => {
   const certificate = await testCertificate(folder);
   certFile = certificate.certFile;
   const tls = { TAPEDECK_TLS_CERT: certFile, TAPEDECK_TLS_KEY: certificate.keyFile };
-  deck = stack.use(await startStack({ env: { TAPEDECK_AUTH: "tokens", ...tls } }));
-  url = `https://localhost:${deck.http.split(":").at(-1)}`;
-  const nats = stack.adopt(await connect({ servers: deck.parts.nats.url }), (nc) => nc.close());
+  stack = cleanup.use(await startStack({ env: { TAPEDECK_AUTH: "tokens", ...tls } }));
+  url = `https://localhost:${stack.http.split(":").at(-1)}`;
+  const nats = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
   const store = await openTokenStore(nats);
   for (const role of ["recorder", "viewer"] satisfies Role[]) {
     const wishes = { name: `a ${role}`, workspace: "acme", developer: "dora", lifetimeMs: 3_600_000 };
@@ -39,7 +39,7 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -57,7 +57,7 @@ it("/about tells everyone where gRPC is, and a token what it is good for", async
     const [answer] = await once(call, "response");
     return [answer.statusCode, await json(answer)];
   };
-  const open = { version, grpcPort: Number(deck.grpc.split(":").at(-1)), auth: "tokens", time: expect.any(String) };
+  const open = { version, grpcPort: Number(stack.grpc.split(":").at(-1)), auth: "tokens", time: expect.any(String) };
   expect(await about()).toEqual([200, open]);
   const token = { name: "a recorder", workspace: "acme", roles: ["recorder"], developer: "dora" };
   expect(await about(`Bearer ${tokens.recorder}`)).toEqual([200, { ...open, token }]);
@@ -90,7 +90,7 @@ it("after a login every command goes there with its token: recording, reading, a
   expect(statSync(kept()).mode & 0o777).toBe(0o600);
   expect(JSON.parse(readFileSync(kept(), "utf8"))).toEqual({
     current: "team",
-    contexts: { team: { url, grpcPort: Number(deck.grpc.split(":").at(-1)), token: tokens.recorder, ca: certFile } },
+    contexts: { team: { url, grpcPort: Number(stack.grpc.split(":").at(-1)), token: tokens.recorder, ca: certFile } },
   });
 
   const program = {

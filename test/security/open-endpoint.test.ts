@@ -12,10 +12,10 @@ import { bearing, startTokenStack, type TestToken, type TokenStack } from "../st
 
 // Endpoints for clients that can send no token, of a Tapedeck that wants one.
 
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const open = "globex/eve/shop/skaffold";
 const closed = "alice/shop";
-let desk: TokenStack;
+let harness: TokenStack;
 let addresses: Readonly<Record<string, string>>;
 let viewer: TestToken;
 let controller: TestToken;
@@ -26,27 +26,30 @@ beforeAll(async () => {
     { source: open, ...at, open: "viewer" },
     { source: closed, ...at },
   ];
-  desk = stack.use(await startTokenStack({ TAPEDECK_ENDPOINTS: JSON.stringify(endpoints) }));
-  addresses = desk.on.deck.parts.gateway.addresses;
-  [viewer, controller] = await Promise.all([desk.token("globex", ["viewer"]), desk.token("globex", ["controller"])]);
+  harness = cleanup.use(await startTokenStack({ TAPEDECK_ENDPOINTS: JSON.stringify(endpoints) }));
+  addresses = harness.on.stack.parts.gateway.addresses;
+  [viewer, controller] = await Promise.all([
+    harness.token("globex", ["viewer"]),
+    harness.token("globex", ["controller"]),
+  ]);
   for (const [workspace, developer] of [
     ["globex", "eve"],
     ["globex", "mallory"],
     ["acme", "alice"],
   ] as const) {
-    const told = story(sourceName({ workspace, developer, project: "shop", upstream: "skaffold" }));
-    const session = told.session(`01${developer}`);
+    const scenario = story(sourceName({ workspace, developer, project: "shop", upstream: "skaffold" }));
+    const session = scenario.session(`01${developer}`);
     session.started();
     session.configured();
     session.build(developer, "started");
-    await desk.on.tell(told.events);
+    await harness.on.seed(scenario.events);
   }
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const http = (path: string, headers: Record<string, string> = {}, method = "GET", source: string = open) =>
   httpCall(addresses[`${source} http`] ?? "", method, path, headers);
-const grpc = (source: string = open): SkaffoldClient => stack.use(skaffoldClient(addresses[`${source} grpc`] ?? ""));
+const grpc = (source: string = open): SkaffoldClient => cleanup.use(skaffoldClient(addresses[`${source} grpc`] ?? ""));
 const getState = "/proto.v2.SkaffoldV2Service/GetState";
 
 describe("without a token", () => {
@@ -85,7 +88,7 @@ describe("without a token", () => {
 
   it("is enough for EventSource", async () => {
     const source = new EventSource(`http://${addresses[`${open} http`]}/api/v1/stream?after=start`);
-    stack.defer(() => source.close());
+    cleanup.defer(() => source.close());
     const from = new Set<string>();
     source.onmessage = ({ data }) => from.add(JSON.parse(data).event.source);
     let isCaughtUp = false;
@@ -105,7 +108,7 @@ describe("without a token", () => {
       const refusal = skaffoldRefusal(await http(path, {}, verb));
       expect(refusal).toMatchObject({ code: 7, info: { reason: "forbidden" } });
     }
-    const client = stack.use(rawClient(addresses[`${open} grpc`] ?? ""));
+    const client = cleanup.use(rawClient(addresses[`${open} grpc`] ?? ""));
     for (const name of ["Execute", "AutoBuild", "Handle"]) {
       for (const service of ["proto.SkaffoldService", "proto.v2.SkaffoldV2Service"]) {
         expect(await client.code(`/${service}/${name}`)).toBe(7);
@@ -116,7 +119,7 @@ describe("without a token", () => {
   it("is not enough anywhere else", async () => {
     expect((await http("/v1/state", {}, "GET", closed)).status).toBe(401);
     expect(await grpc(closed).unary(getState)).toMatchObject({ code: 16 });
-    expect((await httpCall(desk.on.deck.http, "GET", "/api/v1/events")).status).toBe(401);
+    expect((await httpCall(harness.on.stack.http, "GET", "/api/v1/events")).status).toBe(401);
     expect((await http("/api/v1/events", bearing(viewer.text), "GET", closed)).status).toBe(404);
   });
 

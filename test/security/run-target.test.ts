@@ -30,9 +30,9 @@ const folder = mkdtempSync(join(tmpdir(), "run-target-"));
 const path = installSkaffold(join(folder, "bin"));
 const build = recordingFolder("12-skaffold-build-one-shot");
 const main = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const hour = 3_600_000;
-let deck: Stack;
+let stack: Stack;
 let tokens: TokenStore;
 let ours: TestCertificate;
 /** "https://localhost:…", where the gateway takes gRPC. */
@@ -41,13 +41,13 @@ let to: string;
 beforeAll(async () => {
   ours = await testCertificate(folder);
   const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_TLS_CERT: ours.certFile, TAPEDECK_TLS_KEY: ours.keyFile };
-  deck = stack.use(await startStack({ env }));
-  const nats = stack.adopt(await connect({ servers: deck.parts.nats.url }), (nc) => nc.close());
+  stack = cleanup.use(await startStack({ env }));
+  const nats = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
   tokens = await openTokenStore(nats);
-  to = `https://localhost:${portOf(deck.grpc)}`;
+  to = `https://localhost:${portOf(stack.grpc)}`;
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -63,7 +63,7 @@ async function token(roles: readonly Role[] = ["recorder"], from = Date.now()) {
 /** A listener that ends with the tests; gives its port. */
 async function listen(server: Server): Promise<number> {
   await once(server.listen(0, "127.0.0.1"), "listening");
-  stack.defer(() => void server.close());
+  cleanup.defer(() => void server.close());
   return (server.address() as AddressInfo).port;
 }
 
@@ -71,7 +71,7 @@ async function listen(server: Server): Promise<number> {
 async function proxied(names?: readonly string[], from?: Date) {
   const made = await testCertificate(mkdtempSync(join(folder, "proxy-")), names, from);
   const proxy = tlsServer({ cert: made.cert, key: made.key, ALPNProtocols: ["h2"] }, (socket) => {
-    const behind = { host: "127.0.0.1", port: portOf(deck.grpc), rejectUnauthorized: false, ALPNProtocols: ["h2"] };
+    const behind = { host: "127.0.0.1", port: portOf(stack.grpc), rejectUnauthorized: false, ALPNProtocols: ["h2"] };
     const gateway = connectTls(behind);
     pipeline(socket, gateway, () => {});
     pipeline(gateway, socket, () => {});
@@ -163,7 +163,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
   ],
   [
     "the port of the gateway's HTTP",
-    async () => ({ ...(await good()), TAPEDECK_GRPC_PORT: String(portOf(deck.http)) }),
+    async () => ({ ...(await good()), TAPEDECK_GRPC_PORT: String(portOf(stack.http)) }),
     /localhost:\d+ is no gRPC of a Tapedeck: its port is 7051, where nobody has chosen another$/,
   ],
   [
@@ -178,7 +178,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
     "another gRPC server",
     async () => {
       const server = new GrpcServer();
-      stack.defer(() => server.forceShutdown());
+      cleanup.defer(() => server.forceShutdown());
       const port = await new Promise<number>((resolve, reject) =>
         server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
           error ? reject(error) : resolve(bound),
@@ -221,7 +221,7 @@ const badGateway = async () => {
     stream.respond({ ":status": 503, "content-type": "text/html" }, { endStream: true });
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
-  stack.defer(() => void server.close());
+  cleanup.defer(() => void server.close());
   return (server.address() as AddressInfo).port;
 };
 
@@ -238,8 +238,8 @@ async function framesInLog(): Promise<readonly Buffer[]> {
   const source = sourceName({ workspace: "acme", developer: "dora", project: "shop", upstream: "skaffold" });
   const subjects = [sourceFilter(source)];
   const frames: Buffer[] = [];
-  const last = await deck.log.lastMatch(subjects);
-  for await (const { event } of deck.log.history({ afterSeq: 0, subjects }, last, new AbortController().signal)) {
+  const last = await stack.log.lastMatch(subjects);
+  for await (const { event } of stack.log.history({ afterSeq: 0, subjects }, last, new AbortController().signal)) {
     if (event.channel === "v1" && event.original) frames.push(event.original.bytes);
   }
   return frames;

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { startedAt, story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
-import { startToldStack, type ToldStack } from "./reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "./seeded-stack.ts";
 
 const sourceOf = (name: string) => {
   const [workspace = "", developer = "", project = ""] = name.split("/");
@@ -67,8 +67,8 @@ export type Body = {
   readonly error: Item;
 } & Item;
 
-export type ApiDesk = AsyncDisposable & {
-  readonly on: ToldStack;
+export type ApiHarness = AsyncDisposable & {
+  readonly on: SeededStack;
   /** Sequence of the last event. */
   readonly lastSeq: number;
   get(path: string): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Body }>;
@@ -78,12 +78,12 @@ export type ApiDesk = AsyncDisposable & {
 };
 
 /** A stack that holds these stories, and how its API is asked. */
-export async function startApiDesk(): Promise<ApiDesk> {
-  const on = await startToldStack();
+export async function startApiHarness(): Promise<ApiHarness> {
+  const on = await startSeededStack();
   const events = [...alice.events, ...bob.events];
-  const seqs = await on.tell([...events, ...carol.events]);
-  const get: ApiDesk["get"] = async (path) => {
-    const { status, headers, body } = await on.deck.httpCall("GET", `/api/v1/${path}`);
+  const seqs = await on.seed([...events, ...carol.events]);
+  const get: ApiHarness["get"] = async (path) => {
+    const { status, headers, body } = await on.stack.httpCall("GET", `/api/v1/${path}`);
     return { status, headers, body: JSON.parse(body) as Body };
   };
   return {

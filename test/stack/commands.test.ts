@@ -13,25 +13,25 @@ import { type Stack, startStack } from "./stack.ts";
 // Commands that ask, as people and scripts type them.
 
 const folder = mkdtempSync(join(tmpdir(), "commands-"));
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let fake: FakeSkaffold;
 
 beforeAll(async () => {
   const recording = loadRecording(recordingFolder("10-status-check-port-forward-sync-app-logs"));
-  fake = stack.use(await startFakeSkaffold({ recording }));
-  deck = stack.use(await startStack({ skaffold: [{ developer: "alice", project: "shop", address: fake.address }] }));
+  fake = cleanup.use(await startFakeSkaffold({ recording }));
+  stack = cleanup.use(await startStack({ skaffold: [{ developer: "alice", project: "shop", address: fake.address }] }));
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
-const start = (args: readonly string[], url = `http://${deck.http}`) =>
+const start = (args: readonly string[], url = `http://${stack.http}`) =>
   startCli(args, {
     cwd: folder,
     env: {
-      ...{ TAPEDECK_URL: url, TAPEDECK_GRPC_PORT: deck.grpc.split(":").at(-1), TAPEDECK_DATA: join(folder, "data") },
+      ...{ TAPEDECK_URL: url, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1), TAPEDECK_DATA: join(folder, "data") },
       XDG_STATE_HOME: folder,
     },
   });
@@ -46,14 +46,14 @@ type Page = {
   readonly position: string;
 };
 const events = async (kind: string): Promise<Page> =>
-  JSON.parse((await deck.httpCall("GET", `/api/v1/events?kind=${kind}&limit=1000`)).body);
+  JSON.parse((await stack.httpCall("GET", `/api/v1/events?kind=${kind}&limit=1000`)).body);
 
 /** A way to the gateway that lets no WebSocket through before it is opened. */
 async function gate() {
   const opened = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   const server = createServer((near) => {
-    const far = connect(Number(deck.http.split(":").at(-1)), "127.0.0.1");
+    const far = connect(Number(stack.http.split(":").at(-1)), "127.0.0.1");
     for (const socket of [near, far]) socket.on("error", () => {});
     near.on("data", (bytes) => {
       if (!/^upgrade: websocket/im.test(String(bytes))) return void far.write(bytes);

@@ -26,8 +26,8 @@ const build = recordingFolder("12-skaffold-build-one-shot");
 const control = recordingFolder("05-control-api-auto-off");
 const folder = mkdtempSync(join(tmpdir(), "remote-record-"));
 const path = installSkaffold(join(folder, "bin"));
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let tokens: TokenStore;
 let to: string;
 let caFile: string;
@@ -36,13 +36,13 @@ beforeAll(async () => {
   const { certFile, keyFile } = await testCertificate(folder);
   caFile = certFile;
   const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_TLS_CERT: certFile, TAPEDECK_TLS_KEY: keyFile };
-  deck = stack.use(await startStack({ env }));
-  const nats = stack.adopt(await connect({ servers: deck.parts.nats.url }), (nc) => nc.close());
+  stack = cleanup.use(await startStack({ env }));
+  const nats = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
   tokens = await openTokenStore(nats);
-  to = `https://localhost:${deck.grpc.split(":").at(-1)}`;
+  to = `https://localhost:${stack.grpc.split(":").at(-1)}`;
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -76,8 +76,8 @@ async function events(developer: string, project: string): Promise<readonly Even
   const subjects = [sourceFilter(source)];
   const found: Event[] = [];
   const over = new AbortController();
-  const last = await deck.log.lastMatch(subjects);
-  for await (const { event } of deck.log.history({ afterSeq: 0, subjects }, last, over.signal)) found.push(event);
+  const last = await stack.log.lastMatch(subjects);
+  for await (const { event } of stack.log.history({ afterSeq: 0, subjects }, last, over.signal)) found.push(event);
   return found;
 }
 
@@ -87,7 +87,7 @@ const saidIn = (recording: string, channel: "v1" | "v2") =>
   loadRecording(recording).messages[channel].map(({ bytes }) => bytes);
 
 async function getJson<Answer>(path: string, bearer: string): Promise<Answer> {
-  const port = Number(deck.http.split(":").at(-1));
+  const port = Number(stack.http.split(":").at(-1));
   const headers = { authorization: `Bearer ${bearer}` };
   const text = await new Promise<string>((resolve, reject) => {
     const asked = request({ host: "localhost", port, path, headers, ca: readFileSync(caFile) }, async (response) => {
@@ -118,7 +118,7 @@ function execute(bearer: string, source: string): Promise<{ readonly code: numbe
 }
 
 const tells = (cli: RunningCli, text: string) =>
-  until(() => cli.stdout().includes(text), { message: `"${text}" to be told` });
+  until(() => cli.stdout().includes(text), { message: `"${text}" to be printed` });
 
 describe("a team's Tapedeck", () => {
   it("has what each developer records under the name that the token gives", async () => {
@@ -145,7 +145,7 @@ describe("a team's Tapedeck", () => {
     for (const channel of ["v1", "v2"] as const) {
       expect(framesOf(await events("alice", "shop"), channel)).toEqual(saidIn(build, channel));
     }
-    await deck.caughtUp();
+    await stack.caughtUp();
     const { items } = await getJson<{ items: { source: string }[] }>("/api/v1/sources", viewer.text);
     expect(items.map(({ source }) => source).sort()).toEqual(["acme/alice/shop/skaffold", "acme/dora/blog/skaffold"]);
   });
@@ -163,7 +163,7 @@ describe("a team's Tapedeck", () => {
     await fake.playUntil({ v1: 20 });
     const source = "carl/blog";
     await until(async () => framesOf(await events("carl", "blog"), "v1").length >= 20, { message: "its session" });
-    await deck.caughtUp();
+    await stack.caughtUp();
     expect(await execute(controller.text, source)).toMatchObject({ code: status.OK });
     expect(fake.calls).toMatchObject([{ api: "v1", name: "Execute" }]);
     expect(await execute(viewer.text, source)).toMatchObject({ code: status.PERMISSION_DENIED });

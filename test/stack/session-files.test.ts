@@ -43,7 +43,7 @@ import { vagrantClient } from "../vagrant/client.ts";
 import { type Stack, startStack } from "./stack.ts";
 
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings");
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 let origin: Stack;
 let target: Stack;
 let folder: string;
@@ -60,14 +60,14 @@ const fileOf = (move: Move) => join(folder, `${move}.tapedeck${move === "skaffol
 const head = (source: string) => ({ "tapedeck-source": source });
 
 async function importFile(
-  deck: Stack,
+  stack: Stack,
   file: string,
   names: { developer?: string; project?: string } = {},
   progressTo: ProgressTo = {},
 ) {
   const said = vi.spyOn(console, "log").mockReturnValue();
   try {
-    await importFiles([file], { url: urlOf(deck.grpc), redact: "on", ...names }, progressTo);
+    await importFiles([file], { url: urlOf(stack.grpc), redact: "on", ...names }, progressTo);
     return said.mock.calls.join("\n");
   } finally {
     said.mockRestore();
@@ -75,13 +75,13 @@ async function importFile(
 }
 
 async function exportTo(
-  deck: Stack,
+  stack: Stack,
   source: string,
   output: string,
   progressTo: ProgressTo = {},
 ): Promise<ExportedEvent[]> {
   const said = vi.spyOn(console, "log").mockReturnValue();
-  await exportSessions([], { url: urlOf(deck.grpc), source, output }, progressTo);
+  await exportSessions([], { url: urlOf(stack.grpc), source, output }, progressTo);
   said.mockRestore();
   const { sessions } = await verifySessionFile(output);
   if (output.endsWith(".gz")) return [];
@@ -92,11 +92,11 @@ async function exportTo(
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tapedeck-session-files-"));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  cleanup.defer(() => rm(folder, { recursive: true, force: true }));
   const recording = loadSkaffold(join(fixtures, "skaffold", "10-status-check-port-forward-sync-app-logs"));
-  const skaffold = stack.use(await startFakeSkaffold({ recording }));
-  const host = stack.use(await startRktHost(loadRkt(join(fixtures, "rkt", "01-full-lifecycle"))));
-  const vagrant = stack.use(await startFakeVagrant());
+  const skaffold = cleanup.use(await startFakeSkaffold({ recording }));
+  const host = cleanup.use(await startRktHost(loadRkt(join(fixtures, "rkt", "01-full-lifecycle"))));
+  const vagrant = cleanup.use(await startFakeVagrant());
   [origin, target] = await Promise.all([
     startStack({
       skaffold: [{ address: skaffold.address }],
@@ -105,8 +105,8 @@ beforeAll(async () => {
     }),
     startStack({ env: { TAPEDECK_WORKSPACE: "team" } }),
   ]);
-  stack.use(origin);
-  stack.use(target);
+  cleanup.use(origin);
+  cleanup.use(target);
   await origin.connected();
 
   const playSkaffold = async () => {
@@ -135,8 +135,8 @@ beforeAll(async () => {
     const [developer = "", project = ""] = to.split("/");
     if (move === "skaffold") await importPart(target, fileOf(move), { developer, project });
     // A rkt host keeps its name by itself.
-    const told = await importFile(target, fileOf(move), move === "rkt" ? {} : { developer, project });
-    expect(told).toMatch(
+    const summary = await importFile(target, fileOf(move), move === "rkt" ? {} : { developer, project });
+    expect(summary).toMatch(
       new RegExp(
         `^${developer}/${project}/${move}: recorded session \\w{26} of default/${from}, \\d+ events, as session \\w{26}$`,
       ),
@@ -144,17 +144,17 @@ beforeAll(async () => {
   }
   await target.caughtUp();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** Whoever imports it is killed when something of it is in the log. */
-async function importPart(deck: Stack, file: string, names: { developer: string; project: string }): Promise<void> {
+async function importPart(stack: Stack, file: string, names: { developer: string; project: string }): Promise<void> {
   const {
     header,
     sessions: [filed = expect.fail()],
   } = await verifySessionFile(file);
   const { source, upstream } = header;
   const imported = Imported.fromPartial({ session: filed.session, source });
-  const client = new RecorderClient(deck.grpc, credentials.createInsecure());
+  const client = new RecorderClient(stack.grpc, credentials.createInsecure());
   const call = client.push(new Metadata());
   const got: PushResponse[] = [];
   call.on("error", () => {}).on("data", (response: PushResponse) => got.push(response));
@@ -180,8 +180,8 @@ function anywhere({ event }: ExportedEvent): string {
   const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
   const { detail } = event;
   const started = detail?.$case === "session_detail" ? { ...detail.value, origin_session: undefined } : undefined;
-  const told = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
-  const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...told }).finish();
+  const sessionDetail = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
+  const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...sessionDetail }).finish();
   return `${event.kind} ${Buffer.from(bytes).toString("base64")}`;
 }
 
@@ -205,8 +205,8 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
 
   it("has the same operations, and the session its labels and times", async () => {
     const places = /^(id|source|session|startPosition|endPosition)$/;
-    const items = async (deck: Stack, path: string) => {
-      const { body } = await deck.httpCall("GET", path);
+    const items = async (stack: Stack, path: string) => {
+      const { body } = await stack.httpCall("GET", path);
       const page = JSON.parse(body) as { readonly items: readonly Readonly<Record<string, unknown>>[] };
       return page.items.map((item) => Object.fromEntries(Object.entries(item).filter(([name]) => !places.test(name))));
     };
@@ -284,10 +284,10 @@ it("rkt's API says the same", async () => {
     expect(before.bytes.byteLength).toBeGreaterThan(0);
   }
   const file = await exportTo(origin, moves.rkt.from, join(folder, "before"));
-  const told = file.filter(({ event }) => rktKinds.has(event.kind)).length;
-  expect(told).toBeGreaterThan(3);
-  const events = await here.events(told);
-  expect(await there.events(told)).toEqual(events);
+  const count = file.filter(({ event }) => rktKinds.has(event.kind)).length;
+  expect(count).toBeGreaterThan(3);
+  const events = await here.events(count);
+  expect(await there.events(count)).toEqual(events);
 });
 
 it("Vagrant's API says the same", async () => {

@@ -90,9 +90,9 @@ export type Stack = AsyncDisposable & {
 
 export async function startStack(options: StackOptions): Promise<Stack> {
   const { skaffold = [], rkt = [], vagrant = [], logger = testLogger(), env: more = {} } = options;
-  await using stack = new AsyncDisposableStack();
-  const nats = options.servers?.nats ?? stack.use(await startTestNats());
-  const database = options.servers?.database ?? stack.use(await freshDatabase(migrated)).url;
+  await using cleanup = new AsyncDisposableStack();
+  const nats = options.servers?.nats ?? cleanup.use(await startTestNats());
+  const database = options.servers?.database ?? cleanup.use(await freshDatabase(migrated)).url;
   const sources = [
     ...skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source })),
     // A fake host has nothing else to do, and a recording is played as fast as it is asked for.
@@ -113,15 +113,15 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     TAPEDECK_GATEWAY_HTTP_PORT: "0",
     ...more,
   };
-  const ingest = stack.use(await startIngest(readIngestConfig({ env }), logger));
-  const query = stack.use(await startQuery(readQueryConfig({ env }), logger));
+  const ingest = cleanup.use(await startIngest(readIngestConfig({ env }), logger));
+  const query = cleanup.use(await startQuery(readQueryConfig({ env }), logger));
   const addresses = {
     TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
     TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
   };
-  const gateway = stack.use(await startGateway(readGatewayConfig({ env: { ...env, ...addresses } }), logger));
-  const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = stack.use(await openLog(connection, { syncKnown: true })).reader;
+  const gateway = cleanup.use(await startGateway(readGatewayConfig({ env: { ...env, ...addresses } }), logger));
+  const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const log = cleanup.use(await openLog(connection, { syncKnown: true })).reader;
 
   const { developer, project, upstream } = sources[0] ?? { developer: "alice", project: "shop", upstream: "skaffold" };
   const source = sourceName({ workspace: "default", developer, project, upstream });
@@ -151,7 +151,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     return { v1: count("v1"), v2: count("v2"), logs: count("logs") };
   };
 
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
     source,
     grpc,

@@ -21,14 +21,14 @@ export const only = {
 export type WorkspaceName = keyof typeof only;
 
 /** The same developer and project with all upstreams, and one of each thing that an upstream can have. */
-export function workspaceStory(workspace: WorkspaceName) {
+export function workspaceScenario(workspace: WorkspaceName) {
   const mark = markOf(workspace);
   const { session, ...ids } = only[workspace];
   const of = (upstream: string) => story(sourceName({ workspace, developer: "alice", project: "shop", upstream }));
   const [shop, host, machines] = [of("skaffold"), of("rkt"), of("vagrant")];
   const alice = { developer_name: `Alice ${mark}`, project_name: mark };
-  for (const told of [shop, host, machines]) {
-    told.tell({ kind: "source.added", detail: { $case: "source_detail", value: alice } });
+  for (const scenario of [shop, host, machines]) {
+    scenario.tell({ kind: "source.added", detail: { $case: "source_detail", value: alice } });
   }
 
   const dev = shop.session(session);

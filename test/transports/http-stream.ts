@@ -1,6 +1,6 @@
 import { get, type IncomingMessage } from "node:http";
 import { createParser } from "eventsource-parser";
-import { type Asked, ConnectionLost, type Door, type Message, refused, type Transport } from "./transport.ts";
+import { type Asked, ConnectionLost, type Endpoint, type Message, refused, type Transport } from "./transport.ts";
 
 /** What came in a chunk, whole messages only; keeps the rest for the next. */
 type Parse = (text: string) => readonly Message[];
@@ -39,8 +39,8 @@ export const ndjson: Transport = httpStream("NDJSON", "application/x-ndjson", ()
 function httpStream(name: string, accept: string, parserOf: () => Parse): Transport {
   return {
     name,
-    async *read(door, asked, signal) {
-      const response = await open(door, asked, accept, signal);
+    async *read(endpoint, asked, signal) {
+      const response = await open(endpoint, asked, accept, signal);
       const parse = parserOf();
       const decoder = new TextDecoder();
       try {
@@ -57,7 +57,7 @@ function httpStream(name: string, accept: string, parserOf: () => Parse): Transp
 }
 
 async function open(
-  { http, token }: Door,
+  { http, token }: Endpoint,
   { after, until, speed, filter = {}, state }: Asked,
   accept: string,
   signal: AbortSignal,

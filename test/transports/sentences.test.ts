@@ -3,10 +3,10 @@ import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { transports } from "./all-transports.ts";
 import { idsOf, isCaughtUp, readUntil, typesOf } from "./reading.ts";
-import type { AskedFilter, Door, Message } from "./transport.ts";
+import type { AskedFilter, Endpoint, Message } from "./transport.ts";
 
 // What is said of subscriptions here is said of every transport.
 
@@ -18,27 +18,27 @@ const bob = storyOf("acme", "bob", "cart");
 const eve = storyOf("globex", "eve", "shop");
 const sessions = { alice: alice.session("01A1"), bob: bob.session("01B1"), eve: eve.session("01E1") };
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
-let door: Door;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
+let endpoint: Endpoint;
 /** All of workspace acme, in the order of the log. */
 const recorded: { readonly seq: number; readonly event: Event }[] = [];
-const told = new Map([alice, bob, eve].map((one) => [one, 0]));
+const writtenCounts = new Map([alice, bob, eve].map((one) => [one, 0]));
 
 /** Writes what the stories have told since, one after the other. */
 async function tell(): Promise<void> {
   for (const one of [alice, bob, eve]) {
-    const fresh = one.events.slice(told.get(one));
-    told.set(one, one.events.length);
+    const fresh = one.events.slice(writtenCounts.get(one));
+    writtenCounts.set(one, one.events.length);
     const seqs = await on.write(fresh);
     if (one !== eve) recorded.push(...fresh.map((event, index) => ({ event, seq: seqs[index] ?? 0 })));
   }
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
 }
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  door = { grpc: on.deck.grpc, http: on.deck.http };
+  on = cleanup.use(await startSeededStack());
+  endpoint = { grpc: on.stack.grpc, http: on.stack.http };
   for (const session of Object.values(sessions)) {
     session.started();
     session.configured();
@@ -54,7 +54,7 @@ beforeAll(async () => {
   sessions.alice.build("api", "succeeded");
   await tell();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** A WebSocket stays open after it. */
 const isComplete = ({ type }: Message) => type === "complete";
@@ -65,7 +65,7 @@ const seqOf = ({ position }: Message) => Number(position.split("-")[1]);
 
 describe.each(transports)("a subscription over $name", (transport) => {
   const read = (asked: Parameters<typeof readUntil>[2], isLast = isCaughtUp as Parameters<typeof readUntil>[3]) =>
-    readUntil(transport, door, asked, isLast);
+    readUntil(transport, endpoint, asked, isLast);
 
   it("gives history, says once that it has caught up, then gives what happens: in order, once each", async () => {
     const wanted = { ...quiet, developers: ["alice"] };
@@ -208,7 +208,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     const leaving = new AbortController();
     const reading = (async () => {
       const asked = { after: "start", speed: 0.000001, filter };
-      for await (const message of transport.read(door, asked, leaving.signal)) slow.push(message);
+      for await (const message of transport.read(endpoint, asked, leaving.signal)) slow.push(message);
     })().catch(() => {});
     await until(() => slow.length > 0, { message: "the first" });
     await read({ after: "start", filter });
@@ -223,7 +223,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     const wanted = recorded.filter(({ event }) => isQuiet(event)).map(({ event }) => event.id);
     const first = await readUntil(
       other,
-      door,
+      endpoint,
       { after: "start", filter: quiet },
       (_, soFar) => idsOf(soFar).length === 5,
     );

@@ -3,30 +3,30 @@ import { openTokenStore, type TokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { transports } from "./all-transports.ts";
 import { readUntil, refusalOf } from "./reading.ts";
-import { type Door, type Message, Refused, type Transport } from "./transport.ts";
+import { type Endpoint, type Message, Refused, type Transport } from "./transport.ts";
 
 // Who may subscribe: the same on every transport.
 
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const mostConnections = 3;
-let on: ToldStack;
+let on: SeededStack;
 let tokens: TokenStore;
-let door: Door;
+let endpoint: Endpoint;
 
 beforeAll(async () => {
   const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_CONNECTIONS: String(mostConnections) };
-  on = stack.use(await startToldStack(env));
-  door = { grpc: on.deck.grpc, http: on.deck.http };
-  const connection = stack.adopt(await connect({ servers: on.deck.parts.nats.url }), (nc) => nc.close());
+  on = cleanup.use(await startSeededStack(env));
+  endpoint = { grpc: on.stack.grpc, http: on.stack.http };
+  const connection = cleanup.adopt(await connect({ servers: on.stack.parts.nats.url }), (nc) => nc.close());
   tokens = await openTokenStore(connection);
   const alice = story();
   alice.session("01A1").started();
-  await on.tell(alice.events);
+  await on.seed(alice.events);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 async function tokenFor(roles: readonly Role[], { workspace = "acme", lifetimeMs = 3_600_000 } = {}) {
   const developer = roles.includes("recorder") ? { developer: "alice" } : {};
@@ -40,11 +40,11 @@ const isCaughtUp = ({ type }: Message) => type === "caught_up";
 
 describe.each(transports)("over $name", (transport) => {
   const refusedWith = (token?: string) =>
-    refusalOf(transport, { ...door, ...(token !== undefined && { token }) }, { after: "start" });
+    refusalOf(transport, { ...endpoint, ...(token !== undefined && { token }) }, { after: "start" });
 
   it.each<Role>(["viewer", "controller", "admin"])("%s may read", async (role) => {
     const { token } = await tokenFor([role]);
-    const messages = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp);
+    const messages = await readUntil(transport, { ...endpoint, token }, { after: "start" }, isCaughtUp);
     expect(messages.length).toBeGreaterThan(1);
   });
 
@@ -62,21 +62,21 @@ describe.each(transports)("over $name", (transport) => {
 
   it("of another workspace nothing is there to read", async () => {
     const { token } = await tokenFor(["admin"], { workspace: "globex" });
-    const messages = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp);
+    const messages = await readUntil(transport, { ...endpoint, token }, { after: "start" }, isCaughtUp);
     expect(messages.filter(({ type }) => type === "event")).toEqual([]);
   });
 
   it.each(["revoked", "expired"])("who reads is told when the token is %s", async (how) => {
     const { token, id } = await tokenFor(["viewer"], how === "expired" ? { lifetimeMs: 1_500 } : {});
-    const reading = readUntil(transport, { ...door, token }, {}, (message) => {
+    const reading = readUntil(transport, { ...endpoint, token }, {}, (message) => {
       if (isCaughtUp(message) && how === "revoked") void tokens.revoke(id);
       return false;
     });
-    const told = await reading.then(
+    const refusal = await reading.then(
       () => undefined,
-      (error: unknown) => (error instanceof Refused ? error.told : error),
+      (error: unknown) => (error instanceof Refused ? error.body : error),
     );
-    expect(told).toMatchObject({ code: "unauthenticated" });
+    expect(refusal).toMatchObject({ code: "unauthenticated" });
     expect(await refusedWith(token)).toMatchObject({ code: "unauthenticated" });
   });
 
@@ -84,7 +84,7 @@ describe.each(transports)("over $name", (transport) => {
     const { token } = await tokenFor(["viewer"]);
     const over = Array.from({ length: mostConnections }, () => new AbortController());
     const open = async (signal: AbortSignal) => {
-      const messages = transport.read({ ...door, token }, { after: "start" }, signal);
+      const messages = transport.read({ ...endpoint, token }, { after: "start" }, signal);
       await messages.next();
       return messages;
     };
@@ -98,7 +98,7 @@ describe.each(transports)("over $name", (transport) => {
     await held[0]?.return();
     let last: unknown;
     for (let tries = 0; tries < 200; tries++) {
-      last = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp).catch((error) => error);
+      last = await readUntil(transport, { ...endpoint, token }, { after: "start" }, isCaughtUp).catch((error) => error);
       if (Array.isArray(last)) break;
     }
     expect(last).toBeInstanceOf(Array);

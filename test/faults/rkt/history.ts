@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { type Host, kinds } from "../../bench/rkt-bench.ts";
 import { holes, kindsOf, sessionsOf } from "../recorded-events.ts";
 
-type Told = {
+type RecordedFact = {
   /** The pod or image; "" for a description of the host. */
   readonly thing: string;
   /** What must be the same whoever was killed when. */
@@ -48,7 +48,8 @@ export function sameHistory(calm: History, wild: History): void {
       }
     }
     const same = new Set([...paired(before, after).values()].flat().filter(isSeenAlike).flat());
-    const ordered = (told: readonly Told[]) => told.filter((one) => same.has(one)).map(({ lasting }) => lasting);
+    const ordered = (facts: readonly RecordedFact[]) =>
+      facts.filter((one) => same.has(one)).map(({ lasting }) => lasting);
     expect(ordered(after), `${title}: order`).toEqual(ordered(before));
   }
 }
@@ -66,19 +67,22 @@ export function connectionsIn(events: readonly Recorded[]): number {
   return kindsOf(events).filter((kind) => kind === "upstream.connected").length;
 }
 
-function isSeenAlike([one, other]: readonly [Told, Told]): boolean {
+function isSeenAlike([one, other]: readonly [RecordedFact, RecordedFact]): boolean {
   return one.isListed && one.seen === other.seen;
 }
 
 /** In the order of the things' names, so that only the order within each counts. */
-function things(told: readonly Told[]): readonly (readonly [string, readonly object[]])[] {
-  const by = Map.groupBy(told, ({ thing }) => thing);
+function things(facts: readonly RecordedFact[]): readonly (readonly [string, readonly object[]])[] {
+  const by = Map.groupBy(facts, ({ thing }) => thing);
   return [...by.entries()]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([thing, all]) => [thing, all.map(({ lasting }) => lasting)]);
 }
 
-function paired(before: readonly Told[], after: readonly Told[]): Map<string, readonly (readonly [Told, Told])[]> {
+function paired(
+  before: readonly RecordedFact[],
+  after: readonly RecordedFact[],
+): Map<string, readonly (readonly [RecordedFact, RecordedFact])[]> {
   const others = Map.groupBy(after, ({ thing }) => thing);
   const pairs = [...Map.groupBy(before, ({ thing }) => thing)].map(([thing, all]) => {
     const same = others.get(thing) ?? [];
@@ -87,7 +91,7 @@ function paired(before: readonly Told[], after: readonly Told[]): Map<string, re
   return new Map(pairs);
 }
 
-function toldOf({ events, host }: History, kind: Kind): readonly Told[] {
+function toldOf({ events, host }: History, kind: Kind): readonly RecordedFact[] {
   const own = wholeDescriptions(events.flatMap(({ event }) => (event.channel === kind ? [event] : [])));
   const listed = new Set(own.filter(({ original }) => original !== undefined).map(frameOf));
   return own.map((event) => ({

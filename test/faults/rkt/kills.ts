@@ -21,13 +21,13 @@ const fixtures = recordings.rkt;
  * What is done to ingest, each time on all hosts at once:
  *
  * - hanging: killed while its looks hang, with all that it has seen in the log;
- * - told: killed when the first hosts have told one more row, with the events of it perhaps in the log, perhaps not;
+ * - answered: killed when the first hosts have told one more row, with the events of it perhaps in the log, perhaps not;
  * - asked: killed when it asks about one pod or image, as it does after some rows;
  * - stopped: ended by SIGTERM when the first hosts have told one more row;
  * - log: NATS is killed, and comes back; ingest lives on;
  * - both: NATS is killed, one more row is told, and ingest is killed before NATS is back.
  */
-export const faults = ["hanging", "told", "asked", "stopped", "log", "both"] as const;
+export const faults = ["hanging", "answered", "asked", "stopped", "log", "both"] as const;
 export type Fault = (typeof faults)[number];
 
 /** All are played at once, each by a host of its own. */
@@ -53,14 +53,14 @@ const patience: Readonly<Record<string, string>> = { "10-blocking-start": "1s" }
  */
 export async function rktKillsLeaveNoTrace({ faults }: { readonly faults: readonly Fault[] }): Promise<void> {
   const random = seeded("rkt kills");
-  await using stack = new AsyncDisposableStack();
-  const bench = stack.use(await rktBench());
-  const database = stack.use(await freshDatabase(migrated));
-  const query = stack.use(await startQuery(queryConfig(bench, database.url), silentLogger));
+  await using cleanup = new AsyncDisposableStack();
+  const bench = cleanup.use(await rktBench());
+  const database = cleanup.use(await freshDatabase(migrated));
+  const query = cleanup.use(await startQuery(queryConfig(bench, database.url), silentLogger));
   const hosts = (run: string) =>
     Promise.all(
       scenarios.map(async (folder) =>
-        stack.use(await startHost(`${run}-${folder}`, loadRecording(join(fixtures, folder)))),
+        cleanup.use(await startHost(`${run}-${folder}`, loadRecording(join(fixtures, folder)))),
       ),
     );
   const settings = ({ name }: Host) => {
@@ -116,10 +116,10 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
     case "hanging":
       await ingest.kill();
       return await ingest.start();
-    case "told":
+    case "answered":
     case "stopped":
       await tellOneMore(hosts, 1 + random.below(hosts.length));
-      await ingest.kill(fault === "told" ? "SIGKILL" : "SIGTERM");
+      await ingest.kill(fault === "answered" ? "SIGKILL" : "SIGTERM");
       return await ingest.start();
     case "asked": {
       const asked = Promise.withResolvers<void>();

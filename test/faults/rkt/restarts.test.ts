@@ -29,7 +29,9 @@ test("a large host is described in parts and again after a thousand events, and 
   await ingest.kill();
   await ingest.start();
   goOnWithImages();
-  await until(async () => (await told(bench, host, "images")).length === 1, { message: "the images to be described" });
+  await until(async () => (await eventsOf(bench, host, "images")).length === 1, {
+    message: "the images to be described",
+  });
   expect(await described(bench, host)).toHaveLength(1);
 
   // Eight hundred events are not enough, twice as many are.
@@ -59,13 +61,13 @@ test("a large host is described in parts and again after a thousand events, and 
   expect(subjects("app.exited")).toEqual(ended.map((id) => `${id}/worker`));
   const parts = (await described(bench, host)).map((one) => one.length);
   expect(parts.every((count) => count > 2)).toBe(true);
-  expect(await told(bench, host, "pods")).toHaveLength(parts.reduce((sum, count) => sum + count) + 8 * ending);
+  expect(await eventsOf(bench, host, "pods")).toHaveLength(parts.reduce((sum, count) => sum + count) + 8 * ending);
 
   /** Tells so many rows, and waits for the ends that they tell. */
   async function exits(count: number): Promise<void> {
     host.playTo("pods", count + 1);
     const isThere = async () => {
-      const found = (await told(bench, host, "pods")).filter(({ event }) => event.kind === "pod.exited").length;
+      const found = (await eventsOf(bench, host, "pods")).filter(({ event }) => event.kind === "pod.exited").length;
       return found === (count - 1) * ending;
     };
     await until(isThere, { message: `the ends of row ${count}` });
@@ -88,14 +90,14 @@ test("a first description that was cut off by a kill comes to nothing, and all o
   await nats.flush();
   host.playTo("pods", 2);
   await killed.promise;
-  const cut = (await told(bench, host, "pods")).length;
+  const cut = (await eventsOf(bench, host, "pods")).length;
   await ingest.start();
   await until(async () => (await described(bench, host)).length === 1, { message: "the pods to be described" });
   await recorded(ingest);
   const parts = (await described(bench, host))[0]?.length ?? 0;
   expect(parts).toBeGreaterThan(20);
   // How far it came is not for us to say.
-  expect(await told(bench, host, "pods")).toHaveLength(cut === parts ? parts : cut + parts);
+  expect(await eventsOf(bench, host, "pods")).toHaveLength(cut === parts ? parts : cut + parts);
 
   host.playTo("pods", 3);
   const ends = async () => (await kinds(bench, host)).filter((kind) => kind === "pod.exited").length;
@@ -143,19 +145,19 @@ test("a second ingest never looks at a host while the first lives, and goes on w
   expect(sessionsOf(events)).toHaveLength(1);
 });
 
-async function told(bench: RktBench, host: Host, kind: Kind): Promise<readonly Recorded[]> {
+async function eventsOf(bench: RktBench, host: Host, kind: Kind): Promise<readonly Recorded[]> {
   return (await bench.events(host)).filter(({ event }) => event.channel === kind);
 }
 
 async function kinds(bench: RktBench, host: Host): Promise<readonly string[]> {
-  return (await told(bench, host, "pods")).map(({ event }) => event.kind);
+  return (await eventsOf(bench, host, "pods")).map(({ event }) => event.kind);
 }
 
 /** Descriptions of the pods that are complete, by their parts. */
 async function described(bench: RktBench, host: Host): Promise<readonly (readonly Recorded[])[]> {
   const whole: (readonly Recorded[])[] = [];
   let parts: Recorded[] = [];
-  for (const one of await told(bench, host, "pods")) {
+  for (const one of await eventsOf(bench, host, "pods")) {
     const { detail } = one.event;
     if (detail?.$case !== "host") continue;
     if (detail.value.part === 0) parts = [];

@@ -8,7 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { at, type BenchOptions, type VagrantBench, type VagrantHost, vagrantBench } from "../../bench/vagrant-bench.ts";
 import { expectLastingFacts, isInDoubt, jobsIn } from "../../vagrant/facts.ts";
-import { toldBy } from "../../vagrant/output.ts";
+import { streamItemsIn } from "../../vagrant/output.ts";
 import { holes } from "../recorded-events.ts";
 import { type Fault, strike, turn } from "./strike.ts";
 
@@ -118,7 +118,7 @@ function readAgainAndAgain({ client }: VagrantBench, { host, recording }: Playin
   };
   const running = run();
   const outputOf = (messages: readonly Buffer[]) =>
-    toldBy(messages).flatMap((one) => (one.is === "output" ? [one.event] : []));
+    streamItemsIn(messages).flatMap((one) => (one.is === "output" ? [one.event] : []));
   return {
     async expectWhole() {
       await isWhole.promise;

@@ -58,9 +58,9 @@ export function expectRecord(events: readonly Recorded[], deeds: Deeds): Figures
   expectOneAfterTheOther(events, sessions);
   const figures = { sessions: sessions.length, written: 0, recorded: 0, gaps: 0 };
   for (const [index, session] of sessions.entries()) {
-    const told = events.flatMap(({ event }) => (event.session === session ? [event] : []));
+    const sessionEvents = events.flatMap(({ event }) => (event.session === session ? [event] : []));
     const isLast = index === sessions.length - 1;
-    expectOnlyThese(told, jobs);
+    expectOnlyThese(sessionEvents, jobs);
     for (const [id, deed] of jobs) {
       const { process, isOver } = deed;
       const isLiving = isLast && (process === last || !isOver);
@@ -69,8 +69,8 @@ export function expectRecord(events: readonly Recorded[], deeds: Deeds): Figures
         ...{ id, deed, steps: stepsOf(deeds.rows.get(id)), recorderKills: deeds.recorderKills },
         fate: isLiving ? (process === last ? "living" : "inherited") : isOfIt ? "dying" : "foreign",
       };
-      expectSteps(told, job);
-      const { recorded, gaps } = expectOutput(told, job);
+      expectSteps(sessionEvents, job);
+      const { recorded, gaps } = expectOutput(sessionEvents, job);
       figures.recorded += recorded;
       figures.gaps += gaps;
     }
@@ -98,8 +98,10 @@ function expectOneAfterTheOther(events: readonly Recorded[], sessions: readonly 
   expect(order.filter((session, index) => session !== order[index - 1])).toEqual(sessions);
 }
 
-function expectOnlyThese(told: readonly Event[], jobs: Deeds["jobs"]): void {
-  const subjects = told.flatMap(({ channel, subject }) => (channel === "jobs" && subject !== "" ? [subject] : []));
+function expectOnlyThese(sessionEvents: readonly Event[], jobs: Deeds["jobs"]): void {
+  const subjects = sessionEvents.flatMap(({ channel, subject }) =>
+    channel === "jobs" && subject !== "" ? [subject] : [],
+  );
   expect(
     subjects.filter((id) => !jobs.has(id)),
     "jobs that nobody has made",
@@ -133,10 +135,11 @@ function stepsOf(row: Job | undefined): readonly string[] {
 }
 
 /** Each step once, in order. */
-function expectSteps(told: readonly Event[], { id, deed, steps, fate }: JobInSession): void {
-  const kinds = kindsOf(told, id).filter((kind) => kind !== "job.requeued");
+function expectSteps(sessionEvents: readonly Event[], { id, deed, steps, fate }: JobInSession): void {
+  const kinds = kindsOf(sessionEvents, id).filter((kind) => kind !== "job.requeued");
   if (fate === "foreign") expect(kinds, `${id} of another server`).toEqual([]);
-  else if (fate === "dying") expect(kinds, `${id}, as far as it was told`).toEqual(stepsUntilDeath(kinds, steps, deed));
+  else if (fate === "dying")
+    expect(kinds, `${id}, as far as it was recorded`).toEqual(stepsUntilDeath(kinds, steps, deed));
   else expect(kinds, `${id}, ${fate}`).toEqual(steps);
 }
 
@@ -152,11 +155,11 @@ function stepsUntilDeath(kinds: readonly string[], steps: readonly string[], { i
 }
 
 /** Each piece at its place, once; what is missing is said. */
-function expectOutput(told: readonly Event[], { id, deed: { written }, fate, recorderKills }: JobInSession) {
+function expectOutput(sessionEvents: readonly Event[], { id, deed: { written }, fate, recorderKills }: JobInSession) {
   let recorded = 0;
   let gaps = 0;
   let isWhole = false;
-  for (const { kind, subject, detail, original } of told) {
+  for (const { kind, subject, detail, original } of sessionEvents) {
     const gap = detail?.$case === "gap" && detail.value.output?.job === id ? detail.value.output : undefined;
     const isAbout = subject === id && (kind === "terminal.written" || kind === "mirror.received");
     if (gap === undefined && !isAbout) continue;
@@ -174,7 +177,7 @@ function expectOutput(told: readonly Event[], { id, deed: { written }, fate, rec
   if (isKnown) expect(recorded, `all output of ${id}`).toBe(written.length);
   if (fate === "living" || fate === "inherited") expect(isWhole, `the end of ${id}`).toBe(true);
   if (fate === "foreign") expect({ recorded, gaps, isWhole }, id).toEqual({ recorded: 0, gaps: 0, isWhole: false });
-  const hasBegun = recorded > 0 || kindsOf(told, id).includes("job.started");
+  const hasBegun = recorded > 0 || kindsOf(sessionEvents, id).includes("job.started");
   if (hasBegun && !isWhole) expect(gaps, `gaps of ${id}, of which nobody knows the rest`).toBeGreaterThan(0);
   expect(gaps, `gaps of ${id}`).toBeLessThanOrEqual(1 + recorderKills);
   return { recorded, gaps };

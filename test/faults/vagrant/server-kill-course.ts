@@ -98,10 +98,12 @@ export function startCourse({ fake, events }: RecordedHost, recording: Recording
     const session = sessionsOf(all).at(-1);
     for (const [id, { process: own, written, isOver }] of jobs) {
       if (own < current && isOver) continue;
-      const told = all.flatMap(({ event }) => (event.session === session && event.subject === id ? [event.kind] : []));
-      const pieces = told.filter((kind) => kind === "terminal.written").length;
+      const recordedKinds = all.flatMap(({ event }) =>
+        event.session === session && event.subject === id ? [event.kind] : [],
+      );
+      const pieces = recordedKinds.filter((kind) => kind === "terminal.written").length;
       if (own === current && pieces < written.length) throw new Error(`${pieces} of ${written.length} pieces of ${id}`);
-      const missing = lastKinds[stateOf(id)]?.find((kind) => !told.includes(kind));
+      const missing = lastKinds[stateOf(id)]?.find((kind) => !recordedKinds.includes(kind));
       if (missing !== undefined) throw new Error(`no ${missing} of ${id}`);
     }
     return true;

@@ -4,23 +4,23 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Story, startedAt, story } from "@tapedeck/query/testing/story";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { type CuttingProxy, cuttingProxy } from "../transports/cutting-proxy.ts";
 
 /** A stack whose log is written as told, and whose gateway can go and come while its address stays. */
-export type LiveDesk = AsyncDisposable & {
-  readonly told: ToldStack;
+export type LiveHarness = AsyncDisposable & {
+  readonly seeded: SeededStack;
   /** Where a client finds the gateway, whichever it is now. */
   readonly url: string;
   /** Another way there, which can be cut. */
   cuttable(): Promise<CuttingProxy>;
   /** Somebody who tells builds of acme/<developer>/shop. */
-  teller(developer: string): Teller;
+  writer(developer: string): ScenarioWriter;
   stop(): Promise<void>;
   start(): Promise<void>;
 };
 
-export type Teller = {
+export type ScenarioWriter = {
   readonly story: Story;
   readonly session: ReturnType<Story["session"]>;
   /** Writes what was told since; resolves with its positions. */
@@ -31,10 +31,10 @@ export type Teller = {
 
 export type Written = Event & { readonly position: string };
 
-export async function startLiveDesk(env: Readonly<Record<string, string>> = {}): Promise<LiveDesk> {
-  await using stack = new AsyncDisposableStack();
-  const told = stack.use(await startToldStack(env));
-  const { nats, query, ingest } = told.deck.parts;
+export async function startLiveHarness(env: Readonly<Record<string, string>> = {}): Promise<LiveHarness> {
+  await using cleanup = new AsyncDisposableStack();
+  const seeded = cleanup.use(await startSeededStack(env));
+  const { nats, query, ingest } = seeded.stack.parts;
   let gateway: Gateway | undefined;
   const stop = async () => {
     await gateway?.[Symbol.asyncDispose]();
@@ -52,32 +52,32 @@ export async function startLiveDesk(env: Readonly<Record<string, string>> = {}):
     };
     gateway = await startGateway(readConfig({ env: { ...addresses, ...env } }), silentLogger);
   };
-  stack.defer(stop);
+  cleanup.defer(stop);
   await start();
-  const proxies = stack.use(new AsyncDisposableStack());
+  const proxies = cleanup.use(new AsyncDisposableStack());
   const cuttable = async () => proxies.use(await cuttingProxy(() => gateway?.addresses.http ?? "127.0.0.1:1"));
   const proxy = await cuttable();
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
-    told,
+    seeded,
     cuttable,
     url: `http://${proxy.address}`,
-    teller: (developer) => teller(told, developer),
+    writer: (developer) => writer(seeded, developer),
     stop,
     start,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
-function teller(told: ToldStack, developer: string): Teller {
+function writer(seeded: SeededStack, developer: string): ScenarioWriter {
   const own = story(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
   const session = own.session(`01${developer.toUpperCase()}`);
   let done = 0;
   const written = async () => {
     const fresh = own.events.slice(done);
     done = own.events.length;
-    const seqs = await told.write(fresh);
-    return fresh.map((event, index) => ({ ...event, position: told.at(seqs[index] ?? 0) }));
+    const seqs = await seeded.write(fresh);
+    return fresh.map((event, index) => ({ ...event, position: seeded.at(seqs[index] ?? 0) }));
   };
   // Stories count from a day that may be any: this one is told now.
   session.started({ branch: "main" }, Date.now() - startedAt);
