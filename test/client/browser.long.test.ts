@@ -59,7 +59,7 @@ const page = (url: string, token: string) => `<!doctype html>
   }
 </script>`;
 
-it.skipIf(browser === undefined)("reads in a browser, over cuts and restarts, until its token is revoked", async () => {
+it.skipIf(browser === undefined)("reads in a browser across cuts and restarts until its token is revoked", async () => {
   await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "tapedeck-browser-"));
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));

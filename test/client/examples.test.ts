@@ -57,7 +57,7 @@ async function start(words: string, addresses: Readonly<Record<string, string>> 
 
 const linesOf = (running: RunningCli) => running.stdout().split("\n").slice(0, -1);
 
-it("compile, with the types that are published", async () => {
+it("the examples compile against the published types", async () => {
   const examples = [...readme.matchAll(/```ts\n(import .*?)```/gs)];
   expect(examples).toHaveLength(6); // five, and the one that begins the page
   const files = examples.map((_, index) => `type-check-${index}.ts`);
@@ -73,7 +73,7 @@ it("compile, with the types that are published", async () => {
   expect(stdout).toBe("");
 });
 
-it("prints builds that fail, as they fail", async () => {
+it("the first example prints failing builds as they fail", async () => {
   const writer = harness.writer("alice");
   await writer.builds(4);
   await using example = await start("Print builds that fail");
@@ -89,7 +89,7 @@ it("prints builds that fail, as they fail", async () => {
   expect(new Set(linesOf(example))).toEqual(new Set(["acme/alice/shop/skaffold: web: web does not build"]));
 });
 
-it("handles every deploy once, also after a restart", async () => {
+it("the deploy example handles every deploy once, also after a restart", async () => {
   const writer = harness.writer("bob");
   const seqOf = (position: string) => Number(position.split("-")[1] ?? 0);
   const kept = async () => seqOf(await readFile(join(folder, "position.txt"), "utf8").catch(() => ""));
@@ -105,7 +105,7 @@ it("handles every deploy once, also after a restart", async () => {
   expect([times.length, new Set(times).size]).toEqual([9, 9]);
 });
 
-it("shows what a source looks like, and what changes", async () => {
+it("the state example prints a source's state and what changes in it", async () => {
   const writer = harness.writer("carl");
   await writer.builds(2);
   await harness.seeded.stack.caughtUp();
@@ -118,7 +118,7 @@ it("shows what a source looks like, and what changes", async () => {
   expect(linesOf(example).slice(1)).toEqual(["build.started api", "build.succeeded api"]);
 });
 
-it("lists the slow builds, and what a session told", async () => {
+it("the list example prints the slow builds and a session's events", async () => {
   const writer = harness.writer("dora");
   const at = Date.now() - startedAt;
   writer.session.build("slow", "started", at);
@@ -137,7 +137,7 @@ it("lists the slow builds, and what a session told", async () => {
   expect(printed.map((line) => line.split(" ")[1])).toEqual(writer.story.events.map(({ kind }) => kind));
 });
 
-it("tells a chat when a dev loop fails", async () => {
+it("the chat example posts a message when a dev loop fails", async () => {
   const posted: unknown[] = [];
   const chat = createServer((request, response) => {
     let body = "";

@@ -5,6 +5,7 @@ import { type Story, startedAt, story } from "@tapedeck/query/testing/story";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
+import { gatewayEnv } from "../stack/stack.ts";
 import { type CuttingProxy, cuttingProxy } from "../transports/cutting-proxy.ts";
 
 /** A stack whose log is written as told, and whose gateway can go and come while its address stays. */
@@ -34,23 +35,14 @@ export type Written = Event & { readonly position: string };
 export async function startLiveHarness(env: Readonly<Record<string, string>> = {}): Promise<LiveHarness> {
   await using cleanup = new AsyncDisposableStack();
   const seeded = cleanup.use(await startSeededStack(env));
-  const { nats, query, ingest } = seeded.stack.parts;
   let gateway: Gateway | undefined;
   const stop = async () => {
     await gateway?.[Symbol.asyncDispose]();
     gateway = undefined;
   };
   const start = async () => {
-    const addresses = {
-      TAPEDECK_NATS_URL: nats.url,
-      TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
-      TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc,
-      TAPEDECK_SERVICES_KEY: "test-key",
-      TAPEDECK_WORKSPACE: "acme",
-      TAPEDECK_GATEWAY_GRPC_PORT: "0",
-      TAPEDECK_GATEWAY_HTTP_PORT: "0",
-    };
-    gateway = await startGateway(readConfig({ env: { ...addresses, ...env } }), silentLogger);
+    const gatewaySettings = gatewayEnv(seeded.stack.parts);
+    gateway = await startGateway(readConfig({ env: { ...gatewaySettings, ...env } }), silentLogger);
   };
   cleanup.defer(stop);
   await start();

@@ -65,7 +65,7 @@ const page = `<!doctype html>
   await fetch("/report", { method: "POST", body: JSON.stringify({ page: asked.get("page"), report }) });
 </script>`;
 
-describe.skipIf(browser === undefined)("a page", () => {
+describe.skipIf(browser === undefined)("a page in a browser", () => {
   const cleanup = new AsyncDisposableStack();
   const reports = new Map<string, Report>();
   let guarded: LiveHarness;
@@ -132,13 +132,13 @@ describe.skipIf(browser === undefined)("a page", () => {
     return await until(() => reports.get(name), { message: `the report of ${name}`, deadlineMs: 60_000 });
   }
 
-  it("whose origin is not allowed is told so: the client throws, and does not try for ever", async () => {
+  it("whose origin is not allowed gets an error from the client, which stops retrying", async () => {
     const report = await reportOf("refused", "127.0.0.1", { url: guarded.url, token });
     const thrown = "TapedeckError forbidden";
     expect(report).toEqual({ state: thrown, events: thrown, fetch: [403, "forbidden"], post: 403 });
   });
 
-  it("whose origin is allowed by a pattern reads", async () => {
+  it("whose origin matches an allowed pattern can read", async () => {
     const report = await reportOf("allowed", "localhost", { url: guarded.url, token });
     expect(report).toEqual({
       ...{ state: "acme/alice/shop/skaffold", events: "session.started" },
@@ -146,14 +146,14 @@ describe.skipIf(browser === undefined)("a page", () => {
     });
   });
 
-  it("behind Vite's proxy reads, and has no token", async () => {
+  it("behind Vite's proxy can read without holding a token", async () => {
     const report = await reportOf("proxied", "127.0.0.1", {});
     expect(report).toMatchObject({
       ...{ state: "acme/alice/shop/skaffold", events: "session.started", fetch: [200, null] },
     });
   });
 
-  it("with more event streams than it may have gets the next one when there is room; a wrong one ends", async () => {
+  it("over its limit of event streams gets the next one once there is room; a wrong request ends for good", async () => {
     const report = await reportOf("streams", "127.0.0.1", { url: limited.url, streams: "3" });
     expect(report).toMatchObject({
       ...{ third: "limit_exceeded", isClosed: false, isOnLater: true, isWrongClosed: true },

@@ -61,7 +61,7 @@ describe.each([
   const developer = name.replaceAll(/\W/g, "");
   const client = () => impatientClient({ url: harness.url, ...(WebSocket && { WebSocket }) });
 
-  it("gives history, one caught_up, then what happens, each with its position", async () => {
+  it("gives history, one caught_up, then new events, each with its position", async () => {
     using tapedeck = client();
     const writer = harness.writer(developer);
     const before = await writer.builds(5);
@@ -79,7 +79,7 @@ describe.each([
   });
 });
 
-it("`events` gives events, narrowed by the kinds that are asked for", async () => {
+it("`events` gives events, narrowed to the requested kinds", async () => {
   using tapedeck = impatientClient({ url: harness.url });
   const writer = harness.writer("eve");
   const built = await writer.builds(4, "api");
@@ -92,7 +92,7 @@ it("`events` gives events, narrowed by the kinds that are asked for", async () =
   expect(artifacts).toEqual(Array(4).fill("api"));
 });
 
-it("begins now where nothing else is said, and anywhere else where it is", async () => {
+it("begins now by default, and at any other requested point", async () => {
   using tapedeck = impatientClient({ url: harness.url });
   const writer = harness.writer("finn");
   const [first, second] = await writer.builds(2);
@@ -111,7 +111,7 @@ it("begins now where nothing else is said, and anywhere else where it is", async
   expect(now.got[1]).toMatchObject({ type: "event", event: { id: third?.id } });
 });
 
-it("ends where `until` says, with the position of the end", async () => {
+it("ends at `until` with the position of the end", async () => {
   using tapedeck = impatientClient({ url: harness.url });
   const writer = harness.writer("gus");
   const built = await writer.builds(4);
@@ -129,7 +129,7 @@ it("ends where `until` says, with the position of the end", async () => {
   expect(none.got).toEqual([]);
 });
 
-it("gives the state first, once, and the events after it, over cuts too", async () => {
+it("gives the state first and once, then the events after it, across cuts too", async () => {
   using tapedeck = impatientClient({ url: harness.url });
   const writer = harness.writer("hal");
   await writer.builds(2);
@@ -152,7 +152,7 @@ it("gives the state first, once, and the events after it, over cuts too", async 
   expect(rest.filter(({ type }) => type === "state" || type === "caught_up")).toEqual([]);
 });
 
-it("of one who is slow little is held, others go on meanwhile, and it gets everything", async () => {
+it("a slow reader buffers little, does not slow down others, and gets every event", async () => {
   const notes = noting();
   using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket, mostWaiting: 20_000 });
   const writer = harness.writer("ida");
@@ -175,7 +175,7 @@ it("of one who is slow little is held, others go on meanwhile, and it gets every
   await slow.return?.();
 });
 
-it("many subscriptions share a socket, as far as a gateway takes them on one", async () => {
+it("many subscriptions share a socket, up to the gateway's limit per socket", async () => {
   const notes = noting();
   using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket });
   const writers = ["jon", "kim", "lea"].map((developer) => ({ developer, writer: harness.writer(developer) }));
@@ -194,7 +194,7 @@ it("many subscriptions share a socket, as far as a gateway takes them on one", a
   }
 });
 
-it("closes the socket when nothing is read any more, however reading ends", async () => {
+it("the socket closes when the last reader ends, however its iteration ends", async () => {
   const notes = noting();
   using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket });
   const isClosed = () => notes.sockets.every((socket) => socket.isClosed);
@@ -223,7 +223,7 @@ it("closes the socket when nothing is read any more, however reading ends", asyn
   expect(notes.sockets).toHaveLength(4);
 });
 
-it("an iteration that ended before it began asks nothing", async () => {
+it("an iteration that ended before it began sends no request", async () => {
   using tapedeck = impatientClient({ url: "http://127.0.0.1:1" });
   const ended = following(tapedeck.events({ signal: AbortSignal.abort() }));
   await ended.ended;
@@ -231,14 +231,14 @@ it("an iteration that ended before it began asks nothing", async () => {
   await following(tapedeck.sources()).ended;
 });
 
-describe("what the gateway refuses is thrown", () => {
+describe("a refusal by the gateway is thrown", () => {
   const refused = async (items: AsyncIterable<unknown>) => {
     const error: unknown = await following(items).ended.catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(TapedeckError);
     return error as TapedeckError;
   };
 
-  it("with its code, and what helps", async () => {
+  it("with its code and a suggestion", async () => {
     using tapedeck = impatientClient({ url: harness.url });
     await Promise.all([harness.writer("mia").written(), harness.writer("ned").written()]);
     await harness.seeded.stack.caughtUp();
@@ -259,7 +259,7 @@ describe("what the gateway refuses is thrown", () => {
     expect(await refused(tapedeck.operations({ from: "yesterday" }))).toMatchObject({ field: "from" });
   });
 
-  it("by who is no Tapedeck, too; a gateway that is not there is waited for", async () => {
+  it("a server that is not Tapedeck is an error; an unreachable gateway is retried", async () => {
     using elsewhere = impatientClient({ url: `${harness.url}/elsewhere` });
     await expect(following(elsewhere.events()).ended).rejects.toThrow("/elsewhere/api/v1/ws");
     await harness.stop();
@@ -272,7 +272,7 @@ describe("what the gateway refuses is thrown", () => {
 });
 
 describe("lists and states", () => {
-  it("come page by page, as far as they are taken", async () => {
+  it("come page by page, as far as the caller reads", async () => {
     using tapedeck = impatientClient({ url: harness.url });
     const writer = harness.writer("ola");
     await writer.builds(300);
@@ -288,7 +288,7 @@ describe("lists and states", () => {
     for await (const session of tapedeck.sessions(labelled)) expect(session).toBeUndefined();
   });
 
-  it("have the fields that their types say", async () => {
+  it("have the fields that their types declare", async () => {
     using tapedeck = impatientClient({ url: harness.url });
     const writer = harness.writer("ria");
     await writer.builds(2);
@@ -330,7 +330,7 @@ describe("lists and states", () => {
     expect(fields(await tapedeck.state("ria/shop"))).toEqual(fields(state));
   });
 
-  it("are of now, or of then", async () => {
+  it("are as of now, or as of a requested moment", async () => {
     using tapedeck = impatientClient({ url: harness.url });
     const writer = harness.writer("pia");
     const [first] = await writer.builds(1);
@@ -344,7 +344,7 @@ describe("lists and states", () => {
   });
 });
 
-it("what is no longer kept is thrown, or told and gone on after", async () => {
+it("events that are no longer kept cause an error, or are reported and skipped", async () => {
   using tapedeck = impatientClient({ url: harness.url });
   const writer = harness.writer("zoe");
   const built = await writer.builds(6);

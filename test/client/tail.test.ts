@@ -10,7 +10,7 @@ import { type RunningCli, startCli } from "tapedeck/testing/cli";
 import { expect, it } from "vitest";
 import { startLiveHarness } from "./live-harness.ts";
 
-it("`tapedeck tail` reads a team's Tapedeck: over TLS, with a token, over a restart, until it is revoked", async () => {
+it("`tapedeck tail` reads a team's Tapedeck over TLS with a token, across a restart, until the token is revoked", async () => {
   await using cleanup = new AsyncDisposableStack();
   const cwd = await mkdtemp(join(tmpdir(), "tapedeck-tail-"));
   cleanup.defer(() => rm(cwd, { recursive: true }));

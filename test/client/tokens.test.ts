@@ -46,7 +46,7 @@ const builds = { kinds: ["build.*"], after: "start" } as const;
 it.each([
   ["the runtime's own", undefined],
   ["that of ws", WsWebSocket as WebSocketClass],
-])("reads, lists and asks with a viewer's token, with the WebSocket %s", async (_, WebSocket) => {
+])("a viewer's token may read, list and fetch state, with the WebSocket %s", async (_, WebSocket) => {
   const { token } = await tokenFor("viewer");
   using tapedeck = impatientClient({ url: harness.url, token, ...(WebSocket && { WebSocket }) });
   const reading = following(tapedeck.events(builds));
@@ -57,7 +57,7 @@ it.each([
   expect(sources.got).toHaveLength(1);
 });
 
-it("is told that a token is needed, is none, or is not enough, though a socket does not say so", async () => {
+it("a missing, invalid or insufficient token is reported, although a socket does not say so", async () => {
   const { token: recorder } = await tokenFor("recorder");
   for (const [token, code] of [
     [undefined, "unauthenticated"],
@@ -70,7 +70,7 @@ it("is told that a token is needed, is none, or is not enough, though a socket d
   }
 });
 
-it("is told when the token is revoked while it reads", async () => {
+it("a reader gets an error when its token is revoked", async () => {
   const { token, id } = await tokenFor("viewer");
   using tapedeck = impatientClient({ url: harness.url, token });
   const all = [following(tapedeck.subscribe()), following(tapedeck.events(builds))];
@@ -79,14 +79,14 @@ it("is told when the token is revoked while it reads", async () => {
   for (const { ended } of all) await expect(ended).rejects.toMatchObject({ code: "unauthenticated" });
 });
 
-it("asks for more at once than it may, and gets all of it in a while", async () => {
+it("a client over its request rate waits, and gets everything in the end", async () => {
   const { token } = await tokenFor("viewer");
   using tapedeck = impatientClient({ url: harness.url, token });
   const all = Array.from({ length: 2 * limits.perSecond }, () => following(tapedeck.events(builds)));
   await until(() => all.every(({ got }) => got.length === 3), { message: "all to have the builds" });
 });
 
-it("is told when there are too many connections of its token", async () => {
+it("a client over its token's connection limit gets an error", async () => {
   const { token } = await tokenFor("viewer");
   using tapedeck = stackOf(limits.connections, token);
   await until(() => tapedeck.all.every(({ got }) => got.length === 3), { message: "as many as may be" });

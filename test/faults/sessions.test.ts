@@ -18,7 +18,7 @@ const recordingOf = (folder: string) => loadRecording(join(fixtures, folder));
 const events = "/proto.SkaffoldService/Events";
 const getState = "/proto.SkaffoldService/GetState";
 
-test("two processes on one port, one after the other, are two sessions", async () => {
+test("two successive processes on one port are two sessions", async () => {
   const [a, b] = [
     recordingOf("07-two-processes-same-port/process-a"),
     recordingOf("07-two-processes-same-port/process-b"),
@@ -69,33 +69,36 @@ test.each([
   { title: "in its own order", options: {} },
   { title: "shuffled", options: { mixReplays: 1 } },
   { title: "shuffled otherwise", options: { mixReplays: 77 } },
-])("a process that is met again and repeats itself $title adds nothing and stays one session", async ({ options }) => {
-  const recording = recordingOf("05-control-api-auto-off");
-  // Cut wherever it is, also in a replay; that this could hang Skaffold is not the subject.
-  await using wire = await skaffoldOnAWire({ recording, leavingInReplayHangs: false, ...options });
-  const { fake, stack } = wire;
-  const rounds = 6;
-  for (let round = 1; round <= rounds; round++) {
-    const playing = fake.playUntil({ v1: Math.floor((recording.messages.v1.length * round) / rounds) });
-    // Every other time in the midst of it.
-    if (round % 2 === 0) await playing;
-    const before = fake.peers.size;
-    wire.cut();
-    await until(() => fake.peers.size > before, { message: "the tap to come back" });
-    await playing;
-  }
-  await fake.play();
-  await stack.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
-  const recorded = await stack.events();
-  expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
-  expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
-  expect(holes(recorded)).toEqual([]);
-  expect(sessionsOf(recorded)).toHaveLength(1);
-  expect(kindsOf(recorded)).not.toContain("session.ended");
-  expect(kindsOf(recorded).filter((kind) => kind === "upstream.connected").length).toBeGreaterThan(rounds);
-});
+])(
+  "a process that is reconnected to and repeats itself $title adds nothing and stays one session",
+  async ({ options }) => {
+    const recording = recordingOf("05-control-api-auto-off");
+    // Cut wherever it is, also in a replay; that this could hang Skaffold is not the subject.
+    await using wire = await skaffoldOnAWire({ recording, leavingInReplayHangs: false, ...options });
+    const { fake, stack } = wire;
+    const rounds = 6;
+    for (let round = 1; round <= rounds; round++) {
+      const playing = fake.playUntil({ v1: Math.floor((recording.messages.v1.length * round) / rounds) });
+      // Every other time in the midst of it.
+      if (round % 2 === 0) await playing;
+      const before = fake.peers.size;
+      wire.cut();
+      await until(() => fake.peers.size > before, { message: "the tap to come back" });
+      await playing;
+    }
+    await fake.play();
+    await stack.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
+    const recorded = await stack.events();
+    expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
+    expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
+    expect(holes(recorded)).toEqual([]);
+    expect(sessionsOf(recorded)).toHaveLength(1);
+    expect(kindsOf(recorded)).not.toContain("session.ended");
+    expect(kindsOf(recorded).filter((kind) => kind === "upstream.connected").length).toBeGreaterThan(rounds);
+  },
+);
 
-test("a v2 stream that broke is not opened again on the same process, which that would hang", async () => {
+test("a v2 stream that broke is not opened again on the same process, which would hang", async () => {
   const recording = recordingOf("17-invalid-utf8-in-build-output");
   await using wire = await skaffoldOnAWire({ recording });
   const { fake, stack } = wire;
@@ -119,7 +122,7 @@ test("a v2 stream that broke is not opened again on the same process, which that
   expect(heard.map((bytes) => bytes.toString("base64"))).toEqual(saidBy(recording, "v2"));
 });
 
-test("nor is it by an ingest that was killed since and starts again", async () => {
+test("a v2 stream that broke is not opened again after ingest was killed and restarted either", async () => {
   await using bench = await ingestBench("17-invalid-utf8-in-build-output");
   const { recording, fake, events: recordedEvents } = bench;
   await using ingest = await bench.ingest();
@@ -144,7 +147,7 @@ test("nor is it by an ingest that was killed since and starts again", async () =
   expect(sessionsOf(recorded)).toHaveLength(1);
 });
 
-test("a process that goes while ingest is away has ended as soon as that is back, once", async () => {
+test("a process that ends while ingest is away is recorded as ended once, as soon as ingest is back", async () => {
   const [a, b] = [
     recordingOf("07-two-processes-same-port/process-a"),
     recordingOf("07-two-processes-same-port/process-b"),

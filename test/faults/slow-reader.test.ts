@@ -25,7 +25,7 @@ const mostGrowthMiB = 450;
 
 type Reading = { readonly name: string; readonly reader: PausableReader };
 
-test("who stops reading stops nobody else, costs little, and gets everything once it reads again", async () => {
+test("a reader that stops reading delays no other reader, costs little memory, and gets everything when it reads again", async () => {
   const recording = flood();
   await using cleanup = new AsyncDisposableStack();
   const fake = cleanup.use(await startFakeSkaffold({ recording }));

@@ -10,7 +10,7 @@ import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 
 const folder = "01-dev-success-3-artifacts-5-iterations";
 
-test("a second ingest never dials while the first lives, and goes on where that one was killed", async () => {
+test("a second ingest never dials while the first lives, and continues where the killed one stopped", async () => {
   // Killed while nothing is said, so the fake may be as easily hung as the real one.
   await using bench = await ingestBench(folder);
   const { fake, recording } = bench;
@@ -44,7 +44,7 @@ test("a second ingest never dials while the first lives, and goes on where that 
   expect(kindsOf(events).filter((kind) => kind === "session.started")).toHaveLength(1);
 });
 
-test("a second writer is refused, and one that came first is gone on after", async () => {
+test("a second writer is refused, and recording continues after a foreign write that came first", async () => {
   await using bench = await ingestBench(folder);
   const { fake, recording, writer, source } = bench;
   await bench.ingest();

@@ -28,7 +28,7 @@ const isKind =
   ({ kind }: { readonly kind: string }) =>
     kind === wanted;
 
-describe("the shapes of what is listed", () => {
+describe("the JSON of the API's resources", () => {
   it("a source", async () => {
     const { body, headers } = await get("sources?developer=alice");
     expect(headers["content-type"]).toContain("application/json");
@@ -52,7 +52,7 @@ describe("the shapes of what is listed", () => {
     });
   });
 
-  it("a session that has ended, and one that has not", async () => {
+  it("an ended session and a running one", async () => {
     const [latest, earlier] = await items("sessions?source=alice/shop");
     expect(earlier).toEqual({
       session: "01A1",
@@ -69,7 +69,7 @@ describe("the shapes of what is listed", () => {
     expect(latest).toMatchObject({ session: "01A2", endedAt: null, endReason: null, labels: { branch: "fix" } });
   });
 
-  it("an operation that has ended, and one that runs", async () => {
+  it("an ended operation and a running one", async () => {
     const [failed] = await items("operations?source=alice/shop&outcome=failed&kind=build");
     expect(failed).toEqual({
       id: expect.any(String),
@@ -103,7 +103,7 @@ describe("the shapes of what is listed", () => {
     });
   });
 
-  it("an event, with the upstream's own message only when asked for", async () => {
+  it("an event, with the upstream's own message only on request", async () => {
     const [event] = await items("events?kind=build.failed");
     const failedBuild = alice.events.find(({ kind }) => kind === "build.failed");
     expect(event).toEqual({
@@ -135,7 +135,7 @@ describe("the shapes of what is listed", () => {
     });
   });
 
-  it("state, now and then", async () => {
+  it("state, as of now and as of a moment", async () => {
     const { body } = await get("state?source=alice/shop");
     expect(Object.keys(body)).toEqual([
       ...["source", "session", "sessionEnded", "notHeardSince", "position", "at", "upstream", "state"],
@@ -164,10 +164,10 @@ describe("the shapes of what is listed", () => {
   });
 });
 
-describe("how long builds take", () => {
+describe("build durations", () => {
   const ofAlice = "stats/builds?developer=alice";
 
-  it("in all", async () => {
+  it("are summed up over all builds", async () => {
     expect((await get(ofAlice)).body).toEqual({
       items: [
         {
@@ -186,7 +186,7 @@ describe("how long builds take", () => {
     });
   });
 
-  it("by artifact, developer and day", async () => {
+  it("are grouped by artifact, developer and day", async () => {
     const days = [startedAt, startedAt + day].map((ms) => new Date(ms).toISOString().slice(0, 10));
     const rows = await items("stats/builds?group=artifact,developer,day");
     expect(
@@ -207,7 +207,7 @@ describe("how long builds take", () => {
     expect(await items("stats/builds?group=artifact&group=developer&group=day")).toEqual(rows);
   });
 
-  it("in a time: from, and before to", async () => {
+  it("are limited to a time range: inclusive `from`, exclusive `to`", async () => {
     const between = (from: number, to: number) => items(`${ofAlice}&from=${time(from)}&to=${time(to)}`);
     expect(pick("count", await between(0, day))).toEqual(["2"]);
     expect(pick("count", await between(1_000, 3_000))).toEqual(["1"]);
@@ -217,7 +217,7 @@ describe("how long builds take", () => {
 });
 
 describe("lists", () => {
-  it("come page by page, newest first, each once", async () => {
+  it("come page by page, newest first, each item once", async () => {
     const all = await items("operations");
     const paged: Item[] = [];
     for (let page: string | undefined = ""; page !== undefined; ) {
@@ -231,7 +231,7 @@ describe("lists", () => {
     expect(all.map(seqOf)).toEqual(all.map(seqOf).sort((a, b) => b - a));
   });
 
-  it("can be asked for as of then", async () => {
+  it("are available as of a past moment", async () => {
     const at = positionOf(isKind("build.started"));
     expect(pick("session", await items(`sessions?at=${at}`))).toEqual(["01A1"]);
     expect(await items(`operations?at=${at}&kind=build`)).toMatchObject([
@@ -276,7 +276,7 @@ describe("pages of events", () => {
     ["outcome=failed", ["build.failed", "loop.failed"]],
     ["session=01B1&kind=loop.*", ["loop.started"]],
     ["source=bob/shop&kind=build.*", ["build.started"]],
-  ])("filtered by %s", async (query, kinds) => {
+  ])("are filtered by %s", async (query, kinds) => {
     expect(pick("kind", await items(`events?${query}`))).toEqual(kinds);
   });
 
@@ -289,7 +289,7 @@ describe("pages of events", () => {
     expect(await items("events?after=now")).toEqual([]);
   });
 
-  it("follow each other through all that matches", async () => {
+  it("follow each other through all matching events", async () => {
     const found: Item[] = [];
     for (let after: string | undefined = "start"; after !== undefined; ) {
       const { body }: { body: Body } = await get(`events?limit=3&kind=build.*&after=${after}`);
@@ -299,7 +299,7 @@ describe("pages of events", () => {
     expect(found).toEqual(await items("events?kind=build.*"));
   });
 
-  it("the newest", async () => {
+  it("give the newest events on request", async () => {
     expect(pick("position", await items("events?last=2&developer=alice"))).toEqual(
       [alice.events.length - 2, alice.events.length - 1].map(positionOf),
     );

@@ -33,7 +33,7 @@ const readAll = async (first: string) => {
 };
 
 describe("events as batches of CloudEvents", () => {
-  it("have what the specification asks for, and the event as it is", async () => {
+  it("have the attributes that the specification requires, and the event as their data", async () => {
     const answer = await get("/api/v1/events?kind=build.failed");
     const [event] = JSON.parse(answer.body);
     const { items } = (await harness.get("events?kind=build.failed")).body;
@@ -54,7 +54,7 @@ describe("events as batches of CloudEvents", () => {
     expect(answer.headers).not.toHaveProperty("link");
   });
 
-  it("are read by a strict consumer, page by page, each once and in the order of their sequences", async () => {
+  it("are read by a strict consumer page by page, each once and in the order of their sequences", async () => {
     const pages = await readAll("/api/v1/events?limit=4");
     expect(pages.length).toBeGreaterThan(3);
     const events = pages.flat();
@@ -65,7 +65,7 @@ describe("events as batches of CloudEvents", () => {
     expect(new Set(events.map(({ source, id }) => `${source} ${id}`)).size).toBe(events.length);
   });
 
-  it("have only names and values that every binding can carry", async () => {
+  it("have only attribute names and values that every binding can carry", async () => {
     const all = JSON.parse((await get("/api/v1/events")).body);
     expectIs("CloudEvents", all);
     for (const { data, ...attributes } of all) {
@@ -77,7 +77,7 @@ describe("events as batches of CloudEvents", () => {
     }
   });
 
-  it("are filtered and limited as pages are, and the links keep to it", async () => {
+  it("are filtered and limited like pages, and the links keep both", async () => {
     const events = (await readAll("/api/v1/events?kind=build.*&developer=alice&limit=2&original=true")).flat();
     const { items } = (await harness.get("events?kind=build.*&developer=alice&original=true")).body;
     expect(events.map(({ data }) => data)).toEqual(items);
@@ -86,7 +86,7 @@ describe("events as batches of CloudEvents", () => {
     expect(read(await get("/api/v1/events?after=now"))).toEqual([]);
   });
 
-  it("are refused in JSON, as pages are", async () => {
+  it("are refused with JSON errors, like pages", async () => {
     const { status, headers, body } = await get("/api/v1/events?after=soon");
     expect([status, headers["content-type"]]).toEqual([400, "application/json; charset=utf-8"]);
     expect(JSON.parse(body)).toMatchObject({ error: { code: "invalid_argument", field: "after" } });

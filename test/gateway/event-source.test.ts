@@ -81,7 +81,7 @@ function page(query = "?after=start") {
   return { source, events, named, refusals };
 }
 
-it("an EventSource goes on by itself after the gateway was away, without loss or repeats", async () => {
+it("an EventSource resumes by itself after the gateway was away, without loss or repeats", async () => {
   await start();
   const { source, events, named, refusals } = page();
   const hasAll = () => until(() => events.length >= written.length, { message: "all that was written" });
@@ -112,7 +112,7 @@ it("an EventSource goes on by itself after the gateway was away, without loss or
   source.close();
 });
 
-it("who is no EventSource is refused by the status", async () => {
+it("other clients than EventSource are refused by status", async () => {
   await nats.stop();
   const ask = async (headers: Record<string, string>) => {
     const { status, headers: answered, body } = await httpCall(http, "GET", "/api/v1/stream", headers);
@@ -137,7 +137,7 @@ it("who is no EventSource is refused by the status", async () => {
   await nats.restart();
 });
 
-it("an EventSource that asks too much comes again by itself; one that may not come at all does not", async () => {
+it("an EventSource over its request rate comes back by itself; one without permission does not", async () => {
   await stop();
   await start({ LIMITS_REQUESTS_PER_SECOND: "1", LIMITS_CONNECTIONS: "2" });
   await until(async () => (await httpCall(http, "GET", "/readyz")).body.includes('"log":"ok"'), {

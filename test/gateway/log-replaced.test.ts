@@ -8,7 +8,7 @@ import { skaffoldClient } from "../skaffold/client.ts";
 import { infoOf } from "../stack/error-info.ts";
 import { startSeededStack } from "../stack/seeded-stack.ts";
 
-it("when another log takes the place of its own, every reader is told and the gateway is not ready", async () => {
+it("when another log replaces the gateway's, every reader gets an error and the gateway is not ready", async () => {
   await using on = await startSeededStack();
   const alice = story();
   const session = alice.session("01A1");

@@ -79,7 +79,7 @@ async function killInMidBuild(developer: string): Promise<void> {
   client.close();
 }
 
-it("says that a source is lost whose tap was killed, everywhere, and nothing about its end", async () => {
+it("a source whose tap was killed is reported as lost everywhere, and no end is invented", async () => {
   await killInMidBuild("zoe");
   const session = async () => (await get("sessions?source=zoe/shop")).items[0];
   // There is none before query has the first event of it.
@@ -112,7 +112,7 @@ it("says that a source is lost whose tap was killed, everywhere, and nothing abo
 it.each([
   ["h1/host", () => ({ goAway: host.goAway, comeBack: host.comeBack })],
   ["alice/shop", () => ({ goAway: vagrant.goAway, comeBack: vagrant.restart })],
-])("says since when %s is not heard whose service is gone, while its tap goes on", async (source, upstream) => {
+])("%s reports since when it was not heard if its service is gone while its tap lives", async (source, upstream) => {
   const state = () => get<Item>(`state?source=${source}`);
   await until(async () => (await state()).notHeardSince === null, { message: "it to be heard" });
   await upstream().goAway();

@@ -162,7 +162,7 @@ function runs(words: Words, more: number): fc.Parameters<[Asked]> {
   return { examples: alone, numRuns: alone.length + more };
 }
 
-it("in a stream and in a page of history: what matches, all of it, and nothing else", async () => {
+it("a filter selects exactly the matching events in a stream and in a page of history", async () => {
   let found = 0;
   await fc.assert(
     fc.asyncProperty(anyFilter(ofEvents), async (input) => {
@@ -176,7 +176,7 @@ it("in a stream and in a page of history: what matches, all of it, and nothing e
   expect(found).toBeGreaterThan(100);
 });
 
-it("in the lists of sources and sessions: those whose events match", async () => {
+it("a filter selects the sources and sessions with matching events", async () => {
   const all = { sources: (await lists.sources({})).items, sessions: (await lists.sessions({})).items };
   expect(all.sources).toHaveLength(4);
   await fc.assert(
@@ -194,7 +194,7 @@ it("in the lists of sources and sessions: those whose events match", async () =>
   );
 });
 
-it("in the list of operations: those whose events match, by how they ended", async () => {
+it("a filter selects the operations with matching events, by their outcome", async () => {
   const all = (await lists.operations({})).items;
   const byId = new Map(seededEvents.map((event) => [event.id, event]));
   const outcomeOf = (name: string) =>

@@ -56,7 +56,7 @@ describe.each(["v1", "v1alpha"] as const)("reflection %s", (version) => {
     expect((await reflect().listServices()).sort()).toEqual(Object.keys(services).sort());
   });
 
-  it.each(Object.entries(services))("tells all methods of %s", async (service, method) => {
+  it.each(Object.entries(services))("describes all methods of %s", async (service, method) => {
     const methods = (await reflect().listMethods(service)).map(({ name }) => name);
     expect(methods).toContain(method);
   });
@@ -68,7 +68,7 @@ describe.each(["v1", "v1alpha"] as const)("reflection %s", (version) => {
     expect(Object.keys(found.fields)).toContain(field);
   });
 
-  it("is all that a client needs to read a state", async () => {
+  it("is enough for a client to read a state", async () => {
     const reflection = reflect();
     const descriptor = await reflection.getDescriptorBySymbol("tapedeck.v1.Tapedeck");
     const { tapedeck } = descriptor.getPackageObject({ keepCase: true, longs: String }) as unknown as Api;

@@ -65,7 +65,7 @@ async function tapedeckStatus() {
   return { code: await cli.ended, lines: cli.stdout().split("\n"), err: cli.stderr() };
 }
 
-it("a log that has lost events is told of, and all is ready", async () => {
+it("a log that has lost events is reported, and everything stays ready", async () => {
   const checks = { log: "ok", query: "ok", recording: "ok" };
   const answer = { status: 200, body: { ready: true, checks, details: { warnings: [lost] } } };
   await until(async () => isDeepStrictEqual(await ready(), answer), { message: "the damage to be reported" });
@@ -75,7 +75,7 @@ it("a log that has lost events is told of, and all is ready", async () => {
   expect(lines.join()).not.toContain(full);
 });
 
-it("a full disk is told of: the gateway is not ready, and says why, also while query is away", async () => {
+it("a full disk makes the gateway not ready with the reason, also while query is away", async () => {
   await fake.play();
   const checks = { log: "ok", query: "ok", recording: full };
   const answer = { status: 503, body: { ready: false, checks, details: { warnings: [lost] } } };

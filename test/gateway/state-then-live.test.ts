@@ -167,7 +167,7 @@ async function whenReady<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-it("is complete and without repeats, whenever one asks, while others write", async () => {
+it("state, then live events, is complete and without repeats at any moment while others write", async () => {
   const seed = Math.floor(Math.random() * 2 ** 32);
   const random = seeded(seed);
   const all = lives(random);

@@ -56,7 +56,7 @@ beforeAll(async () => {
 afterAll(() => cleanup.disposeAsync());
 
 describe("Events", () => {
-  it("are the current session from its start, then live, then the sessions that follow", async () => {
+  it("give the current session from its start, then live events, then the following sessions", async () => {
     const taking = client.take(events, 5);
     await until(async () => (await subscriptions()) === 1, { message: "the reader to follow" });
     second.build("api", "started");
@@ -88,7 +88,7 @@ describe("Events", () => {
     );
   });
 
-  it("of one session only, after a position in it", async () => {
+  it("of one session give only its events, after a position in it", async () => {
     const metadata = { "tapedeck-session": "01A1", "tapedeck-after": on.at(seqs[3] ?? 0) };
     expect(text(await client.all(events, metadata))).toEqual(framesOf(4).slice(0, 1));
     expect(await client.all(events, { "tapedeck-session": "01A1", "tapedeck-after": on.at(seqs.at(-1) ?? 0) })).toEqual(
@@ -96,7 +96,7 @@ describe("Events", () => {
     );
   });
 
-  it("of a session that runs end with it", async () => {
+  it("of a running session end with it", async () => {
     const current = alice.session("01A4");
     current.started();
     current.configured();
@@ -109,7 +109,7 @@ describe("Events", () => {
     expect(await all).toHaveLength(2);
   });
 
-  it("after now are only what is to come", async () => {
+  it("after `now` give only new events", async () => {
     const taking = client.take(events, 1, { "tapedeck-after": "now" });
     await until(async () => (await subscriptions()) === 1, { message: "the reader to follow" });
     const later = alice.session("01A5");
@@ -145,7 +145,7 @@ describe("Events", () => {
     expect(skaffoldRefusal(overHttp)).toMatchObject({ code, info: infoOf(answer) });
   });
 
-  it("pass over what is no message, and what was too large to keep", async () => {
+  it("skip events without a message and events that were too large to keep", async () => {
     const session = alice.session("01A6");
     session.started();
     alice.tell({
@@ -187,17 +187,17 @@ describe("clients of every generation", () => {
     ["sends entries of its own", events, (call: { write(bytes: Buffer): unknown }) => call.write(Buffer.from([8, 1]))],
     ["half-closes at once", eventLog, (call: { end(): void }) => call.end()],
     ["never closes", eventLog, () => {}],
-  ] as const)("a bidirectional one that %s reads %s", async (_, path, begin) => {
+  ] as const)("a bidirectional client that %s reads %s", async (_, path, begin) => {
     const call = raw.makeBidiStreamRequest(path, asIs, asIs);
     begin(call.on("error", () => {}));
     expect(await read(call, 2)).toEqual(framesOf(alice.events.length - 4));
   });
 
-  it("EventLog over HTTP is the same as Events", async () => {
+  it("EventLog over HTTP equals Events", async () => {
     expect(await on.stack.httpLines("/v1/event_log", 2)).toEqual(await on.stack.httpLines("/v1/events", 2));
   });
 
-  it("a form POST to a GET path is that GET", async () => {
+  it("a form POST to a GET path counts as that GET", async () => {
     const form = { "content-type": "application/x-www-form-urlencoded" };
     expect(await on.stack.httpCall("POST", "/v1/state", form, "")).toMatchObject({ status: 200 });
     expect(await on.stack.httpCall("POST", "/v1/state", {}, "")).toMatchObject({ status: 501 });
@@ -214,11 +214,11 @@ describe("Grpc-Timeout", () => {
     }
   });
 
-  it.each([["20S"], ["1H"], ["0n"], ["99999999H"]])("of %s is time enough", async (timeout) => {
+  it.each([["20S"], ["1H"], ["0n"], ["99999999H"]])("of %s is enough time", async (timeout) => {
     expect(await on.stack.httpCall("GET", "/v1/state", { "grpc-timeout": timeout })).toMatchObject({ status: 200 });
   });
 
-  it.each([["soon"], ["5"], ["S"]])("of %s makes no sense: 400", async (timeout) => {
+  it.each([["soon"], ["5"], ["S"]])("of %s is invalid: 400", async (timeout) => {
     const { status, body } = await on.stack.httpCall("GET", "/v1/state", { "grpc-timeout": timeout });
     expect([status, JSON.parse(body)]).toEqual([
       400,
@@ -226,7 +226,7 @@ describe("Grpc-Timeout", () => {
     ]);
   });
 
-  it("ends a stream with the error, after what was told by then", async () => {
+  it("ends a stream with an error, after the messages that came before it", async () => {
     const { status, body } = await on.stack.httpCall("GET", "/v1/events", { "grpc-timeout": "900m" });
     const lines = body
       .trim()
@@ -237,8 +237,8 @@ describe("Grpc-Timeout", () => {
   });
 });
 
-describe("who leaves", () => {
-  it("leaves nothing behind, on any transport", async () => {
+describe("a client that leaves", () => {
+  it("leaves no resources behind, on any transport", async () => {
     await until(async () => (await subscriptions()) === 0, { message: "former readers to be gone" });
     const leave: (() => void)[] = [];
     for (let turn = 0; turn < 10; turn++) {
@@ -276,7 +276,7 @@ describe("who leaves", () => {
   });
 });
 
-describe("headers come at once, when there is nothing to tell yet", () => {
+describe("headers come at once, before there is an event", () => {
   const dave = story(sourceName({ workspace: "acme", developer: "dave", project: "tools", upstream: "skaffold" }));
   beforeAll(async () => {
     dave.tell({ kind: "source.added" });

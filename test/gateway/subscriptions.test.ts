@@ -104,8 +104,8 @@ const stateNow = async (min: string) => {
   return (JSON.parse(body) as Message).state?.v1.buildState?.artifacts;
 };
 
-describe("state, then what follows", () => {
-  it("is complete and without repeats, whenever one begins while others write", async () => {
+describe("state, then live events", () => {
+  it("is complete and without repeats, whenever it begins while others write", async () => {
     const filter = { sources: ["alice/shop"] };
     const ends: (() => Message[])[] = [];
     const reader = await socket();
@@ -150,7 +150,7 @@ describe("state, then what follows", () => {
     reader.close();
   });
 
-  it("at a position or time is the state there", async () => {
+  it("begins with the state at the requested position or time", async () => {
     const at = on.at(6); // the first build's start and end, after three events of alice and two of eve
     const lines = stream(`state=true&source=alice/shop&after=${at}`);
     await until(() => lines.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
@@ -164,7 +164,7 @@ describe("state, then what follows", () => {
     expect(JSON.parse(early.body)).toMatchObject({ error: { code: "before_first" } });
   });
 
-  it("is never older than the moment it was asked at: rather not_ready", async () => {
+  it("is never older than the moment of the request: it fails with not_ready instead", async () => {
     await on.stack.caughtUp();
     const client = new Client(on.stack.database);
     await client.connect();
@@ -180,7 +180,7 @@ describe("state, then what follows", () => {
     await on.stack.caughtUp();
   });
 
-  it("names one source: another filter is refused, and a start without state as well", async () => {
+  it("needs one source: other filters and a start without state are refused", async () => {
     const reader = await socket();
     for (const [id, wanted] of Object.entries({
       two: { filter: { sources: ["alice/shop", "bob/shop"] } },
@@ -205,7 +205,7 @@ describe("state, then what follows", () => {
 });
 
 describe("a stream", () => {
-  it("shows nothing of another workspace, by any filter", async () => {
+  it("shows nothing of another workspace, with any filter", async () => {
     for (const query of [
       "after=start",
       "after=start&developer=eve",
@@ -237,14 +237,14 @@ describe("a stream", () => {
     expect(await stream("after=start&until=2020-01-01T00:00:00Z").done).toMatchObject([{ type: "complete" }]);
   });
 
-  it("leads nobody back by an end before the beginning", async () => {
+  it("never moves a client back when its end is before its beginning", async () => {
     const range = `after=${on.at(6)}&until=${on.at(3)}`;
     expect(await stream(range).done).toEqual([{ type: "complete", position: on.at(6) }]);
     const page = await on.stack.httpCall("GET", `/api/v1/events?${range}`);
     expect(JSON.parse(page.body)).toEqual({ items: [], position: on.at(6) });
   });
 
-  it("is what EventSource expects, which resumes by itself", async () => {
+  it("works with EventSource, which resumes by itself", async () => {
     const source = new EventSource(`http://${on.stack.http}/api/v1/stream?after=start&kind=build.*`);
     const got: string[] = [];
     const named: string[] = [];
@@ -303,7 +303,7 @@ describe("an event of 6 MiB", () => {
     reader.close();
   });
 
-  it("fills a page: the next one begins behind it", async () => {
+  it("fills a page, and the next page begins after it", async () => {
     const original = alice.events.at(-1)?.original;
     for (let n = 0; n < 3; n++) {
       alice.tell({ kind: "log.written", session: "01A1", channel: "v1", ...(original && { original }) });

@@ -338,13 +338,13 @@ describe.each([...skaffold, ...rkt, ...vagrant, ...states, ...lists])("$name", (
     expect(answers).toEqual([gists[0], gists[0], gists[1], gists[1], gists[2]].map((gist) => ({ gist })));
   });
 
-  it("knows nothing of the time before", async () => {
+  it("knows nothing of the time before the first event", async () => {
     const expected = isList ? { gist: [] } : { refused: "before_first", earliest: firsts.get(source) };
     const answers = await Promise.all([ends[0]?.position, "2020-01-01T00:00:00Z"].map((at) => ask(access, at)));
     expect(answers).toEqual([expected, expected]);
   });
 
-  it("refuses what the log has not, or is no moment; a time to come is now", async () => {
+  it("refuses positions that the log lacks and invalid moments, and takes a future time as now", async () => {
     const [epoch, seq] = latest.split("-");
     const moments = [`${epoch}-${Number(seq) + 1}`, "zzzzzz-1", "yesterday", "2999-01-01T00:00:00Z"];
     expect(await Promise.all(moments.map((at) => ask(access, at)))).toEqual([
@@ -366,7 +366,7 @@ describe("a stream", () => {
     ["/v1alpha.PublicAPI/ListenEvents", rktHost],
     ["/v1alpha.PublicAPI/GetLogs", rktHost],
     ["/hashicorp.vagrant.Vagrant/GetJobStream", vagrantShop],
-  ])("%s is no state, and says what to use", async (path, source) => {
+  ])("%s has no state, and the error names the alternative", async (path, source) => {
     const head = { "client-api-protocol": "1,1", "tapedeck-source": source, "tapedeck-at": latest };
     const refusal = await access.client.take(path, 1, head).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ code: 3, details: expect.stringContaining("`at`") });

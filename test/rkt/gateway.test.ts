@@ -48,7 +48,7 @@ async function recordedHost(recording: Recording, settings: Readonly<Record<stri
 
 type RecordedHost = Awaited<ReturnType<typeof recordedHost>>;
 
-describe("what the apps of a pod said", () => {
+describe("the output of a pod's apps", () => {
   const id = "91d2f685-a122-492d-8bbe-c843c3cdb304";
   const recording = loadRecording(join(fixtures, "08-logs-journal"));
   // Nobody listed the pods of this recording.
@@ -69,7 +69,7 @@ describe("what the apps of a pod said", () => {
   });
   afterAll(() => on[Symbol.asyncDispose]());
 
-  it("is told line by line, each once, however often it was heard", async () => {
+  it("is recorded line by line, each line once, however often it was read", async () => {
     const { host, stack, client } = on;
     const heard = async (times: number) => {
       host.playTo("pods", times);
@@ -117,7 +117,7 @@ function appNamed(name: string) {
   return { ...app, name };
 }
 
-describe("requests that rkt would not like either", () => {
+describe("requests that rkt itself refuses or answers with nothing", () => {
   const unresolved = { code: status.UNKNOWN, message: "unable to resolve UUID" };
   let on: RecordedHost;
   let client: RktClient;
@@ -166,7 +166,7 @@ describe("requests that rkt would not like either", () => {
     expect(await client.ask("ListImages", ListImagesRequest.encode(request).finish())).toEqual(none);
   });
 
-  it("events of a time that is over, of no type, of nobody", async () => {
+  it("events of a past time, of no type, of an unknown pod", async () => {
     const filters = [
       { until_time: 1n },
       { until_time: 1n, types: [99 as EventType] },
@@ -175,14 +175,14 @@ describe("requests that rkt would not like either", () => {
     for (const filter of filters) expect(await listened(filter)).toEqual([]);
   });
 
-  it("events of a time that ends before it begins", async () => {
+  it("events of a time range that ends before it begins", async () => {
     await expect(listened({ since_time: 200n, until_time: 100n })).rejects.toMatchObject({
       code: status.INVALID_ARGUMENT,
       details: "filter.since_time 200 is after filter.until_time 100: nothing is between them",
     });
   });
 
-  it("bytes that are no message, methods that are none", async () => {
+  it("bytes that are not a message, and unknown methods", async () => {
     const broken = await client.unary("/v1alpha.PublicAPI/InspectPod", Buffer.from([0x0a, 0x05]));
     expect(broken).toMatchObject({ code: status.FAILED_PRECONDITION, message: "unexpected EOF" });
     const method = await client.unary("/v1alpha.PublicAPI/Nope");
@@ -191,7 +191,7 @@ describe("requests that rkt would not like either", () => {
     expect(unknown.code).toBe(status.OK);
   });
 
-  it("a source that is not there", async () => {
+  it("an unknown source", async () => {
     const refused = await client.unary("/v1alpha.PublicAPI/ListPods", undefined, { "tapedeck-source": "nobody/host" });
     expect(infoOf(refused)?.reason).toBe("unknown_source");
   });
@@ -204,7 +204,7 @@ describe("requests that rkt would not like either", () => {
 describe("a host that hangs", () => {
   const recording = hostOf([runningPod(0)], [runningPod(0)]);
 
-  it("is missed for as long as it hangs, and its images are looked at meanwhile", async () => {
+  it("is reported as lost while it hangs, and its images are still polled", async () => {
     await using on = await recordedHost(recording, { timeout: "200ms" });
     const { host, stack } = on;
     const { fake } = host;
@@ -237,7 +237,7 @@ describe("a host that hangs", () => {
 });
 
 describe("a host with 5,000 pods", () => {
-  it("is recorded and answered whole, and one pod's end arrives", async () => {
+  it("is recorded and served whole, and the end of one pod is recorded", async () => {
     await using on = await recordedHost(largeHost({ pods: 5_000, polls: 2, ending: 1 }));
     const { client } = on;
     await on.play({ pods: 1 });

@@ -83,7 +83,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   },
 };
 
-describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, scenario) => {
+describe.each(Object.entries(scenarios))("%s, recorded and served again", (name, scenario) => {
   const { compared, events, gaps = [], timeout = "1h" } = scenario;
   const loaded = loadRecording(join(fixtures, name));
   const recording = name === "07-errors" ? errorsWithLooks(loaded) : loaded;
@@ -133,7 +133,7 @@ describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, 
     expect(excepted.sort((a, b) => a - b)).toEqual(Object.keys(exceptions[name] ?? {}).map(Number));
   });
 
-  it("tells the events of what was done", async () => {
+  it("gives the events of what was done", async () => {
     const actual = await hostEvents();
     if (events === undefined) expectEvents(actual, recording, host);
     else {
@@ -145,7 +145,7 @@ describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, 
   });
 
   if (name === "01-full-lifecycle")
-    it("answers about a former place as it did then", async () => {
+    it("answers about a past position as it did then", async () => {
       const log = await stack.events();
       for (const { rpc, request, answer, seq, position, channel } of places) {
         expect(await client.ask(rpc, request, { "tapedeck-at": position })).toEqual(answer);
@@ -164,13 +164,13 @@ describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, 
     });
 
   if (scenario.runs !== undefined)
-    it("knows each run of a pod and of an app in SQL", async () => {
+    it("has each run of a pod and of an app in SQL", async () => {
       await stack.caughtUp();
       expect(await expectRuns(stack.database, recording, await hostEvents())).toBe(scenario.runs);
     });
 
   if (name === "01-full-lifecycle")
-    it("keeps what is gone in its tables", async () => {
+    it("keeps removed resources in its tables", async () => {
       const gone = (table: string, columns: string) =>
         ask(stack.database, `select ${columns}, gone, gone_at is not null as dated from tapedeck.${table} order by 1`);
       const isGone = { gone: true, dated: true };
@@ -201,7 +201,7 @@ describe("15-listening, one host for each way to start it", () => {
   const recording = loadRecording(join(fixtures, "15-listening"));
   const infos = recording.rows.filter((row): row is RecordedUnary => row.kind === "unary" && row.rpc === "GetInfo");
 
-  it("tells of each what it told of itself, and no events", async () => {
+  it("gives each host's own description and no events", async () => {
     await using cleanup = new AsyncDisposableStack();
     const only = (row: Row) => startRktHost({ ...recording, rows: [row] });
     const hosts = await Promise.all(infos.map(async (row) => cleanup.use(await only(row))));

@@ -25,7 +25,7 @@ const get = async (path: string) => {
   return { status, headers, body: JSON.parse(body) as { error?: object; details?: object[] } };
 };
 
-it("what takes query too long is limit_exceeded on every transport, and no longer than it has to be", async () => {
+it("a query over the time limit is limit_exceeded on every transport, without delay", async () => {
   const database = cleanup.adopt(new Client(on.stack.database), (client) => client.end());
   await database.connect();
   await database.query("begin; lock table tapedeck.sources in access exclusive mode");

@@ -50,7 +50,7 @@ async function tapedeck(args: readonly string[], env: Record<string, string> = {
 
 const kept = () => join(folder, "config", "tapedeck", "contexts.json");
 
-it("/about tells everyone where gRPC is, and a token what it is good for", async () => {
+it("/about names the gRPC address to everyone, and a token's roles to its bearer", async () => {
   const about = async (authorization?: string) => {
     const headers = authorization === undefined ? {} : { authorization };
     const call = request(`${url}/about`, { ca: readFileSync(certFile), headers }).end();
@@ -64,7 +64,7 @@ it("/about tells everyone where gRPC is, and a token what it is good for", async
   expect(await about("Bearer tdk_wrong")).toMatchObject([401, { error: { code: "unauthenticated" } }]);
 });
 
-it("nothing is kept of a token that is not let in, nor without a certificate to trust", async () => {
+it("a login with a refused token, or without a trusted certificate, stores nothing", async () => {
   const ca = { TAPEDECK_CA: certFile };
   expect(await tapedeck(["login", url], { ...ca, TAPEDECK_TOKEN: "tdk_wrong" })).toMatchObject({
     code: 1,
@@ -80,7 +80,7 @@ it("nothing is kept of a token that is not let in, nor without a certificate to 
   expect(() => statSync(kept())).toThrow("ENOENT");
 });
 
-it("after a login every command goes there with its token: recording, reading, and files", async () => {
+it("after a login every command uses its address and token: recording, reading, and files", async () => {
   const login = await tapedeck(["login", url, "--ca", certFile, "--name", "team"], {
     TAPEDECK_TOKEN: tokens.recorder ?? "",
   });
@@ -121,7 +121,7 @@ it("after a login every command goes there with its token: recording, reading, a
   expect((await tapedeck(["logout"])).err).toBe("tapedeck: you are not logged in: see `tapedeck context`.\n");
 });
 
-it("variables and flags of before are refused with what to say instead", async () => {
+it("former variables and flags are refused with their replacement", async () => {
   expect((await tapedeck(["status"], { TAPEDECK_TO: "127.0.0.1:7051" })).err).toMatch(
     /^tapedeck: TAPEDECK_TO is not read/,
   );

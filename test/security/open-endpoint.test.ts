@@ -53,14 +53,14 @@ const grpc = (source: string = open): SkaffoldClient => cleanup.use(skaffoldClie
 const getState = "/proto.v2.SkaffoldV2Service/GetState";
 
 describe("without a token", () => {
-  it("reads the endpoint's source, in that one's workspace", async () => {
+  it("a client reads the endpoint's source, in that source's workspace", async () => {
     const answer = await grpc().unary("/proto.SkaffoldService/GetState");
     expect([answer.code, answer.metadata.get("tapedeck-session")]).toEqual([0, ["01eve"]]);
     expect(await grpc().take("/proto.SkaffoldService/Events", 2)).toHaveLength(2);
     expect(await http("/v1/state")).toMatchObject({ status: 200, headers: { "tapedeck-session": "01eve" } });
   });
 
-  it("reads no other source", async () => {
+  it("a client reads no other source", async () => {
     for (const source of ["mallory/shop", "acme/alice/shop/skaffold"]) {
       expect(await grpc().unary(getState, undefined, { "tapedeck-source": source })).toMatchObject({ code: 3 });
       for (const path of ["/v1/state", "/api/v1/state", "/api/v1/events", "/api/v1/stream"]) {
@@ -71,7 +71,7 @@ describe("without a token", () => {
     }
   });
 
-  it("reads events and state of it by Tapedeck's own API, whatever the filter says, and nothing else", async () => {
+  it("a client reads only the source's events and state through Tapedeck's own API, whatever the filter says", async () => {
     const events = async (query: string) => {
       const { items } = JSON.parse((await http(`/api/v1/events${query}`)).body);
       return new Set(items.map(({ source }: { source: string }) => source));
@@ -86,7 +86,7 @@ describe("without a token", () => {
     }
   });
 
-  it("is enough for EventSource", async () => {
+  it("EventSource works", async () => {
     const source = new EventSource(`http://${addresses[`${open} http`]}/api/v1/stream?after=start`);
     cleanup.defer(() => source.close());
     const from = new Set<string>();
@@ -99,7 +99,7 @@ describe("without a token", () => {
     expect(from).toEqual(new Set([open]));
   });
 
-  it("controls nothing", async () => {
+  it("a client controls nothing", async () => {
     for (const [verb, path] of [
       ["POST", "/v1/execute"],
       ["PUT", "/v1/build/auto_execute"],
@@ -116,21 +116,21 @@ describe("without a token", () => {
     }
   });
 
-  it("is not enough anywhere else", async () => {
+  it("every other endpoint refuses", async () => {
     expect((await http("/v1/state", {}, "GET", closed)).status).toBe(401);
     expect(await grpc(closed).unary(getState)).toMatchObject({ code: 16 });
     expect((await httpCall(harness.on.stack.http, "GET", "/api/v1/events")).status).toBe(401);
     expect((await http("/api/v1/events", bearing(viewer.text), "GET", closed)).status).toBe(404);
   });
 
-  it("a page from elsewhere is refused there too", async () => {
+  it("a page from another origin is refused there too", async () => {
     expect((await http("/v1/state", { origin: "https://evil.example" })).status).toBe(403);
     expect((await http("/v1/state", { host: "evil.example" })).status).toBe(403);
   });
 });
 
-describe("a token that is shown all the same", () => {
-  it("counts as everywhere", async () => {
+describe("a token that is sent to it", () => {
+  it("has its usual rights", async () => {
     expect((await http("/v1/state", bearing(viewer.text))).status).toBe(200);
     expect((await http("/v1/state", bearing("tdk_guess"))).status).toBe(401);
     expect((await http("/v1/state", { "sec-websocket-protocol": `${bearerProtocol}tdk_guess` })).status).toBe(401);

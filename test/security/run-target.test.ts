@@ -191,7 +191,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
   ["a time that is none", async () => ({ ...(await good()), TAPEDECK_ANSWER_WITHIN: "soon" }), /is not a duration/],
 ];
 
-describe("a command whose recording would be refused runs as it would without us, after one line", () => {
+describe("a command whose recording would be refused runs unrecorded after one line that says why", () => {
   it.each(wrong)("%s", async (_, settings, words) => {
     const { start, run, waiting } = laptop({ ...patient, ...(await settings()) });
     const command = ["sh", "-c", "echo >&2 running as $$; env | sort; kill -TERM $$"];
@@ -246,7 +246,7 @@ async function framesInLog(): Promise<readonly Buffer[]> {
 }
 
 describe("a command is recorded", () => {
-  it("where the gateway takes it, and nothing is said but that", async () => {
+  it("where the gateway accepts it, and the only message says so", async () => {
     const { run } = laptop({ ...patient, ...(await good()) });
     await using ran = run("skaffold", "dev");
     const said = loadRecording(build).messages.v1.map(({ bytes }) => bytes);
@@ -258,7 +258,7 @@ describe("a command is recorded", () => {
     expect(ran.stderr()).not.toContain("not recorded:");
   });
 
-  it.each(undecided)("on the disk, where the target %s", async (_, settings) => {
+  it.each(undecided)("on the disk if the target %s", async (_, settings) => {
     const { run, waiting } = laptop(await settings());
     const ran = run("skaffold", "build");
     expect(await ran.ended).toBe(0);

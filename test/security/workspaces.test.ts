@@ -91,13 +91,13 @@ describe("gRPC", () => {
     return Promise.all(asked);
   }
 
-  it("no request says anything of another workspace, whatever it says", async () => {
+  it("no request reveals anything of another workspace, whatever it contains", async () => {
     for (const text of names()) {
       for (const { method, response } of await askAll(hers, {}, text)) expectNothing(method, response, text);
     }
   });
 
-  it("nor does what travels beside it", async () => {
+  it("no metadata reveals anything of another workspace", async () => {
     const beside = [
       ...sources.map((source, at) => ({ "tapedeck-source": source, "tapedeck-session": sessions[at] ?? "" })),
       ...sources.map((source, at) => ({ "tapedeck-source": source.slice(5), "tapedeck-session": sessions[at] ?? "" })),
@@ -112,14 +112,14 @@ describe("gRPC", () => {
     }
   });
 
-  it("nor a listener that is bound to a source there", async () => {
+  it("no listener that is bound to a source there reveals anything", async () => {
     const at = cleanup.use(rawClient(harness.on.stack.parts.gateway.addresses[`${sources[0]} grpc`] ?? ""));
     for (const { method, response } of await askAll(hers, {}, "", at)) expectNothing(method, response, "acme");
     const isSeen = (await askAll(theirs, {}, "", at)).some(({ response }) => holds(response, acme.mark));
     expect(isSeen).toBe(true);
   });
 
-  it("there is something to be seen, for those who are let in there", async () => {
+  it("the other workspace's own token does see its data", async () => {
     const texts = ["", acme.mark, both.resource, only.acme.pod, only.acme.job, only.acme.image, only.acme.box];
     const answers = (await Promise.all(texts.map((text) => askAll(theirs, {}, text)))).flat();
     const seen = new Set(
@@ -170,7 +170,7 @@ describe("HTTP", () => {
     }
   });
 
-  it("nor several together, nor a header", async () => {
+  it("no combination of parameters and no header opens another workspace", async () => {
     const asked = [
       ...sources.map((source) => `/api/v1/events?source=${source}&original=true&last=1000`),
       ...sources.map((source, at) => `/api/v1/state?source=${source}&session=${sessions[at]}`),
@@ -197,7 +197,7 @@ describe("HTTP", () => {
 });
 
 /** Of every kind, from the beginning; then both workspaces go on, the other one first. */
-it("no stream tells of another workspace: not of what was, nor of what comes", async () => {
+it("no stream reveals another workspace, neither its history nor its new events", async () => {
   const over = new AbortController();
   cleanup.defer(() => over.abort());
   const read: { readonly what: string; readonly said: string; text: () => string | Uint8Array }[] = [];
@@ -295,7 +295,7 @@ it("no stream tells of another workspace: not of what was, nor of what comes", a
   over.abort();
 });
 
-it("no call reaches a source of another workspace", async () => {
+it("no control call reaches a source of another workspace", async () => {
   const nats = cleanup.adopt(await connect({ servers: harness.on.stack.parts.nats.url }), (nc) => nc.close());
   const reached: string[] = [];
   nats.subscribe("tapedeck.control.>", {
@@ -320,7 +320,7 @@ it("no call reaches a source of another workspace", async () => {
   expect(new Set(reached)).toEqual(new Set(["acme"]));
 });
 
-describe("what is pushed", () => {
+describe("pushed events", () => {
   const hello = { developer: "bob", project: "site", upstream: "skaffold", tap: acme.session, first_index: 1n };
   async function push(more: object, metadata: Record<string, string> = {}) {
     const token = (await harness.token("globex", ["recorder"])).text;
@@ -340,11 +340,11 @@ describe("what is pushed", () => {
     ["by names with wildcards", { developer: "*", project: ">" }, {}],
     ["by metadata", {}, { "tapedeck-workspace": "acme", "tapedeck-developer": "mallory", "tapedeck-key": "test-key" }],
     ["by a source in full", {}, { "tapedeck-source": "acme/alice/shop/skaffold" }],
-  ])("comes to its own workspace and developer: %s", async (_, more, metadata) => {
+  ])("go to their token's own workspace and developer: %s", async (_, more, metadata) => {
     expect(await push(more, metadata)).toMatch(/^globex\/alice\/[a-z0-9_-]+\/skaffold$/);
   });
 
-  it("is not told that a session is in another one", async () => {
+  it("of a session in another workspace get no hint that it exists", async () => {
     const pushed = (session: string) => push({ imported: { session, source: sources[0] ?? "", missing: {} } });
     const response = await pushed(acme.session);
     expectNothing("the import", response);

@@ -17,7 +17,7 @@ const truthful = [
   "10-status-check-port-forward-sync-app-logs",
 ];
 
-it("finds no drift in what real processes answered about themselves", async () => {
+it("the drift check finds nothing in what real processes answered about themselves", async () => {
   await using on = await theatre(truthful.map((name) => ({ name })));
   await Promise.all(
     on.shows.map(async (show) => {
@@ -28,7 +28,7 @@ it("finds no drift in what real processes answered about themselves", async () =
   expect(on.drifts).toEqual([]);
 });
 
-it("finds a Skaffold whose GetState says otherwise, tells it once, and says the same from then on", async () => {
+it("the drift check reports a deviating GetState once, and answers as Skaffold does from then on", async () => {
   await using on = await theatre([{ name: "04-deploy-failure-then-recovery", lie: sayTestsFailed }]);
   const [show] = on.shows;
   if (show === undefined) throw new Error("no show");

@@ -54,7 +54,7 @@ describe("Handle before Skaffold has read its configuration", () => {
     ["v1", { TestEvent: { status: "Complete" } }],
     ["v2", { buildSubtaskEvent: { artifact: "web", step: "Build", status: "Succeeded" } }],
     ["v2", { deploySubtaskEvent: { status: "Succeeded" } }],
-  ])("is refused: %s %j would crash it", async (api, event) => {
+  ])("is refused because it would crash Skaffold: %s %j", async (api, event) => {
     const answer = await stack.httpCall("POST", `/${api}/events/handle`, {}, JSON.stringify(event));
     expect(answer.status).toBe(409);
     expect(skaffoldRefusal(answer)).toMatchObject({
@@ -90,7 +90,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(intentOf(arrived()[0]?.request ?? Buffer.alloc(0))).toEqual(["devloop"]);
     });
 
-    it.each(["Build", "Sync", "Deploy"])("Auto%s over both, with v2's words for what v1 refuses", async (what) => {
+    it.each(["Build", "Sync", "Deploy"])("Auto%s over both, with v2's messages where v1 refuses", async (what) => {
       const path = `/v2/${what.toLowerCase()}/auto_execute`;
       expect(await client.unary(v2(`Auto${what}`), enabled(false))).toMatchObject({ code: 0 });
       expect(await client.unary(v2(`Auto${what}`), enabled(false))).toMatchObject({
@@ -106,7 +106,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(arrived().map(({ method }) => method)).toEqual(Array(4).fill(v1(`Auto${what}`)));
     });
 
-    it("a missing `enabled` is false, as with Skaffold", async () => {
+    it("a missing `enabled` is false, as in Skaffold", async () => {
       expect(await stack.httpCall("PUT", "/v2/build/auto_execute", {}, "{}")).toMatchObject({ status: 200 });
       const again = await client.unary(v2("AutoBuild"));
       expect(again).toMatchObject({ code: 6, message: "auto Build is already set to false" });
@@ -114,7 +114,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       await client.unary(v2("AutoBuild"), enabled(true));
     });
 
-    it("bytes that are no request are refused as Skaffold refuses them", async () => {
+    it("bytes that are not a request are refused as Skaffold refuses them", async () => {
       const answer = await client.unary(v2("AutoBuild"), Buffer.from([0x0a, 0xff]));
       expect(answer).toMatchObject({
         code: 13,
@@ -123,7 +123,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(arrived()).toEqual([]);
     });
 
-    it("what the client called and what went to Skaffold are both on record", async () => {
+    it("both the client's call and the call to Skaffold are recorded", async () => {
       await client.unary(v2("Execute"), intent({ sync: true }));
       const newest = async () => (await controls()).at(-1);
       await until(async () => (await newest())?.kind === "control.accepted", { message: "the answer on record" });
@@ -145,12 +145,12 @@ describe("with a Skaffold that has finished its first loop", () => {
       },
     );
 
-    it("AutoSync over gRPC as well", async () => {
+    it("AutoSync over gRPC without `enabled` is refused too", async () => {
       const message = "missing required boolean parameter 'enabled'";
       expect(await client.unary(v1("AutoSync"))).toMatchObject({ code: 3, message });
     });
 
-    it.each(["build", "sync", "deploy"])("a value that auto %s has is 409", async (what) => {
+    it.each(["build", "sync", "deploy"])("setting auto %s to its current value is 409", async (what) => {
       const path = `/v1/${what}/auto_execute`;
       const answer = await stack.httpCall("PUT", path, {}, '{"enabled":true}');
       expect(answer.status).toBe(409);
@@ -160,7 +160,7 @@ describe("with a Skaffold that has finished its first loop", () => {
   });
 
   describe("Execute with several intents", () => {
-    it("takes them one after the other, each when the loop of the one before has ended, each on record", async () => {
+    it("runs them one after the other, each after the previous loop has ended, and records each", async () => {
       const entries = recording.messages.v1.map(({ bytes }) => bytes.toString("latin1"));
       const ends = entries.findIndex((text, at) => at >= firstLoop && text.includes("Update succeeded"));
       const known = (await controls()).length;
@@ -183,7 +183,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       ]);
     });
 
-    it("also for v2, and when no loop begins", async () => {
+    it("works for v2 and when no loop begins", async () => {
       expect(await client.unary(v2("Execute"), intent({ build: true, sync: true, deploy: true }))).toMatchObject({
         code: 0,
       });
@@ -226,7 +226,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       ["v2", { terminationEvent: {} }],
       ["v2", { timestamp: { seconds: 999_999_999_999n, nanos: 0 }, terminationEvent: {} }],
       ["v2", { statusCheckSubtaskEvent: { resource: "web", status: "Succeeded" } }], // v2 Auto* was called above
-    ])("refuses what would crash Skaffold: %s %o", async (api, event) => {
+    ])("refuses events that would crash Skaffold: %s %o", async (api, event) => {
       const [[name, value]] = Object.entries(event).filter(([field]) => field !== "timestamp") as [[string, object]];
       const fields = { ...event, event_type: { $case: name, value } };
       const request =
@@ -245,7 +245,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(arrived()).toEqual([]);
     });
 
-    it("sees through an event that comes in parts: Skaffold puts them together", async () => {
+    it("checks an event in several parts as Skaffold assembles it", async () => {
       const part = (event: object) =>
         V1Event.encode(V1Event.fromPartial({ event_type: { $case: "devLoopEvent", value: event } })).finish();
       const request = Buffer.concat([part({ status: "Failed" }), part({ iteration: 1 })]);
@@ -253,7 +253,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(arrived()).toEqual([]);
     });
 
-    it("lets a failed loop with its error pass", async () => {
+    it("passes a failed loop with its error", async () => {
       const event = { devLoopEvent: { ...failed, err: { errCode: "BUILD_CANCELLED", message: "enough" } } };
       expect(await stack.httpCall("POST", "/v1/events/handle", {}, JSON.stringify(event))).toMatchObject({
         status: 200,
@@ -261,7 +261,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(arrived()).toHaveLength(1);
     });
 
-    it("of a refusal there is a line in the log, and a count, but nothing in the record", async () => {
+    it("a refusal is logged and counted but not recorded", async () => {
       const known = (await controls()).length;
       await client.unary(
         v1("Handle"),
@@ -292,7 +292,7 @@ describe("with a Skaffold that has finished its first loop", () => {
   });
 });
 
-describe("with nobody to take a call", () => {
+describe("without a receiver for a control call", () => {
   const refusedAtOnce = async (code: string, words: RegExp) => {
     const since = performance.now();
     const overGrpc = await client.unary(v1("Execute"), intent({ build: true }));
@@ -305,7 +305,7 @@ describe("with nobody to take a call", () => {
     return overHttp;
   };
 
-  it("Skaffold gone: upstream_away, and nothing is kept for later", async () => {
+  it("a missing Skaffold is upstream_away, and nothing is kept for later", async () => {
     const session = (await stack.events()).findLast(({ event }) => event.session !== "")?.event.session ?? "";
     await fake.end("kill");
     await stack.sessionEnded();
@@ -322,12 +322,12 @@ describe("with nobody to take a call", () => {
     expect(LogEntry.decode((await client.take(v1("Events"), 1))[0] ?? Buffer.alloc(0)).event).toBeDefined();
   });
 
-  it("ingest gone: upstream_away, and what to do", async () => {
+  it("a missing ingest is upstream_away with a suggestion", async () => {
     await stack.parts.ingest[Symbol.asyncDispose]();
     await refusedAtOnce("upstream_away", /is not being recorded now.*tapedeck run/);
   });
 
-  it("NATS gone: not_ready, and when to ask again", async () => {
+  it("a missing NATS is not_ready with the time to retry", async () => {
     await stack.parts.nats.stop();
     await until(async () => (await stack.httpCall("POST", "/v1/execute", {}, "{}")).headers["retry-after"] === "1", {
       message: "the loss to be noticed",

@@ -96,7 +96,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
   });
   afterAll(() => cleanup.disposeAsync());
 
-  it("answers GetState and control calls at their places", async () => {
+  it("answers GetState and control calls at their positions", async () => {
     for (const step of stepsOf(scenario, recording)) {
       await fake.playUntil(step.counts);
       await stack.recorded({ v1: fake.played.v1, v2: heard(recording, "v2", fake.played.v2) });
@@ -133,7 +133,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
     }
   });
 
-  it("holds exactly the operations that the recording shows", async () => {
+  it("has exactly the operations that the recording shows", async () => {
     await stack.caughtUp();
     const client = new Client(stack.database);
     await client.connect();

@@ -91,7 +91,7 @@ it("wait misses nothing that happens between its call and its subscription", asy
   expect(JSON.parse(waiting.stdout())).toMatchObject({ position: (await events("loop.*")).items[before]?.position });
 });
 
-it("wait tells by its code what came, and is gone on with after a position", async () => {
+it("wait reports the result by its exit code, and can continue after a position", async () => {
   const first = (await events("loop.succeeded")).items[0];
   const came = await tapedeck("wait", "--for", "loop.succeeded", "--after", "start", "-s", "alice/shop");
   expect(came).toMatchObject({ code: 0, err: "", out: expect.stringMatching(/alice\/shop +loop\.succeeded/) });
@@ -120,7 +120,7 @@ it("wait tells by its code what came, and is gone on with after a position", asy
   });
 });
 
-it("logs shows what was printed, of whom it was asked for, without control characters", async () => {
+it("logs prints the output of the requested source without control characters", async () => {
   const all = await tapedeck("logs", "-s", "alice/shop");
   expect(all).toMatchObject({ code: 0, err: "" });
   const lines = all.out.trimEnd().split("\n");
@@ -136,7 +136,7 @@ it("logs shows what was printed, of whom it was asked for, without control chara
   await until(() => following.stdout() === `${lines.at(-1)}\n`, { message: "the last line" });
 });
 
-it("times are said as people say them", async () => {
+it("times may be written as people write them", async () => {
   expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");
   expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No such sessions.\n");
   expect((await tapedeck("stats", "builds", "-s", "alice/shop", "--since", "2026-01-01")).out).toMatch(/^ARTIFACT/);
@@ -150,7 +150,7 @@ it("times are said as people say them", async () => {
   expect((await tapedeck("export", "-s", "alice/shop", "--until", "yesterday")).err).toContain("there are no sessions");
 });
 
-it("completes commands, flags, and the names of sources", async () => {
+it("shell completion knows commands, flags and source names", async () => {
   const words = async (...line: string[]) =>
     (await tapedeck("complete", "--", ...line)).out.split("\n").map((row) => row.split("\t")[0]);
   expect(await words("sta")).toEqual(expect.arrayContaining(["status", "state", "stats"]));
@@ -159,7 +159,7 @@ it("completes commands, flags, and the names of sources", async () => {
   for (const shell of ["bash", "zsh", "fish"]) expect((await tapedeck("completion", shell)).out).toContain("tapedeck");
 });
 
-it("doctor finds the Tapedeck that commands go to, and fails where there is none", async () => {
+it("doctor finds the Tapedeck that commands use, and fails where there is none", async () => {
   const well = await tapedeck("doctor", "--json");
   expect(well.code).toBe(0);
   const { findings } = JSON.parse(well.out) as { findings: { check: string; state: string }[] };

@@ -57,7 +57,7 @@ it.each([
   expect(codeOf(await call(method, path, viewer))).toEqual([403, "forbidden"]);
 });
 
-it("an admin of one workspace neither sees nor erases what is in another, nor takes a backup of all", async () => {
+it("an admin of one workspace can neither see nor erase other workspaces, nor back up all of them", async () => {
   expect(codeOf(await call("DELETE", `sessions/${acme.session}`, hers))).toEqual([404, "unknown_session"]);
   for (const [method, path] of [
     ["POST", "rebuild"],
@@ -74,7 +74,7 @@ it("an admin of one workspace neither sees nor erases what is in another, nor ta
 /** What is said before anything is done. */
 const at = (command: string, context = "") => `tapedeck: ${command} at http://${harness.on.stack.http}${context}\n`;
 
-it("after a login they are made there, with its token, and what works on this machine only says so", async () => {
+it("after a login maintenance commands use its address and token; local commands say that they are local", async () => {
   const env = { XDG_CONFIG_HOME: join(cwd, "logged-in") };
   const login = ["login", `http://${harness.on.stack.http}`, "--name", "team"];
   expect(await tapedeck(login, { ...env, TAPEDECK_TOKEN: everywhere })).toMatchObject({ code: 0 });
@@ -108,7 +108,7 @@ it("after a login they are made there, with its token, and what works on this ma
   );
 });
 
-it("a backup and a rebuild tell how far they are, in a pipe too", async () => {
+it("a backup and a rebuild report their progress, also into a pipe", async () => {
   const said = vi.spyOn(console, "log").mockReturnValue();
   const progressSpy = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   onTestFinished(() => {
@@ -126,7 +126,7 @@ it("a backup and a rebuild tell how far they are, in a pipe too", async () => {
   expect([said.mock.calls.length, progressSpy.mock.calls.length]).toEqual([2, 2]);
 });
 
-it("a backup, a rebuild and an erasure are made from afar", async () => {
+it("a backup, a rebuild and an erasure work remotely", async () => {
   const backup = await tapedeck(["backup", "kept"], named(everywhere));
   const events = globex.events.length + acme.events.length;
   expect(backup).toMatchObject({

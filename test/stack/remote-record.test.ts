@@ -121,7 +121,7 @@ const tells = (cli: RunningCli, text: string) =>
   until(() => cli.stdout().includes(text), { message: `"${text}" to be printed` });
 
 describe("a team's Tapedeck", () => {
-  it("has what each developer records under the name that the token gives", async () => {
+  it("has each developer's recording under the name that the token gives", async () => {
     const [alice, dora, viewer] = await Promise.all([
       token(["recorder"], "alice"),
       token(["recorder"], "dora"),
@@ -150,7 +150,7 @@ describe("a team's Tapedeck", () => {
     expect(items.map(({ source }) => source).sort()).toEqual(["acme/alice/shop/skaffold", "acme/dora/blog/skaffold"]);
   });
 
-  it("reaches the Skaffold beside a laptop's tap with control calls, and brings its answer back", async () => {
+  it("forwards control calls to the Skaffold beside a laptop's tap and returns its answer", async () => {
     const [recorder, controller, viewer] = await Promise.all([
       token(["recorder"], "carl"),
       token(["controller"]),
@@ -173,7 +173,7 @@ describe("a team's Tapedeck", () => {
     expect(await execute(controller.text, source)).toMatchObject({ code: status.UNAVAILABLE });
   });
 
-  it.skipIf(process.platform !== "linux")("leaves the laptop without a port that listens", async () => {
+  it.skipIf(process.platform !== "linux")("opens no listening port on the laptop", async () => {
     const { text } = await token(["recorder"], "lena");
     await using fake = await startFakeSkaffold({ recording: loadRecording(build) });
     await using recording = laptop(text).record(fake);
@@ -188,7 +188,7 @@ describe("a team's Tapedeck", () => {
     expect(await running.ended).toBe(0);
   });
 
-  it("ends the push of a token that is revoked, and takes the rest with the next token, once", async () => {
+  it("ends the push of a revoked token, and gets the rest once with the next token", async () => {
     const { text, revoke } = await token(["recorder"], "rita");
     await using fake = await startFakeSkaffold({ recording: loadRecording(control) });
     const first = laptop(text);
@@ -217,7 +217,7 @@ describe("a team's Tapedeck", () => {
     expect(fake.hung).toEqual([]);
   });
 
-  it("has all of it once though the tap was killed, as the next one is the same tap", async () => {
+  it("has all of it once although the tap was killed, because the next one is the same tap", async () => {
     const { text } = await token(["recorder"], "kim");
     const { record } = laptop(text);
     await using fake = await startFakeSkaffold({ recording: loadRecording(control) });
@@ -244,7 +244,7 @@ describe("a team's Tapedeck", () => {
     expect(all.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
   });
 
-  it("does not take what comes without a token that may record, which is said in one line when it was not asked before", async () => {
+  it("refuses a push without a recorder's token, and the tap reports it in one line", async () => {
     const refused = [
       [await token(["viewer"]), /needs a token with the role recorder/],
       [{ text: `tdk_${"x".repeat(43)}` }, /token/],

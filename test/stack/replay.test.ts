@@ -46,7 +46,7 @@ const stateOf = async (address: string, method: string) => {
 };
 
 describe("a replayed session", () => {
-  it("tells nothing before it is played, and as much as was played at any moment", async () => {
+  it("serves nothing before it is played, and exactly the played part at any moment", async () => {
     expect(await stateOf(served.grpc, `${methods.v1}/GetState`)).toBe("");
     while (tape.played < 40) tape.next();
     const { position } = JSON.parse((await stack.httpCall("GET", "/api/v1/state?source=alice/shop")).body);
@@ -59,7 +59,7 @@ describe("a replayed session", () => {
     expect(JSON.parse(now.body)).toEqual(JSON.parse(then.body));
   });
 
-  it("gives every frame and the states as Skaffold gave them, over gRPC and HTTP, to whoever was there and who comes late", async () => {
+  it("serves every frame and state as Skaffold did, over gRPC and HTTP, to early and late clients", async () => {
     const { v1, v2 } = recording.messages;
     const early = framesOf(served.grpc, `${methods.v1}/Events`, v1.length);
     await play(tape, { speed: Number.POSITIVE_INFINITY, longestMs: 0 }, never);
@@ -77,7 +77,7 @@ describe("a replayed session", () => {
     expect(here.body).toBe(there.body);
   });
 
-  it("is the same from a file that was exported", async () => {
+  it("is the same from an exported file", async () => {
     const folder = await mkdtemp(join(inject("serversFolder"), "replay-"));
     const file = join(folder, "shop.tapedeck.gz");
     await exportSessions([], { url: urlOf(stack.grpc), source: "alice/shop", output: file });
@@ -86,7 +86,7 @@ describe("a replayed session", () => {
     expect(filed.slice(0, tape.events.length)).toEqual(tape.events.map(({ event }) => event));
   });
 
-  it("refuses what would change something", async () => {
+  it("refuses calls that would change something", async () => {
     const answer = await httpCall(served.http, "POST", "/v1/execute", {}, '{"build":true}');
     expect([answer.status, JSON.parse(answer.body).message]).toEqual([
       503,
@@ -94,7 +94,7 @@ describe("a replayed session", () => {
     ]);
   });
 
-  it("is played with the pauses that there were, by the speed, and none longer than is said", async () => {
+  it("is played with its own pauses divided by the speed, and none longer than the limit", async () => {
     const pausesOf = async (speed: number, longestMs: number) => {
       const slept: number[] = [];
       const again = tapeOf(tape.events.map(({ event }) => event));

@@ -188,7 +188,7 @@ function anywhere({ event }: ExportedEvent): string {
 describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported there", (move) => {
   const { from, to } = moves[move];
 
-  it("is exported again as it was", async () => {
+  it("is exported again unchanged", async () => {
     const before = await exportTo(origin, from, join(folder, "before"));
     const after = await exportTo(target, to, join(folder, "after"));
     const isEnded = before.some(({ event }) => event.kind === "session.ended");
@@ -222,7 +222,7 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
     );
   });
 
-  it("is known to be there already", async () => {
+  it("is recognised when it is imported again", async () => {
     const last = await target.log.bounds();
     const [developer = "", project = ""] = to.split("/");
     expect(await importFile(target, fileOf(move), { developer, project })).toMatch(
@@ -232,7 +232,7 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
   });
 });
 
-it("Skaffold's API says the same", async () => {
+it("an imported session is served by Skaffold's API as the original", async () => {
   using here = skaffoldClient(origin.grpc);
   using there = skaffoldClient(target.grpc);
   const base64 = (messages: readonly Buffer[]) => messages.map((bytes) => bytes.toString("base64"));
@@ -254,7 +254,7 @@ it("Skaffold's API says the same", async () => {
   }
 });
 
-it("Skaffold's state was then as it was then", async () => {
+it("an imported session has the original's past Skaffold states", async () => {
   using here = skaffoldClient(origin.grpc);
   using there = skaffoldClient(target.grpc);
   const before = await exportTo(origin, moves.skaffold.from, join(folder, "before"));
@@ -273,7 +273,7 @@ it("Skaffold's state was then as it was then", async () => {
   expect(states.size).toBeGreaterThan(2);
 });
 
-it("rkt's API says the same", async () => {
+it("an imported session is served by rkt's API as the original", async () => {
   using here = rktClient(origin.grpc);
   using there = rktClient(target.grpc);
   for (const rpc of ["ListPods", "ListImages", "GetInfo"] as const) {
@@ -290,7 +290,7 @@ it("rkt's API says the same", async () => {
   expect(await there.events(count)).toEqual(events);
 });
 
-it("Vagrant's API says the same", async () => {
+it("an imported session is served by Vagrant's API as the original", async () => {
   using here = vagrantClient(origin.grpc);
   using there = vagrantClient(target.grpc);
   for (const rpc of ["_ListJobs", "ListTargets", "ListProjects", "GetVersionInfo"]) {
@@ -309,12 +309,12 @@ it("Vagrant's API says the same", async () => {
   }
 });
 
-it("a session is in one source only", async () => {
+it("a session exists in one source only", async () => {
   const refusal = "is in this Tapedeck already, as team/bob/moved/skaffold";
   await expect(importFile(target, fileOf("skaffold"), { project: "other" })).rejects.toThrow(refusal);
 });
 
-it("what was erased can come again, and be erased again", async () => {
+it("an erased session can be imported again, and erased again", async () => {
   const file = fileOf("vagrant");
   const {
     sessions: [filed = expect.fail()],
@@ -383,7 +383,7 @@ it("several sessions of a source are moved at once", async () => {
   );
 });
 
-it("a session that went on when it was exported goes on with a later export, and is open for so long", async () => {
+it("a session that was running at its export continues with a later export, and stays open until then", async () => {
   const foreign = foreignSession({ session: ulid(1_750_000_000_000) });
   foreign.tell(...frameOf("v2", "hi", "log.written"));
   const file = join(folder, "went-on");
@@ -404,13 +404,13 @@ it("a session that went on when it was exported goes on with a later export, and
   expect(await importNow()).toMatch(/recorded already/);
 });
 
-it("a source that is being recorded takes no imports", async () => {
+it("a source that is being recorded refuses imports", async () => {
   await expect(importFile(origin, fileOf("rkt"))).rejects.toThrow(
     "not imported: default/h1/host/rkt is recorded by another tap",
   );
 });
 
-it("as people type it: to standard output, and what is wrong with a file", async () => {
+it("the commands export to standard output and name the problem of a wrong file", async () => {
   await using exporting = startCli(["export", "--url", urlOf(origin.grpc), "-s", "alice/shop/vagrant"], {
     cwd: folder,
   });

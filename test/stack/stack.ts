@@ -225,6 +225,19 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
 }
 
+/** Settings of a further gateway on this stack's NATS, query and ingest. */
+export function gatewayEnv({ nats, query, ingest }: Pick<Stack["parts"], "nats" | "query" | "ingest">) {
+  return {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
+    TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc,
+    TAPEDECK_SERVICES_KEY: "test-key",
+    TAPEDECK_WORKSPACE: "acme",
+    TAPEDECK_GATEWAY_GRPC_PORT: "0",
+    TAPEDECK_GATEWAY_HTTP_PORT: "0",
+  };
+}
+
 function testLogger(): Logger {
   return process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("test");
 }

@@ -76,7 +76,7 @@ describe.each(transports)("over $name", (transport) => {
 });
 
 describe("in trouble", () => {
-  it("what went wrong inside is `internal`, and says nothing of it", async () => {
+  it("an unexpected error is `internal` and reveals no detail", async () => {
     const database = new Client(on.stack.database);
     await database.connect();
     await database.query("alter table tapedeck.sources rename to elsewhere");
@@ -88,7 +88,7 @@ describe("in trouble", () => {
     await database.end();
   });
 
-  it("what is no longer kept is `out_of_range`, with the earliest that is", async () => {
+  it("a position before the first kept event is `out_of_range`, with the earliest one", async () => {
     const connection = await connect({ servers: on.stack.parts.nats.url });
     await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 5 });
     await connection.close();

@@ -7,6 +7,7 @@ import { sourceName } from "@tapedeck/shared/source";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { expect } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
+import { gatewayEnv } from "../stack/stack.ts";
 import { transports } from "./all-transports.ts";
 import { type CuttingProxy, cuttingProxy } from "./cutting-proxy.ts";
 import { type Due, wrongWith } from "./history.ts";
@@ -179,15 +180,7 @@ function restartable({ stack }: SeededStack) {
   let addresses = { grpc: "127.0.0.1:1", http: "127.0.0.1:1" };
   let restarting: Promise<void> | undefined;
   const start = async () => {
-    const env = {
-      TAPEDECK_NATS_URL: stack.parts.nats.url,
-      TAPEDECK_QUERY_ADDRESS: stack.parts.query.addresses.grpc,
-      TAPEDECK_INGEST_ADDRESS: stack.parts.ingest.addresses.grpc,
-      TAPEDECK_SERVICES_KEY: "test-key",
-      TAPEDECK_WORKSPACE: "acme",
-      TAPEDECK_GATEWAY_GRPC_PORT: "0",
-      TAPEDECK_GATEWAY_HTTP_PORT: "0",
-    };
+    const env = gatewayEnv(stack.parts);
     gateway = await startGateway(readConfig({ env }), silentLogger);
     addresses = { grpc: gateway.addresses.grpc ?? "", http: gateway.addresses.http ?? "" };
   };

@@ -67,7 +67,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
   const read = (asked: Parameters<typeof readUntil>[2], isLast = isCaughtUp as Parameters<typeof readUntil>[3]) =>
     readUntil(transport, endpoint, asked, isLast);
 
-  it("gives history, says once that it has caught up, then gives what happens: in order, once each", async () => {
+  it("gives history, says once that it has caught up, then gives live events: in order, once each", async () => {
     const wanted = { ...quiet, developers: ["alice"] };
     const expected = ids((event) => isQuiet(event) && event.source === alice.source);
     let telling: Promise<void> | undefined;
@@ -89,7 +89,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
   });
 
-  it("resumes after any position: of an event, of one that is not for it, of a mark", async () => {
+  it("resumes after any position: of an event, of an event outside its filter, of a mark", async () => {
     const expected = recorded.filter(({ event }) => isQuiet(event));
     const places = [0, 1, expected[2]?.seq ?? 0, 5_000, expected.at(-1)?.seq ?? 0];
     for (const seq of places) {
@@ -99,7 +99,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     }
   });
 
-  it("without a word begins now: nothing of what was", async () => {
+  it("begins at the end of the log by default", async () => {
     const [first] = await read({ filter: quiet });
     expect(first?.type).toBe("caught_up");
     expect(seqOf(first as Message)).toBeGreaterThanOrEqual(recorded.at(-1)?.seq ?? 0);
@@ -139,7 +139,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(idsOf(await read({ after: "start", filter }))).toEqual(ids(wants));
   });
 
-  it("says how far the log has gone while it passes over what is not wanted", async () => {
+  it("reports how far the log has advanced while no event matches", async () => {
     const filter = { subjects: ["api"] };
     const messages = await read({ after: "start", filter });
     expect(idsOf(messages)).toEqual(ids(({ subject }) => subject === "api"));
@@ -151,7 +151,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect([...idsOf(before), ...idsOf(rest)]).toEqual(idsOf(messages));
   });
 
-  it("begins with the state when it is asked to, and goes on after it", async () => {
+  it("begins with the state on request, and continues after it", async () => {
     const messages = await read({ state: true, filter: { sources: ["alice/shop"] } });
     expect(typesOf(messages)).toEqual(["state", "caught_up"]);
     expect(seqOf(messages[0] as Message)).toBeGreaterThanOrEqual(recorded.at(-1)?.seq ?? 0);
@@ -164,7 +164,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     );
   });
 
-  it("ends where it is told to, with `complete`", async () => {
+  it("ends at its requested end with `complete`", async () => {
     const [third, fifth] = [recorded[2]?.seq ?? 0, recorded[4]?.seq ?? 0];
     const wanted = recorded.filter(({ seq, event }) => seq > third && seq <= fifth && isQuiet(event));
     const messages = await read({ after: on.at(third), until: on.at(fifth), filter: quiet }, isComplete);
@@ -174,7 +174,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(new Set(typesOf(all))).toEqual(new Set(["event", "bookmark", "complete"]));
   });
 
-  it("waits for an end in the future, is live until then, and ends then, whether something comes or not", async () => {
+  it("waits for an end in the future, stays live until then, and ends there even without another event", async () => {
     const end = new Date(Date.now() + 800);
     const time = end.toISOString();
     const filter = { ...quiet, developers: ["alice"] };
@@ -219,7 +219,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(slow.some(isCaughtUp)).toBe(false);
   });
 
-  it.each(transports)("goes on where $name has stopped", async (other) => {
+  it.each(transports)("continues where $name has stopped", async (other) => {
     const wanted = recorded.filter(({ event }) => isQuiet(event)).map(({ event }) => event.id);
     const first = await readUntil(
       other,

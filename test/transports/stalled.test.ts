@@ -3,6 +3,7 @@ import { story } from "@tapedeck/query/testing/story";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { startSeededStack } from "../stack/seeded-stack.ts";
+import { gatewayEnv } from "../stack/stack.ts";
 import { transports } from "./all-transports.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { type Due, wrongWith } from "./history.ts";
@@ -22,21 +23,10 @@ const mostBytesOfEach = 2 << 20;
 
 const builds: AskedFilter = { kinds: ["build.*"] };
 
-test("who stops reading costs little and hurts nobody, and gets everything when it reads again, on every transport", async () => {
+test("a reader that stops reading costs little, slows down nobody, and gets everything when it reads again, on every transport", async () => {
   await using cleanup = new AsyncDisposableStack();
   const seeded = cleanup.use(await startSeededStack());
-  const { nats, query, ingest } = seeded.stack.parts;
-  const gateway = cleanup.use(
-    await startGatewayProcess({
-      TAPEDECK_NATS_URL: nats.url,
-      TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
-      TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc,
-      TAPEDECK_SERVICES_KEY: "test-key",
-      TAPEDECK_WORKSPACE: "acme",
-      TAPEDECK_GATEWAY_GRPC_PORT: "0",
-      TAPEDECK_GATEWAY_HTTP_PORT: "0",
-    }),
-  );
+  const gateway = cleanup.use(await startGatewayProcess(gatewayEnv(seeded.stack.parts)));
   const over = new AbortController();
   cleanup.defer(() => over.abort());
 

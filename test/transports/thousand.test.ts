@@ -27,7 +27,7 @@ const kinds: readonly { readonly filter: AskedFilter; readonly wants: (event: Ev
   { filter: { upstreams: ["rkt"] }, wants: () => false },
 ];
 
-test("1,000 WebSockets with a filter each get exactly their events, of history and live", async () => {
+test("1,000 WebSockets with a filter each get exactly their events, from history and live", async () => {
   await using cleanup = new AsyncDisposableStack();
   const seeded = cleanup.use(await startSeededStack());
   const stories = developers.flatMap((developer) =>

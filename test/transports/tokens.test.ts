@@ -48,7 +48,7 @@ describe.each(transports)("over $name", (transport) => {
     expect(messages.length).toBeGreaterThan(1);
   });
 
-  it("nobody without a token, and nobody with one that is none", async () => {
+  it("a client without a token or with an invalid one is refused", async () => {
     const expected = { code: "unauthenticated", ...statusOf(transport, 16, 401) };
     expect(await refusedWith()).toMatchObject(expected);
     expect(await refusedWith(`tdk_${"a".repeat(43)}`)).toMatchObject(expected);
@@ -60,13 +60,13 @@ describe.each(transports)("over $name", (transport) => {
     expect(await refusedWith(token)).toMatchObject({ code: "forbidden", ...statusOf(transport, 7, 403) });
   });
 
-  it("of another workspace nothing is there to read", async () => {
+  it("a token of another workspace can read nothing", async () => {
     const { token } = await tokenFor(["admin"], { workspace: "globex" });
     const messages = await readUntil(transport, { ...endpoint, token }, { after: "start" }, isCaughtUp);
     expect(messages.filter(({ type }) => type === "event")).toEqual([]);
   });
 
-  it.each(["revoked", "expired"])("who reads is told when the token is %s", async (how) => {
+  it.each(["revoked", "expired"])("a reader gets an error when the token is %s", async (how) => {
     const { token, id } = await tokenFor(["viewer"], how === "expired" ? { lifetimeMs: 1_500 } : {});
     const reading = readUntil(transport, { ...endpoint, token }, {}, (message) => {
       if (isCaughtUp(message) && how === "revoked") void tokens.revoke(id);
@@ -80,7 +80,7 @@ describe.each(transports)("over $name", (transport) => {
     expect(await refusedWith(token)).toMatchObject({ code: "unauthenticated" });
   });
 
-  it("a token has so many connections and no more; one that ends makes room", async () => {
+  it("a token has a limit of connections, and one that ends makes room", async () => {
     const { token } = await tokenFor(["viewer"]);
     const over = Array.from({ length: mostConnections }, () => new AbortController());
     const open = async (signal: AbortSignal) => {

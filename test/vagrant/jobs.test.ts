@@ -57,7 +57,7 @@ async function toldOf(job: string, kind: string): Promise<Event | undefined> {
   return (await on.eventsOf("jobs")).find((event) => event.kind === kind && event.subject === job);
 }
 
-it("two commands at the same time are two", async () => {
+it("two simultaneous commands are two operations", async () => {
   const [one, other] = [await queued(), await queued()];
   run(one.job);
   run(other.job);
@@ -88,7 +88,7 @@ it("two commands at the same time are two", async () => {
   ]);
 });
 
-it("a command that is canceled while it runs ends as the runner says", async () => {
+it("a command that is canceled while it runs ends with the runner's result", async () => {
   const { job, following } = await queued();
   run(job);
   await on.waitForState(job, Job_State.RUNNING);
@@ -132,7 +132,7 @@ it.each<[string, string, (job: string) => void]>([
   expect((await operationsOf(job)).filter(({ outcome }) => outcome !== "canceled")).toEqual([]);
 });
 
-it("a job that its runner refuses is queued again, and runs with another", async () => {
+it("a job that its runner rejects is queued again, and runs on another one", async () => {
   const { job, following } = await queued();
   const states = () => statesOf(following).length;
   on.fake.jobs.assign(job);
@@ -174,7 +174,7 @@ it("a job whose runner is gone is given up after two minutes, and its output sta
   ]);
 });
 
-it("none of this left a gap", async () => {
+it("no job caused a gap", async () => {
   await on.stack.drained();
   expect((await on.eventsOf("tapedeck")).filter(({ kind }) => kind === "session.gap")).toEqual([]);
 });

@@ -30,7 +30,7 @@ const samples: Readonly<Record<string, Sample>> = {
 /** What was answered at a place of the log. */
 type Place = { readonly row: RecordedUnary; readonly answer: VagrantAnswer };
 
-describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sample) => {
+describe.each(Object.entries(samples))("%s, recorded and served again", (name, sample) => {
   const recording = loadRecording(join(fixtures, `${name}.jsonl`));
   const places: Place[] = [];
   let on: VagrantStack;
@@ -90,7 +90,7 @@ describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sa
     }
   });
 
-  it("tells what happened", async () => {
+  it("records what happened", async () => {
     await on.stack.drained();
     expectFacts(
       (await on.stack.events()).map(({ event }) => event),
@@ -102,7 +102,7 @@ describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sa
     await expectTables(on.stack.database, recording);
   });
 
-  it("answers about a former place as it did then", async () => {
+  it("answers about a past position as it did then", async () => {
     for (const { row, answer } of places) {
       const then = await on.client.ask(row.rpc, row.request, { "tapedeck-at": answer.position });
       expect(then, `row ${row.n}`).toEqual(answer);
@@ -116,7 +116,7 @@ describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sa
     expect(different("GetTarget")).toBe(4);
   });
 
-  it("answers the same when all of it was started anew and the server is gone", async () => {
+  it("answers the same after a restart of every service, without the server", async () => {
     await on.fake.goAway();
     await on.restart();
     for (const { row, answer } of places.filter(({ row }) => row.n >= sample.end)) {

@@ -74,7 +74,7 @@ describe("the output of a job", () => {
   });
   afterAll(() => on[Symbol.asyncDispose]());
 
-  it("is the same to a reader from the beginning, one that joined, one that comes after", async () => {
+  it("is the same for a reader from the beginning, one that joins, and one that comes after the end", async () => {
     const late = on.client.job(job);
     for (const [name, reader] of Object.entries({ live, joined, late })) {
       expect(await reader.end, name).toMatchObject({ code: 0 });
@@ -93,7 +93,7 @@ describe("the output of a job", () => {
     expect(orderOf(late)).toBe("open state output complete");
   });
 
-  it("is told as text of the project, what is no text aside", async () => {
+  it("is served as the project's log text, without what is not text", async () => {
     await until(() => linesOf(log.messages).includes("last 19"), { message: "the log's last line" });
     const printed = linesOf(log.messages);
     expect(printed.filter((one) => /^(more|last) /.test(one))).toEqual([
@@ -126,7 +126,7 @@ describe("the output of a job", () => {
     expect(noise).toEqual([1, 7, 9, 10, 11]);
   });
 
-  it("is the same after a restart, when the server is gone", async () => {
+  it("is the same after a restart, without the server", async () => {
     const before = linesOf(log.messages);
     await on.fake.goAway();
     await on.restart();

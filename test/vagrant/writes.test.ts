@@ -31,7 +31,7 @@ const writes = ["QueueJob", "CancelJob", "ValidateJob", "PruneOldJobs"];
 const reached = () => on.fake.newestCalls.filter(({ rpc }) => writes.includes(rpc) || /^(Upsert|Delete)/.test(rpc));
 
 describe("a write", () => {
-  it("reaches the server, and what it made comes back and is recorded", async () => {
+  it("reaches the server, and its result is returned and recorded", async () => {
     const { client, fake } = on;
     const { call } = client;
     const { basis } = await call(
@@ -83,7 +83,7 @@ describe("a write", () => {
     );
   });
 
-  it("goes on without what only a server may say of a job", async () => {
+  it("is forwarded without the fields of a job that only a server may set", async () => {
     const job = { ...upJob(shop), state: Job_State.SUCCESS, queue_time: { seconds: 1n, nanos: 0 } };
     const { job_id } = await on.client.call(VagrantService.queueJob, { job, expires_in: "" });
     const { request } = reached().at(-1) ?? {};
@@ -114,7 +114,7 @@ describe("a write", () => {
     ).toEqual([Buffer.from(request()), Buffer.from(request())]);
   });
 
-  it("is refused by the server: that is recorded with its code", async () => {
+  it("that the server refuses is recorded with its code", async () => {
     const before = (await on.eventsOf("tapedeck")).length;
     await on.client.ask("CancelJob", jobRequest("01B"));
     await until(async () => (await on.eventsOf("tapedeck")).length >= before + 2, {
@@ -129,7 +129,7 @@ describe("a write", () => {
   });
 });
 
-describe("a write that would end the server or spoil its data", () => {
+describe("a write that would end the server or corrupt its data", () => {
   it.each<[string, string, () => Uint8Array]>([
     ["labels", "QueueJob", () => queueRequest({ labels: { a: "b" } })],
     ["data_source_overrides", "QueueJob", () => queueRequest({ data_source_overrides: { a: "b" } })],
@@ -143,7 +143,7 @@ describe("a write that would end the server or spoil its data", () => {
     ["no box", "UpsertBox", () => new Uint8Array()],
     ["a real parent", "UpsertTarget", parentRequest],
     ["no runner for a job that is there", "ValidateJob", () => validateRequest({ id: shop.queue() })],
-  ])("does not reach it: %s", async (_, rpc, request) => {
+  ])("is refused before it reaches the server: %s", async (_, rpc, request) => {
     const before = reached().length;
     const answer = await on.client.ask(rpc, request());
     expect(answer).toMatchObject({ code: status.FAILED_PRECONDITION, reason: "refused_dangerous" });
@@ -151,7 +151,7 @@ describe("a write that would end the server or spoil its data", () => {
     expect(on.fake.crashed).toBeUndefined();
   });
 
-  it("does not reach it: pruning more than 50 jobs", async () => {
+  it("is refused before it reaches the server: pruning more than 50 jobs", async () => {
     const ids = Array.from({ length: 51 }, () => shop.queue());
     await on.waitForEvent("job.queued", ids.at(-1));
     const before = reached().length;

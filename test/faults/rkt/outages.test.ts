@@ -75,7 +75,7 @@ async function lists(stack: Stack) {
 const described = ["images host.described", "pods host.described"];
 const oneGapEach = ["tapedeck: images", "tapedeck: pods"];
 
-test("a restart of the api-service tells nothing but a gap", async () => {
+test("a restart of the api-service records nothing but a gap", async () => {
   await using host = await lookedAt();
   const before = await lists(host.stack);
   await restarted(host.fake);
@@ -91,7 +91,7 @@ test("a restart of the api-service tells nothing but a gap", async () => {
   expect((await inventoryKinds(host.stack)).slice(2)).toEqual(["pods app.exited", "pods pod.exited"]);
 });
 
-test("another data directory is another session, and coming back is the first one again", async () => {
+test("another data directory is another session, and switching back continues the first one", async () => {
   await using host = await lookedAt();
   await restarted(host.fake, () => host.fake.setDir("/mnt/other"));
   await until(async () => (await inventoryEvents(host.stack)).length === 4, {
@@ -120,7 +120,7 @@ test("another data directory is another session, and coming back is the first on
   expect(gapSessions).toEqual([one, one]);
 });
 
-test("a host that seems empty after a reconnect is not believed, and seen again it was nothing", async () => {
+test("an empty host after a reconnect is not believed, and its reappearance records no change", async () => {
   await using host = await lookedAt();
   const before = await lists(host.stack);
   host.goOn();
@@ -138,7 +138,7 @@ test("a host that seems empty after a reconnect is not believed, and seen again 
   expect((await inventoryKinds(host.stack)).slice(2)).toEqual(["pods app.exited", "pods pod.exited"]);
 });
 
-test("a host that stays empty for as long as is set is believed: concluded, after a gap", async () => {
+test("a host that stays empty for the configured time is believed, and its pods' ends are inferred after a gap", async () => {
   await using host = await lookedAt({ extinction_hold: "300ms" });
   host.goOn();
   await until(async () => (await inventoryEvents(host.stack)).length === 4, { message: "the pod's end" });

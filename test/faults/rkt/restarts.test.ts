@@ -15,7 +15,7 @@ const all = Array.from({ length: 3_000 }, (_, index) => runningPod(index));
 const ending = 400;
 const rows = [0, 1, 2, 3, 4].map((row) => all.map((pod, index) => (index < row * ending ? failed(pod) : pod)));
 
-test("a large host is described in parts and again after a thousand events, and nothing older is needed", async () => {
+test("a large host is described in parts and again after a thousand events, so a restart needs nothing older", async () => {
   await using bench = await rktBench();
   await using host = await startHost("large", madeUpRecording({ pods: rows }));
   host.playTo("pods", 1);
@@ -74,7 +74,7 @@ test("a large host is described in parts and again after a thousand events, and 
   }
 });
 
-test("a first description that was cut off by a kill comes to nothing, and all of it is given again", async () => {
+test("a first description that a kill cut off is ignored and written again in full", async () => {
   await using bench = await rktBench();
   // More than one batch takes.
   const pods = all.slice(0, 50).map((pod) => ({ ...pod, manifest: Buffer.alloc(250_000, pod.id) }));
@@ -107,7 +107,7 @@ test("a first description that was cut off by a kill comes to nothing, and all o
   console.log(`first description cut off after ${cut} of ${parts} parts`);
 });
 
-test("a second ingest never looks at a host while the first lives, and goes on where that one was killed", async () => {
+test("a second ingest never polls a host while the first lives, and continues where the killed one stopped", async () => {
   await using bench = await rktBench();
   const [one, other] = [runningPod(0), runningPod(1)];
   const pods = [

@@ -73,7 +73,7 @@ async function readWhole(on: VagrantStack, job: string): Promise<readonly string
   return runsOf(texts).map(({ text }) => text);
 }
 
-test("what a job writes while the network is away is read afterwards", async () => {
+test("output that a job writes during a network outage is read afterwards", async () => {
   await using run = await running(100);
   const { on, job } = run;
   await on.fake.cut();
@@ -92,7 +92,7 @@ test("what a job writes while the network is away is read afterwards", async () 
   expect(holes(await on.stack.events())).toEqual([]);
 });
 
-test("a job that is over when the network is back is told whole, with all its output", async () => {
+test("a job that ended during a network outage is recorded whole, with all its output", async () => {
   await using run = await running(10);
   const { on, job } = run;
   await on.fake.cut();
@@ -109,7 +109,7 @@ test("a job that is over when the network is back is told whole, with all its ou
   expect(await outputGaps(on)).toEqual([]);
 });
 
-test("output that was replaced while the network was away is a gap of known size", async () => {
+test("output that was overwritten during a network outage is a gap of known size", async () => {
   await using run = await running(100);
   const { on, job } = run;
   await on.fake.cut();
@@ -134,7 +134,7 @@ test("output that was replaced while the network was away is a gap of known size
   expect(await readWhole(on, job)).toEqual(["a0-a99", `b${window - 100}-b5999`, "c0-c4"]);
 });
 
-test("a job that writes more than a window and is read all along has no gap", async () => {
+test("a job that writes more than the server keeps has no gap if it is read all along", async () => {
   await using run = await running(window - 10);
   const { on, job } = run;
   on.fake.jobs.write(job, lines("b", 20));
@@ -150,7 +150,7 @@ test("a job that writes more than a window and is read all along has no gap", as
   expect(await outputGaps(on)).toEqual([]);
 });
 
-test("a server that is gone before it was asked again leaves its last output in doubt", async () => {
+test("a server that goes away before it is asked again leaves its last output in doubt", async () => {
   await using run = await running(20);
   const { on, job } = run;
   const before = on.fake.calls("GetJobStream").made;
@@ -168,7 +168,7 @@ test("a server that is gone before it was asked again leaves its last output in 
   expect(await readWhole(on, job)).toEqual(["a0-a19"]);
 });
 
-test("a server that is started anew is another session; a finished job of the one before is served still", async () => {
+test("a restarted server is another session, and a finished job of the previous one is still served", async () => {
   // An hour behind, so that what was left behind was so long ago.
   await using run = await running(30, { now: () => Date.now() - 3_600_000 });
   const { on, job, shop } = run;
@@ -213,7 +213,7 @@ test("a server that is started anew is another session; a finished job of the on
   expect(holes(await on.stack.events())).toEqual([]);
 });
 
-test("a server that is started anew while nobody records it is another session", async () => {
+test("a server that restarts while nothing records it is another session", async () => {
   await using run = await running(5);
   const { on, job, shop } = run;
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
@@ -240,7 +240,7 @@ test("a server that is started anew while nobody records it is another session",
   expect(await readWhole(on, after)).toEqual([]);
 });
 
-test("a server that is started anew without its jobs has lost them: whoever follows one is told", async () => {
+test("a server that restarts without its jobs has lost them, and their followers get an error", async () => {
   await using run = await running(5);
   const { on, job, shop } = run;
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
@@ -268,7 +268,7 @@ test("a server that is started anew without its jobs has lost them: whoever foll
   expect(ended).toMatchObject({ kind: "command", outcome: "unknown" });
 });
 
-test("jobs of a server that can't list them any more are asked for one by one", async () => {
+test("jobs of a server that can no longer list them are requested one by one", async () => {
   await using run = await running(3);
   const { on, job, shop } = run;
   // Another process on the same database has pruned a job of this one.

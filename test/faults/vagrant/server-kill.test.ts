@@ -8,7 +8,7 @@ const sample = "up";
 /** What is not heard of a job's last output and of its end. */
 const unheard: readonly (readonly Muted[])[] = [["states", "list"], ["output"], ["output", "states", "list"]];
 
-test("a Vagrant server may be killed anywhere: what it knew still is recorded once, what it took along is a gap", async () => {
+test("a Vagrant server may be killed anywhere: what it still knows is recorded once, what it lost is a gap", async () => {
   const random = seeded("vagrant server kills");
   const { all, ends } = placesOf(sample);
   const anywhere = random.shuffled(fates).map((fate, index) => {
