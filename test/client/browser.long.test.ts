@@ -18,7 +18,7 @@ import { startLiveHarness } from "./live-harness.ts";
 // The client as it is built, in a real browser: on a page of another origin than the gateway's, with a token, through a
 // network that breaks and a gateway that is replaced. Needs a Chromium (Debian: apt-get install chromium).
 
-/** What the page tells. */
+/** What the page reports. */
 type Report =
   | { readonly what: "message"; readonly type: string; readonly position: string; readonly id?: string }
   | { readonly what: "state"; readonly source: string }

@@ -78,7 +78,7 @@ test("readers get each event once and in order, however often their connections 
   const eventsOf = (received: readonly Message[]) => received.filter(({ type }) => type === "event");
   await until(() => readers.every((reader) => eventsOf(reader.received).length >= due(reader).length), {
     message: "everybody to have everything",
-  }).catch(() => {}); // what is missing is said below
+  }).catch(() => {}); // the check below reports what is missing
   for (const client of clients) client.close();
 
   for (const reader of readers) {

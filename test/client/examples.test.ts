@@ -13,7 +13,7 @@ import { collect, type RunningCli } from "tapedeck/testing/cli";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type LiveHarness, startLiveHarness } from "./live-harness.ts";
 
-// The examples of the client's README, run as they stand there, with the package as it would be published.
+// Runs the examples of the client's README unchanged, with the package as it would be published.
 
 const packageFolder = fileURLToPath(new URL("../../packages/client", import.meta.url));
 const run = promisify(execFile);
@@ -36,14 +36,14 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-/** The example below these words. */
+/** The example that follows this text. */
 function codeOf(words: string): string {
   const code = readme.slice(readme.indexOf(words)).match(/```ts\n(.*?)```/s)?.[1];
   if (code === undefined || !readme.includes(words)) throw new Error(`README.md has no example "${words}"`);
   return code;
 }
 
-/** Runs it, with the addresses of this test for those that it names. */
+/** Runs an example, with this test's addresses in place of its own. */
 async function start(words: string, addresses: Readonly<Record<string, string>> = {}): Promise<RunningCli> {
   let code = codeOf(words);
   for (const [named, real] of Object.entries({ "http://127.0.0.1:7052": harness.url, ...addresses })) {
@@ -59,7 +59,7 @@ const linesOf = (running: RunningCli) => running.stdout().split("\n").slice(0, -
 
 it("the examples compile against the published types", async () => {
   const examples = [...readme.matchAll(/```ts\n(import .*?)```/gs)];
-  expect(examples).toHaveLength(6); // five, and the one that begins the page
+  expect(examples).toHaveLength(6); // five, and the one at the top of the page
   const files = examples.map((_, index) => `type-check-${index}.ts`);
   for (const [index, example] of examples.entries()) {
     await writeFile(join(folder, files[index] ?? ""), `${example[1]}\nexport {};\n`);

@@ -8,14 +8,14 @@ import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { gatewayEnv } from "../stack/stack.ts";
 import { type CuttingProxy, cuttingProxy } from "../transports/cutting-proxy.ts";
 
-/** A stack whose log is written as told, and whose gateway can go and come while its address stays. */
+/** A seeded stack whose gateway can be stopped and started while its address stays the same. */
 export type LiveHarness = AsyncDisposable & {
   readonly seeded: SeededStack;
-  /** Where a client finds the gateway, whichever it is now. */
+  /** The address of the present gateway for clients. */
   readonly url: string;
-  /** Another way there, which can be cut. */
+  /** Another address of the gateway, whose connections can be cut. */
   cuttable(): Promise<CuttingProxy>;
-  /** Somebody who tells builds of acme/<developer>/shop. */
+  /** A writer of builds of acme/<developer>/shop. */
   writer(developer: string): ScenarioWriter;
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -24,9 +24,9 @@ export type LiveHarness = AsyncDisposable & {
 export type ScenarioWriter = {
   readonly story: Story;
   readonly session: ReturnType<Story["session"]>;
-  /** Writes what was told since; resolves with its positions. */
+  /** Writes the scenario's new events; resolves with their positions. */
   written(): Promise<readonly Written[]>;
-  /** Builds of an artifact, started and ended, and writes them. */
+  /** Adds events of an artifact's builds, started and ended, and writes them. */
   builds(count: number, artifact?: string): Promise<readonly Written[]>;
 };
 
@@ -71,7 +71,7 @@ function writer(seeded: SeededStack, developer: string): ScenarioWriter {
     const seqs = await seeded.write(fresh);
     return fresh.map((event, index) => ({ ...event, position: seeded.at(seqs[index] ?? 0) }));
   };
-  // Stories count from a day that may be any: this one is told now.
+  // Scenarios count from a fixed day; this one happens now.
   session.started({ branch: "main" }, Date.now() - startedAt);
   session.configured();
   session.loopStarted();

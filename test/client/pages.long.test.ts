@@ -18,10 +18,10 @@ import { type LiveHarness, startLiveHarness } from "./live-harness.ts";
 
 const packageFolder = fileURLToPath(new URL("../../packages/client", import.meta.url));
 
-/** By what was tried: how it went. */
+/** The result of each attempt, by its name. */
 type Report = Readonly<Record<string, unknown>>;
 
-/** `url`: the gateway, or what stands for it. Every page reports once. */
+/** `url`: the gateway, or a proxy of it. Every page reports once. */
 const page = `<!doctype html>
 <script type="module">
   import { connect } from "/client/index.js";
@@ -93,7 +93,7 @@ describe.skipIf(browser === undefined)("a page in a browser", () => {
     await (await openTokenStore(nats)).create(made);
     token = made.text;
 
-    // As it stands in the README, with the address of this test, and a token as it says there.
+    // The README's configuration with this test's address and a token.
     const readme = await readFile(join(packageFolder, "README.md"), "utf8");
     const [, code = ""] = /```ts\n(\/\/ vite.config.ts\n.*?)```/s.exec(readme) ?? [];
     const named = 'target: "http://127.0.0.1:7052", ws: true';

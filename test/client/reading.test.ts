@@ -30,7 +30,7 @@ async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
 
 const ids = (items: readonly { readonly id: string }[]) => items.map(({ id }) => id);
 
-/** A WebSocket that notes what is said, and how many there were. */
+/** A WebSocket class that records the messages and counts its instances. */
 function noting(Of: WebSocketClass = WebSocket as WebSocketClass) {
   const said: { type: string; id?: string }[] = [];
   const sockets: { heard: number; isClosed: boolean }[] = [];
@@ -85,7 +85,7 @@ it("`events` gives events, narrowed to the requested kinds", async () => {
   const built = await writer.builds(4, "api");
   const artifacts: (string | undefined)[] = [];
   for await (const event of tapedeck.events({ developers: ["eve"], kinds: ["build.*"], after: "start" })) {
-    // That it compiles is half of the test.
+    // Half of the test is that this compiles.
     artifacts.push(event.detail?.artifact);
     if (event.id === built.at(-1)?.id) break;
   }
@@ -147,7 +147,7 @@ it("gives the state first and once, then the events after it, across cuts too", 
   await until(() => reading.got.filter(({ type }) => type === "event").length === 3, { message: "the events" });
   const [state, caughtUp, ...rest] = reading.got;
   expect([state?.type, caughtUp?.type]).toEqual(["state", "caught_up"]);
-  // What the second connection says of having caught up is a position like others.
+  // The second connection's caught_up counts as another position.
   expect(rest.flatMap((message) => (message.type === "event" ? message.event.id : []))).toEqual(ids(built));
   expect(rest.filter(({ type }) => type === "state" || type === "caught_up")).toEqual([]);
 });
@@ -163,7 +163,7 @@ it("a slow reader buffers little, does not slow down others, and gets every even
   const fast = following(tapedeck.events(asked));
   await until(() => notes.said.some(({ type }) => type === "unsubscribe"), { message: "it to be too much" });
   await until(() => fast.got.length === 400, { message: "the other to have it" });
-  // Nothing comes any more for who does not read.
+  // A reader that does not read gets nothing more.
   const live = await writer.builds(5);
   await until(() => fast.got.length === 405, { message: "the other to go on" });
   const first = notes.said.filter(({ type }) => type === "subscribe");

@@ -98,9 +98,9 @@ describe("gRPC", () => {
     ["no token", {}, /a token is needed.*TAPEDECK_TOKEN/],
     ["another scheme", { authorization: "Basic YWxpY2U6c2VjcmV0" }, /is not "Bearer <token>"/],
     ["nothing behind it", { authorization: "Bearer" }, /is not "Bearer <token>"/],
-    ["something else", bearing("eyJhbGciOi.eyJzdWIi.c2ln"), /no token of Tapedeck/],
+    ["something else", bearing("eyJhbGciOi.eyJzdWIi.c2ln"), /not a Tapedeck token/],
     ["a token that there is not", bearing(`tdk_${"A".repeat(43)}`), /not known/],
-    ["another case", bearing("TDK_"), /no token of Tapedeck/],
+    ["another case", bearing("TDK_"), /not a Tapedeck token/],
   ])("%s: the refusal names the problem", async (_, metadata, words) => {
     const refusal = await grpc.ask("/proto.SkaffoldService/GetState", metadata);
     expect(refusal).toMatchObject({ code: 16, details: expect.stringMatching(words) });
@@ -150,7 +150,7 @@ describe("HTTP", () => {
   it("a viewer may read and change nothing", async () => {
     for (const path of reads) expect([path, (await http(path, bearing(viewer.text))).status]).toEqual([path, 200]);
     for (const [method, path] of controls) {
-      // Nobody reads the body of who may not call.
+      // The gateway does not read the body of a refused call.
       for (const asked of ["{}", "[not JSON"]) {
         const { status, body } = await http(path, bearing(viewer.text), method, asked);
         expect([path, status, JSON.parse(body).code]).toEqual([path, 403, 7]);

@@ -35,7 +35,7 @@ it("a query over the time limit is limit_exceeded on every transport, without de
   for (const path of ["/api/v1/sources", "/api/v1/state"]) {
     const { status, body, headers } = await get(path);
     expect([path, status, body]).toEqual([path, 429, { error }]);
-    // Asking again would take as long.
+    // A retry would take as long.
     expect(headers["retry-after"]).toBeUndefined();
   }
   expect(await get("/v1/state")).toMatchObject({ status: 429, body: { code: 8, details: [{ reason: error.code }] } });

@@ -67,7 +67,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A proxy that does TLS in front of the gateway, with a certificate of its own. Gives the path of that. */
+/** A TLS proxy in front of the gateway with its own certificate; returns the path of the certificate. */
 async function proxied(names?: readonly string[], from?: Date) {
   const made = await testCertificate(mkdtempSync(join(folder, "proxy-")), names, from);
   const proxy = tlsServer({ cert: made.cert, key: made.key, ALPNProtocols: ["h2"] }, (socket) => {
@@ -82,14 +82,14 @@ async function proxied(names?: readonly string[], from?: Date) {
 
 type Env = Readonly<Record<string, string>>;
 
-/** What whoever runs the tests has set is no matter of theirs. */
+/** The environment of the machine must not affect these tests. */
 const inherited = Object.fromEntries(
   Object.entries(process.env).filter(
     ([name]) => !/^(TAPEDECK_|SKAFFOLD_|VAGRANT_|GITHUB_|GITLAB_|CI|JENKINS_)/.test(name),
   ),
 );
 
-/** A laptop whose settings are right, but for what is given. */
+/** A laptop with correct settings except for the given ones. */
 function laptop(more: Env) {
   const cwd = mkdtempSync(join(folder, "laptop-"));
   const spill = join(cwd, "spill");
@@ -107,7 +107,7 @@ function laptop(more: Env) {
   };
 }
 
-/** These tests are about the answer, however busy the machine is that gives it. */
+/** These tests check the answer, however slow the machine is. */
 const patient = { TAPEDECK_ANSWER_WITHIN: "30s" };
 
 type Wrong = () => Promise<Env> | Env;
@@ -210,10 +210,10 @@ describe("a command whose recording would be refused runs unrecorded after one l
   });
 });
 
-/** Takes connections and says nothing. */
+/** Accepts connections and sends nothing. */
 const mute = () => listen(createServer((socket) => socket.resume().on("error", () => {})));
 
-/** What a proxy says whose gateway is just being started anew. */
+/** The answer of a proxy whose gateway is being restarted. */
 const badGateway = async () => {
   const server = http2Server();
   server.on("stream", (stream) => {
@@ -233,7 +233,7 @@ const undecided: readonly [string, () => Promise<Env>][] = [
   ["is away behind its proxy", async () => ({ TAPEDECK_URL: urlOf(`127.0.0.1:${await badGateway()}`) })],
 ];
 
-/** Of the project that these laptops record. */
+/** The recorded frames of the project that these laptops record. */
 async function framesInLog(): Promise<readonly Buffer[]> {
   const source = sourceName({ workspace: "acme", developer: "dora", project: "shop", upstream: "skaffold" });
   const subjects = [sourceFilter(source)];

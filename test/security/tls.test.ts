@@ -16,7 +16,7 @@ afterAll(() => cleanup.disposeAsync());
 let harness: TokenStack;
 let ca: string;
 let token: string;
-/** "localhost:port" by what listens there. */
+/** "localhost:port" by the name of the listener. */
 let places: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
@@ -28,7 +28,7 @@ beforeAll(async () => {
     await startTokenStack({
       TAPEDECK_TLS_CERT: made.certFile,
       TAPEDECK_TLS_KEY: made.keyFile,
-      // Open to the network, as it is with TLS and tokens.
+      // The services listen beyond loopback, as TLS and tokens allow.
       TAPEDECK_GATEWAY_GRPC_HOST: "0.0.0.0",
       TAPEDECK_GATEWAY_HTTP_HOST: "0.0.0.0",
       TAPEDECK_GATEWAY_HOSTS: "team.example.com",

@@ -20,14 +20,14 @@ import {
   workspaceScenario,
 } from "../stack/two-workspaces.ts";
 
-// Everything is recorded in two workspaces alike. Who is let into one of them asks for what is in the other, by every
-// method and path, wherever a text can be said.
+// Two workspaces have the same recordings. A token of one asks for the contents of the other, by every method and path,
+// in every field that can hold a text.
 
 const [acme, globex] = [workspaceScenario("acme"), workspaceScenario("globex")];
 const cleanup = new AsyncDisposableStack();
 let harness: TokenStack;
 let grpc: RawClient;
-/** Of globex, with every role; and, to see that there is something to be seen, of acme. */
+/** Tokens of globex with every role, and one of acme that shows that there is something to see. */
 let hers: string;
 let theirs: string;
 /** Positions in the middle and at the end of acme's events, and what leads to a list's next page there. */
@@ -56,20 +56,20 @@ const http = (path: string, token: string, more: Record<string, string> = {}) =>
 
 const sources = ["skaffold", "rkt", "vagrant"].map((upstream) => `acme/alice/shop/${upstream}`);
 const sessions = [acme.session, rktSessionOf(acme.session), vagrantSessionOf(acme.session)];
-/** What somebody may say to get over there. */
+/** The texts that might lead into the other workspace. */
 const names = () => [
   ...[...sources, acme.session, "alice/shop", "*", ">", "' or workspace = 'acme", page, last],
   ...[both.job, both.resource, only.acme.pod, only.acme.job],
 ];
 
-/** Neither what is in the other workspace nor, where it was not said, that it is there. */
+/** Fails if bytes contain data of the other workspace, or, unless the request named it, its name. */
 function expectNothing(asked: string, answer: Uint8Array | string, said = ""): void {
   const found = holds(answer, acme.mark) || (!said.includes("acme") && Buffer.from(answer).includes("acme/"));
   expect(found ? `${asked} ${said}: ${Buffer.from(answer).toString("latin1")}` : "").toBe("");
 }
 
 const services = [...registry].flatMap((type) => (type.kind === "service" ? [type] : []));
-/** What services ask each other. */
+/** Methods between Tapedeck's own services. */
 const inner = ["tapedeck.v1.Query", "tapedeck.v1.Maintain"];
 const served = services.filter(({ typeName }) => !inner.includes(typeName) && !typeName.includes(".sdk."));
 const isUnary = ({ methodKind }: DescMethod) => methodKind === "unary";
@@ -162,7 +162,7 @@ describe("HTTP", () => {
         texts.map(async (text = "") => {
           const asked = `/api/v1/${path}?${new URLSearchParams({ [name]: text })}`;
           const { status, body } = await http(asked, hers);
-          // A mark that was said comes back in a refusal.
+          // A refusal repeats the mark of the request.
           if (status === 200 || !text.includes("hush")) expectNothing(asked, body, text);
         }),
       );
@@ -211,7 +211,7 @@ it("no stream reveals another workspace, neither its history nor its new events"
     const what = method === undefined ? "" : pathOf(method);
     const call = grpc.open(what, {
       ...{ ...head, ...bearing(hers) },
-      // A job's stream begins with the job.
+      // The stream of a job begins with the job.
       ...(method?.name !== "GetJobStream" && { "tapedeck-after": "start" }),
       ...metadata,
     });

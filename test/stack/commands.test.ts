@@ -10,7 +10,7 @@ import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Stack, startStack } from "./stack.ts";
 
-// Commands that ask, as people and scripts type them.
+// Commands that read, as people and scripts type them.
 
 const folder = mkdtempSync(join(tmpdir(), "commands-"));
 const cleanup = new AsyncDisposableStack();
@@ -48,7 +48,7 @@ type Page = {
 const events = async (kind: string): Promise<Page> =>
   JSON.parse((await stack.httpCall("GET", `/api/v1/events?kind=${kind}&limit=1000`)).body);
 
-/** A way to the gateway that lets no WebSocket through before it is opened. */
+/** A proxy to the gateway that holds back WebSockets until it is opened. */
 async function gate() {
   const opened = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -87,7 +87,7 @@ it("wait misses nothing that happens between its call and its subscription", asy
   await until(async () => (await events("loop.*")).items.length > before, { message: "a loop to end" });
   way.open();
   expect([await waiting.ended, waiting.stderr()]).toEqual([0, ""]);
-  // The first one after the call, of all that have come by now.
+  // The first of all the events after the call.
   expect(JSON.parse(waiting.stdout())).toMatchObject({ position: (await events("loop.*")).items[before]?.position });
 });
 

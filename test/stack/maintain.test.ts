@@ -18,7 +18,7 @@ const [acme, globex] = [workspaceScenario("acme"), workspaceScenario("globex")];
 const cleanup = new AsyncDisposableStack();
 let harness: TokenStack;
 let cwd: string;
-/** An admin of globex, one of all workspaces, and one who may only look. */
+/** An admin of globex, one of all workspaces, and one viewer. */
 let hers: string;
 let everywhere: string;
 let viewer: string;
@@ -71,7 +71,7 @@ it("an admin of one workspace can neither see nor erase other workspaces, nor ba
   expect(lastSeq).toBe(globex.events.length + acme.events.length);
 });
 
-/** What is said before anything is done. */
+/** The line that a command prints first. */
 const at = (command: string, context = "") => `tapedeck: ${command} at http://${harness.on.stack.http}${context}\n`;
 
 it("after a login maintenance commands use its address and token; local commands say that they are local", async () => {

@@ -52,7 +52,7 @@ async function token(roles: readonly Role[], developer = "dora", workspace = "ac
   return { text: made.text, revoke: () => tokens.revoke(made.record.id) };
 }
 
-/** Another machine, as far as a process can be that. */
+/** A laptop, as far as a process can stand in for one. */
 function laptop(bearer: string) {
   const cwd = mkdtempSync(join(folder, "laptop-"));
   const spill = join(cwd, "spill");
@@ -98,7 +98,7 @@ async function getJson<Answer>(path: string, bearer: string): Promise<Answer> {
   return JSON.parse(text) as Answer;
 }
 
-/** A control call as an IDE makes it that knows nothing of taps. */
+/** A control call as an IDE makes it, without knowledge of taps. */
 function execute(bearer: string, source: string): Promise<{ readonly code: number; readonly details: string }> {
   const client = new Client(to.replace("https://", ""), credentials.createSsl(readFileSync(caFile)));
   const metadata = new Metadata();
@@ -182,7 +182,7 @@ describe("a team's Tapedeck", () => {
       await until(async () => (await events("lena", project)).length > 0, { message: `something of ${project}` });
     }
     expect([listeningPorts(recording.child.pid), listeningPorts(running.child.pid)]).toEqual([[], []]);
-    // It would be seen: the fake in this process listens.
+    // The check works: the fake in this process does listen.
     expect(listeningPorts(process.pid)).not.toEqual([]);
     running.child.kill("SIGTERM");
     expect(await running.ended).toBe(0);
@@ -268,7 +268,7 @@ describe("a team's Tapedeck", () => {
   });
 });
 
-/** Sockets of the process itself that wait for connections, on whatever address. */
+/** The process's own listening sockets, on any address. */
 function listeningPorts(pid: number | undefined): readonly string[] {
   const held = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {

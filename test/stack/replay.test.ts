@@ -82,7 +82,7 @@ describe("a replayed session", () => {
     const file = join(folder, "shop.tapedeck.gz");
     await exportSessions([], { url: urlOf(stack.grpc), source: "alice/shop", output: file });
     const filed = await recordedSession({ session: file, source: undefined, url: "127.0.0.1:2" });
-    // The session runs: more may have been recorded of it since.
+    // The session is still running, so more of it may have been recorded since.
     expect(filed.slice(0, tape.events.length)).toEqual(tape.events.map(({ event }) => event));
   });
 
@@ -105,7 +105,7 @@ describe("a replayed session", () => {
     const asItWas = await pausesOf(1, Number.POSITIVE_INFINITY);
     const [first, last] = [tape.events[0], tape.events.at(-1)].map((one) => one?.recordedAt.getTime() ?? 0);
     expect(asItWas.reduce((sum, ms) => sum + ms, 0)).toBe((last ?? 0) - (first ?? 0));
-    // Of the recording's own times: some ten seconds of work.
+    // The recording's own times span some ten seconds of work.
     expect((last ?? 0) - (first ?? 0)).toBeGreaterThan(1_000);
     expect(await pausesOf(10, 50)).toEqual(asItWas.map((ms) => Math.min(ms / 10, 50)));
   });

@@ -48,7 +48,7 @@ let origin: Stack;
 let target: Stack;
 let folder: string;
 
-/** As they are here, and become there. */
+/** The sources by their names here and after the import. */
 const moves = {
   skaffold: { from: "alice/shop/skaffold", to: "bob/moved/skaffold" },
   rkt: { from: "h1/host/rkt", to: "h1/host/rkt" },
@@ -115,7 +115,7 @@ beforeAll(async () => {
     await origin.sessionEnded();
   };
   const playRkt = async () => {
-    // Its pod has run, and is still there.
+    // The pod has run and still exists.
     host.playTo("pods", 52);
     host.playTo("images", 10);
     for (const kind of kinds) await until(() => host.stands(kind), { message: `the host's ${kind} to stand` });
@@ -134,7 +134,7 @@ beforeAll(async () => {
     await exportTo(origin, from, fileOf(move));
     const [developer = "", project = ""] = to.split("/");
     if (move === "skaffold") await importPart(target, fileOf(move), { developer, project });
-    // A rkt host keeps its name by itself.
+    // A rkt host keeps its name without being asked to.
     const summary = await importFile(target, fileOf(move), move === "rkt" ? {} : { developer, project });
     expect(summary).toMatch(
       new RegExp(
@@ -146,7 +146,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-/** Whoever imports it is killed when something of it is in the log. */
+/** Kills the importing process when a part of the session is in the log. */
 async function importPart(stack: Stack, file: string, names: { developer: string; project: string }): Promise<void> {
   const {
     header,
@@ -175,7 +175,7 @@ async function importPart(stack: Stack, file: string, names: { developer: string
   client.close();
 }
 
-/** As in any Tapedeck. */
+/** The event without the fields that differ between Tapedecks. */
 function anywhere({ event }: ExportedEvent): string {
   const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
   const { detail } = event;
@@ -199,7 +199,7 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
     expect(new Set(after.map(({ event }) => event.source))).toEqual(new Set([`team/${to}`]));
     const [id = ""] = new Set(after.map(({ event }) => event.session));
     expect(id).toBe(idIn("team", before[0]?.event.session ?? ""));
-    // The log's own time is that of the import.
+    // The log's own time is the time of the import.
     expect(after[0]?.recordedAt.getTime()).toBeGreaterThan(before.at(-1)?.recordedAt.getTime() ?? Infinity);
   });
 
@@ -325,7 +325,7 @@ it("an erased session can be imported again, and erased again", async () => {
   const sessions = async () => JSON.parse((await target.httpCall("GET", "/api/v1/sessions?upstream=vagrant")).body);
   for (let round = 0; round < 2; round++) {
     const found = (await findSession(idIn("team", filed.session), deps)) ?? expect.fail();
-    // With the end that it was given.
+    // The session has the end that it was given.
     expect(found.sequences).toHaveLength(filed.events + 1);
     await eraseSession(found, deps, () => {});
     await target.caughtUp();
@@ -337,7 +337,7 @@ it("an erased session can be imported again, and erased again", async () => {
 });
 
 it("several sessions of a source are moved at once", async () => {
-  // So many that the recorder has often not let go of the source yet when the next one comes.
+  // With this many sessions the recorder often still holds the source when the next one comes.
   const sessions = Array.from({ length: 12 }, (_, ms) => foreignSession({ session: ulid(1_700_000_000_000 + ms) }));
   for (const foreign of sessions) foreign.tell(...frameOf("v2", "hi", "log.written"), ended);
   const ids = sessions.map(({ session }) => idIn("team", session));
@@ -375,7 +375,7 @@ it("several sessions of a source are moved at once", async () => {
   );
   await expect(exportIds([])).rejects.toThrow(/^which source\? Say it with -s: (\w+\/\w+\/\w+(, )?){4}\.$/);
   await expect(exportIds([], "bob/nothing")).rejects.toThrow("there is nothing of bob/nothing: see `tapedeck status`");
-  // The first of them would come before what is there.
+  // The first of them would precede the existing events.
   const earlier = foreignSession({ session: ulid(1_700_000_000_000) });
   await writeFile(file, textOf(sessionFileLines({ sessions: [earlier] })));
   await expect(importFile(target, file)).rejects.toThrow(

@@ -34,13 +34,13 @@ export type StackOptions = {
   readonly rkt?: readonly StackHost[];
   readonly vagrant?: readonly StackSource[];
   readonly logger?: Logger;
-  /** More settings, as in the environment. */
+  /** More settings, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Default ones of its own, which end with it. */
+  /** By default the stack starts its own, which end with it. */
   readonly servers?: StackServers;
 };
 
-/** What outlives the services, so that they can be started anew on what they left. */
+/** Servers that outlive the services, so that services can be restarted on the same data. */
 export type StackServers = {
   readonly nats: TestNats;
   /** Connection string. */
@@ -65,15 +65,15 @@ export type Stack = AsyncDisposable & {
   /** Connection string. */
   readonly database: string;
   readonly log: LogReader;
-  /** Where query tells its health and metrics, "host:port". */
+  /** Where query serves its health and metrics, "host:port". */
   readonly queryHealth: string;
   /** The first source's upstream is connected. */
   connected(): Promise<void>;
   /** The newest session of the first source holds that many frames of each channel, and query has folded them. */
   recorded(frames: FrameCounts): Promise<void>;
-  /** What is known of a rkt host has been told, and query has folded it. */
+  /** The descriptions of a rkt host's pods and images are in the log, and query has folded them. */
   described(): Promise<void>;
-  /** All that the taps have seen is in the log, and query has folded it. */
+  /** Everything that the taps have emitted is in the log, and query has folded it. */
   drained(): Promise<void>;
   /** Query has folded all that is in the log. */
   caughtUp(): Promise<void>;
@@ -128,7 +128,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const grpc = gateway.addresses.grpc ?? "";
   const http = gateway.addresses.http ?? "";
 
-  // Read on from where the last question ended: a test asks often.
+  // Continues where the last call ended, because tests call this often.
   const seen: Recorded[] = [];
   const events = async () => {
     const subjects = [sourceFilter(source)];

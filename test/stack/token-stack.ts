@@ -9,7 +9,7 @@ export type TestToken = {
   readonly revoke: () => Promise<unknown>;
 };
 
-/** A stack without taps that wants tokens. */
+/** A stack without taps that requires tokens. */
 export type TokenStack = AsyncDisposable & {
   readonly on: SeededStack;
   readonly token: (workspace: string, roles: readonly Role[], lifetimeMs?: number) => Promise<TestToken>;
@@ -41,7 +41,7 @@ export async function startTokenStack(env: Readonly<Record<string, string>> = {}
   };
 }
 
-/** As a header or gRPC metadata. */
+/** The token as a header or gRPC metadata. */
 export function bearing(text: string | undefined): Record<string, string> {
   return text === undefined ? {} : { authorization: `Bearer ${text}` };
 }

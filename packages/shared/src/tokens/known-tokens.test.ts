@@ -54,7 +54,7 @@ it("a token is known as soon as it was created", async () => {
   }
   const { text } = makeToken(wish);
   await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /not known/));
-  await expect(on.tokens.find("tdk_")).rejects.toEqual(refused("unauthenticated", /no token of Tapedeck/));
+  await expect(on.tokens.find("tdk_")).rejects.toEqual(refused("unauthenticated", /not a Tapedeck token/));
 });
 
 it("a revoked token ends for its holders and is refused", async () => {
