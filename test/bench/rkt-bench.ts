@@ -136,10 +136,10 @@ export async function recorded(ingest: ServiceProcess): Promise<void> {
   await until(isEmpty, { message: "all that was seen to be in the log" });
 }
 
-/** So many looks later, whatever they were answered. */
-export async function looksLater({ fake }: Host, looks = 3): Promise<void> {
-  const goal = { pods: fake.polls.pods + looks, images: fake.polls.images + looks };
-  await until(() => kinds.every((kind) => fake.polls[kind] >= goal[kind]), { message: `${looks} looks more` });
+/** So many polls later, whatever they were answered. */
+export async function pollsLater({ fake }: Host, polls = 3): Promise<void> {
+  const goal = { pods: fake.polls.pods + polls, images: fake.polls.images + polls };
+  await until(() => kinds.every((kind) => fake.polls[kind] >= goal[kind]), { message: `${polls} more polls` });
 }
 
 /** It has ended with exit code 7, which rkt is believed at once. */

@@ -13,7 +13,13 @@ import { expect } from "vitest";
 import { lastingTables } from "./lasting-tables.ts";
 import { type Part, type Processes, parts, startProcesses } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, skaffoldSource, sourceEvents } from "./recorded-events.ts";
-import { eventsSubscriber, type SeenEvent, type Subscriber, socketSubscriber, sseSubscriber } from "./subscribers.ts";
+import {
+  eventsSubscriber,
+  type ReceivedEvent,
+  type Subscriber,
+  socketSubscriber,
+  sseSubscriber,
+} from "./subscribers.ts";
 
 const fixtures = recordings.skaffold;
 
@@ -138,7 +144,7 @@ async function recordedToTheEnd(stack: Processes, tapes: readonly Playing[]): Pr
       };
       await until(isThere, { message: `${channel} of ${source}`, deadlineMs: 60_000 });
     }
-    // What only GetState tells comes a moment after a loop's end: some of it must have come.
+    // Facts that only GetState has come a moment after a loop's end: some of them must have come.
     for (const api of new Set(recording.states.map((state) => state.api))) {
       const isDescribed = async () => describes(await events(), api);
       await until(isDescribed, { message: `GetState of ${api} of ${source}` });
@@ -175,7 +181,7 @@ async function compare(stack: Processes, recording: Recording, calm: Playing, wi
   expect(kindsOf(after).filter((kind) => kind === "session.started")).toHaveLength(1);
   for (const channel of ["v1", "v2"]) expect(lasting(after, channel), name).toEqual(lasting(before, channel));
   const [said, kept] = [framesOf(before, "logs"), framesOf(after, "logs")];
-  // Skaffold forgets application logs at each loop's start: what was said while nobody listened may be lost, and is told.
+  // Skaffold forgets application logs at each loop's start: logs written during an outage may be lost, and the loss is recorded.
   // Before the session was begun there was nobody who could have known of any.
   const begun = kindsOf(after).indexOf("session.started");
   const isMetLate =
@@ -197,7 +203,7 @@ async function compare(stack: Processes, recording: Recording, calm: Playing, wi
 }
 
 /** Once each, in order, all that the log has of the filter. */
-async function sawTheLog(stack: Processes, { seen }: Subscriber<SeenEvent>, filter: Filter): Promise<void> {
+async function sawTheLog(stack: Processes, { seen }: Subscriber<ReceivedEvent>, filter: Filter): Promise<void> {
   const { lastSeq } = await stack.log.bounds();
   const expected: { position: string; id: string }[] = [];
   for await (const { event, seq } of stack.log.history(

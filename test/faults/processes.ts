@@ -27,7 +27,7 @@ export type Processes = AsyncDisposable & {
   /** Connection string. */
   readonly database: string;
   readonly services: Readonly<Record<ServiceName, ServiceProcess>>;
-  /** The test's own look at the log, beside everybody. */
+  /** The test's own reader of the log. */
   readonly log: LogReader;
   /** SIGKILL, and started again as a supervisor would; resolves when it is ready. */
   kill(part: Part): Promise<void>;
@@ -81,7 +81,7 @@ export async function startProcesses(
   };
 }
 
-/** Where one ingest keeps what it could not record yet; it goes with the run's servers. */
+/** The spill folder of one ingest; it is removed with the run's servers. */
 export function spillFolder(): Promise<string> {
   return mkdtemp(join(inject("serversFolder"), "spill-"));
 }

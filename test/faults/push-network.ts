@@ -41,10 +41,10 @@ type RecordOver = Partial<FakeSkaffoldOptions> & {
 export type RecordedOver = {
   readonly fake: FakeSkaffold;
   readonly cli: RunningCli;
-  /** Where what it could not push waits. */
+  /** The folder of its spill. */
   readonly spill: string;
   events(): Promise<readonly Recorded[]>;
-  /** What the fake has said so far is in the log. */
+  /** Waits until everything that the fake has sent is in the log. */
   recorded(): Promise<void>;
 };
 
@@ -195,7 +195,7 @@ export async function ended({ cli }: RecordedOver): Promise<void> {
   ]);
 }
 
-/** Something happens to what is on its way, and maybe it stays like that for a while. */
+/** Injects a fault into the traffic, which may last for a while. */
 async function strike(network: FaultyNetwork, random: Seeded): Promise<void> {
   const how = random.below(4);
   if (how === 0) network.cut();

@@ -55,7 +55,7 @@ test("two successive processes on one port are two sessions", async () => {
     expect(framesOf(recorded, channel, sessionB)).toEqual(saidBy(b, channel));
   }
   expect(holes(recorded)).toEqual([]);
-  // One that names none goes on into the second.
+  // A reader that names no session continues into the second.
   expect((await ofBoth).map((bytes) => bytes.toString("base64"))).toEqual([...saidBy(a, "v1"), ...saidBy(b, "v1")]);
   const now = await client.unary(getState);
   expect(now.metadata.get("tapedeck-session")).toEqual([sessionB]);

@@ -12,7 +12,7 @@ import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";
 
-/** More than the gateway's ring of the newest events holds, so that who stops reading falls out of it. */
+/** More than the gateway's ring of the newest events holds, so that a reader that stops falls out of it. */
 const events = 5_000;
 /** Each of them. */
 const textBytes = 4_000;
@@ -31,7 +31,7 @@ test("a reader that stops reading delays no other reader, costs little memory, a
   const fake = cleanup.use(await startFakeSkaffold({ recording }));
   const stack = cleanup.use(
     await startProcesses([{ developer: "alice", project: "shop", address: fake.address }], {
-      // Rows for text are not what this is about.
+      // This test does not concern rows of text.
       TAPEDECK_QUERY_TEXT_ROWS: "false",
     }),
   );
@@ -71,7 +71,7 @@ test("a reader that stops reading delays no other reader, costs little memory, a
       return at < 0 ? [] : [`${name} differs at ${at}`];
     });
   expect(unlike(fast)).toEqual([]);
-  // They have indeed not read on: what the kernel took for them is far less than there was.
+  // They did stop reading: the kernel buffered far less for them than was sent.
   const read = slow.map(({ name, reader }) => reader.got.length / wanted(name).length);
   expect(Math.max(...read)).toBeLessThan(0.5);
 

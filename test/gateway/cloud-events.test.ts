@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => cleanup.disposeAsync());
 
 const get = (path: string) => harness.on.stack.httpCall("GET", path, { accept: batch });
-/** As a consumer reads it that refuses what is not CloudEvents 1.0. */
+/** Reads like a consumer that refuses anything but CloudEvents 1.0. */
 const read = ({ headers, body }: HttpAnswer) => {
   const events = HTTP.toEvent({ headers: headers as Record<string, string>, body }) as CloudEventV1<unknown>[];
   return events.map((event) => new CloudEvent(event, true));

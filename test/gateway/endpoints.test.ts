@@ -22,7 +22,7 @@ const dashboard = "https://dash.example.com";
 
 const cleanup = new AsyncDisposableStack();
 let on: SeededStack;
-/** By what listens there. */
+/** Addresses by the name of the listener. */
 let addresses: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
@@ -173,7 +173,7 @@ describe("Host and Origin", () => {
     }
     const bound = await http("/v1/execute?source=alice/shop", { origin: dashboard }, "POST", "alice/shop http");
     expect(bound).toMatchObject({ status: 403, body: expect.stringContaining("own page") });
-    // An image or a link on such a page says no origin.
+    // Requests of an image or a link on such a page carry no Origin.
     for (const from of ["same-site", "cross-site"]) {
       const headers = { "sec-fetch-site": from, "sec-fetch-mode": "navigate" };
       expect(await http("/api/v1/backup", headers)).toMatchObject({ status: 403 });
@@ -231,7 +231,7 @@ describe("compression", () => {
       const isLarge = Number(plain.response.headers.get("content-length")) >= 1_024;
       expect([plain.encoding, compressed.encoding]).toEqual([null, isLarge ? "br" : null]);
       expect(isLarge).toBe(!path.startsWith("/v1"));
-      // What /metrics counts goes on.
+      // The counts in /metrics change between requests.
       if (path !== "/metrics") expect(await compressed.response.text()).toBe(await plain.response.text());
     },
   );

@@ -11,7 +11,7 @@ import { connect } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { httpCall } from "../stack/http-call.ts";
 
-// A page that keeps an EventSource open, while what it reads from comes and goes.
+// A page keeps an EventSource open while the gateway stops and starts.
 
 const cleanup = new AsyncDisposableStack();
 const alice = story();
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-/** Writes what alice has told since. */
+/** Writes Alice's new events. */
 async function tell(): Promise<void> {
   const seqs = await write(log, alice.events.slice(written.length));
   written = [...written, ...seqs.map((seq) => formatPosition({ epoch: log.epoch, seq }))];
@@ -75,7 +75,7 @@ function page(query = "?after=start") {
   for (const name of ["caught_up", "bookmark", "complete", "state"])
     source.addEventListener(name, ({ data }) => named.push(JSON.parse(data).type));
   source.addEventListener("error", (error) => {
-    // One of the connection has no data.
+    // An error event of the connection itself has no data.
     if ("data" in error) refusals.push(JSON.parse(String(error.data)));
   });
   return { source, events, named, refusals };

@@ -42,7 +42,7 @@ beforeAll(async () => {
   session.loopStarted();
   session.build("web", "started");
   session.build("web", "succeeded");
-  // Each at a time of its own, so that times tell them apart.
+  // Each event has a time of its own, so that times distinguish them.
   for (const event of alice.events) {
     const before = Date.parse(recordedAt.at(-1) ?? "");
     await until(() => !(Date.now() <= before + 1), { message: "a later millisecond" });
@@ -54,7 +54,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-/** Reads to the end; a stream without one until it has caught up. */
+/** Reads to the end, or until caught_up on a stream without an end. */
 async function read({ path, accept }: Form, query: string, more: Record<string, string> = {}): Promise<Read> {
   const over = new AbortController();
   const url = `http://${on.stack.http}/api/v1/${path}?${filledIn(query)}`;
@@ -120,7 +120,7 @@ describe.each(forms)("the range of $name", (form) => {
     const got = await read(form, query);
     expect({ events: got.events, position: got.headers.get("tapedeck-position") }).toEqual({
       events,
-      // Of a page the one that it reflects, of a stream the one after which it starts.
+      // A page has the position that it reflects, a stream the one after which it starts.
       position: on.at(form === page ? last : after),
     });
     expect(got.marks).toEqual(form === page ? [] : [isStream ? "caught_up" : "complete"]);

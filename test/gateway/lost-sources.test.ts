@@ -12,7 +12,7 @@ import { skaffoldClient } from "../skaffold/client.ts";
 import { expectIs } from "../stack/answer-schemas.ts";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// A tap that is killed while its upstream works, and an upstream that is gone: who asks is told that nobody knows.
+// A tap that is killed while its upstream works, and an upstream that is gone: clients learn that the source is lost.
 
 const cleanup = new AsyncDisposableStack();
 let stack: Stack;
@@ -82,7 +82,7 @@ async function killInMidBuild(developer: string): Promise<void> {
 it("a source whose tap was killed is reported as lost everywhere, and no end is invented", async () => {
   await killInMidBuild("zoe");
   const session = async () => (await get("sessions?source=zoe/shop")).items[0];
-  // There is none before query has the first event of it.
+  // The source exists once query has its first event.
   await until(async () => typeof (await session())?.endReason === "string", { message: "the session to be given up" });
   await stack.caughtUp();
   expect(await session()).toMatchObject({ endedAt: null, endReason: "nothing is heard of it any more", gaps: 1 });

@@ -137,7 +137,7 @@ const ofOperations: Words = {
   kinds: ["loop", "build", "deploy", "check", "pod", "app", "job", "command"],
 };
 
-/** Filters of one field or a few: those that nothing passes say little. */
+/** Filters of one or a few fields, because filters that match nothing prove little. */
 function anyFilter(words: Words): fc.Arbitrary<Asked> {
   const fields = Object.entries(words);
   return fc
@@ -154,7 +154,7 @@ function anyFilter(words: Words): fc.Arbitrary<Asked> {
     );
 }
 
-/** Every word alone, then so many more at random. */
+/** Every value alone, then `count` random filters. */
 function runs(words: Words, more: number): fc.Parameters<[Asked]> {
   const alone = Object.entries(words).flatMap(([field, values]) =>
     (field === "kinds" ? values.slice(-20) : values).map((value): [Asked] => [{ [field]: [value] }]),

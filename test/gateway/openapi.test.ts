@@ -84,7 +84,7 @@ describe("parameters match their description", () => {
   const described = Object.entries(document.paths).flatMap(([path, { get }]) =>
     (get?.parameters ?? []).filter((one) => one.in === "query").map((one) => [path, one.name, one] as const),
   );
-  /** Its own name, where the answer says that it is the one that is wrong. */
+  /** The field that the error names, if not the parameter itself. */
   const wrongField = async (path: string, { name }: Parameter, value: string) => {
     const type = name === "speed" ? ndjson : json;
     const query = new URLSearchParams({ [name]: value });
@@ -219,7 +219,7 @@ describe("an event with every kind of detail matches the document", () => {
   });
 });
 
-/** What the description itself gives as possible. */
+/** The values that the description allows. */
 function goodValues({ items, anyOf, ...schema }: ParameterSchema): string[] {
   const named = [
     ...(schema.enum ?? []),

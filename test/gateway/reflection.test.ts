@@ -4,7 +4,7 @@ import { GrpcReflection } from "grpc-js-reflection-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
-// What a client makes of Tapedeck that knows nothing of it but where it is.
+// A client that knows nothing but the gateway's address can use Tapedeck.
 
 const services = {
   "tapedeck.v1.Tapedeck": "GetState",
@@ -31,7 +31,7 @@ const stateTypes = [
   ["hashicorp.vagrant.sdk.Command.Arguments", "flags"],
 ] as const;
 
-/** What this client leaves out of what it has read. */
+/** The parts of a descriptor that this client drops. */
 const empty = Buffer.alloc(0);
 
 const cleanup = new AsyncDisposableStack();

@@ -17,7 +17,7 @@ import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// What ingest knows of the log, where people look: the gateway's /readyz and `tapedeck status`, on another machine.
+// Ingest's findings about the log appear in the gateway's /readyz and in `tapedeck status`, on another machine too.
 
 const folder = mkdtempSync(join(tmpdir(), "reported-conditions-"));
 const cleanup = new AsyncDisposableStack();

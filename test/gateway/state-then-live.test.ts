@@ -20,10 +20,10 @@ import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
-// State at P and the events after P are all that happened, once: whoever folds the events on what the state stands for
-// comes to what is folded from the beginning, whenever one asks and whoever writes meanwhile.
+// State at P and the events after P are everything that happened, once: folding the events onto the state gives the same
+// as folding from the beginning, at any moment and with any concurrent writers.
 
-/** One source's life, and what of it is in the log. */
+/** The scenario of one source, and the part of it that is in the log. */
 type Life = {
   readonly source: string;
   readonly upstream: UpstreamName;
@@ -72,7 +72,7 @@ function fold({ upstream }: Life, before: Folded, events: readonly Event[]): Fol
   return states;
 }
 
-/** What the API gives of such a state; Vagrant's jobs are kept apart from it. */
+/** The part of such a state that the API returns; Vagrant's jobs are kept apart from it. */
 function rendered(
   { upstream }: Life,
   states: Folded,
@@ -110,7 +110,7 @@ function getState(request: DeepPartial<GetStateRequest>): Promise<GetStateRespon
   });
 }
 
-/** A reader that goes on until the test is over: the state it began with, and what came after it. */
+/** A reader that goes on until the test is over: its first state, and the events after it. */
 type Reader = {
   readonly life: Life;
   readonly how: string;

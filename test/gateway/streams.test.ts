@@ -256,7 +256,7 @@ describe("a client that leaves", () => {
         "/api/v1/stream",
         "/api/v1/stream?kind=build.failed&after=start",
       ]) {
-        // On a connection of its own: a pool may give one that a former reader is just leaving.
+        // Uses a new connection: a pool may return one that a former reader is just leaving.
         const request = get(`http://${on.stack.http}${path}`, { agent: false }).on("error", () => {});
         leave.push(() => request.destroy());
       }

@@ -30,7 +30,7 @@ const cleanup = new AsyncDisposableStack();
 let on: SeededStack;
 let written = 0;
 
-/** Writes what alice has told since. */
+/** Writes Alice's new events. */
 const tell = () => {
   const fresh = alice.events.slice(written);
   written = alice.events.length;
@@ -88,7 +88,7 @@ function stream(query: string, accept = "application/x-ndjson") {
   return { got, text, done, stop: () => over.abort() };
 }
 
-/** The state that a subscription began with and what came after it. */
+/** The first state of a subscription and the events after it. */
 function folded(messages: readonly Message[]): Record<string, string> {
   const [state, ...rest] = messages;
   const artifacts = { ...state?.state?.v1.buildState?.artifacts };
@@ -130,7 +130,7 @@ describe("state, then live events", () => {
     const expected = await stateNow(last);
     expect(expected).toMatchObject({ last: "In Progress", a0: "Complete", a29: "In Progress" });
     for (const messages of ends) {
-      // One that began after it has it in its state.
+      // A subscription that began after the event has it in its state.
       const isThere = () => messages().some(({ position }) => seqOf(position) >= seqOf(last));
       await until(isThere, { message: "the last event" });
       await until(() => messages().some(({ type }) => type === "caught_up"), { message: "caught_up" });

@@ -7,7 +7,7 @@ import { sourceName } from "@tapedeck/shared/source";
 export const pod = uuid(1);
 export const job = ulid(1);
 
-/** Three chapters for each upstream: how it was, what has changed, and how it is now. */
+/** Three chapters for each upstream: the beginning, a change, and the present state. */
 export function chapters(): readonly (readonly Story["events"][])[] {
   const early = story(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
   early.tell({ kind: "source.added" });

@@ -59,7 +59,7 @@ import { chapters, job, pod } from "./time-travel-scenarios.ts";
 const cleanup = new AsyncDisposableStack();
 let on: SeededStack;
 let access: ApiAccess;
-/** The last event of each chapter, the one before the stories included: its position, and when it was recorded. */
+/** The last event of each chapter, including the one before the scenarios: its position and recorded time. */
 const ends: { readonly position: string; readonly time: string }[] = [];
 /** The first position of each source. */
 const firsts = new Map<string, string>();

@@ -107,7 +107,7 @@ describe("in trouble", () => {
     await on.stack.parts.query[Symbol.asyncDispose]();
     for (const transport of transports) {
       const refusal = await refusalOf(transport, endpoint, { state: true, filter: ofAlice });
-      // EventSource is told of what passes by a message.
+      // EventSource gets temporary errors as a message.
       const status = transport.name === "server-sent events" ? {} : statusOf(transport, 14, 503);
       expect(refusal).toMatchObject({ code: "not_ready", ...status });
     }

@@ -2,11 +2,11 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 
-/** A gateway in a process of its own, which says what it holds in memory. */
+/** A gateway in a process of its own, which reports its memory. */
 export type GatewayProcess = AsyncDisposable & {
   readonly grpc: string;
   readonly http: string;
-  /** Bytes that are in use: what is left of heap and buffers after the garbage was collected. */
+  /** Bytes in use: heap and buffers after garbage collection. */
   readonly memory: () => Promise<number>;
 };
 

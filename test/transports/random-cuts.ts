@@ -13,7 +13,7 @@ import { type CuttingProxy, cuttingProxy } from "./cutting-proxy.ts";
 import { type Due, wrongWith } from "./history.ts";
 import { type AskedFilter, ConnectionLost, type Message, Refused } from "./transport.ts";
 
-/** Each with what it lets through, said in the test's own words. */
+/** Each filter with a predicate for the events that it selects, written independently of the product. */
 const filters: readonly { readonly filter: AskedFilter; readonly wants: (event: Event) => boolean }[] = [
   { filter: {}, wants: () => true },
   { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
@@ -33,7 +33,7 @@ const readersOfEachFilter = 2;
 export type CutsResult = {
   readonly seed: number;
   readonly cuts: number;
-  /** By what was cut, and by the transport that was read then. */
+  /** The number of cuts by the kind of cut and by transport. */
   readonly by: Readonly<Record<string, number>>;
   readonly restarts: number;
   readonly events: number;
@@ -67,7 +67,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
     },
   );
 
-  // When nothing more is written, who waits for its cut would wait for ever.
+  // When nothing more is written, a reader that waits for its cut would wait for ever.
   const silent = new AbortController();
   void writing.finally(() => silent.abort());
 
@@ -95,7 +95,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
             if (++count >= most) break;
           }
         } catch (error) {
-          // The gateway may say that the log is not there yet: come again.
+          // The gateway may answer that the log is not ready yet: try again.
           const isPassing =
             error instanceof ConnectionLost || (error instanceof Refused && error.body.code === "not_ready");
           if (!isPassing) throw new Error(`${transport.name}, reader ${index}`, { cause: error });
@@ -135,7 +135,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
   return { seed: random.seed, cuts, by, restarts, events: events.length, received };
 }
 
-/** Three sources tell builds, deploys and text, a few events at a time, for as long as there is somebody to cut. */
+/** Writes builds, deploys and text of three sources, a few events at a time, while there are cuts left to make. */
 async function write(
   stack: SeededStack,
   goesOn: () => boolean,
@@ -187,7 +187,7 @@ function restartable({ stack }: SeededStack) {
   return {
     now: () => addresses,
     start,
-    /** Of several at once, one. */
+    /** Concurrent calls share one restart. */
     restart() {
       restarting ??= (async () => {
         await gateway?.[Symbol.asyncDispose]();

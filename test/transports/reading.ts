@@ -1,6 +1,6 @@
 import { type Asked, type Endpoint, type ErrorBody, type Message, Refused, type Transport } from "./transport.ts";
 
-/** Reads until a message is the last wanted one, which comes too, and leaves; or until the server ends it. */
+/** Reads up to and including the last wanted message, or until the server ends the stream. */
 export async function readUntil(
   transport: Transport,
   endpoint: Endpoint,
@@ -20,7 +20,7 @@ export async function readUntil(
   }
 }
 
-/** What the gateway refuses a subscription with. */
+/** The error that the gateway refuses a subscription with. */
 export async function refusalOf(transport: Transport, endpoint: Endpoint, asked: Asked): Promise<ErrorBody> {
   try {
     const messages = await readUntil(transport, endpoint, asked, ({ type }) => type === "caught_up");

@@ -8,7 +8,7 @@ import { transports } from "./all-transports.ts";
 import { idsOf, isCaughtUp, readUntil, typesOf } from "./reading.ts";
 import type { AskedFilter, Endpoint, Message } from "./transport.ts";
 
-// What is said of subscriptions here is said of every transport.
+// These sentences about subscriptions hold for every transport.
 
 const storyOf = (workspace: string, developer: string, project: string) =>
   story(sourceName({ workspace, developer, project, upstream: "skaffold" }));
@@ -25,7 +25,7 @@ let endpoint: Endpoint;
 const recorded: { readonly seq: number; readonly event: Event }[] = [];
 const writtenCounts = new Map([alice, bob, eve].map((one) => [one, 0]));
 
-/** Writes what the stories have told since, one after the other. */
+/** Writes the scenarios' new events, one scenario after the other. */
 async function tell(): Promise<void> {
   for (const one of [alice, bob, eve]) {
     const fresh = one.events.slice(writtenCounts.get(one));
@@ -144,7 +144,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     const messages = await read({ after: "start", filter });
     expect(idsOf(messages)).toEqual(ids(({ subject }) => subject === "api"));
     expect(typesOf(messages)).toContain("bookmark");
-    // A bookmark is a place to go on from, as good as any.
+    // A bookmark is a position to resume from like any other.
     const bookmark = messages.find(({ type }) => type === "bookmark");
     const rest = await read({ after: bookmark?.position ?? "", filter });
     const before = messages.slice(0, messages.indexOf(bookmark as Message));
@@ -191,7 +191,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     const [live, silent] = await Promise.all(ended);
     expect([live, silent].map((messages) => messages.at(-1)?.type)).toEqual(["complete", "complete"]);
     expect(idsOf(silent)).toEqual([]);
-    // What is recorded says where the end was.
+    // The recorded events show where the end was.
     const again = await read({ after, until: time, filter }, isComplete);
     expect(idsOf(live)).toEqual(idsOf(again));
     expect(live.at(-1)).toEqual(again.at(-1));
@@ -203,7 +203,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     const filter = { developers: ["bob", "alice"], subjects: ["api"] };
     const fast = await read({ after: "start", speed: 1_000, filter });
     expect(idsOf(fast)).toEqual(ids(({ subject }) => subject === "api"));
-    // Slower than any test: what was recorded at the same time as the first comes, and then nothing.
+    // Slower than any test: only events recorded at the same time as the first one come.
     const slow: Message[] = [];
     const leaving = new AbortController();
     const reading = (async () => {

@@ -63,7 +63,7 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
   await until(() => fast.every(({ received }) => received.length > 0), { message: "the others to be there" });
   const canaries = transports.flatMap(({ name }) => fast.find((one) => one.name === name) ?? []);
   let behind = 0;
-  /** As fast as one of each transport can follow: all others have to keep up with it. */
+  /** Writes at the pace of one reader of each transport; all others have to keep up with it. */
   const flood = async (count: number) => {
     for (let done = 0; done < count; done += batch) {
       await write(batch);
@@ -100,13 +100,13 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
       wrong: [],
     });
   }
-  // They did stall: what kernels and gateway took for them is far less than there was.
+  // They did stall: kernels and gateway buffered far less for them than was sent.
   expect(Math.max(...heldBack)).toBeLessThan(0.75);
   expect(behind).toBeLessThanOrEqual(mostBehind);
   expect(grown / stalled.length).toBeLessThanOrEqual(mostBytesOfEach);
 }, 180_000);
 
-/** Begins now, so that its first message says where. */
+/** Begins now, so that its first message has the position. */
 function reader(
   transport: Transport,
   endpoint: { grpc: string; http: string },

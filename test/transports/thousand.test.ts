@@ -10,7 +10,7 @@ import { websocket } from "./websocket.ts";
 
 const developers = Array.from({ length: 10 }, (_, index) => `dev-${index}`);
 const projects = Array.from({ length: 10 }, (_, index) => `app-${index}`);
-/** Each with what it lets through of one source. */
+/** Each filter with a predicate for the events of one source that it selects. */
 const kinds: readonly { readonly filter: AskedFilter; readonly wants: (event: Event) => boolean }[] = [
   { filter: {}, wants: () => true },
   { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },

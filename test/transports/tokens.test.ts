@@ -8,7 +8,7 @@ import { transports } from "./all-transports.ts";
 import { readUntil, refusalOf } from "./reading.ts";
 import { type Endpoint, type Message, Refused, type Transport } from "./transport.ts";
 
-// Who may subscribe: the same on every transport.
+// The right to subscribe is the same on every transport.
 
 const cleanup = new AsyncDisposableStack();
 const mostConnections = 3;
@@ -89,8 +89,8 @@ describe.each(transports)("over $name", (transport) => {
       return messages;
     };
     const held = await Promise.all(over.map(({ signal }) => open(signal)));
-    // A WebSocket is opened and told so there: a browser could not see why it was not.
-    // EventSource is told to come again.
+    // A WebSocket is opened and gets the error as a message: a browser could not see why it was not opened.
+    // EventSource gets a time to retry.
     const isInWords = transport.name === "WebSocket" || transport.name === "server-sent events";
     const status = isInWords ? {} : statusOf(transport, 8, 429);
     expect(await refusedWith(token)).toMatchObject({ code: "limit_exceeded", ...status });

@@ -11,7 +11,7 @@ export type Message = {
 
 export type ReceivedEvent = { readonly id: string; readonly kind: string; readonly source: string };
 
-/** What is asked for, as far as every transport can ask it. */
+/** The parts of a request that every transport has. */
 export type Asked = {
   readonly after?: string;
   readonly until?: string;
@@ -39,7 +39,7 @@ export type Transport = {
   /**
    * Opens a subscription on a connection of its own. While nobody asks for the next message the connection is not read:
    * what is under way waits in the kernel and then at the gateway. Ends when the server ends it.
-   * @throws Refused what the gateway said; ConnectionLost anything else, the signal included
+   * @throws Refused for an error of the gateway; ConnectionLost for anything else, the signal included
    */
   read(endpoint: Endpoint, asked: Asked, signal: AbortSignal): AsyncGenerator<Message, void>;
 };

@@ -8,13 +8,13 @@ import { holes, kindsOf, sessionsOf } from "../recorded-events.ts";
 type RecordedFact = {
   /** The pod or image; "" for a description of the host. */
   readonly thing: string;
-  /** What must be the same whoever was killed when. */
+  /** The part that must be the same regardless of kills. */
   readonly lasting: object;
   readonly summary: string;
-  /** Rows of the recording: seen after the one, and at the other. */
+  /** Rows of the recording: observed after the first, and at the second. */
   readonly after: number | undefined;
   readonly seen: number;
-  /** Of an answer, not of something missing in one. */
+  /** Observed in an answer, not inferred from its absence. */
   readonly isListed: boolean;
 };
 
@@ -47,14 +47,14 @@ export function sameHistory(calm: History, wild: History): void {
         else expect(other.after, what).toBeLessThanOrEqual(one.after);
       }
     }
-    const same = new Set([...paired(before, after).values()].flat().filter(isSeenAlike).flat());
+    const same = new Set([...paired(before, after).values()].flat().filter(isObservedAlike).flat());
     const ordered = (facts: readonly RecordedFact[]) =>
       facts.filter((one) => same.has(one)).map(({ lasting }) => lasting);
     expect(ordered(after), `${title}: order`).toEqual(ordered(before));
   }
 }
 
-/** What Tapedeck said of gaps, by channel. */
+/** The recorded gaps by channel. */
 export function gapsIn(events: readonly Recorded[]): { readonly subject: string; readonly inferred: boolean }[] {
   return events.flatMap(({ event }) => {
     if (event.kind !== "session.gap") return [];
@@ -67,11 +67,11 @@ export function connectionsIn(events: readonly Recorded[]): number {
   return kindsOf(events).filter((kind) => kind === "upstream.connected").length;
 }
 
-function isSeenAlike([one, other]: readonly [RecordedFact, RecordedFact]): boolean {
+function isObservedAlike([one, other]: readonly [RecordedFact, RecordedFact]): boolean {
   return one.isListed && one.seen === other.seen;
 }
 
-/** In the order of the things' names, so that only the order within each counts. */
+/** Sorted by the resources' names, so that only the order within each one counts. */
 function things(facts: readonly RecordedFact[]): readonly (readonly [string, readonly object[]])[] {
   const by = Map.groupBy(facts, ({ thing }) => thing);
   return [...by.entries()]

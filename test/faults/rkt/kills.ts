@@ -11,7 +11,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { type Host, kinds, looksLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
+import { type Host, kinds, pollsLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
 import type { ServiceProcess } from "../service-process.ts";
 import { gapsIn, type History, sameHistory } from "./history.ts";
 
@@ -20,12 +20,12 @@ const fixtures = recordings.rkt;
 /**
  * What is done to ingest, each time on all hosts at once:
  *
- * - hanging: killed while its looks hang, with all that it has seen in the log;
- * - answered: killed when the first hosts have told one more row, with the events of it perhaps in the log, perhaps not;
+ * - hanging: killed while its polls hang, with everything observed in the log;
+ * - answered: killed when the first hosts have answered one more row, with its events perhaps in the log, perhaps not;
  * - asked: killed when it asks about one pod or image, as it does after some rows;
- * - stopped: ended by SIGTERM when the first hosts have told one more row;
+ * - stopped: ended by SIGTERM when the first hosts have answered one more row;
  * - log: NATS is killed, and comes back; ingest lives on;
- * - both: NATS is killed, one more row is told, and ingest is killed before NATS is back.
+ * - both: NATS is killed, one more row is answered, and ingest is killed before NATS is back.
  */
 export const faults = ["hanging", "answered", "asked", "stopped", "log", "both"] as const;
 export type Fault = (typeof faults)[number];
@@ -150,7 +150,7 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
   }
 }
 
-/** All hosts go on by a row, of pods or of images; resolves when so many have told it. */
+/** Advances all hosts by a row, of pods or of images; resolves when so many have answered it. */
 async function tellOneMore(hosts: readonly Host[], count: number): Promise<void> {
   const before = hosts.map(({ fake }) => fake.played.pods + fake.played.images);
   const movable = hosts.filter((host) => kinds.some((kind) => host.fake.played[kind] < host.rows[kind])).length;
@@ -165,7 +165,7 @@ function rowsOf({ host, events }: History, rounds: number, random: Seeded) {
   const some = (kind: Kind) => {
     const eventful = events.flatMap(({ event: { channel, observed_at } }) => {
       const row = channel === kind && observed_at ? host.rowAt(kind, observed_at) : 0;
-      // The row itself is told next, or was the last one to be told.
+      // The row itself is answered next, or was the last one to be answered.
       return row === 0 ? [] : [row, row + 1];
     });
     return Array.from({ length: rounds }, () => {
@@ -182,8 +182,8 @@ async function playedToTheEnd(ingest: ServiceProcess, hosts: readonly Host[]): P
     hosts.map(async (host) => {
       const isOver = () => kinds.every((kind) => host.fake.played[kind] === host.rows[kind]);
       await until(isOver, { message: `${host.name} to be played`, deadlineMs: 60_000 });
-      // What the last row alone does not prove the next looks do.
-      await looksLater(host, 4);
+      // The next polls prove what the last row alone does not.
+      await pollsLater(host, 4);
     }),
   );
   await recorded(ingest);
@@ -198,7 +198,7 @@ function queryConfig({ nats }: RktBench, database: string) {
   });
 }
 
-/** Made event by event while all that happened, and made anew in one go. */
+/** The tables as built event by event, and as rebuilt at once. */
 async function sameTables({ log }: RktBench, url: string, lastSeq: number): Promise<void> {
   await using anew = await freshDatabase(migrated);
   await projectUntil(anew.url, log, lastSeq);

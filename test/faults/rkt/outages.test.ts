@@ -32,23 +32,23 @@ async function lookedAt(settings: Readonly<Record<string, string>> = {}) {
   return { fake, goOn, stack, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** The service goes, and comes back as something else; resolves when it was looked at again. */
+/** Stops the service and starts it with another recording; resolves when it was polled again. */
 async function restarted(fake: FakeRkt, change: () => void = () => {}): Promise<void> {
   const before = fake.peers.size;
   await fake.goAway();
   change();
   await fake.comeBack();
   await until(() => fake.peers.size > before, { message: "the service to be dialled again" });
-  await looksLater(fake);
+  await pollsLater(fake);
 }
 
-/** At images, as a look at pods may hang. */
-async function looksLater(fake: FakeRkt, looks = 4): Promise<void> {
-  const goal = fake.polls.images + looks;
-  await until(() => fake.polls.images >= goal, { message: `${looks} looks more` });
+/** Waits for polls of images, because a poll of pods may hang. */
+async function pollsLater(fake: FakeRkt, polls = 4): Promise<void> {
+  const goal = fake.polls.images + polls;
+  await until(() => fake.polls.images >= goal, { message: `${polls} more polls` });
 }
 
-/** What is told of pods and images. */
+/** The events of pods and images. */
 async function inventoryEvents(stack: Stack): Promise<readonly Event[]> {
   return (await stack.events()).flatMap(({ event }) => (event.channel === "tapedeck" ? [] : [event]));
 }
@@ -131,7 +131,7 @@ test("an empty host after a reconnect is not believed, and its reappearance reco
   await until(async () => (await gaps(host.stack)).length === 2, { message: "both gaps" });
   expect(await lists(host.stack)).toEqual(after);
   host.fake.setEmpty(false);
-  await looksLater(host.fake);
+  await pollsLater(host.fake);
   await restarted(host.fake);
   await until(async () => (await gaps(host.stack)).length === 4, { message: "the gaps of that" });
   expect(await lists(host.stack)).toEqual(after);
@@ -150,14 +150,14 @@ test("a host that stays empty for the configured time is believed, and its pods'
   expect(gone.every(({ inferred, not_before }) => inferred && not_before !== undefined)).toBe(true);
   const kindsOn = (channel: string) => gone.flatMap(({ channel: on, kind }) => (on === channel ? [kind] : []));
   expect(kindsOn("images")).toEqual(["image.removed", "image.removed"]);
-  // The first pod's end was told before.
+  // The first pod's end was recorded before.
   expect(kindsOn("pods")).toEqual(["pod.collected", "app.exited", "pod.exited", "pod.collected"]);
   const order = (await host.stack.events()).flatMap(({ event }) => {
     const isGone = ["image.removed", "pod.collected"].includes(event.kind);
     return event.kind === "session.gap" ? [`gap ${event.subject}`] : isGone ? [event.channel] : [];
   });
   for (const channel of ["pods", "images"]) {
-    // One since the connection before, and one before everything was gone.
+    // One gap since the previous connection, and one before everything disappeared.
     expect(order.filter((one) => one.endsWith(channel))).toEqual([
       ...[`gap ${channel}`, `gap ${channel}`],
       ...[channel, channel],

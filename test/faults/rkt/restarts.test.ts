@@ -7,11 +7,11 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, test } from "vitest";
 import { logs } from "../../bench/ingest-bench.ts";
-import { failed, type Host, looksLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
+import { failed, type Host, pollsLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 
 const all = Array.from({ length: 3_000 }, (_, index) => runningPod(index));
-/** From each row to the next; each tells its app's end and its own. */
+/** How many pods end from each row to the next; each records its app's end and its own. */
 const ending = 400;
 const rows = [0, 1, 2, 3, 4].map((row) => all.map((pod, index) => (index < row * ending ? failed(pod) : pod)));
 
@@ -49,7 +49,7 @@ test("a large host is described in parts and again after a thousand events, so a
   await ingest.start();
   await exits(4);
   await exits(5);
-  await looksLater(host);
+  await pollsLater(host);
   await recorded(ingest);
   const events = await bench.events(host);
   expect(holes(events)).toEqual([]);
@@ -63,7 +63,7 @@ test("a large host is described in parts and again after a thousand events, so a
   expect(parts.every((count) => count > 2)).toBe(true);
   expect(await eventsOf(bench, host, "pods")).toHaveLength(parts.reduce((sum, count) => sum + count) + 8 * ending);
 
-  /** Tells so many rows, and waits for the ends that they tell. */
+  /** Answers so many rows, and waits for the ends in them. */
   async function exits(count: number): Promise<void> {
     host.playTo("pods", count + 1);
     const isThere = async () => {
@@ -76,7 +76,7 @@ test("a large host is described in parts and again after a thousand events, so a
 
 test("a first description that a kill cut off is ignored and written again in full", async () => {
   await using bench = await rktBench();
-  // More than one batch takes.
+  // This is more than one batch holds.
   const pods = all.slice(0, 50).map((pod) => ({ ...pod, manifest: Buffer.alloc(250_000, pod.id) }));
   await using host = await startHost("heavy", madeUpRecording({ pods: [pods, pods.map(failed)] }));
   host.playTo("pods", 1);
@@ -132,7 +132,7 @@ test("a second ingest never polls a host while the first lives, and continues wh
   host.playTo("pods", 4);
   const ends = async () => (await kinds(bench, host)).filter((kind) => kind === "pod.exited").length;
   await until(async () => (await ends()) === 2, { message: "the second pod's end" });
-  await looksLater(host);
+  await pollsLater(host);
   expect(host.fake.peers.size).toBe(2);
   expect(await kinds(bench, host)).toEqual([
     "host.described",

@@ -1,6 +1,6 @@
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { test } from "vitest";
-import { outputIsPlaced } from "./flow.ts";
+import { outputKeepsItsPosition } from "./flow.ts";
 import { vagrantKillsLeaveNoTrace } from "./kills.ts";
 import { type Fault, faults } from "./strike.ts";
 
@@ -20,6 +20,6 @@ test.each([1, 2, 3, 4])(
   async (run) => {
     const random = seeded(`vagrant flow faults ${run}`);
     const some = Array.from({ length: rounds }, () => faults[random.below(faults.length)] as Fault);
-    await outputIsPlaced({ faults: some, lines: 30_000, tapsBeside: run % 2 === 0 });
+    await outputKeepsItsPosition({ faults: some, lines: 30_000, tapsBeside: run % 2 === 0 });
   },
 );

@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { outputIsPlaced } from "./flow.ts";
+import { outputKeepsItsPosition } from "./flow.ts";
 import { vagrantKillsLeaveNoTrace } from "./kills.ts";
 
 test("killing ingest, log and gateway while Vagrant jobs run changes nothing that is recorded of them", async () => {
@@ -7,5 +7,5 @@ test("killing ingest, log and gateway while Vagrant jobs run changes nothing tha
 }, 300_000);
 
 test("killing ingest and log while a job writes continuously misplaces no line", async () => {
-  await outputIsPlaced({ faults: ["answered", "both"], lines: 2_000, tapsBeside: true });
+  await outputKeepsItsPosition({ faults: ["answered", "both"], lines: 2_000, tapsBeside: true });
 }, 300_000);

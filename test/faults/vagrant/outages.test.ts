@@ -64,7 +64,7 @@ async function outputGaps(on: VagrantStack) {
   );
 }
 
-/** What a client reads of a job that is over: "a0-a99". */
+/** The output that a client reads of a finished job: "a0-a99". */
 async function readWhole(on: VagrantStack, job: string): Promise<readonly string[]> {
   const { end, messages } = on.client.job(job);
   expect(await end).toMatchObject({ code: 0 });
@@ -128,7 +128,7 @@ test("output that was overwritten during a network outage is a gap of known size
     `${window + left}-${window + left + 4} c0-c4`,
   ]);
   expect(await outputGaps(on)).toMatchObject([{ job, index: 100n, next_index: BigInt(window) }]);
-  // Before what comes after it.
+  // The gap precedes the next event.
   const order = (await on.stack.events()).flatMap(({ event }) => orderOf(event, job));
   expect(order.indexOf("gap")).toBe(order.indexOf(`output ${window}`) - 1);
   expect(await readWhole(on, job)).toEqual(["a0-a99", `b${window - 100}-b5999`, "c0-c4"]);
@@ -154,7 +154,7 @@ test("a server that goes away before it is asked again leaves its last output in
   await using run = await running(20);
   const { on, job } = run;
   const before = on.fake.calls("GetJobStream").made;
-  // The stream is told all of this; the one that is opened after it is told nothing.
+  // This stream gets all of the output; one that is opened later gets nothing.
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
   on.fake.holdStreams("states");
   on.fake.holdStreams("output");
@@ -169,7 +169,7 @@ test("a server that goes away before it is asked again leaves its last output in
 });
 
 test("a restarted server is another session, and a finished job of the previous one is still served", async () => {
-  // An hour behind, so that what was left behind was so long ago.
+  // The clock is an hour behind, which makes the stale jobs an hour old.
   await using run = await running(30, { now: () => Date.now() - 3_600_000 });
   const { on, job, shop } = run;
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
@@ -198,7 +198,7 @@ test("a restarted server is another session, and a finished job of the previous 
   expect(await readWhole(on, job)).toEqual(["a0-a29"]);
   const again = on.client.job(left);
   await until(() => outputOf(again.messages).length === 7, { message: "a reader that comes back" });
-  // What they had written is gone from the server, and may have been more.
+  // The server has lost their output, and there may have been more of it.
   on.fake.jobs.loseHeartbeat(left);
   on.fake.jobs.cancel(waiting);
   await on.waitForState(left, Job_State.ERROR);

@@ -5,9 +5,9 @@ import { expect } from "vitest";
 import { kindsOf } from "../../vagrant/stack.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 
-/** What was done with a job, whoever has heard of it. */
+/** What really happened to a job, observed or not. */
 export type Deed = {
-  /** Of the server's processes the one that ran it: 0 or, after the kill, 1. */
+  /** The server's process that ran the job: 0 or, after the kill, 1. */
   readonly process: number;
   /** Its output: encoded GetJobStreamResponse.Terminal.Events. */
   readonly written: readonly Buffer[];
@@ -82,7 +82,7 @@ export function expectRecord(events: readonly Recorded[], deeds: Deeds): Figures
 type JobInSession = {
   readonly id: string;
   readonly deed: Deed;
-  /** What happened to it, whoever has heard of it. */
+  /** What really happened to the job, observed or not. */
   readonly steps: readonly string[];
   /**
    * Whether the process that ran it lives when the session ends, was killed, or left it to the next one in this session;
@@ -92,7 +92,7 @@ type JobInSession = {
   readonly recorderKills: number;
 };
 
-/** Nothing of one session is recorded after another has begun. */
+/** Checks that no event of a session is recorded after another session has begun. */
 function expectOneAfterTheOther(events: readonly Recorded[], sessions: readonly string[]): void {
   const order = events.flatMap(({ event: { session } }) => (session === "" ? [] : [session]));
   expect(order.filter((session, index) => session !== order[index - 1])).toEqual(sessions);
@@ -116,7 +116,7 @@ function hasEnd(events: readonly Recorded[], session: string | undefined, job: s
   return events.some(({ event }) => event.session === session && event.subject === job && isEnd(event.kind));
 }
 
-/** All that happened to a job, as it is told; that it went back into the queue only if somebody sees it there. */
+/** The events of everything that happened to a job; a return to the queue only counts if it was observed. */
 function stepsOf(row: Job | undefined): readonly string[] {
   if (row === undefined) throw new Error("a job without a row");
   const { assign_time, ack_time, state, operation } = row;
@@ -143,18 +143,18 @@ function expectSteps(sessionEvents: readonly Event[], { id, deed, steps, fate }:
   else expect(kinds, `${id}, ${fate}`).toEqual(steps);
 }
 
-/** What was told before its process was killed, and what follows from that it is gone. */
+/** The events before the kill of its process, and those that follow from the kill. */
 function stepsUntilDeath(kinds: readonly string[], steps: readonly string[], { isOver }: Deed): readonly string[] {
   const end = steps.findIndex(isEnd);
   const differs = kinds.findIndex((kind, index) => kind !== steps[index]);
   const count = differs < 0 ? kinds.length : differs;
   const seen = steps.slice(0, isOver ? count : Math.min(count, end));
-  // What was not over goes on with the next process, and what nobody has heard of is not missed.
+  // Unfinished jobs continue with the next process, and jobs that were never observed are not expected.
   if (!isOver || seen.length === 0 || count > end) return seen;
   return [...seen, "job.lost", ...(seen.includes("command.started") ? ["command.finished"] : [])];
 }
 
-/** Each piece at its place, once; what is missing is said. */
+/** Checks that each piece is at its position, once, and that missing output is a gap. */
 function expectOutput(sessionEvents: readonly Event[], { id, deed: { written }, fate, recorderKills }: JobInSession) {
   let recorded = 0;
   let gaps = 0;

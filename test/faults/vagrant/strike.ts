@@ -3,7 +3,7 @@ import type { VagrantBench } from "../../bench/vagrant-bench.ts";
 /**
  * What is done while something happens on fake servers, each on all of them at once; `steps` lets more happen:
  *
- * - answered: ingest is killed right after some steps, with what they told perhaps in the log, perhaps not;
+ * - answered: ingest is killed right after some steps, with their events perhaps in the log, perhaps not;
  * - hanging: ingest is killed when all that happened is in the log;
  * - away: ingest is killed, and comes back some steps later;
  * - stopped: ingest is ended by SIGTERM right after some steps;
@@ -56,7 +56,7 @@ export async function strike(fault: Fault, bench: VagrantBench, steps: () => voi
   }
 }
 
-/** Whoever waits for something gets to it. */
+/** Gives pending waits a chance to finish. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
