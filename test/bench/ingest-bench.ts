@@ -37,14 +37,14 @@ export async function ingestBench(
   folder: string,
   fakeOptions: Partial<FakeSkaffoldOptions> = {},
 ): Promise<IngestBench> {
-  await using stack = new AsyncDisposableStack();
+  await using cleanup = new AsyncDisposableStack();
   const recording = loadRecording(join(fixtures, folder));
-  const fake = stack.use(await startFakeSkaffold({ recording, ...fakeOptions }));
-  const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const log = stack.use(await openTestLog(nats.url));
+  const fake = cleanup.use(await startFakeSkaffold({ recording, ...fakeOptions }));
+  const nats = cleanup.use(await startTestNats({ syncAlways: true }));
+  const log = cleanup.use(await openTestLog(nats.url));
   const source = skaffoldSource("alice");
   const events = sourceEvents(log.reader, source);
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
     nats,
     recording,

@@ -40,13 +40,16 @@ export type Host = AsyncDisposable & {
 export async function startHost(name: string, recording: Recording, options: Partial<FakeRktOptions> = {}) {
   const { pods, images } = readPolls(recording);
   const rows = { pods: pods.length, images: images.length };
-  const told: { readonly [K in Kind]: { readonly at: number; readonly before: number }[] } = { pods: [], images: [] };
+  const answered: { readonly [K in Kind]: { readonly at: number; readonly before: number }[] } = {
+    pods: [],
+    images: [],
+  };
   const held: { [K in Kind]?: { readonly row: number; readonly open: () => void } } = {};
   const fake = await startFakeRkt({ recording, repeatOnReconnect: true, ...options, lie: noted });
 
   function noted(call: FakeCall) {
-    if (call.rpc === "ListPods") told.pods.push({ at: Date.now(), before: fake.played.pods });
-    if (call.rpc === "ListImages") told.images.push({ at: Date.now(), before: fake.played.images });
+    if (call.rpc === "ListPods") answered.pods.push({ at: Date.now(), before: fake.played.pods });
+    if (call.rpc === "ListImages") answered.images.push({ at: Date.now(), before: fake.played.images });
     if (call.rpc === "InspectPod" || call.rpc === "InspectImage") {
       host.onInspect?.();
       host.onInspect = undefined;
@@ -61,7 +64,7 @@ export async function startHost(name: string, recording: Recording, options: Par
     rows,
     rowAt(kind, { seconds, nanos }) {
       const ms = Number(seconds) * 1_000 + nanos / 1_000_000;
-      const next = told[kind].find(({ at }) => at - clockMs > ms);
+      const next = answered[kind].find(({ at }) => at - clockMs > ms);
       return next === undefined ? fake.played[kind] : next.before;
     },
     playTo(kind, row) {
@@ -97,11 +100,11 @@ export type RktBench = AsyncDisposable & {
 export type HostSettings = (host: Host) => Readonly<Record<string, string>>;
 
 export async function rktBench(): Promise<RktBench> {
-  await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const log = stack.use(await openTestLog(nats.url));
+  await using cleanup = new AsyncDisposableStack();
+  const nats = cleanup.use(await startTestNats({ syncAlways: true }));
+  const log = cleanup.use(await openTestLog(nats.url));
   const readers = new Map<Host, ReturnType<typeof sourceEvents>>();
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
     nats,
     log: log.reader,
@@ -133,10 +136,10 @@ export async function recorded(ingest: ServiceProcess): Promise<void> {
   await until(isEmpty, { message: "all that was seen to be in the log" });
 }
 
-/** So many looks later, whatever they were told. */
-export async function looksLater({ fake }: Host, looks = 3): Promise<void> {
-  const goal = { pods: fake.polls.pods + looks, images: fake.polls.images + looks };
-  await until(() => kinds.every((kind) => fake.polls[kind] >= goal[kind]), { message: `${looks} looks more` });
+/** So many polls later, whatever they were answered. */
+export async function pollsLater({ fake }: Host, polls = 3): Promise<void> {
+  const goal = { pods: fake.polls.pods + polls, images: fake.polls.images + polls };
+  await until(() => kinds.every((kind) => fake.polls[kind] >= goal[kind]), { message: `${polls} more polls` });
 }
 
 /** It has ended with exit code 7, which rkt is believed at once. */

@@ -48,13 +48,13 @@ export async function vagrantBench(
   names: readonly string[],
   { tapsBeside = false }: BenchOptions = {},
 ): Promise<VagrantBench> {
-  await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const database = stack.use(await freshDatabase(migrated));
-  const log = stack.use(await openTestLog(nats.url));
+  await using cleanup = new AsyncDisposableStack();
+  const nats = cleanup.use(await startTestNats({ syncAlways: true }));
+  const database = cleanup.use(await freshDatabase(migrated));
+  const log = cleanup.use(await openTestLog(nats.url));
   const hosts = await Promise.all(
     names.map(async (name) => {
-      const fake = stack.use(await startFakeVagrant());
+      const fake = cleanup.use(await startFakeVagrant());
       const source = sourceName({ workspace: "default", developer: name, project: "shop", upstream: "vagrant" });
       return { name, source, fake, events: sourceEvents(log.reader, source) };
     }),
@@ -71,18 +71,18 @@ export async function vagrantBench(
     TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
   };
   const [ingest, query] = await Promise.all([startServiceProcess("ingest", env), startServiceProcess("query", env)]);
-  stack.use(ingest);
-  stack.use(query);
+  cleanup.use(ingest);
+  cleanup.use(query);
   const behind = {
     TAPEDECK_QUERY_ADDRESS: query.addresses.grpc ?? "",
     TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
   };
-  const gateway = stack.use(await startServiceProcess("gateway", { ...env, ...behind }));
-  const client = stack.use(vagrantClient(gateway.addresses.grpc ?? ""));
+  const gateway = cleanup.use(await startServiceProcess("gateway", { ...env, ...behind }));
+  const client = cleanup.use(vagrantClient(gateway.addresses.grpc ?? ""));
   const taps = tapsBeside ? await Promise.all(hosts.map((host) => tapBeside(host, gateway.addresses.grpc ?? ""))) : [];
-  for (const tap of taps) stack.use(tap);
+  for (const tap of taps) cleanup.use(tap);
   await Promise.all(hosts.map(described));
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
     ...{ nats, log: log.reader, ingest, query, gateway, hosts, client },
     async recorded() {
@@ -96,20 +96,20 @@ export async function vagrantBench(
 
 /** Looks at the host from this process, and pushes what it sees to the gateway or to ingest, whoever is away. */
 export async function tapBeside({ name, fake }: Pick<VagrantHost, "name" | "fake">, to: string) {
-  await using stack = new AsyncDisposableStack();
+  await using cleanup = new AsyncDisposableStack();
   const over = new AbortController();
   const hello = { developer: name, project: "shop", upstream: "vagrant", tap: fake.newId(), labels: {}, redact: "off" };
-  const spill = stack.use(await openSpill({ dir: await spillFolder(), hello }));
-  const link = stack.adopt(new RecorderClient(to, credentials.createInsecure(), linkOptions), (each) => each.close());
+  const spill = cleanup.use(await openSpill({ dir: await spillFolder(), hello }));
+  const link = cleanup.adopt(new RecorderClient(to, credentials.createInsecure(), linkOptions), (each) => each.close());
   const { address } = fake;
   const tap = taps.vagrant.run({ address, settings: {}, emit: (item) => spill.append(item), signal: over.signal });
   const log = { info: () => {}, warn: () => {} };
   const push = pushItems({ link: grpcLink(link), spill, control: tap.control, signal: over.signal, log });
-  stack.defer(async () => {
+  cleanup.defer(async () => {
     over.abort();
     await Promise.all([tap.done, push.done]);
   });
-  const owned = stack.move();
+  const owned = cleanup.move();
   return { spill, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 

@@ -13,12 +13,12 @@ import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect as connectNats } from "nats";
 import { expect, it } from "vitest";
 import { browser, openInBrowser } from "./browser.ts";
-import { startLiveDesk } from "./live-desk.ts";
+import { startLiveHarness } from "./live-harness.ts";
 
 // The client as it is built, in a real browser: on a page of another origin than the gateway's, with a token, through a
 // network that breaks and a gateway that is replaced. Needs a Chromium (Debian: apt-get install chromium).
 
-/** What the page tells. */
+/** What the page reports. */
 type Report =
   | { readonly what: "message"; readonly type: string; readonly position: string; readonly id?: string }
   | { readonly what: "state"; readonly source: string }
@@ -59,10 +59,10 @@ const page = (url: string, token: string) => `<!doctype html>
   }
 </script>`;
 
-it.skipIf(browser === undefined)("reads in a browser, over cuts and restarts, until its token is revoked", async () => {
-  await using stack = new AsyncDisposableStack();
+it.skipIf(browser === undefined)("reads in a browser across cuts and restarts until its token is revoked", async () => {
+  await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "tapedeck-browser-"));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  cleanup.defer(() => rm(folder, { recursive: true, force: true }));
   const build = fileURLToPath(new URL("../../packages/client/build.ts", import.meta.url));
   await promisify(execFile)(process.execPath, [build, join(folder, "client")]);
 
@@ -91,42 +91,42 @@ it.skipIf(browser === undefined)("reads in a browser, over cuts and restarts, un
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  stack.defer(() => {
+  cleanup.defer(() => {
     server.closeAllConnections();
     server.close();
   });
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-  const desk = stack.use(await startLiveDesk({ TAPEDECK_AUTH: "tokens", TAPEDECK_GATEWAY_ORIGINS: origin }));
-  const nats = stack.adopt(await connectNats({ servers: desk.told.deck.parts.nats.url }), (nc) => nc.close());
+  const harness = cleanup.use(await startLiveHarness({ TAPEDECK_AUTH: "tokens", TAPEDECK_GATEWAY_ORIGINS: origin }));
+  const nats = cleanup.adopt(await connectNats({ servers: harness.seeded.stack.parts.nats.url }), (nc) => nc.close());
   const tokens = await openTokenStore(nats);
   const made = makeToken({ name: "a page", workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 });
   await tokens.create(made);
-  const proxy = await desk.cuttable();
+  const proxy = await harness.cuttable();
   html = page(`http://${proxy.address}`, made.text);
 
-  const teller = desk.teller("alice");
-  const told = [...(await teller.builds(200))];
-  await desk.told.deck.caughtUp();
-  stack.use(openInBrowser([origin], join(folder, "profile")));
+  const writer = harness.writer("alice");
+  const built = [...(await writer.builds(200))];
+  await harness.seeded.stack.caughtUp();
+  cleanup.use(openInBrowser([origin], join(folder, "profile")));
 
   const endOf = () => reports.find(({ what }) => what === "ended");
   const messages = () => reports.flatMap((report) => (report.what === "message" ? [report] : []));
   const ids = () => messages().flatMap(({ id }) => id ?? []);
-  const hasAll = () => endOf() !== undefined || ids().length === told.length;
+  const hasAll = () => endOf() !== undefined || ids().length === built.length;
   await until(hasAll, { message: "the page to have history", deadlineMs: 60_000 });
   for (let round = 0; round < 3; round++) {
-    await desk.stop();
-    told.push(...(await teller.builds(100)));
-    await desk.start();
+    await harness.stop();
+    built.push(...(await writer.builds(100)));
+    await harness.start();
     await until(hasAll, { message: "the page to have what it missed" });
-    told.push(...(await teller.builds(5)));
+    built.push(...(await writer.builds(5)));
     await until(hasAll, { message: "the page to be live again" });
   }
   await tokens.revoke(made.record.id);
   const end = await until(endOf, { message: "the page to be refused" });
 
-  expect(ids()).toEqual(told.map(({ id }) => id));
+  expect(ids()).toEqual(built.map(({ id }) => id));
   expect(messages().filter(({ type }) => type === "caught_up")).toHaveLength(1);
   expect(reports.filter(({ what }) => what === "state" || what === "refused")).toEqual([
     { what: "state", source: "acme/alice/shop/skaffold" },
@@ -136,5 +136,5 @@ it.skipIf(browser === undefined)("reads in a browser, over cuts and restarts, un
   expect(connections.length).toBeGreaterThanOrEqual(9);
   expect(connections.every((isOpen, index) => isOpen === (index % 2 === 0))).toBe(true);
   expect(end).toMatchObject({ error: expect.stringContaining("TapedeckError") });
-  console.log(`${told.length} events over ${Math.ceil(connections.length / 2)} connections`);
+  console.log(`${built.length} events over ${Math.ceil(connections.length / 2)} connections`);
 });

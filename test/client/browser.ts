@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** The program; undefined: there is none on this machine. */
+/** Path of the program; undefined if this machine has none. */
 export const browser = ["chromium", "chromium-browser", "google-chrome"].find((name) => {
   try {
     execFileSync(name, ["--version"], { stdio: "ignore" });
@@ -12,7 +12,7 @@ export const browser = ["chromium", "chromium-browser", "google-chrome"].find((n
 });
 if (browser === undefined) console.log("no chromium on this machine: the client is not tested in a browser");
 
-/** Shows pages until it is disposed of. `profile`: a folder of its own. */
+/** Opens pages until it is disposed of. `profile`: an empty folder. */
 export function openInBrowser(urls: readonly string[], profile: string): AsyncDisposable {
   const options = ["--headless", "--no-sandbox", "--disable-gpu", `--user-data-dir=${profile}`];
   const chromium = spawn(browser ?? "", [...options, ...urls], { stdio: "ignore", detached: true });

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { WebSocket as WsWebSocket } from "ws";
 import { wrongWith } from "../transports/history.ts";
 import { impatientClient } from "./following.ts";
-import { startLiveDesk, type Written } from "./live-desk.ts";
+import { startLiveHarness, type Written } from "./live-harness.ts";
 
 const cuts = 50;
 const restartEvery = 20;
@@ -22,20 +22,20 @@ const wanted: readonly Wanted[] = [
 ];
 
 test("readers get each event once and in order, however often their connections are cut", async () => {
-  await using desk = await startLiveDesk();
+  await using harness = await startLiveHarness();
   const random = seeded("cuts");
   const done = { cuts: 0, restarts: 0 };
   let restarting: Promise<void> | undefined;
 
   const restart = async () => {
     done.restarts++;
-    await desk.stop();
-    await desk.start();
+    await harness.stop();
+    await harness.start();
     restarting = undefined;
   };
   /** Each connection ends after a few bytes or many, for as long as there are cuts to make; `least` more than none. */
   const client = async (Of: WebSocketClass, least: number) => {
-    const proxy = await desk.cuttable();
+    const proxy = await harness.cuttable();
     class Cut extends Of {
       constructor(url: string, protocols: string[]) {
         if (done.cuts < cuts) proxy.cutAfter = least + random.below(random.below(3) === 0 ? 400 : 30_000);
@@ -64,12 +64,12 @@ test("readers get each event once and in order, however often their connections 
   const readers = clients.flatMap((client) => wanted.map((one, index) => read(client, one, index % 2 === 1)));
 
   const written: Written[] = [];
-  const tellers = ["alice", "bob"].map((developer) => desk.teller(developer));
+  const writers = ["alice", "bob"].map((developer) => harness.writer(developer));
   while (done.cuts < cuts) {
-    for (const teller of tellers) {
-      teller.session.text("x".repeat(random.below(500)));
-      written.push(...(await teller.written()));
-      written.push(...(await teller.builds(1 + random.below(8), ["web", "api"][random.below(2)])));
+    for (const writer of writers) {
+      writer.session.text("x".repeat(random.below(500)));
+      written.push(...(await writer.written()));
+      written.push(...(await writer.builds(1 + random.below(8), ["web", "api"][random.below(2)])));
     }
   }
   await restarting;
@@ -78,7 +78,7 @@ test("readers get each event once and in order, however often their connections 
   const eventsOf = (received: readonly Message[]) => received.filter(({ type }) => type === "event");
   await until(() => readers.every((reader) => eventsOf(reader.received).length >= due(reader).length), {
     message: "everybody to have everything",
-  }).catch(() => {}); // what is missing is said below
+  }).catch(() => {}); // the check below reports what is missing
   for (const client of clients) client.close();
 
   for (const reader of readers) {

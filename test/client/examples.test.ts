@@ -11,42 +11,42 @@ import { startedAt } from "@tapedeck/query/testing/story";
 import { until } from "@tapedeck/shared/testing/until";
 import { collect, type RunningCli } from "tapedeck/testing/cli";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type LiveDesk, startLiveDesk } from "./live-desk.ts";
+import { type LiveHarness, startLiveHarness } from "./live-harness.ts";
 
-// The examples of the client's README, run as they stand there, with the package as it would be published.
+// Runs the examples of the client's README unchanged, with the package as it would be published.
 
 const packageFolder = fileURLToPath(new URL("../../packages/client", import.meta.url));
 const run = promisify(execFile);
 
-const stack = new AsyncDisposableStack();
-let desk: LiveDesk;
+const cleanup = new AsyncDisposableStack();
+let harness: LiveHarness;
 let folder: string;
 let readme: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tapedeck-examples-"));
-  stack.defer(() => rm(folder, { recursive: true }));
+  cleanup.defer(() => rm(folder, { recursive: true }));
   const [live] = await Promise.all([
-    startLiveDesk(),
+    startLiveHarness(),
     run(process.execPath, [join(packageFolder, "build.ts"), join(folder, "node_modules", "@tapedeck", "client")]),
     writeFile(join(folder, "package.json"), '{"type":"module"}'),
   ]);
-  desk = stack.use(live);
+  harness = cleanup.use(live);
   readme = await readFile(join(folder, "node_modules/@tapedeck/client/README.md"), "utf8");
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-/** The example below these words. */
+/** The example that follows this text. */
 function codeOf(words: string): string {
   const code = readme.slice(readme.indexOf(words)).match(/```ts\n(.*?)```/s)?.[1];
   if (code === undefined || !readme.includes(words)) throw new Error(`README.md has no example "${words}"`);
   return code;
 }
 
-/** Runs it, with the addresses of this test for those that it names. */
+/** Runs an example, with this test's addresses in place of its own. */
 async function start(words: string, addresses: Readonly<Record<string, string>> = {}): Promise<RunningCli> {
   let code = codeOf(words);
-  for (const [named, real] of Object.entries({ "http://127.0.0.1:7052": desk.url, ...addresses })) {
+  for (const [named, real] of Object.entries({ "http://127.0.0.1:7052": harness.url, ...addresses })) {
     if (!code.includes(named)) throw new Error(`the example "${words}" does not name ${named}`);
     code = code.replaceAll(named, real);
   }
@@ -57,9 +57,9 @@ async function start(words: string, addresses: Readonly<Record<string, string>> 
 
 const linesOf = (running: RunningCli) => running.stdout().split("\n").slice(0, -1);
 
-it("compile, with the types that are published", async () => {
+it("the examples compile against the published types", async () => {
   const examples = [...readme.matchAll(/```ts\n(import .*?)```/gs)];
-  expect(examples).toHaveLength(6); // five, and the one that begins the page
+  expect(examples).toHaveLength(6); // five, and the one at the top of the page
   const files = examples.map((_, index) => `type-check-${index}.ts`);
   for (const [index, example] of examples.entries()) {
     await writeFile(join(folder, files[index] ?? ""), `${example[1]}\nexport {};\n`);
@@ -73,15 +73,15 @@ it("compile, with the types that are published", async () => {
   expect(stdout).toBe("");
 });
 
-it("prints builds that fail, as they fail", async () => {
-  const teller = desk.teller("alice");
-  await teller.builds(4);
+it("the first example prints failing builds as they fail", async () => {
+  const writer = harness.writer("alice");
+  await writer.builds(4);
   await using example = await start("Print builds that fail");
   await until(
     async () => {
-      teller.session.build("api", "succeeded");
-      teller.session.build("web", "failed");
-      await teller.written();
+      writer.session.build("api", "succeeded");
+      writer.session.build("web", "failed");
+      await writer.written();
       return linesOf(example).length > 2;
     },
     { message: "some to be printed" },
@@ -89,14 +89,14 @@ it("prints builds that fail, as they fail", async () => {
   expect(new Set(linesOf(example))).toEqual(new Set(["acme/alice/shop/skaffold: web: web does not build"]));
 });
 
-it("handles every deploy once, also after a restart", async () => {
-  const teller = desk.teller("bob");
+it("the deploy example handles every deploy once, also after a restart", async () => {
+  const writer = harness.writer("bob");
   const seqOf = (position: string) => Number(position.split("-")[1] ?? 0);
   const kept = async () => seqOf(await readFile(join(folder, "position.txt"), "utf8").catch(() => ""));
   const times: string[] = [];
   for (const count of [3, 2, 4]) {
-    for (let index = 0; index < count; index++) teller.session.phase("deploy", "succeeded");
-    const last = (await teller.written()).at(-1)?.position ?? "";
+    for (let index = 0; index < count; index++) writer.session.phase("deploy", "succeeded");
+    const last = (await writer.written()).at(-1)?.position ?? "";
     await using example = await start("Handle every deploy once");
     await until(() => linesOf(example).length >= count, { message: `${count} deploys` });
     await until(async () => (await kept()) >= seqOf(last), { message: "the last position to be kept" });
@@ -105,39 +105,39 @@ it("handles every deploy once, also after a restart", async () => {
   expect([times.length, new Set(times).size]).toEqual([9, 9]);
 });
 
-it("shows what a source looks like, and what changes", async () => {
-  const teller = desk.teller("carl");
-  await teller.builds(2);
-  await desk.told.deck.caughtUp();
+it("the state example prints a source's state and what changes in it", async () => {
+  const writer = harness.writer("carl");
+  await writer.builds(2);
+  await harness.seeded.stack.caughtUp();
   const code = "Show what one source looks like";
   await using example = await start(code, { "alice/shop": "carl/shop" });
   await until(() => linesOf(example).length === 1, { message: "the state" });
   expect(linesOf(example)[0]).toMatch(/^as of \w+-\d+: \{"v1":\{.*"web":"Complete"/);
-  await teller.builds(2, "api");
+  await writer.builds(2, "api");
   await until(() => linesOf(example).length === 3, { message: "what changed" });
   expect(linesOf(example).slice(1)).toEqual(["build.started api", "build.succeeded api"]);
 });
 
-it("lists the slow builds, and what a session told", async () => {
-  const teller = desk.teller("dora");
+it("the list example prints the slow builds and a session's events", async () => {
+  const writer = harness.writer("dora");
   const at = Date.now() - startedAt;
-  teller.session.build("slow", "started", at);
-  teller.session.build("quick", "started", at);
-  teller.session.build("quick", "succeeded", at + 9_000);
-  teller.session.build("slow", "succeeded", at + 12_500);
-  await teller.written();
-  await desk.told.deck.caughtUp();
+  writer.session.build("slow", "started", at);
+  writer.session.build("quick", "started", at);
+  writer.session.build("quick", "succeeded", at + 9_000);
+  writer.session.build("slow", "succeeded", at + 12_500);
+  await writer.written();
+  await harness.seeded.stack.caughtUp();
   await using example = await start("List the slow builds", { "alice/shop": "dora/shop" });
   expect([await example.ended, example.stderr()]).toEqual([0, ""]);
   const lines = linesOf(example);
   expect(lines.filter((line) => line.includes("dora") && line.includes("took"))).toEqual([
     "acme/dora/shop/skaffold: slow took 12.5 s",
   ]);
-  const told = lines.slice(lines.indexOf("session 01DORA on branch main") + 1);
-  expect(told.map((line) => line.split(" ")[1])).toEqual(teller.story.events.map(({ kind }) => kind));
+  const printed = lines.slice(lines.indexOf("session 01DORA on branch main") + 1);
+  expect(printed.map((line) => line.split(" ")[1])).toEqual(writer.story.events.map(({ kind }) => kind));
 });
 
-it("tells a chat when a dev loop fails", async () => {
+it("the chat example posts a message when a dev loop fails", async () => {
   const posted: unknown[] = [];
   const chat = createServer((request, response) => {
     let body = "";
@@ -151,19 +151,19 @@ it("tells a chat when a dev loop fails", async () => {
   });
   chat.listen(0, "127.0.0.1");
   await once(chat, "listening");
-  const teller = desk.teller("ella");
+  const writer = harness.writer("ella");
   const address = `http://127.0.0.1:${(chat.address() as AddressInfo).port}`;
   await using _ = await start("Tell a chat", { "https://chat.example.com": address });
   await until(
     async () => {
-      teller.session.loopStarted();
-      teller.session.loopEnded("succeeded");
-      teller.session.loopStarted();
-      teller.session.loopEnded("failed");
-      await teller.written();
+      writer.session.loopStarted();
+      writer.session.loopEnded("succeeded");
+      writer.session.loopStarted();
+      writer.session.loopEnded("failed");
+      await writer.written();
       return posted.length > 0;
     },
-    { message: "it to be told" },
+    { message: "the failure to be reported" },
   );
   expect(posted[0]).toEqual({ path: "/hooks/builds", body: { text: "shop of ella: no" } });
   chat.closeAllConnections();

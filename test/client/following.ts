@@ -1,10 +1,10 @@
 import type { ConnectOptions } from "@tapedeck/client";
 import { patientClient } from "@tapedeck/client/client";
 
-/** What an iteration gave so far, read in the background as fast as it comes. */
+/** The values of an iteration so far, read in the background as fast as they come. */
 export type Following<T> = {
   readonly got: readonly T[];
-  /** Resolves with the end, rejects with what was thrown. */
+  /** Resolves with the end, rejects with the thrown error. */
   readonly ended: Promise<void>;
 };
 
@@ -14,10 +14,10 @@ export function following<T>(items: AsyncIterable<T>): Following<T> {
     for await (const item of items) got.push(item);
   };
   const ended = read();
-  ended.catch(() => {}); // who looks at it is told
+  ended.catch(() => {}); // whoever awaits it sees the error
   return { got, ended };
 }
 
-/** As `connect`, but it does not wait long before it tries again. */
+/** Like `connect`, but with short delays between retries. */
 export const impatientClient = (options: ConnectOptions) =>
   patientClient(options, { backoff: { first: 5, most: 100 }, quietMs: 15_000 });

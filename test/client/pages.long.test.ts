@@ -11,17 +11,17 @@ import { connect as connectNats } from "nats";
 import { createServer, type ViteDevServer } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { browser, openInBrowser } from "./browser.ts";
-import { type LiveDesk, startLiveDesk } from "./live-desk.ts";
+import { type LiveHarness, startLiveHarness } from "./live-harness.ts";
 
 // Pages of several origins in a real browser: refused, allowed by a pattern, and behind Vite's proxy as the client's
 // README has it. Needs a Chromium (Debian: apt-get install chromium).
 
 const packageFolder = fileURLToPath(new URL("../../packages/client", import.meta.url));
 
-/** By what was tried: how it went. */
+/** The result of each attempt, by its name. */
 type Report = Readonly<Record<string, unknown>>;
 
-/** `url`: the gateway, or what stands for it. Every page reports once. */
+/** `url`: the gateway, or a proxy of it. Every page reports once. */
 const page = `<!doctype html>
 <script type="module">
   import { connect } from "/client/index.js";
@@ -45,15 +45,15 @@ const page = `<!doctype html>
   if (asked.has("streams")) {
     const open = () => {
       const source = new EventSource(url + "/api/v1/stream?after=start");
-      const told = Promise.withResolvers();
-      source.addEventListener("error", ({ data }) => data && told.resolve(JSON.parse(data).error.code));
+      const refusal = Promise.withResolvers();
+      source.addEventListener("error", ({ data }) => data && refusal.resolve(JSON.parse(data).error.code));
       const isOn = new Promise((resolve) => source.addEventListener("caught_up", resolve, { once: true }));
-      return { source, told: told.promise, isOn };
+      return { source, refusal: refusal.promise, isOn };
     };
     const first = [open(), open()];
     await Promise.all(first.map(({ isOn }) => isOn));
     const third = open();
-    report.third = await third.told;
+    report.third = await third.refusal;
     report.isClosed = third.source.readyState === EventSource.CLOSED;
     first[0].source.close();
     await third.isOn;
@@ -65,35 +65,35 @@ const page = `<!doctype html>
   await fetch("/report", { method: "POST", body: JSON.stringify({ page: asked.get("page"), report }) });
 </script>`;
 
-describe.skipIf(browser === undefined)("a page", () => {
-  const stack = new AsyncDisposableStack();
+describe.skipIf(browser === undefined)("a page in a browser", () => {
+  const cleanup = new AsyncDisposableStack();
   const reports = new Map<string, Report>();
-  let guarded: LiveDesk;
-  let limited: LiveDesk;
+  let guarded: LiveHarness;
+  let limited: LiveHarness;
   let token: string;
   let vite: ViteDevServer;
   let folder: string;
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "tapedeck-pages-"));
-    stack.defer(() => rm(folder, { recursive: true, force: true }));
+    cleanup.defer(() => rm(folder, { recursive: true, force: true }));
     const built = promisify(execFile)(process.execPath, [join(packageFolder, "build.ts"), join(folder, "client")]);
     [guarded, limited] = await Promise.all([
-      startLiveDesk({ TAPEDECK_AUTH: "tokens", TAPEDECK_GATEWAY_ORIGINS: "http://localhost:*" }),
-      startLiveDesk({ TAPEDECK_LIMITS_CONNECTIONS: "2", TAPEDECK_GATEWAY_ORIGINS: "http://127.0.0.1:*" }),
+      startLiveHarness({ TAPEDECK_AUTH: "tokens", TAPEDECK_GATEWAY_ORIGINS: "http://localhost:*" }),
+      startLiveHarness({ TAPEDECK_LIMITS_CONNECTIONS: "2", TAPEDECK_GATEWAY_ORIGINS: "http://127.0.0.1:*" }),
       built,
     ]);
-    for (const desk of [guarded, limited]) {
-      stack.use(desk);
-      await desk.teller("alice").builds(2);
-      await desk.told.deck.caughtUp();
+    for (const harness of [guarded, limited]) {
+      cleanup.use(harness);
+      await harness.writer("alice").builds(2);
+      await harness.seeded.stack.caughtUp();
     }
-    const nats = stack.adopt(await connectNats({ servers: guarded.told.deck.parts.nats.url }), (nc) => nc.close());
+    const nats = cleanup.adopt(await connectNats({ servers: guarded.seeded.stack.parts.nats.url }), (nc) => nc.close());
     const made = makeToken({ name: "a page", workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 });
     await (await openTokenStore(nats)).create(made);
     token = made.text;
 
-    // As it stands in the README, with the address of this test, and a token as it says there.
+    // The README's configuration with this test's address and a token.
     const readme = await readFile(join(packageFolder, "README.md"), "utf8");
     const [, code = ""] = /```ts\n(\/\/ vite.config.ts\n.*?)```/s.exec(readme) ?? [];
     const named = 'target: "http://127.0.0.1:7052", ws: true';
@@ -111,10 +111,10 @@ describe.skipIf(browser === undefined)("a page", () => {
       server: { host: "127.0.0.1", port: 0, hmr: false },
       plugins: [{ name: "reports", configureServer: ({ middlewares }) => void middlewares.use("/report", take) }],
     });
-    stack.defer(() => vite.close());
+    cleanup.defer(() => vite.close());
     await vite.listen();
   });
-  afterAll(() => stack.disposeAsync());
+  afterAll(() => cleanup.disposeAsync());
 
   function take(request: AsyncIterable<Buffer>, response: { end(): void }): void {
     Array.fromAsync(request)
@@ -132,13 +132,13 @@ describe.skipIf(browser === undefined)("a page", () => {
     return await until(() => reports.get(name), { message: `the report of ${name}`, deadlineMs: 60_000 });
   }
 
-  it("whose origin is not allowed is told so: the client throws, and does not try for ever", async () => {
+  it("whose origin is not allowed gets an error from the client, which stops retrying", async () => {
     const report = await reportOf("refused", "127.0.0.1", { url: guarded.url, token });
     const thrown = "TapedeckError forbidden";
     expect(report).toEqual({ state: thrown, events: thrown, fetch: [403, "forbidden"], post: 403 });
   });
 
-  it("whose origin is allowed by a pattern reads", async () => {
+  it("whose origin matches an allowed pattern can read", async () => {
     const report = await reportOf("allowed", "localhost", { url: guarded.url, token });
     expect(report).toEqual({
       ...{ state: "acme/alice/shop/skaffold", events: "session.started" },
@@ -146,14 +146,14 @@ describe.skipIf(browser === undefined)("a page", () => {
     });
   });
 
-  it("behind Vite's proxy reads, and has no token", async () => {
+  it("behind Vite's proxy can read without holding a token", async () => {
     const report = await reportOf("proxied", "127.0.0.1", {});
     expect(report).toMatchObject({
       ...{ state: "acme/alice/shop/skaffold", events: "session.started", fetch: [200, null] },
     });
   });
 
-  it("with more event streams than it may have gets the next one when there is room; a wrong one ends", async () => {
+  it("over its limit of event streams gets the next one once there is room; a wrong request ends for good", async () => {
     const report = await reportOf("streams", "127.0.0.1", { url: limited.url, streams: "3" });
     expect(report).toMatchObject({
       ...{ third: "limit_exceeded", isClosed: false, isOnLater: true, isWrongClosed: true },

@@ -13,15 +13,15 @@ import { connect as connectNats } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket as WsWebSocket } from "ws";
 import { following, impatientClient } from "./following.ts";
-import { type LiveDesk, startLiveDesk } from "./live-desk.ts";
+import { type LiveHarness, startLiveHarness } from "./live-harness.ts";
 
-const stack = new AsyncDisposableStack();
-let desk: LiveDesk;
+const cleanup = new AsyncDisposableStack();
+let harness: LiveHarness;
 
 beforeAll(async () => {
-  desk = stack.use(await startLiveDesk());
+  harness = cleanup.use(await startLiveHarness());
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
   for await (const item of items) return item;
@@ -30,7 +30,7 @@ async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
 
 const ids = (items: readonly { readonly id: string }[]) => items.map(({ id }) => id);
 
-/** A WebSocket that notes what is said, and how many there were. */
+/** A WebSocket class that records the messages and counts its instances. */
 function noting(Of: WebSocketClass = WebSocket as WebSocketClass) {
   const said: { type: string; id?: string }[] = [];
   const sockets: { heard: number; isClosed: boolean }[] = [];
@@ -59,15 +59,15 @@ describe.each([
   ["that of ws", WsWebSocket as WebSocketClass],
 ])("with the WebSocket %s", (name, WebSocket) => {
   const developer = name.replaceAll(/\W/g, "");
-  const client = () => impatientClient({ url: desk.url, ...(WebSocket && { WebSocket }) });
+  const client = () => impatientClient({ url: harness.url, ...(WebSocket && { WebSocket }) });
 
-  it("gives history, one caught_up, then what happens, each with its position", async () => {
+  it("gives history, one caught_up, then new events, each with its position", async () => {
     using tapedeck = client();
-    const teller = desk.teller(developer);
-    const before = await teller.builds(5);
+    const writer = harness.writer(developer);
+    const before = await writer.builds(5);
     const reading = following(tapedeck.subscribe({ after: "start", developers: [developer], kinds: ["build.*"] }));
     await until(() => reading.got.length === 6, { message: "history" });
-    const after = await teller.builds(3);
+    const after = await writer.builds(3);
     await until(() => reading.got.length === 9, { message: "what happened since" });
     const types = reading.got.map(({ type }) => type);
     expect(types).toEqual([...Array(5).fill("event"), "caught_up", ...Array(3).fill("event")]);
@@ -79,29 +79,29 @@ describe.each([
   });
 });
 
-it("`events` gives events, narrowed by the kinds that are asked for", async () => {
-  using tapedeck = impatientClient({ url: desk.url });
-  const teller = desk.teller("eve");
-  const told = await teller.builds(4, "api");
+it("`events` gives events, narrowed to the requested kinds", async () => {
+  using tapedeck = impatientClient({ url: harness.url });
+  const writer = harness.writer("eve");
+  const built = await writer.builds(4, "api");
   const artifacts: (string | undefined)[] = [];
   for await (const event of tapedeck.events({ developers: ["eve"], kinds: ["build.*"], after: "start" })) {
-    // That it compiles is half of the test.
+    // Half of the test is that this compiles.
     artifacts.push(event.detail?.artifact);
-    if (event.id === told.at(-1)?.id) break;
+    if (event.id === built.at(-1)?.id) break;
   }
   expect(artifacts).toEqual(Array(4).fill("api"));
 });
 
-it("begins now where nothing else is said, and anywhere else where it is", async () => {
-  using tapedeck = impatientClient({ url: desk.url });
-  const teller = desk.teller("finn");
-  const [first, second] = await teller.builds(2);
+it("begins now by default, and at any other requested point", async () => {
+  using tapedeck = impatientClient({ url: harness.url });
+  const writer = harness.writer("finn");
+  const [first, second] = await writer.builds(2);
   const asked = { developers: ["finn"], kinds: ["build.*"] } as const;
   const now = following(tapedeck.subscribe(asked));
   const there = following(tapedeck.events({ ...asked, after: first?.position ?? "" }));
   const then = following(tapedeck.events({ ...asked, after: new Date(Date.now() - 60_000) }));
   await until(() => now.got.some(({ type }) => type === "caught_up"), { message: "now" });
-  const [third] = await teller.builds(1);
+  const [third] = await writer.builds(1);
   const all = ids([first, second, third].flatMap((event) => event ?? []));
   await until(() => then.got.length === 3, { message: "all" });
   expect(ids(then.got)).toEqual(all);
@@ -111,29 +111,29 @@ it("begins now where nothing else is said, and anywhere else where it is", async
   expect(now.got[1]).toMatchObject({ type: "event", event: { id: third?.id } });
 });
 
-it("ends where `until` says, with the position of the end", async () => {
-  using tapedeck = impatientClient({ url: desk.url });
-  const teller = desk.teller("gus");
-  const told = await teller.builds(4);
+it("ends at `until` with the position of the end", async () => {
+  using tapedeck = impatientClient({ url: harness.url });
+  const writer = harness.writer("gus");
+  const built = await writer.builds(4);
   const asked = { developers: ["gus"], kinds: ["build.*"], after: "start" } as const;
-  const third = told[2]?.position ?? "";
+  const third = built[2]?.position ?? "";
   const reading = following(tapedeck.subscribe({ ...asked, until: third }));
   await reading.ended;
   expect(reading.got.at(-1)).toEqual({ type: "complete", position: third });
   expect(reading.got).toHaveLength(4);
   const all = following(tapedeck.events({ ...asked, until: "now" }));
   await all.ended;
-  expect(ids(all.got)).toEqual(ids(told));
+  expect(ids(all.got)).toEqual(ids(built));
   const none = following(tapedeck.events({ ...asked, until: new Date(0) }));
   await none.ended;
   expect(none.got).toEqual([]);
 });
 
-it("gives the state first, once, and the events after it, over cuts too", async () => {
-  using tapedeck = impatientClient({ url: desk.url });
-  const teller = desk.teller("hal");
-  await teller.builds(2);
-  await desk.told.deck.caughtUp();
+it("gives the state first and once, then the events after it, across cuts too", async () => {
+  using tapedeck = impatientClient({ url: harness.url });
+  const writer = harness.writer("hal");
+  await writer.builds(2);
+  await harness.seeded.stack.caughtUp();
   const reading = following(tapedeck.subscribe({ sources: ["hal/shop"], state: true }));
   await until(() => reading.got.length === 2, { message: "state and caught_up" });
   expect(reading.got[0]).toMatchObject({
@@ -141,62 +141,62 @@ it("gives the state first, once, and the events after it, over cuts too", async 
     source: "acme/hal/shop/skaffold",
     state: { v1: { buildState: { artifacts: { web: "Complete" } } } },
   });
-  await desk.stop();
-  const told = await teller.builds(3);
-  await desk.start();
+  await harness.stop();
+  const built = await writer.builds(3);
+  await harness.start();
   await until(() => reading.got.filter(({ type }) => type === "event").length === 3, { message: "the events" });
   const [state, caughtUp, ...rest] = reading.got;
   expect([state?.type, caughtUp?.type]).toEqual(["state", "caught_up"]);
-  // What the second connection says of having caught up is a position like others.
-  expect(rest.flatMap((message) => (message.type === "event" ? message.event.id : []))).toEqual(ids(told));
+  // The second connection's caught_up counts as another position.
+  expect(rest.flatMap((message) => (message.type === "event" ? message.event.id : []))).toEqual(ids(built));
   expect(rest.filter(({ type }) => type === "state" || type === "caught_up")).toEqual([]);
 });
 
-it("of one who is slow little is held, others go on meanwhile, and it gets everything", async () => {
+it("a slow reader buffers little, does not slow down others, and gets every event", async () => {
   const notes = noting();
-  using tapedeck = impatientClient({ url: desk.url, WebSocket: notes.WebSocket, mostWaiting: 20_000 });
-  const teller = desk.teller("ida");
-  const told = await teller.builds(400);
+  using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket, mostWaiting: 20_000 });
+  const writer = harness.writer("ida");
+  const built = await writer.builds(400);
   const asked = { developers: ["ida"], kinds: ["build.*"], after: "start" } as const;
   const slow = tapedeck.events(asked)[Symbol.asyncIterator]();
   const got = [await slow.next()];
   const fast = following(tapedeck.events(asked));
   await until(() => notes.said.some(({ type }) => type === "unsubscribe"), { message: "it to be too much" });
   await until(() => fast.got.length === 400, { message: "the other to have it" });
-  // Nothing comes any more for who does not read.
-  const live = await teller.builds(5);
+  // A reader that does not read gets nothing more.
+  const live = await writer.builds(5);
   await until(() => fast.got.length === 405, { message: "the other to go on" });
   const first = notes.said.filter(({ type }) => type === "subscribe");
   while (got.length < 405) got.push(await slow.next());
-  expect(got.map(({ value }) => value.id)).toEqual(ids([...told, ...live]));
+  expect(got.map(({ value }) => value.id)).toEqual(ids([...built, ...live]));
   expect(notes.sockets).toHaveLength(1);
   const again = notes.said.filter(({ type }) => type === "subscribe").slice(first.length);
   expect(again.length).toBeGreaterThan(5);
   await slow.return?.();
 });
 
-it("many subscriptions share a socket, as far as a gateway takes them on one", async () => {
+it("many subscriptions share a socket, up to the gateway's limit per socket", async () => {
   const notes = noting();
-  using tapedeck = impatientClient({ url: desk.url, WebSocket: notes.WebSocket });
-  const tellers = ["jon", "kim", "lea"].map((developer) => ({ developer, teller: desk.teller(developer) }));
+  using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket });
+  const writers = ["jon", "kim", "lea"].map((developer) => ({ developer, writer: harness.writer(developer) }));
   const readings = Array.from({ length: 150 }, (_, index) => {
-    const developer = tellers[index % 3]?.developer ?? "";
+    const developer = writers[index % 3]?.developer ?? "";
     return { developer, ...following(tapedeck.subscribe({ developers: [developer], kinds: ["build.*"] })) };
   });
   await until(() => readings.every(({ got }) => got.length === 1), { message: "all to be there" });
   expect(notes.sockets).toHaveLength(3);
-  const told = new Map<string, readonly string[]>();
-  for (const { developer, teller } of tellers) told.set(developer, ids(await teller.builds(4)));
+  const built = new Map<string, readonly string[]>();
+  for (const { developer, writer } of writers) built.set(developer, ids(await writer.builds(4)));
   await until(() => readings.every(({ got }) => got.length === 5), { message: "everybody to have theirs" });
   for (const { developer, got } of readings) {
     const events = got.flatMap((message) => (message.type === "event" ? [message.event.id] : []));
-    expect(events).toEqual(told.get(developer));
+    expect(events).toEqual(built.get(developer));
   }
 });
 
-it("closes the socket when nothing is read any more, however reading ends", async () => {
+it("the socket closes when the last reader ends, however its iteration ends", async () => {
   const notes = noting();
-  using tapedeck = impatientClient({ url: desk.url, WebSocket: notes.WebSocket });
+  using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket });
   const isClosed = () => notes.sockets.every((socket) => socket.isClosed);
   for await (const { type } of tapedeck.subscribe()) if (type === "caught_up") break;
   await until(isClosed, { message: "it to close after a break" });
@@ -223,7 +223,7 @@ it("closes the socket when nothing is read any more, however reading ends", asyn
   expect(notes.sockets).toHaveLength(4);
 });
 
-it("an iteration that ended before it began asks nothing", async () => {
+it("an iteration that ended before it began sends no request", async () => {
   using tapedeck = impatientClient({ url: "http://127.0.0.1:1" });
   const ended = following(tapedeck.events({ signal: AbortSignal.abort() }));
   await ended.ended;
@@ -231,23 +231,23 @@ it("an iteration that ended before it began asks nothing", async () => {
   await following(tapedeck.sources()).ended;
 });
 
-describe("what the gateway refuses is thrown", () => {
+describe("a refusal by the gateway is thrown", () => {
   const refused = async (items: AsyncIterable<unknown>) => {
     const error: unknown = await following(items).ended.catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(TapedeckError);
     return error as TapedeckError;
   };
 
-  it("with its code, and what helps", async () => {
-    using tapedeck = impatientClient({ url: desk.url });
-    await Promise.all([desk.teller("mia").written(), desk.teller("ned").written()]);
-    await desk.told.deck.caughtUp();
+  it("with its code and a suggestion", async () => {
+    using tapedeck = impatientClient({ url: harness.url });
+    await Promise.all([harness.writer("mia").written(), harness.writer("ned").written()]);
+    await harness.seeded.stack.caughtUp();
     expect(await refused(tapedeck.events({ kinds: ["Build!"] }))).toMatchObject({
       code: "invalid_argument",
       field: "filter.kinds",
     });
     expect(await refused(tapedeck.events({ after: "zzzzzz-1" }))).toMatchObject({ code: "position_foreign" });
-    const future = await refused(tapedeck.events({ after: desk.told.at(9_999_999) }));
+    const future = await refused(tapedeck.events({ after: harness.seeded.at(9_999_999) }));
     expect(future).toMatchObject({ code: "position_future", latest: expect.stringContaining("-") });
     const ambiguous = await refused(tapedeck.subscribe({ state: true }));
     expect(ambiguous).toMatchObject({
@@ -259,24 +259,24 @@ describe("what the gateway refuses is thrown", () => {
     expect(await refused(tapedeck.operations({ from: "yesterday" }))).toMatchObject({ field: "from" });
   });
 
-  it("by who is no Tapedeck, too; a gateway that is not there is waited for", async () => {
-    using elsewhere = impatientClient({ url: `${desk.url}/elsewhere` });
+  it("a server that is not Tapedeck is an error; an unreachable gateway is retried", async () => {
+    using elsewhere = impatientClient({ url: `${harness.url}/elsewhere` });
     await expect(following(elsewhere.events()).ended).rejects.toThrow("/elsewhere/api/v1/ws");
-    await desk.stop();
-    using tapedeck = impatientClient({ url: desk.url });
+    await harness.stop();
+    using tapedeck = impatientClient({ url: harness.url });
     const reading = following(tapedeck.subscribe());
     await expect(tapedeck.state("mia/shop")).rejects.toThrow(TypeError);
-    await desk.start();
+    await harness.start();
     await until(() => reading.got.length === 1, { message: "it to be there" });
   });
 });
 
 describe("lists and states", () => {
-  it("come page by page, as far as they are taken", async () => {
-    using tapedeck = impatientClient({ url: desk.url });
-    const teller = desk.teller("ola");
-    await teller.builds(300);
-    await desk.told.deck.caughtUp();
+  it("come page by page, as far as the caller reads", async () => {
+    using tapedeck = impatientClient({ url: harness.url });
+    const writer = harness.writer("ola");
+    await writer.builds(300);
+    await harness.seeded.stack.caughtUp();
     const subjects: string[] = [];
     for await (const { subject, kind } of tapedeck.operations({ developers: ["ola"], kinds: ["build"] })) {
       expect(kind).toBe("build");
@@ -288,11 +288,11 @@ describe("lists and states", () => {
     for await (const session of tapedeck.sessions(labelled)) expect(session).toBeUndefined();
   });
 
-  it("have the fields that their types say", async () => {
-    using tapedeck = impatientClient({ url: desk.url });
-    const teller = desk.teller("ria");
-    await teller.builds(2);
-    await desk.told.deck.caughtUp();
+  it("have the fields that their types declare", async () => {
+    using tapedeck = impatientClient({ url: harness.url });
+    const writer = harness.writer("ria");
+    await writer.builds(2);
+    await harness.seeded.stack.caughtUp();
     const ria = { developers: ["ria"] };
     const source: Record<keyof Source, true> = {
       ...{ source: true, workspace: true, developer: true, project: true, upstream: true, status: true },
@@ -330,12 +330,12 @@ describe("lists and states", () => {
     expect(fields(await tapedeck.state("ria/shop"))).toEqual(fields(state));
   });
 
-  it("are of now, or of then", async () => {
-    using tapedeck = impatientClient({ url: desk.url });
-    const teller = desk.teller("pia");
-    const [first] = await teller.builds(1);
-    await teller.builds(1);
-    await desk.told.deck.caughtUp();
+  it("are as of now, or as of a requested moment", async () => {
+    using tapedeck = impatientClient({ url: harness.url });
+    const writer = harness.writer("pia");
+    const [first] = await writer.builds(1);
+    await writer.builds(1);
+    await harness.seeded.stack.caughtUp();
     const artifacts = async (at?: string) =>
       (await tapedeck.state("pia/shop", at === undefined ? {} : { at })).state.v1;
     expect(await artifacts()).toMatchObject({ buildState: { artifacts: { web: "In Progress" } } });
@@ -344,13 +344,13 @@ describe("lists and states", () => {
   });
 });
 
-it("what is no longer kept is thrown, or told and gone on after", async () => {
-  using tapedeck = impatientClient({ url: desk.url });
-  const teller = desk.teller("zoe");
-  const told = await teller.builds(6);
-  const [first, , third] = told;
+it("events that are no longer kept cause an error, or are reported and skipped", async () => {
+  using tapedeck = impatientClient({ url: harness.url });
+  const writer = harness.writer("zoe");
+  const built = await writer.builds(6);
+  const [first, , third] = built;
   const asked = { developers: ["zoe"], kinds: ["build.*"], after: first?.position ?? "" } as const;
-  const connection = await connectNats({ servers: desk.told.deck.parts.nats.url });
+  const connection = await connectNats({ servers: harness.seeded.stack.parts.nats.url });
   const seq = Number(third?.position.split("-")[1]) + 1;
   await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq });
   await connection.close();
@@ -361,6 +361,6 @@ it("what is no longer kept is thrown, or told and gone on after", async () => {
   const gaps: Gap[] = [];
   const reading = following(tapedeck.events({ ...asked, onGap: (gap) => gaps.push(gap) }));
   await until(() => reading.got.length === 3, { message: "what is kept" });
-  expect(ids(reading.got)).toEqual(ids(told.slice(3)));
+  expect(ids(reading.got)).toEqual(ids(built.slice(3)));
   expect(gaps).toEqual([{ after: first?.position, until: third?.position }]);
 });

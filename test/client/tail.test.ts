@@ -8,22 +8,22 @@ import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect as connectNats } from "nats";
 import { type RunningCli, startCli } from "tapedeck/testing/cli";
 import { expect, it } from "vitest";
-import { startLiveDesk } from "./live-desk.ts";
+import { startLiveHarness } from "./live-harness.ts";
 
-it("`tapedeck tail` reads a team's Tapedeck: over TLS, with a token, over a restart, until it is revoked", async () => {
-  await using stack = new AsyncDisposableStack();
+it("`tapedeck tail` reads a team's Tapedeck over TLS with a token, across a restart, until the token is revoked", async () => {
+  await using cleanup = new AsyncDisposableStack();
   const cwd = await mkdtemp(join(tmpdir(), "tapedeck-tail-"));
-  stack.defer(() => rm(cwd, { recursive: true }));
+  cleanup.defer(() => rm(cwd, { recursive: true }));
   const { certFile, keyFile } = await testCertificate(cwd);
   const settings = { TAPEDECK_AUTH: "tokens", TAPEDECK_TLS_CERT: certFile, TAPEDECK_TLS_KEY: keyFile };
-  const desk = stack.use(await startLiveDesk(settings));
-  const nats = stack.adopt(await connectNats({ servers: desk.told.deck.parts.nats.url }), (nc) => nc.close());
+  const harness = cleanup.use(await startLiveHarness(settings));
+  const nats = cleanup.adopt(await connectNats({ servers: harness.seeded.stack.parts.nats.url }), (nc) => nc.close());
   const tokens = await openTokenStore(nats);
-  const made = makeToken({ name: "a desk", workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 });
+  const made = makeToken({ name: "a harness", workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 });
   await tokens.create(made);
-  const url = desk.url.replace("http://127.0.0.1", "https://localhost");
+  const url = harness.url.replace("http://127.0.0.1", "https://localhost");
   const env = { TAPEDECK_URL: url, TAPEDECK_CA: certFile, TAPEDECK_TOKEN: made.text };
-  const tail = (...more: string[]) => stack.use(startCli(["tail", "-k", "build.*", "--json", ...more], { cwd, env }));
+  const tail = (...more: string[]) => cleanup.use(startCli(["tail", "-k", "build.*", "--json", ...more], { cwd, env }));
   const idsIn = (cli: RunningCli) =>
     cli
       .stdout()
@@ -31,17 +31,17 @@ it("`tapedeck tail` reads a team's Tapedeck: over TLS, with a token, over a rest
       .slice(0, -1)
       .map((line) => (JSON.parse(line) as { id: string }).id);
 
-  const teller = desk.teller("alice");
-  const told = [...(await teller.builds(20))];
+  const writer = harness.writer("alice");
+  const built = [...(await writer.builds(20))];
   const following = tail("--last", "5");
   await until(() => idsIn(following).length === 5, { message: "the last five" });
-  told.push(...(await teller.builds(3)));
+  built.push(...(await writer.builds(3)));
   await until(() => idsIn(following).length === 8, { message: "what happens" });
-  await desk.stop();
-  told.push(...(await teller.builds(3)));
-  await desk.start();
+  await harness.stop();
+  built.push(...(await writer.builds(3)));
+  await harness.start();
   await until(() => idsIn(following).length === 11, { message: "what happened meanwhile" });
-  const ids = told.map(({ id }) => id);
+  const ids = built.map(({ id }) => id);
   expect(idsIn(following)).toEqual(ids.slice(-11));
 
   const all = tail("--after", "start", "--no-follow");

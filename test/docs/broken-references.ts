@@ -3,7 +3,7 @@ import Slugger from "github-slugger";
 import { lexer, type Token, walkTokens } from "marked";
 
 export type Repository = {
-  /** Of all files, from the root. */
+  /** The paths of all files, from the root. */
   readonly paths: readonly string[];
   readonly read: (path: string) => string;
 };
@@ -66,10 +66,10 @@ function referencesOfMarkdown(path: string, text: string): Reference[] {
   return references;
 }
 
-/** All of them, the inner ones too. */
+/** All tokens, including nested ones. */
 function tokensOf(text: string): Token[] {
   const tokens: Token[] = [];
-  // It promises only what its callback promises: nothing.
+  // It returns what its callback returns: nothing.
   void walkTokens(lexer(text), (token) => {
     tokens.push(token);
   });
@@ -84,7 +84,7 @@ function referenceOfCode(code: string): Reference {
     : { written, path: code, anchor: "", isTail: true };
 }
 
-/** Undefined for what leads elsewhere. */
+/** Undefined for references that lead elsewhere. */
 function referenceOfLink(from: string, href: string): Reference | undefined {
   if (/^[a-z][a-z+.-]*:|^\/\//i.test(href)) return undefined;
   const [target = "", anchor = ""] = href.split("#").map(decodeURIComponent);
@@ -92,7 +92,7 @@ function referenceOfLink(from: string, href: string): Reference | undefined {
   return { written: href, path: withoutSlash(path), anchor };
 }
 
-/** Names with a placeholder are no paths. */
+/** Names with a placeholder are not paths. */
 function isPath(code: string): boolean {
   return /^[\w./*-]+$/.test(code) && (rootFolder.test(code) || /\/.*\.ts$/.test(code));
 }

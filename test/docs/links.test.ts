@@ -7,10 +7,10 @@ import { brokenReferences } from "./broken-references.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What they name is not of this repository: examples below, and lines that secrets are looked for in. */
+/** Files whose references lead outside this repository: the examples below, and the corpus of secrets. */
 const aboutOthers = ["test/docs/links.test.ts", "services/ingest/src/secrets/corpus.ts"];
 
-it("leads every link and every path in Markdown and comments to a file and heading that exist", () => {
+it("every link and path in Markdown and comments leads to an existing file and heading", () => {
   const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
   const paths = listed
     .toString()

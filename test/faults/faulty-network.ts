@@ -2,18 +2,18 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { pause } from "@tapedeck/shared/sync/delay";
 
-/** What becomes of what is sent from now on. */
+/** The fate of all bytes that are sent from now on. */
 export type Weather =
   | "fine"
-  /** Nothing comes through, either way, and nobody is told: packets are lost. */
+  /** All packets are lost in both directions, without an error. */
   | "hole"
-  /** What the server says does not come through. */
+  /** The server's bytes are lost. */
   | "deaf"
-  /** What the client says does not come through. */
+  /** The client's bytes are lost. */
   | "mute"
   /** In small pieces, each of them late. */
   | "slow"
-  /** Whoever comes is hung up on. */
+  /** New connections are closed at once. */
   | "refusing";
 
 /** A network between a client and a server on this machine. */
@@ -76,7 +76,7 @@ export async function faultyNetwork(serverPort: number): Promise<FaultyNetwork> 
       from.on("error", () => {});
       from.once("close", () => {
         lines.delete(line);
-        // Lost as all else: the other side is not told.
+        // The end is lost like all bytes: the other side does not learn of it.
         void passes(to === line.server).then(() => to.destroy());
       });
       carry(line, from, to).catch(() => {});

@@ -26,6 +26,6 @@ const rounds = [
   },
 ];
 
-describe("kill -9 of any part at random moments, many of them", () => {
+describe("many kills (SIGKILL) of any part at random moments", () => {
   test.each(rounds)("while $recordings are played at $speed", killsLeaveNoTrace);
 });

@@ -13,7 +13,13 @@ import { expect } from "vitest";
 import { lastingTables } from "./lasting-tables.ts";
 import { type Part, type Processes, parts, startProcesses } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, skaffoldSource, sourceEvents } from "./recorded-events.ts";
-import { eventsSubscriber, type SeenEvent, type Subscriber, socketSubscriber, sseSubscriber } from "./subscribers.ts";
+import {
+  eventsSubscriber,
+  type ReceivedEvent,
+  type Subscriber,
+  socketSubscriber,
+  sseSubscriber,
+} from "./subscribers.ts";
 
 const fixtures = recordings.skaffold;
 
@@ -39,11 +45,11 @@ type Playing = {
  */
 export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: KillsOptions): Promise<void> {
   const random = seeded("kills");
-  await using stack = new AsyncDisposableStack();
+  await using cleanup = new AsyncDisposableStack();
   const tapes = recordings.map((folder) => loadRecording(join(fixtures, folder)));
   const calm = await Promise.all(tapes.map((tape, index) => playing("calm", tape, index, "max")));
   const wild = await Promise.all(tapes.map((tape, index) => playing("wild", tape, index, speed)));
-  const deck = stack.use(
+  const stack = cleanup.use(
     await startProcesses(
       [...calm, ...wild].map(({ source, fake, project }) => ({
         developer: source.split("/")[1] ?? "",
@@ -54,17 +60,17 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
   );
 
   await Promise.all(calm.map(({ fake }) => fake.play()));
-  await recordedToTheEnd(deck, calm);
+  await recordedToTheEnd(stack, calm);
 
   const everything: Filter = { developers: ["wild"] };
   const builds: Filter = { ...everything, kinds: ["build.*", "loop.*", "session.*"] };
-  const socket = stack.use(socketSubscriber(deck.http, everything));
-  const sse = stack.use(
-    sseSubscriber(deck.http, [["developer", "wild"], ...(builds.kinds ?? []).map((kind) => ["kind", kind] as const)]),
+  const socket = cleanup.use(socketSubscriber(stack.http, everything));
+  const sse = cleanup.use(
+    sseSubscriber(stack.http, [["developer", "wild"], ...(builds.kinds ?? []).map((kind) => ["kind", kind] as const)]),
   );
   const listened = wild[0] as Playing;
-  const events = stack.use(
-    eventsSubscriber(deck.grpc, "/proto.v2.SkaffoldV2Service/Events", listened.source, `${deck.log.epoch}-0`),
+  const events = cleanup.use(
+    eventsSubscriber(stack.grpc, "/proto.v2.SkaffoldV2Service/Events", listened.source, `${stack.log.epoch}-0`),
   );
 
   const frames = () => wild.reduce((sum, { fake: { played } }) => sum + played.v1 + played.v2 + played.logs, 0);
@@ -77,26 +83,26 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
     await until(() => frames() >= (moments[index] ?? 0), { message: `${moments[index]} of ${total} frames` });
     // Others may still be on their way back: what dies together must come back together too.
     await restarted.get(victim);
-    restarted.set(victim, deck.kill(victim));
+    restarted.set(victim, stack.kill(victim));
   }
   await Promise.all([...restarted.values()]);
   await played;
   expect(wild.flatMap(({ fake }) => fake.hung)).toEqual([]);
-  await listeningAgain(deck, wild);
-  await recordedToTheEnd(deck, wild);
+  await listeningAgain(stack, wild);
+  await recordedToTheEnd(stack, wild);
 
   for (const [index, tape] of tapes.entries())
-    await compare(deck, tape, calm[index] as Playing, wild[index] as Playing);
-  await sawTheLog(deck, socket, everything);
-  await sawTheLog(deck, sse, builds);
-  const told = framesOf(await sourceEvents(deck.log, listened.source)(), "v2");
-  await until(() => events.seen.length >= told.length, { message: "gRPC Events to have given all" });
+    await compare(stack, tape, calm[index] as Playing, wild[index] as Playing);
+  await sawTheLog(stack, socket, everything);
+  await sawTheLog(stack, sse, builds);
+  const recordedFrames = framesOf(await sourceEvents(stack.log, listened.source)(), "v2");
+  await until(() => events.seen.length >= recordedFrames.length, { message: "gRPC Events to have given all" });
   expect(events.differing).toEqual([]);
-  expect(events.seen).toEqual(told);
+  expect(events.seen).toEqual(recordedFrames);
   // They were cut indeed.
   for (const { connections } of [socket, events]) expect(connections()).toBeGreaterThan(killsOfEach);
   console.log(
-    `kills: ${victims.length} (${victims.join(" ")}), ${total} frames, ${(await deck.log.bounds()).lastSeq} events in the log, ` +
+    `kills: ${victims.length} (${victims.join(" ")}), ${total} frames, ${(await stack.log.bounds()).lastSeq} events in the log, ` +
       `${socket.seen.length} seen over ${socket.connections()} sockets`,
   );
 
@@ -104,7 +110,7 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
     const project = `tape-${index}`;
     // The real one, and so the fake, may hang for ever when somebody leaves in its replay, as a killed ingest does. That
     // is a fact about Skaffold; here it would end the test before it has said anything about Tapedeck.
-    const fake = stack.use(await startFakeSkaffold({ recording, speed: pace, leavingInReplayHangs: false }));
+    const fake = cleanup.use(await startFakeSkaffold({ recording, speed: pace, leavingInReplayHangs: false }));
     return { project, recording, source: skaffoldSource(developer, project), fake };
   }
 }
@@ -126,9 +132,9 @@ async function listeningAgain({ log, services: { ingest } }: Processes, tapes: r
 }
 
 /** All that can't get lost is in the log; then the process ends, and the tables hold all of it too. */
-async function recordedToTheEnd(deck: Processes, tapes: readonly Playing[]): Promise<void> {
+async function recordedToTheEnd(stack: Processes, tapes: readonly Playing[]): Promise<void> {
   for (const { source, recording, fake } of tapes) {
-    const events = sourceEvents(deck.log, source);
+    const events = sourceEvents(stack.log, source);
     for (const channel of ["v1", "v2"] as const) {
       const wanted = recording.messages[channel].length;
       const isThere = async () => {
@@ -138,7 +144,7 @@ async function recordedToTheEnd(deck: Processes, tapes: readonly Playing[]): Pro
       };
       await until(isThere, { message: `${channel} of ${source}`, deadlineMs: 60_000 });
     }
-    // What only GetState tells comes a moment after a loop's end: some of it must have come.
+    // Facts that only GetState has come a moment after a loop's end: some of them must have come.
     for (const api of new Set(recording.states.map((state) => state.api))) {
       const isDescribed = async () => describes(await events(), api);
       await until(isDescribed, { message: `GetState of ${api} of ${source}` });
@@ -146,8 +152,8 @@ async function recordedToTheEnd(deck: Processes, tapes: readonly Playing[]): Pro
     await fake.end("kill");
     await until(async () => kindsOf(await events()).includes("session.ended"), { message: `the end of ${source}` });
   }
-  const { lastSeq } = await deck.log.bounds();
-  await until(async () => (await foldedUpTo(deck.database)) >= lastSeq, { message: `the tables to reach ${lastSeq}` });
+  const { lastSeq } = await stack.log.bounds();
+  await until(async () => (await foldedUpTo(stack.database)) >= lastSeq, { message: `the tables to reach ${lastSeq}` });
 }
 
 function describes(events: readonly Recorded[], api: string): boolean {
@@ -168,14 +174,14 @@ async function foldedUpTo(database: string): Promise<number> {
   }
 }
 
-async function compare(deck: Processes, recording: Recording, calm: Playing, wild: Playing): Promise<void> {
-  const [before, after] = [await sourceEvents(deck.log, calm.source)(), await sourceEvents(deck.log, wild.source)()];
+async function compare(stack: Processes, recording: Recording, calm: Playing, wild: Playing): Promise<void> {
+  const [before, after] = [await sourceEvents(stack.log, calm.source)(), await sourceEvents(stack.log, wild.source)()];
   const { name } = recording;
   expect(holes(after), name).toEqual([]);
   expect(kindsOf(after).filter((kind) => kind === "session.started")).toHaveLength(1);
   for (const channel of ["v1", "v2"]) expect(lasting(after, channel), name).toEqual(lasting(before, channel));
   const [said, kept] = [framesOf(before, "logs"), framesOf(after, "logs")];
-  // Skaffold forgets application logs at each loop's start: what was said while nobody listened may be lost, and is told.
+  // Skaffold forgets application logs at each loop's start: logs written during an outage may be lost, and the loss is recorded.
   // Before the session was begun there was nobody who could have known of any.
   const begun = kindsOf(after).indexOf("session.started");
   const isMetLate =
@@ -190,23 +196,23 @@ async function compare(deck: Processes, recording: Recording, calm: Playing, wil
     sampled: [...(recording.calls.length > 0 ? ["auto_trigger"] : []), ...(isLossy ? ["gaps"] : [])],
   };
   const [tablesBefore, tablesAfter] = [
-    await lastingTables(deck.database, calm.source, aside),
-    await lastingTables(deck.database, wild.source, aside),
+    await lastingTables(stack.database, calm.source, aside),
+    await lastingTables(stack.database, wild.source, aside),
   ];
   expect(tablesAfter, name).toEqual(tablesBefore);
 }
 
 /** Once each, in order, all that the log has of the filter. */
-async function sawTheLog(deck: Processes, { seen }: Subscriber<SeenEvent>, filter: Filter): Promise<void> {
-  const { lastSeq } = await deck.log.bounds();
+async function sawTheLog(stack: Processes, { seen }: Subscriber<ReceivedEvent>, filter: Filter): Promise<void> {
+  const { lastSeq } = await stack.log.bounds();
   const expected: { position: string; id: string }[] = [];
-  for await (const { event, seq } of deck.log.history(
+  for await (const { event, seq } of stack.log.history(
     { afterSeq: 0, subjects: [] },
     lastSeq,
     AbortSignal.timeout(60_000),
   )) {
     if (matches(filter, event))
-      expected.push({ position: formatPosition({ epoch: deck.log.epoch, seq }), id: event.id });
+      expected.push({ position: formatPosition({ epoch: stack.log.epoch, seq }), id: event.id });
   }
   const last = expected.at(-1)?.position;
   await until(() => seen.at(-1)?.position === last, { message: `the subscriber to see ${last}` });

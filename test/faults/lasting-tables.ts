@@ -15,10 +15,10 @@ const tables = [
   "skaffold_debug_containers",
 ] as const;
 
-/** What tells when Tapedeck saw or recorded something, or where it stands in the log. */
+/** Columns with the time of observation or recording, or with a position in the log. */
 const aside: Readonly<Record<string, readonly string[]>> = {
   "*": ["position", "start_position", "end_position", "first_position", "last_position", "recorded_at", "observed_at"],
-  // Ends with what Tapedeck itself said last.
+  // The end depends on Tapedeck's own last event.
   sources: ["last_event_at", "last_event_ns", "not_heard_since", "address"],
   sessions: ["started_at", "started_ns", "ended_at", "ended_ns"],
 };

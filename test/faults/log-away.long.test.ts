@@ -5,6 +5,6 @@ import { awayAtTheStart, awayInTheMiddle } from "./log-away.ts";
 /** The subject of these tests. */
 const aMinute = () => delay(60_000);
 
-test("a minute without the log at the start costs nothing", () => awayAtTheStart(aMinute));
+test("a minute without the log at the start loses nothing", () => awayAtTheStart(aMinute));
 
-test("a minute without the log in the middle costs nothing", () => awayInTheMiddle(aMinute));
+test("a minute without the log in the middle loses nothing", () => awayInTheMiddle(aMinute));

@@ -1,9 +1,8 @@
 import { test } from "vitest";
 import { awayAtTheStart, awayInTheMiddle, killedWhileSpilled } from "./log-away.ts";
 
-test("a log that is away at the start is not waited for: all is spilled, and recorded when it is there", () =>
-  awayAtTheStart());
+test("ingest starts without the log, spills everything, and records it when the log is back", () => awayAtTheStart());
 
-test("a log that goes away in the middle costs nothing", () => awayInTheMiddle());
+test("a log that goes away in the middle loses nothing", () => awayInTheMiddle());
 
 test("an ingest that is killed while it spills loses nothing", killedWhileSpilled);

@@ -4,11 +4,11 @@ import { type IngestBench, ingestBench, metric, saidBy } from "../bench/ingest-b
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 import type { ServiceProcess } from "./service-process.ts";
 
-/** 577 frames, which take four times as much in memory as this. */
+/** Has 577 frames, which need four times `spillMemoryBytes`. */
 const folder = "05-control-api-auto-off";
 const spillMemoryBytes = 64 * 1024;
 
-/** Skaffold is dialled though there is no log, and listened to all the way; then the log comes. */
+/** Skaffold is dialled without a log and read to the end; then the log comes back. */
 export async function awayAtTheStart(whileAway: () => Promise<void> = async () => {}): Promise<void> {
   await using bench = await ingestBench(folder);
   const { fake, nats } = bench;
@@ -26,12 +26,7 @@ export async function awayAtTheStart(whileAway: () => Promise<void> = async () =
 export async function awayInTheMiddle(whileAway: () => Promise<void> = async () => {}): Promise<void> {
   await using bench = await ingestBench(folder);
   const { fake, nats } = bench;
-  const ingest = await bench.ingest({ spillMemoryBytes });
-  await bench.playTo(0.2);
-  await bench.recorded();
-  await nats.kill();
-  await bench.playTo(0.8);
-  await isSpilled(ingest);
+  const ingest = await spillInTheMiddle(bench);
   expect(fake.health.v1.stalled || fake.health.v2.stalled).toBe(false);
   await whileAway();
   await nats.restart();
@@ -39,22 +34,28 @@ export async function awayInTheMiddle(whileAway: () => Promise<void> = async () 
   await isComplete(bench, ingest, 1);
 }
 
-/** What it had on disk it brings; what it had in memory Skaffold says again. */
+/** The frames on disk are recorded from there; Skaffold repeats those that were in memory. */
 export async function killedWhileSpilled(): Promise<void> {
   await using bench = await ingestBench(folder);
   const { fake, nats } = bench;
-  const ingest = await bench.ingest({ spillMemoryBytes });
-  await bench.playTo(0.2);
-  await bench.recorded();
-  await nats.kill();
-  await bench.playTo(0.8);
-  await isSpilled(ingest);
+  const ingest = await spillInTheMiddle(bench);
   await ingest.kill();
   await nats.restart();
   await ingest.start();
   await until(() => fake.peers.size === 2, { message: "the tap to dial again" });
   await fake.play();
   await isComplete(bench, ingest, 2);
+}
+
+/** Records a fifth of the recording, kills the log, and plays until the spill is on disk. */
+async function spillInTheMiddle(bench: IngestBench): Promise<ServiceProcess> {
+  const ingest = await bench.ingest({ spillMemoryBytes });
+  await bench.playTo(0.2);
+  await bench.recorded();
+  await bench.nats.kill();
+  await bench.playTo(0.8);
+  await isSpilled(ingest);
+  return ingest;
 }
 
 async function isSpilled(ingest: ServiceProcess): Promise<void> {

@@ -2,9 +2,9 @@ import { get, type IncomingMessage } from "node:http";
 import { Client, credentials } from "@grpc/grpc-js";
 import { WebSocket } from "ws";
 
-/** A reader on one connection that can stop reading and go on. */
+/** A reader on one connection that can pause and resume. */
 export type PausableReader = Disposable & {
-  /** What it has got: event ids, or of gRPC the bytes in base64. */
+  /** The received events: their ids, or over gRPC their bytes in base64. */
   readonly got: readonly string[];
   pause(): void;
   resume(): void;
@@ -52,7 +52,7 @@ export const readers: Readonly<Record<string, OpenReader>> = {
       });
       opened.on("error", () => {});
       opened.on("close", (code) => {
-        // Who does not answer a ping for 35 s counts as gone: on a busy machine that may be us.
+        // A client that does not answer a ping for 35 s is disconnected, which can hit this one on a busy machine.
         if (wasPaused && (code === 4408 || code === 1006)) socket = connect();
         else over = `closed with ${code}`;
       });
@@ -113,7 +113,7 @@ function httpReader(http: string, accept: string): PausableReader {
   };
 }
 
-/** Parsing all of every message would make the test the slow one. */
+/** Parsing every message in full would make the test itself slow. */
 function keepIds(text: string, got: string[]): void {
   if (!text.includes('"type":"event"')) return;
   const [, id = ""] = /"event":\{.*?"id":"([^"]+)"/.exec(text) ?? [];

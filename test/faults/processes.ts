@@ -27,7 +27,7 @@ export type Processes = AsyncDisposable & {
   /** Connection string. */
   readonly database: string;
   readonly services: Readonly<Record<ServiceName, ServiceProcess>>;
-  /** The test's own look at the log, beside everybody. */
+  /** The test's own reader of the log. */
   readonly log: LogReader;
   /** SIGKILL, and started again as a supervisor would; resolves when it is ready. */
   kill(part: Part): Promise<void>;
@@ -37,9 +37,9 @@ export async function startProcesses(
   sources: readonly ProcessSource[],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Processes> {
-  await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const postgres: OwnPostgres = stack.use(await startOwnPostgres());
+  await using cleanup = new AsyncDisposableStack();
+  const nats = cleanup.use(await startTestNats({ syncAlways: true }));
+  const postgres: OwnPostgres = cleanup.use(await startOwnPostgres());
   const env = {
     TAPEDECK_NATS_URL: nats.url,
     TAPEDECK_POSTGRES_URL: postgres.url,
@@ -49,16 +49,16 @@ export async function startProcesses(
     TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
     ...settings,
   };
-  const ingest = stack.use(await startServiceProcess("ingest", env));
-  const query = stack.use(await startServiceProcess("query", env));
+  const ingest = cleanup.use(await startServiceProcess("ingest", env));
+  const query = cleanup.use(await startServiceProcess("query", env));
   const behind = {
     TAPEDECK_QUERY_ADDRESS: query.addresses.grpc ?? "",
     TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
   };
-  const gateway = stack.use(await startServiceProcess("gateway", { ...env, ...behind }));
+  const gateway = cleanup.use(await startServiceProcess("gateway", { ...env, ...behind }));
   const services = { ingest, query, gateway };
-  const log = stack.use(await openTestLog(nats.url));
-  const owned = stack.move();
+  const log = cleanup.use(await openTestLog(nats.url));
+  const owned = cleanup.move();
   return {
     grpc: gateway.addresses.grpc ?? "",
     http: gateway.addresses.http ?? "",
@@ -81,7 +81,7 @@ export async function startProcesses(
   };
 }
 
-/** Where one ingest keeps what it could not record yet; it goes with the run's servers. */
+/** The spill folder of one ingest; it is removed with the run's servers. */
 export function spillFolder(): Promise<string> {
   return mkdtemp(join(inject("serversFolder"), "spill-"));
 }

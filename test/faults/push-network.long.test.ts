@@ -15,9 +15,11 @@ test.each([
   "01-dev-success-3-artifacts-5-iterations",
   "05-control-api-auto-off",
   "10-status-check-port-forward-sync-app-logs",
-])("200 faults in all, %s", (name) => comesAndGoes({ recording: name, faults: 70, kills: 6, isCompared: true }));
+])("200 network faults change nothing in the log, %s", (name) =>
+  comesAndGoes({ recording: name, faults: 70, kills: 6, isCompared: true }),
+);
 
-test("a network that swallows everything is noticed, and Skaffold never waits meanwhile", async () => {
+test("a network that drops all packets is noticed, and Skaffold never waits meanwhile", async () => {
   await using bench = await pushBench();
   const long = recording("05-control-api-auto-off");
   const wild = await bench.record("wild", { recording: long, over: "network" });
@@ -47,7 +49,7 @@ test("a network that swallows everything is noticed, and Skaffold never waits me
   }
 });
 
-test("what is heard while the network is away for long waits on the disk and not in memory", async () => {
+test("events of a long network outage wait on the disk and not in memory", async () => {
   await using bench = await pushBench();
   const lines = 4_000;
   const wild = await bench.record("wild", { recording: talkative(lines, 64 * 1024), over: "network" });

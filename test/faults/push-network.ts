@@ -41,21 +41,21 @@ type RecordOver = Partial<FakeSkaffoldOptions> & {
 export type RecordedOver = {
   readonly fake: FakeSkaffold;
   readonly cli: RunningCli;
-  /** Where what it could not push waits. */
+  /** The folder of its spill. */
   readonly spill: string;
   events(): Promise<readonly Recorded[]>;
-  /** What the fake has said so far is in the log. */
+  /** Waits until everything that the fake has sent is in the log. */
   recorded(): Promise<void>;
 };
 
 export async function pushBench(): Promise<PushBench> {
-  await using stack = new AsyncDisposableStack();
+  await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(inject("serversFolder"), "push-"));
-  const nats = stack.use(await startTestNats());
+  const nats = cleanup.use(await startTestNats());
   const { certFile, keyFile } = await testCertificate(folder);
   const env = { TAPEDECK_NATS_URL: nats.url, TAPEDECK_SERVICES_KEY: "test-key" };
-  const ingest = stack.use(await startServiceProcess("ingest", env));
-  const gateway = stack.use(
+  const ingest = cleanup.use(await startServiceProcess("ingest", env));
+  const gateway = cleanup.use(
     await startServiceProcess("gateway", {
       ...env,
       TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
@@ -66,11 +66,11 @@ export async function pushBench(): Promise<PushBench> {
     }),
   );
   const port = Number(gateway.addresses.grpc?.split(":").at(-1));
-  const network = stack.use(await faultyNetwork(port));
-  const log = stack.use(await openTestLog(nats.url));
-  const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const network = cleanup.use(await faultyNetwork(port));
+  const log = cleanup.use(await openTestLog(nats.url));
+  const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
   const tokens = await openTokenStore(connection);
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
     network,
     services: { ingest, gateway },
@@ -195,7 +195,7 @@ export async function ended({ cli }: RecordedOver): Promise<void> {
   ]);
 }
 
-/** Something happens to what is on its way, and maybe it stays like that for a while. */
+/** Injects a fault into the traffic, which may last for a while. */
 async function strike(network: FaultyNetwork, random: Seeded): Promise<void> {
   const how = random.below(4);
   if (how === 0) network.cut();

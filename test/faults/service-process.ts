@@ -8,7 +8,7 @@ export type ServiceName = "ingest" | "query" | "gateway";
 /** A service in a process of its own, to be killed and started again. */
 export type ServiceProcess = AsyncDisposable & {
   readonly pid: number;
-  /** What listens where, "host:port" by name; the same after every start. */
+  /** "host:port" by the name of the listener; the same after every start. */
   readonly addresses: Readonly<Record<string, string>>;
   /** Lines of its log so far, of all its lives. */
   readonly logged: readonly string[];
@@ -95,7 +95,7 @@ export async function startServiceProcess(
     logged,
     kill,
     async start() {
-      // What it needs may be away too, and its port may be another's for a moment: whoever supervises it tries again.
+      // Its dependencies may be away too, and its port may be in use for a moment: a supervisor would try again.
       const launched = () => launch().then(() => true);
       await until(launched, { message: `${name} to start again` });
     },

@@ -18,25 +18,25 @@ const recordingOf = (folder: string) => loadRecording(join(fixtures, folder));
 const events = "/proto.SkaffoldService/Events";
 const getState = "/proto.SkaffoldService/GetState";
 
-test("two processes on one port, one after the other, are two sessions", async () => {
+test("two successive processes on one port are two sessions", async () => {
   const [a, b] = [
     recordingOf("07-two-processes-same-port/process-a"),
     recordingOf("07-two-processes-same-port/process-b"),
   ];
   await using first = await startFakeSkaffold({ recording: a });
-  await using deck = await startStack({ skaffold: [{ address: first.address, redact: "off" }] });
-  using client = skaffoldClient(deck.grpc);
-  await deck.connected();
+  await using stack = await startStack({ skaffold: [{ address: first.address, redact: "off" }] });
+  using client = skaffoldClient(stack.grpc);
+  await stack.connected();
   await first.play();
-  await deck.recorded({ v1: a.messages.v1.length, v2: a.messages.v2.length });
-  const [sessionA = ""] = sessionsOf(await deck.events());
+  await stack.recorded({ v1: a.messages.v1.length, v2: a.messages.v2.length });
+  const [sessionA = ""] = sessionsOf(await stack.events());
 
   const ofTheFirst = client.all(events, { "tapedeck-session": sessionA });
   const ofBoth = client.take(events, a.messages.v1.length + b.messages.v1.length);
   const running = await client.unary(getState);
   expect(running.metadata.get("tapedeck-session-ended")).toEqual([]);
   await first.end("graceful");
-  await deck.sessionEnded();
+  await stack.sessionEnded();
   // A stream that names the session ends with it, without an error.
   expect((await ofTheFirst).map((bytes) => bytes.toString("base64"))).toEqual(saidBy(a, "v1"));
   const ended = await client.unary(getState);
@@ -46,16 +46,16 @@ test("two processes on one port, one after the other, are two sessions", async (
 
   await using second = await startFakeSkaffold({ recording: b, port: first.port });
   await second.play();
-  await until(async () => sessionsOf(await deck.events()).length === 2, { message: "a second session" });
-  await deck.recorded({ v1: b.messages.v1.length, v2: b.messages.v2.length });
-  const recorded = await deck.events();
+  await until(async () => sessionsOf(await stack.events()).length === 2, { message: "a second session" });
+  await stack.recorded({ v1: b.messages.v1.length, v2: b.messages.v2.length });
+  const recorded = await stack.events();
   const [, sessionB = ""] = sessionsOf(recorded);
   for (const channel of ["v1", "v2"] as const) {
     expect(framesOf(recorded, channel, sessionA)).toEqual(saidBy(a, channel));
     expect(framesOf(recorded, channel, sessionB)).toEqual(saidBy(b, channel));
   }
   expect(holes(recorded)).toEqual([]);
-  // One that names none goes on into the second.
+  // A reader that names no session continues into the second.
   expect((await ofBoth).map((bytes) => bytes.toString("base64"))).toEqual([...saidBy(a, "v1"), ...saidBy(b, "v1")]);
   const now = await client.unary(getState);
   expect(now.metadata.get("tapedeck-session")).toEqual([sessionB]);
@@ -69,57 +69,60 @@ test.each([
   { title: "in its own order", options: {} },
   { title: "shuffled", options: { mixReplays: 1 } },
   { title: "shuffled otherwise", options: { mixReplays: 77 } },
-])("a process that is met again and repeats itself $title adds nothing and stays one session", async ({ options }) => {
-  const recording = recordingOf("05-control-api-auto-off");
-  // Cut wherever it is, also in a replay; that this could hang Skaffold is not the subject.
-  await using wire = await skaffoldOnAWire({ recording, leavingInReplayHangs: false, ...options });
-  const { fake, deck } = wire;
-  const rounds = 6;
-  for (let round = 1; round <= rounds; round++) {
-    const playing = fake.playUntil({ v1: Math.floor((recording.messages.v1.length * round) / rounds) });
-    // Every other time in the midst of it.
-    if (round % 2 === 0) await playing;
-    const before = fake.peers.size;
-    wire.cut();
-    await until(() => fake.peers.size > before, { message: "the tap to come back" });
-    await playing;
-  }
-  await fake.play();
-  await deck.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
-  const recorded = await deck.events();
-  expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
-  expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
-  expect(holes(recorded)).toEqual([]);
-  expect(sessionsOf(recorded)).toHaveLength(1);
-  expect(kindsOf(recorded)).not.toContain("session.ended");
-  expect(kindsOf(recorded).filter((kind) => kind === "upstream.connected").length).toBeGreaterThan(rounds);
-});
+])(
+  "a process that is reconnected to and repeats itself $title adds nothing and stays one session",
+  async ({ options }) => {
+    const recording = recordingOf("05-control-api-auto-off");
+    // Cut wherever it is, also in a replay; that this could hang Skaffold is not the subject.
+    await using wire = await skaffoldOnAWire({ recording, leavingInReplayHangs: false, ...options });
+    const { fake, stack } = wire;
+    const rounds = 6;
+    for (let round = 1; round <= rounds; round++) {
+      const playing = fake.playUntil({ v1: Math.floor((recording.messages.v1.length * round) / rounds) });
+      // Every other time in the midst of it.
+      if (round % 2 === 0) await playing;
+      const before = fake.peers.size;
+      wire.cut();
+      await until(() => fake.peers.size > before, { message: "the tap to come back" });
+      await playing;
+    }
+    await fake.play();
+    await stack.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
+    const recorded = await stack.events();
+    expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
+    expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
+    expect(holes(recorded)).toEqual([]);
+    expect(sessionsOf(recorded)).toHaveLength(1);
+    expect(kindsOf(recorded)).not.toContain("session.ended");
+    expect(kindsOf(recorded).filter((kind) => kind === "upstream.connected").length).toBeGreaterThan(rounds);
+  },
+);
 
-test("a v2 stream that broke is not opened again on the same process, which that would hang", async () => {
+test("a v2 stream that broke is not opened again on the same process, which would hang", async () => {
   const recording = recordingOf("17-invalid-utf8-in-build-output");
   await using wire = await skaffoldOnAWire({ recording });
-  const { fake, deck } = wire;
+  const { fake, stack } = wire;
   await until(() => fake.peers.size === 1, { message: "the tap to dial" });
   const half = Math.floor(recording.messages.v1.length / 2);
   await fake.playUntil({ v1: half, v2: recording.messages.v2.length + 1 });
-  await deck.recorded({ v1: fake.played.v1, v2: recording.messages.v2.length });
+  await stack.recorded({ v1: fake.played.v1, v2: recording.messages.v2.length });
   wire.cut();
   await until(() => fake.peers.size === 2, { message: "the tap to come back" });
   await fake.play();
-  await deck.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
+  await stack.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
   expect(fake.health.v2.opened).toBe(1);
   expect(fake.hung).toEqual([]);
-  const recorded = await deck.events();
+  const recorded = await stack.events();
   expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
   expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
   expect(holes(recorded)).toEqual([]);
   expect(sessionsOf(recorded)).toHaveLength(1);
-  using client = skaffoldClient(deck.grpc);
+  using client = skaffoldClient(stack.grpc);
   const heard = await client.take("/proto.v2.SkaffoldV2Service/Events", recording.messages.v2.length);
   expect(heard.map((bytes) => bytes.toString("base64"))).toEqual(saidBy(recording, "v2"));
 });
 
-test("nor is it by an ingest that was killed since and starts again", async () => {
+test("a v2 stream that broke is not opened again after ingest was killed and restarted either", async () => {
   await using bench = await ingestBench("17-invalid-utf8-in-build-output");
   const { recording, fake, events: recordedEvents } = bench;
   await using ingest = await bench.ingest();
@@ -144,47 +147,47 @@ test("nor is it by an ingest that was killed since and starts again", async () =
   expect(sessionsOf(recorded)).toHaveLength(1);
 });
 
-test("a process that goes while ingest is away has ended as soon as that is back, once", async () => {
+test("a process that ends while ingest is away is recorded as ended once, as soon as ingest is back", async () => {
   const [a, b] = [
     recordingOf("07-two-processes-same-port/process-a"),
     recordingOf("07-two-processes-same-port/process-b"),
   ];
-  await using deck = await startStack({ skaffold: [] });
+  await using stack = await startStack({ skaffold: [] });
   await using first = await startFakeSkaffold({ recording: a });
   const source = { developer: "alice", project: "shop", address: first.address, redact: "off" };
   await using ingest = await startServiceProcess("ingest", {
-    TAPEDECK_NATS_URL: deck.parts.nats.url,
+    TAPEDECK_NATS_URL: stack.parts.nats.url,
     TAPEDECK_SOURCES: JSON.stringify([source]),
     TAPEDECK_INGEST_SPILL_DIR: await spillFolder(),
   });
   const status = async () => {
-    await deck.caughtUp();
-    const { body } = await deck.httpCall("GET", "/api/v1/sources");
+    await stack.caughtUp();
+    const { body } = await stack.httpCall("GET", "/api/v1/sources");
     return (JSON.parse(body) as { items: { status: string }[] }).items.map((item) => item.status);
   };
   await first.play();
-  await deck.recorded({ v1: a.messages.v1.length, v2: a.messages.v2.length });
+  await stack.recorded({ v1: a.messages.v1.length, v2: a.messages.v2.length });
   await ingest.kill();
   await first.end("kill");
   expect(await status()).toEqual(["recording"]);
 
   await ingest.start();
-  await deck.sessionEnded();
+  await stack.sessionEnded();
   expect(await status()).toEqual(["waiting"]);
-  const [end] = (await deck.events()).flatMap(({ event }) => (event.kind === "session.ended" ? [event] : []));
+  const [end] = (await stack.events()).flatMap(({ event }) => (event.kind === "session.ended" ? [event] : []));
   expect(end?.detail).toMatchObject({ value: { reason: "process ended while nobody was recording" } });
-  const told = (await deck.events()).findLast(({ event }) => event.channel === "v1" || event.channel === "v2");
-  expect(end?.not_before?.seconds).toBeGreaterThanOrEqual(told?.event.observed_at?.seconds ?? 0n);
+  const lastFrame = (await stack.events()).findLast(({ event }) => event.channel === "v1" || event.channel === "v2");
+  expect(end?.not_before?.seconds).toBeGreaterThanOrEqual(lastFrame?.event.observed_at?.seconds ?? 0n);
   expect(end?.occurred_at?.seconds).toBeGreaterThanOrEqual(end?.not_before?.seconds ?? 0n);
 
   await ingest.kill();
   await ingest.start();
   await using second = await startFakeSkaffold({ recording: b, port: first.port });
   await second.play();
-  await until(async () => sessionsOf(await deck.events()).length === 2, { message: "a second session" });
-  await deck.recorded({ v1: b.messages.v1.length, v2: b.messages.v2.length });
+  await until(async () => sessionsOf(await stack.events()).length === 2, { message: "a second session" });
+  await stack.recorded({ v1: b.messages.v1.length, v2: b.messages.v2.length });
   expect(await status()).toEqual(["recording"]);
-  const recorded = await deck.events();
+  const recorded = await stack.events();
   const [sessionA = "", sessionB = ""] = sessionsOf(recorded);
   for (const channel of ["v1", "v2"] as const) {
     expect(framesOf(recorded, channel, sessionA)).toEqual(saidBy(a, channel));
@@ -197,11 +200,11 @@ test("a process that goes while ingest is away has ended as soon as that is back
 
 /** A Skaffold whose connections can be cut while it lives. */
 async function skaffoldOnAWire(options: FakeSkaffoldOptions) {
-  await using stack = new AsyncDisposableStack();
-  const fake = stack.use(await startFakeSkaffold(options));
-  const wire = stack.use(await lossyProxy(fake.port));
-  const deck = stack.use(await startStack({ skaffold: [{ address: `127.0.0.1:${wire.port}`, redact: "off" }] }));
+  await using cleanup = new AsyncDisposableStack();
+  const fake = cleanup.use(await startFakeSkaffold(options));
+  const wire = cleanup.use(await lossyProxy(fake.port));
+  const stack = cleanup.use(await startStack({ skaffold: [{ address: `127.0.0.1:${wire.port}`, redact: "off" }] }));
   await until(() => fake.health.v1.opened > 0, { message: "the tap to listen" });
-  const owned = stack.move();
-  return { fake, deck, cut: () => wire.cut(), [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  const owned = cleanup.move();
+  return { fake, stack, cut: () => wire.cut(), [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

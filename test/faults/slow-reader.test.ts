@@ -12,7 +12,7 @@ import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";
 
-/** More than the gateway's ring of the newest events holds, so that who stops reading falls out of it. */
+/** More than the gateway's ring of the newest events holds, so that a reader that stops falls out of it. */
 const events = 5_000;
 /** Each of them. */
 const textBytes = 4_000;
@@ -25,29 +25,29 @@ const mostGrowthMiB = 450;
 
 type Reading = { readonly name: string; readonly reader: PausableReader };
 
-test("who stops reading stops nobody else, costs little, and gets everything once it reads again", async () => {
+test("a reader that stops reading delays no other reader, costs little memory, and gets everything when it reads again", async () => {
   const recording = flood();
-  await using stack = new AsyncDisposableStack();
-  const fake = stack.use(await startFakeSkaffold({ recording }));
-  const deck = stack.use(
+  await using cleanup = new AsyncDisposableStack();
+  const fake = cleanup.use(await startFakeSkaffold({ recording }));
+  const stack = cleanup.use(
     await startProcesses([{ developer: "alice", project: "shop", address: fake.address }], {
-      // Rows for text are not what this is about.
+      // This test does not concern rows of text.
       TAPEDECK_QUERY_TEXT_ROWS: "false",
     }),
   );
-  const all = sourceEvents(deck.log, skaffoldSource("alice"));
+  const all = sourceEvents(stack.log, skaffoldSource("alice"));
   await fake.playUntil({ v2: 100 });
   await until(async () => framesOf(await all(), "v2").length === 100, { message: "the beginning" });
 
   const open = (count: number) =>
     Object.entries(readers).flatMap(([name, reader]) =>
-      Array.from({ length: count }, () => ({ name, reader: stack.use(reader(deck)) })),
+      Array.from({ length: count }, () => ({ name, reader: cleanup.use(reader(stack)) })),
     );
   const [fast, slow] = [open(1), open(slowOfEach)];
   await until(() => [...fast, ...slow].every(({ reader }) => reader.got.length > 10), { message: "all to read" });
   for (const { reader } of slow) reader.pause();
 
-  const before = await residentMiB(deck.services.gateway.pid);
+  const before = await residentMiB(stack.services.gateway.pid);
   let most = before;
   // Resolves only if Skaffold has never had to wait for good.
   await fake.play();
@@ -57,7 +57,7 @@ test("who stops reading stops nobody else, costs little, and gets everything onc
   const expected = { ids: (await all()).map(({ event: { id } }) => id), frames: saidBy(recording, "v2") };
   const wanted = (name: string) => (name === "gRPC" ? expected.frames : expected.ids);
   const haveAll = async (some: readonly Reading[]) => {
-    most = Math.max(most, await residentMiB(deck.services.gateway.pid));
+    most = Math.max(most, await residentMiB(stack.services.gateway.pid));
     for (const { name, reader } of some) {
       expect({ name, over: reader.over }).toEqual({ name, over: undefined });
       expect({ name, got: reader.got.length }).toEqual({ name, got: wanted(name).length });
@@ -71,7 +71,7 @@ test("who stops reading stops nobody else, costs little, and gets everything onc
       return at < 0 ? [] : [`${name} differs at ${at}`];
     });
   expect(unlike(fast)).toEqual([]);
-  // They have indeed not read on: what the kernel took for them is far less than there was.
+  // They did stop reading: the kernel buffered far less for them than was sent.
   const read = slow.map(({ name, reader }) => reader.got.length / wanted(name).length);
   expect(Math.max(...read)).toBeLessThan(0.5);
 

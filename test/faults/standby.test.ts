@@ -10,8 +10,8 @@ import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 
 const folder = "01-dev-success-3-artifacts-5-iterations";
 
-test("a second ingest never dials while the first lives, and goes on where that one was killed", async () => {
-  // Killed while nothing is said, so the fake may be as easily hung as the real one.
+test("a second ingest never dials while the first lives, and continues where the killed one stopped", async () => {
+  // Kills ingest while the stream is idle, when the fake may hang as easily as the real one.
   await using bench = await ingestBench(folder);
   const { fake, recording } = bench;
   const first = await bench.ingest();
@@ -28,7 +28,7 @@ test("a second ingest never dials while the first lives, and goes on where that 
   await until(() => fake.peers.size === 2, { message: "the second to dial" });
   await bench.recorded();
   const connected = (await bench.events()).findLast(({ event }) => event.kind === "upstream.connected");
-  // The lease lasts six seconds, and a standby looks every second, twice.
+  // The lease lasts six seconds, and a standby checks it every second, twice.
   console.log(`taken over ${(connected?.recordedAt.getTime() ?? 0) - killedAt} ms after the kill`);
 
   await first.start();
@@ -44,7 +44,7 @@ test("a second ingest never dials while the first lives, and goes on where that 
   expect(kindsOf(events).filter((kind) => kind === "session.started")).toHaveLength(1);
 });
 
-test("a second writer is refused, and one that came first is gone on after", async () => {
+test("a second writer is refused, and recording continues after a foreign write that came first", async () => {
   await using bench = await ingestBench(folder);
   const { fake, recording, writer, source } = bench;
   await bench.ingest();
@@ -54,7 +54,7 @@ test("a second writer is refused, and one that came first is gone on after", asy
     await bench.playTo((round - 0.5) / rounds);
     await bench.recorded();
     const stale = await writer.lastOf(source);
-    // While it writes, somebody else does; both expect to come next, and one of them does.
+    // Another writer publishes at the same time; both expect the same sequence, and one of them gets it.
     const playing = bench.playTo(round / rounds);
     await intrude(writer, source);
     await playing;
@@ -70,7 +70,7 @@ test("a second writer is refused, and one that came first is gone on after", asy
   expect(framesOf(events, "v2")).toEqual(saidBy(recording, "v2"));
   expect(holes(events)).toEqual([]);
   expect(kindsOf(events).filter((kind) => kind === "source.checkpoint")).toHaveLength(rounds);
-  // Whatever happened to the writing, nobody hung up.
+  // Whatever happened to the writes, no connection was closed.
   expect(fake.peers.size).toBe(1);
   expect(kindsOf(events).filter((kind) => kind === "upstream.connected")).toHaveLength(1);
 });

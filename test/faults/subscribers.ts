@@ -3,9 +3,12 @@ import { pause } from "@tapedeck/shared/sync/delay";
 import { EventSource } from "eventsource";
 import { WebSocket } from "ws";
 
-export type SeenEvent = { readonly position: string; readonly event: { readonly id: string; readonly kind: string } };
+export type ReceivedEvent = {
+  readonly position: string;
+  readonly event: { readonly id: string; readonly kind: string };
+};
 
-/** A reader that comes back by itself after every cut, with what it saw last. */
+/** A reader that reconnects by itself after every cut, with its last position. */
 export type Subscriber<T> = AsyncDisposable & {
   /** In the order in which they came, over all its connections. */
   readonly seen: readonly T[];
@@ -13,10 +16,10 @@ export type Subscriber<T> = AsyncDisposable & {
   readonly connections: () => number;
 };
 
-/** As a client would: at once, but not in a tight loop while nobody listens. */
+/** Retries as a client would: at once, but not in a tight loop while nothing listens. */
 const againMs = 25;
 
-/** Opens one connection after the other until it is disposed of; each resolves when it is over. */
+/** Opens one connection after the other until it is disposed of; `connect` resolves when its connection has ended. */
 function keepUp<T>(seen: T[], connect: (signal: AbortSignal) => Promise<void>): Subscriber<T> {
   const over = new AbortController();
   let connections = 0;
@@ -40,7 +43,7 @@ function keepUp<T>(seen: T[], connect: (signal: AbortSignal) => Promise<void>): 
 
 /** Over the WebSocket, from the log's start. */
 export function socketSubscriber(http: string, filter: Readonly<Record<string, readonly string[]>>) {
-  const seen: SeenEvent[] = [];
+  const seen: ReceivedEvent[] = [];
   let after = "start";
   return keepUp(seen, async (signal) => {
     const socket = new WebSocket(`ws://${http}/api/v1/ws`, "tapedeck.v1.json");
@@ -48,7 +51,7 @@ export function socketSubscriber(http: string, filter: Readonly<Record<string, r
     socket.on("error", () => {});
     socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", after, filter })));
     socket.on("message", (data) => {
-      const message = JSON.parse(String(data)) as { type: string; position: string } & SeenEvent;
+      const message = JSON.parse(String(data)) as { type: string; position: string } & ReceivedEvent;
       if (message.type === "event") seen.push({ position: message.position, event: message.event });
       if (message.type === "event" || message.type === "bookmark") after = message.position;
       // The subscription is over, though the socket may live.
@@ -64,7 +67,7 @@ export function socketSubscriber(http: string, filter: Readonly<Record<string, r
 
 /** Over server-sent events: EventSource comes back by itself, and gives up only at an answer that is an error. */
 export function sseSubscriber(http: string, parameters: readonly (readonly [string, string])[]) {
-  const seen: SeenEvent[] = [];
+  const seen: ReceivedEvent[] = [];
   let after = "start";
   return keepUp(seen, async (signal) => {
     const query = new URLSearchParams([
@@ -74,7 +77,7 @@ export function sseSubscriber(http: string, parameters: readonly (readonly [stri
     const source = new EventSource(`http://${http}/api/v1/stream?${query}`);
     await new Promise<void>((resolve) => {
       source.onmessage = ({ data, lastEventId }) => {
-        const { event } = JSON.parse(data as string) as SeenEvent;
+        const { event } = JSON.parse(data as string) as ReceivedEvent;
         seen.push({ position: lastEventId, event });
         after = lastEventId;
       };

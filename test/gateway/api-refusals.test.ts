@@ -1,21 +1,21 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ApiDesk, pick, startApiDesk } from "../stack/api-harness.ts";
+import { type ApiHarness, pick, startApiHarness } from "../stack/api-harness.ts";
 
-const stack = new AsyncDisposableStack();
-let desk: ApiDesk;
+const cleanup = new AsyncDisposableStack();
+let harness: ApiHarness;
 
 beforeAll(async () => {
-  desk = stack.use(await startApiDesk());
+  harness = cleanup.use(await startApiHarness());
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const get = (path: string) => desk.get(path);
-const items = (path: string) => desk.items(path);
-const positionOf: ApiDesk["positionOf"] = (event) => desk.positionOf(event);
+const get = (path: string) => harness.get(path);
+const items = (path: string) => harness.items(path);
+const positionOf: ApiHarness["positionOf"] = (event) => harness.positionOf(event);
 
-describe("nothing of another workspace is seen", () => {
+describe("nothing of another workspace is visible", () => {
   it.each(["sources", "sessions", "operations", "events", "stats/builds?group=developer"])("in %s", async (path) => {
     expect((await items(path)).length).toBeGreaterThan(0);
     expect(JSON.stringify(await items(path))).not.toMatch(/globex|carol|secret|01C1/);
@@ -33,7 +33,7 @@ describe("nothing of another workspace is seen", () => {
     expect(await items(path)).toEqual([]);
   });
 
-  it("nor state", async () => {
+  it("in the state of a source", async () => {
     expect(await get("state?source=globex/carol/site/skaffold")).toMatchObject({
       status: 404,
       body: { error: { code: "unknown_source" } },
@@ -45,7 +45,7 @@ describe("nothing of another workspace is seen", () => {
   });
 });
 
-describe("what is asked wrongly", () => {
+describe("a wrong request", () => {
   it.each([
     ["sources?kind=build", "kind"],
     ["sources?colour=red", "colour"],
@@ -71,7 +71,7 @@ describe("what is asked wrongly", () => {
     ["stats/builds?to=later", "to"],
     ["state?source=alice", "source"],
     ["state?source=alice/shop&min_position=here", "min_position"],
-  ])("%s: 400, and which field", async (path, field) => {
+  ])("%s is answered with 400 and the name of the field", async (path, field) => {
     const { status, body } = await get(path);
     expect([status, body]).toEqual([
       400,
@@ -91,43 +91,43 @@ describe("what is asked wrongly", () => {
     ["events?after=zzzzzz-1", 409, { code: "position_foreign" }],
     ["stream?after=FUTURE", 416, { code: "position_future" }],
     ["nothing", 404, { code: "not_found" }],
-  ])("%s has its place in the table: %i", async (path, status, error) => {
-    const places = { FIRST: positionOf(0), LAST: desk.on.at(desk.lastSeq), FUTURE: desk.on.at(9_999) };
+  ])("%s is answered with the documented error and status %i", async (path, status, error) => {
+    const places = { FIRST: positionOf(0), LAST: harness.on.at(harness.lastSeq), FUTURE: harness.on.at(9_999) };
     const filledIn = (text: string) => text.replace(/FIRST|LAST|FUTURE/, (name) => places[name as keyof typeof places]);
     const answer = await get(filledIn(path));
     const expected = JSON.parse(filledIn(JSON.stringify(error)));
     expect({ status: answer.status, error: answer.body.error }).toMatchObject({ status, error: expected });
   });
 
-  it("other methods than GET and HEAD are not for these paths", async () => {
+  it("methods other than GET and HEAD are refused with 405 and the allowed ones", async () => {
     for (const [path, methods] of Object.entries({ sources: "GET, HEAD", stream: "GET, HEAD", ws: "GET" })) {
       for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
-        const { status, headers, body } = await desk.on.deck.httpCall(method, `/api/v1/${path}`);
+        const { status, headers, body } = await harness.on.stack.httpCall(method, `/api/v1/${path}`);
         expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: methods });
         expect(JSON.parse(body)).toEqual({
           error: { code: "invalid_argument", message: expect.stringContaining(method) },
         });
       }
-      const { status, body } = await desk.on.deck.httpCall("POST", `/api/v1/${path}/more`, {}, "{}");
+      const { status, body } = await harness.on.stack.httpCall("POST", `/api/v1/${path}/more`, {}, "{}");
       expect([status, JSON.parse(body).error.code]).toEqual([404, "not_found"]);
     }
   });
 });
 
-describe("what is no longer there", () => {
-  it("is out_of_range, with the earliest that is", async () => {
-    const connection = await connect({ servers: desk.on.deck.parts.nats.url });
+describe("missing data", () => {
+  it("a position before the first kept event is out_of_range, with the earliest one", async () => {
+    const connection = await connect({ servers: harness.on.stack.parts.nats.url });
     await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 4 });
     await connection.close();
-    expect(await get(`events?after=${desk.on.at(1)}`)).toMatchObject({
+    expect(await get(`events?after=${harness.on.at(1)}`)).toMatchObject({
       status: 410,
-      body: { error: { code: "out_of_range", earliest: desk.on.at(3) } },
+      body: { error: { code: "out_of_range", earliest: harness.on.at(3) } },
     });
-    expect(pick("position", await items("events?limit=1"))).toEqual([desk.on.at(4)]);
+    expect(pick("position", await items("events?limit=1"))).toEqual([harness.on.at(4)]);
   });
 
-  it("query away is not_ready, and says when to ask again", async () => {
-    await desk.on.deck.parts.query[Symbol.asyncDispose]();
+  it("an unreachable query service is not_ready, with the time to retry", async () => {
+    await harness.on.stack.parts.query[Symbol.asyncDispose]();
     for (const path of ["sources", "state", "stats/builds", "stream?state=true"]) {
       const { status, headers, body } = await get(path);
       expect([status, headers["retry-after"], body.error?.code]).toEqual([503, "1", "not_ready"]);

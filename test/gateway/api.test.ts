@@ -1,28 +1,38 @@
 import { startedAt } from "@tapedeck/query/testing/story";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ApiDesk, alice, type Body, bob, day, type Item, pick, startApiDesk, time } from "../stack/api-harness.ts";
+import {
+  type ApiHarness,
+  alice,
+  type Body,
+  bob,
+  day,
+  type Item,
+  pick,
+  startApiHarness,
+  time,
+} from "../stack/api-harness.ts";
 
-const stack = new AsyncDisposableStack();
-let desk: ApiDesk;
+const cleanup = new AsyncDisposableStack();
+let harness: ApiHarness;
 
 beforeAll(async () => {
-  desk = stack.use(await startApiDesk());
+  harness = cleanup.use(await startApiHarness());
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const get = (path: string) => desk.get(path);
-const items = (path: string) => desk.items(path);
-const positionOf: ApiDesk["positionOf"] = (event) => desk.positionOf(event);
+const get = (path: string) => harness.get(path);
+const items = (path: string) => harness.items(path);
+const positionOf: ApiHarness["positionOf"] = (event) => harness.positionOf(event);
 const isKind =
   (wanted: string) =>
   ({ kind }: { readonly kind: string }) =>
     kind === wanted;
 
-describe("the shapes of what is listed", () => {
+describe("the JSON of the API's resources", () => {
   it("a source", async () => {
     const { body, headers } = await get("sources?developer=alice");
     expect(headers["content-type"]).toContain("application/json");
-    expect(body).toEqual({ items: [expect.anything()], position: desk.on.at(desk.lastSeq) });
+    expect(body).toEqual({ items: [expect.anything()], position: harness.on.at(harness.lastSeq) });
     expect(body.items[0]).toEqual({
       source: "acme/alice/shop/skaffold",
       workspace: "acme",
@@ -42,7 +52,7 @@ describe("the shapes of what is listed", () => {
     });
   });
 
-  it("a session that has ended, and one that has not", async () => {
+  it("an ended session and a running one", async () => {
     const [latest, earlier] = await items("sessions?source=alice/shop");
     expect(earlier).toEqual({
       session: "01A1",
@@ -59,7 +69,7 @@ describe("the shapes of what is listed", () => {
     expect(latest).toMatchObject({ session: "01A2", endedAt: null, endReason: null, labels: { branch: "fix" } });
   });
 
-  it("an operation that has ended, and one that runs", async () => {
+  it("an ended operation and a running one", async () => {
     const [failed] = await items("operations?source=alice/shop&outcome=failed&kind=build");
     expect(failed).toEqual({
       id: expect.any(String),
@@ -93,18 +103,18 @@ describe("the shapes of what is listed", () => {
     });
   });
 
-  it("an event, with the upstream's own message only when asked for", async () => {
+  it("an event, with the upstream's own message only on request", async () => {
     const [event] = await items("events?kind=build.failed");
-    const told = alice.events.find(({ kind }) => kind === "build.failed");
+    const failedBuild = alice.events.find(({ kind }) => kind === "build.failed");
     expect(event).toEqual({
       position: positionOf(isKind("build.failed")),
       recordedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/),
-      id: told?.id,
+      id: failedBuild?.id,
       source: "acme/alice/shop/skaffold",
       session: "01A1",
       channel: "v1",
-      ordinal: String(told?.ordinal),
-      frameOrdinal: String(told?.frame_ordinal),
+      ordinal: String(failedBuild?.ordinal),
+      frameOrdinal: String(failedBuild?.frame_ordinal),
       part: 0,
       kind: "build.failed",
       subject: "api",
@@ -120,12 +130,12 @@ describe("the shapes of what is listed", () => {
     const [whole] = await items("events?kind=build.failed&original=true");
     expect(whole?.original).toEqual({
       type: "proto.LogEntry",
-      size: String(told?.original?.size),
-      bytes: told?.original?.bytes.toString("base64"),
+      size: String(failedBuild?.original?.size),
+      bytes: failedBuild?.original?.bytes.toString("base64"),
     });
   });
 
-  it("state, now and then", async () => {
+  it("state, as of now and as of a moment", async () => {
     const { body } = await get("state?source=alice/shop");
     expect(Object.keys(body)).toEqual([
       ...["source", "session", "sessionEnded", "notHeardSince", "position", "at", "upstream", "state"],
@@ -135,7 +145,7 @@ describe("the shapes of what is listed", () => {
       session: "01A2",
       sessionEnded: false,
       notHeardSince: null,
-      position: desk.on.at(desk.lastSeq),
+      position: harness.on.at(harness.lastSeq),
       at: null,
       upstream: "skaffold",
       state: { v1: { buildState: { artifacts: { web: "Complete" } } }, v2: { forwardedPorts: {} } },
@@ -154,10 +164,10 @@ describe("the shapes of what is listed", () => {
   });
 });
 
-describe("how long builds take", () => {
+describe("build durations", () => {
   const ofAlice = "stats/builds?developer=alice";
 
-  it("in all", async () => {
+  it("are summed up over all builds", async () => {
     expect((await get(ofAlice)).body).toEqual({
       items: [
         {
@@ -172,11 +182,11 @@ describe("how long builds take", () => {
           unknown: "0",
         },
       ],
-      position: desk.on.at(desk.lastSeq),
+      position: harness.on.at(harness.lastSeq),
     });
   });
 
-  it("by artifact, developer and day", async () => {
+  it("are grouped by artifact, developer and day", async () => {
     const days = [startedAt, startedAt + day].map((ms) => new Date(ms).toISOString().slice(0, 10));
     const rows = await items("stats/builds?group=artifact,developer,day");
     expect(
@@ -197,7 +207,7 @@ describe("how long builds take", () => {
     expect(await items("stats/builds?group=artifact&group=developer&group=day")).toEqual(rows);
   });
 
-  it("in a time: from, and before to", async () => {
+  it("are limited to a time range: inclusive `from`, exclusive `to`", async () => {
     const between = (from: number, to: number) => items(`${ofAlice}&from=${time(from)}&to=${time(to)}`);
     expect(pick("count", await between(0, day))).toEqual(["2"]);
     expect(pick("count", await between(1_000, 3_000))).toEqual(["1"]);
@@ -207,7 +217,7 @@ describe("how long builds take", () => {
 });
 
 describe("lists", () => {
-  it("come page by page, newest first, each once", async () => {
+  it("come page by page, newest first, each item once", async () => {
     const all = await items("operations");
     const paged: Item[] = [];
     for (let page: string | undefined = ""; page !== undefined; ) {
@@ -221,7 +231,7 @@ describe("lists", () => {
     expect(all.map(seqOf)).toEqual(all.map(seqOf).sort((a, b) => b - a));
   });
 
-  it("can be asked for as of then", async () => {
+  it("are available as of a past moment", async () => {
     const at = positionOf(isKind("build.started"));
     expect(pick("session", await items(`sessions?at=${at}`))).toEqual(["01A1"]);
     expect(await items(`operations?at=${at}&kind=build`)).toMatchObject([
@@ -266,7 +276,7 @@ describe("pages of events", () => {
     ["outcome=failed", ["build.failed", "loop.failed"]],
     ["session=01B1&kind=loop.*", ["loop.started"]],
     ["source=bob/shop&kind=build.*", ["build.started"]],
-  ])("filtered by %s", async (query, kinds) => {
+  ])("are filtered by %s", async (query, kinds) => {
     expect(pick("kind", await items(`events?${query}`))).toEqual(kinds);
   });
 
@@ -279,7 +289,7 @@ describe("pages of events", () => {
     expect(await items("events?after=now")).toEqual([]);
   });
 
-  it("follow each other through all that matches", async () => {
+  it("follow each other through all matching events", async () => {
     const found: Item[] = [];
     for (let after: string | undefined = "start"; after !== undefined; ) {
       const { body }: { body: Body } = await get(`events?limit=3&kind=build.*&after=${after}`);
@@ -289,7 +299,7 @@ describe("pages of events", () => {
     expect(found).toEqual(await items("events?kind=build.*"));
   });
 
-  it("the newest", async () => {
+  it("give the newest events on request", async () => {
     expect(pick("position", await items("events?last=2&developer=alice"))).toEqual(
       [alice.events.length - 2, alice.events.length - 1].map(positionOf),
     );

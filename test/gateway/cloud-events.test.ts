@@ -1,21 +1,21 @@
 import { CloudEvent, type CloudEventV1, HTTP } from "cloudevents";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { expectIs } from "../stack/answer-schemas.ts";
-import { type ApiDesk, alice, bob, startApiDesk, time } from "../stack/api-harness.ts";
+import { type ApiHarness, alice, bob, startApiHarness, time } from "../stack/api-harness.ts";
 import type { HttpAnswer } from "../stack/http-call.ts";
 
 const batch = "application/cloudevents-batch+json";
 
-const stack = new AsyncDisposableStack();
-let desk: ApiDesk;
+const cleanup = new AsyncDisposableStack();
+let harness: ApiHarness;
 
 beforeAll(async () => {
-  desk = stack.use(await startApiDesk());
+  harness = cleanup.use(await startApiHarness());
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const get = (path: string) => desk.on.deck.httpCall("GET", path, { accept: batch });
-/** As a consumer reads it that refuses what is not CloudEvents 1.0. */
+const get = (path: string) => harness.on.stack.httpCall("GET", path, { accept: batch });
+/** Reads like a consumer that refuses anything but CloudEvents 1.0. */
 const read = ({ headers, body }: HttpAnswer) => {
   const events = HTTP.toEvent({ headers: headers as Record<string, string>, body }) as CloudEventV1<unknown>[];
   return events.map((event) => new CloudEvent(event, true));
@@ -33,10 +33,10 @@ const readAll = async (first: string) => {
 };
 
 describe("events as batches of CloudEvents", () => {
-  it("have what the specification asks for, and the event as it is", async () => {
+  it("have the attributes that the specification requires, and the event as their data", async () => {
     const answer = await get("/api/v1/events?kind=build.failed");
     const [event] = JSON.parse(answer.body);
-    const { items } = (await desk.get("events?kind=build.failed")).body;
+    const { items } = (await harness.get("events?kind=build.failed")).body;
     expect(event).toEqual({
       specversion: "1.0",
       id: "01A1.v1.6",
@@ -50,11 +50,11 @@ describe("events as batches of CloudEvents", () => {
       recordedtime: items[0]?.recordedAt,
       data: items[0],
     });
-    expect(answer.headers["tapedeck-position"]).toBe(desk.on.at(desk.lastSeq));
+    expect(answer.headers["tapedeck-position"]).toBe(harness.on.at(harness.lastSeq));
     expect(answer.headers).not.toHaveProperty("link");
   });
 
-  it("are read by a strict consumer, page by page, each once and in the order of their sequences", async () => {
+  it("are read by a strict consumer page by page, each once and in the order of their sequences", async () => {
     const pages = await readAll("/api/v1/events?limit=4");
     expect(pages.length).toBeGreaterThan(3);
     const events = pages.flat();
@@ -65,7 +65,7 @@ describe("events as batches of CloudEvents", () => {
     expect(new Set(events.map(({ source, id }) => `${source} ${id}`)).size).toBe(events.length);
   });
 
-  it("have only names and values that every binding can carry", async () => {
+  it("have only attribute names and values that every binding can carry", async () => {
     const all = JSON.parse((await get("/api/v1/events")).body);
     expectIs("CloudEvents", all);
     for (const { data, ...attributes } of all) {
@@ -77,16 +77,16 @@ describe("events as batches of CloudEvents", () => {
     }
   });
 
-  it("are filtered and limited as pages are, and the links keep to it", async () => {
+  it("are filtered and limited like pages, and the links keep both", async () => {
     const events = (await readAll("/api/v1/events?kind=build.*&developer=alice&limit=2&original=true")).flat();
-    const { items } = (await desk.get("events?kind=build.*&developer=alice&original=true")).body;
+    const { items } = (await harness.get("events?kind=build.*&developer=alice&original=true")).body;
     expect(events.map(({ data }) => data)).toEqual(items);
     const newest = read(await get("/api/v1/events?last=2"));
-    expect(newest.map(({ data }) => data)).toEqual((await desk.get("events?last=2")).body.items);
+    expect(newest.map(({ data }) => data)).toEqual((await harness.get("events?last=2")).body.items);
     expect(read(await get("/api/v1/events?after=now"))).toEqual([]);
   });
 
-  it("are refused in JSON, as pages are", async () => {
+  it("are refused with JSON errors, like pages", async () => {
     const { status, headers, body } = await get("/api/v1/events?after=soon");
     expect([status, headers["content-type"]]).toEqual([400, "application/json; charset=utf-8"]);
     expect(JSON.parse(body)).toMatchObject({ error: { code: "invalid_argument", field: "after" } });

@@ -13,42 +13,42 @@ import { WebSocket } from "ws";
 import { type SkaffoldClient, skaffoldClient } from "../skaffold/client.ts";
 import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
 import { httpCall } from "../stack/http-call.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 const sourceOf = (developer: string) =>
   sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
 const getState = "/proto.SkaffoldService/GetState";
 const dashboard = "https://dash.example.com";
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
-/** By what listens there. */
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
+/** Addresses by the name of the listener. */
 let addresses: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
-  on = stack.use(
-    await startToldStack({
+  on = cleanup.use(
+    await startSeededStack({
       TAPEDECK_ENDPOINTS: JSON.stringify([
         { source: "alice/shop", grpc: "127.0.0.1:0", http: "127.0.0.1:0" },
         { source: "bob/shop/skaffold", grpc: "127.0.0.1:0" },
       ]),
       TAPEDECK_GATEWAY_ORIGINS: dashboard,
-      TAPEDECK_GATEWAY_HOSTS: "deck.example.com",
+      TAPEDECK_GATEWAY_HOSTS: "team.example.com",
     }),
   );
-  addresses = on.deck.parts.gateway.addresses;
+  addresses = on.stack.parts.gateway.addresses;
   for (const developer of ["alice", "bob"]) {
-    const told = story(sourceOf(developer));
-    const session = told.session(`01${developer}`);
+    const scenario = story(sourceOf(developer));
+    const session = scenario.session(`01${developer}`);
     session.started();
     session.configured();
     session.build(developer, "started");
-    await on.tell(told.events);
+    await on.seed(scenario.events);
   }
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const grpc = (name = "grpc"): SkaffoldClient => stack.use(skaffoldClient(addresses[name] ?? ""));
+const grpc = (name = "grpc"): SkaffoldClient => cleanup.use(skaffoldClient(addresses[name] ?? ""));
 const http = (path: string, headers: Record<string, string> = {}, method = "GET", at = "http") =>
   httpCall(addresses[at] ?? "", method, path, headers);
 
@@ -56,26 +56,29 @@ describe("listeners bound to a source", () => {
   it.each([
     ["alice/shop grpc", "01alice"],
     ["bob/shop/skaffold grpc", "01bob"],
-  ])("%s answers for it without being told", async (name, session) => {
+  ])("%s answers for its source without naming it", async (name, session) => {
     const answer = await grpc(name).unary(getState);
     expect(answer.metadata.get("tapedeck-session")).toEqual([session]);
     expect(await grpc(name).take("/proto.SkaffoldService/Events", 2)).toHaveLength(2);
   });
 
-  it("HTTP likewise", async () => {
+  it("an HTTP listener answers for its source without naming it", async () => {
     const { headers } = await http("/v1/state", {}, "GET", "alice/shop http");
     expect(headers["tapedeck-session"]).toBe("01alice");
   });
 
-  it.each([["alice/shop"], ["alice/shop/skaffold"], ["acme/alice/shop/skaffold"]])("%s may be said", async (source) => {
-    expect(await grpc("alice/shop grpc").unary(getState, Buffer.alloc(0), { "tapedeck-source": source })).toMatchObject(
-      {
+  it.each([["alice/shop"], ["alice/shop/skaffold"], ["acme/alice/shop/skaffold"]])(
+    "the source may be named as %s",
+    async (source) => {
+      expect(
+        await grpc("alice/shop grpc").unary(getState, Buffer.alloc(0), { "tapedeck-source": source }),
+      ).toMatchObject({
         code: 0,
-      },
-    );
-  });
+      });
+    },
+  );
 
-  it("another source is refused there", async () => {
+  it("another source is refused", async () => {
     const refusal = await grpc("alice/shop grpc").unary(getState, Buffer.alloc(0), { "tapedeck-source": "bob/shop" });
     expect(refusal).toMatchObject({ code: 3, message: expect.stringContaining("serves alice/shop only") });
     expect(infoOf(refusal)).toMatchObject({ reason: "invalid_argument", metadata: { field: "source" } });
@@ -83,12 +86,12 @@ describe("listeners bound to a source", () => {
     expect(skaffoldRefusal(overHttp)).toMatchObject({ code: 3, info: infoOf(refusal) });
   });
 
-  it("one of another workspace is another source, whatever the rest of its name", async () => {
+  it("a source of another workspace is another source, whatever the rest of its name", async () => {
     const asked = { "tapedeck-source": "globex/alice/shop/skaffold" };
     expect(await grpc("alice/shop grpc").unary(getState, Buffer.alloc(0), asked)).toMatchObject({ code: 3 });
   });
 
-  it("only Skaffold's API is there, with health and reflection", async () => {
+  it("offer only Skaffold's API with health and reflection", async () => {
     for (const path of ["/api/v1/sources", "/metrics", "/readyz", "/"]) {
       expect(await http(path, { accept: "text/html" }, "GET", "alice/shop http")).toMatchObject({ status: 404 });
     }
@@ -103,14 +106,14 @@ describe("listeners bound to a source", () => {
 describe("Host and Origin", () => {
   const cases: [string, Record<string, string>, number][] = [
     ["nothing but loopback", {}, 200],
-    ["a host that is configured", { host: "deck.example.com" }, 200],
+    ["a host that is configured", { host: "team.example.com" }, 200],
     ["a name that was rebound", { host: "evil.example" }, 403],
     ["a page from elsewhere", { origin: "https://evil.example" }, 403],
     ["a sandboxed page", { origin: "null" }, 403],
     ["an image on such a page", { "sec-fetch-site": "cross-site" }, 403],
     ["a page that is configured", { origin: dashboard }, 200],
   ];
-  it.each(cases)("%s, on every path", async (_, headers, status) => {
+  it.each(cases)("%s has the same answer on every path", async (_, headers, status) => {
     for (const path of ["/v1/state?source=alice/shop", "/api/v1/sources", "/healthz", "/metrics"]) {
       expect({ path, status: (await http(path, headers)).status }).toEqual({ path, status });
     }
@@ -118,14 +121,14 @@ describe("Host and Origin", () => {
     expect(bound.status).toBe(status);
   });
 
-  it("the refusal is in the words of the path, and says what to do", async () => {
+  it("a refusal has the path's error format and says what to do", async () => {
     const ours = JSON.parse((await http("/api/v1/sources", { host: "evil.example" })).body);
     expect(ours).toEqual({ error: { code: "forbidden", message: expect.stringContaining("gateway.hosts") } });
     const skaffolds = JSON.parse((await http("/v1/state", { origin: "https://evil.example" })).body);
     expect(skaffolds).toEqual({ code: 7, message: expect.stringContaining("gateway.origins"), details: [] });
   });
 
-  it("a page that is configured may read the answer, also of a stream, and asks first", async () => {
+  it("a configured page may read answers and streams, and gets an answer to its preflight request", async () => {
     const allowed = { "access-control-allow-origin": dashboard, vary: "origin" };
     expect((await http("/api/v1/sources", { origin: dashboard })).headers).toMatchObject(allowed);
     const preflight = await http(
@@ -147,7 +150,7 @@ describe("Host and Origin", () => {
     expect((await http("/api/v1/sources")).headers).not.toHaveProperty("access-control-allow-origin");
   });
 
-  it("a page that is configured only reads where nobody needs a token: it changes nothing, and takes no backup", async () => {
+  it("a page that is only allowed to read where no token is needed can change nothing and take no backup", async () => {
     const description = JSON.parse((await http("/api/docs/openapi.json")).body) as { paths: Record<string, object> };
     const described = Object.entries(description.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => [method.toUpperCase(), path.replace(/\{\w+\}/g, "none")] as const),
@@ -170,7 +173,7 @@ describe("Host and Origin", () => {
     }
     const bound = await http("/v1/execute?source=alice/shop", { origin: dashboard }, "POST", "alice/shop http");
     expect(bound).toMatchObject({ status: 403, body: expect.stringContaining("own page") });
-    // An image or a link on such a page says no origin.
+    // Requests of an image or a link on such a page carry no Origin.
     for (const from of ["same-site", "cross-site"]) {
       const headers = { "sec-fetch-site": from, "sec-fetch-mode": "navigate" };
       expect(await http("/api/v1/backup", headers)).toMatchObject({ status: 403 });
@@ -178,14 +181,14 @@ describe("Host and Origin", () => {
     }
   });
 
-  it("our own page and programs may do all there", async () => {
+  it("Tapedeck's own page and programs may do everything", async () => {
     for (const headers of [{}, { origin: `http://${addresses.http}`, "sec-fetch-site": "same-origin" }]) {
       expect(await http("/api/v1/sessions/none", headers, "DELETE")).toMatchObject({ status: 404 });
       expect(await http("/v1/execute?source=carol/shop", headers, "POST")).toMatchObject({ status: 404 });
     }
   });
 
-  it("a page that is refused reads that, and nothing else, and learns it also where it asks first", async () => {
+  it("a refused page can read the refusal and nothing else, in the preflight request too", async () => {
     const origin = "https://evil.example";
     const readable = { "access-control-allow-origin": origin, vary: "origin" };
     for (const path of ["/api/v1/sources", "/v1/state", "/metrics"]) {
@@ -207,7 +210,7 @@ describe("Host and Origin", () => {
     expect(rebound.headers).not.toHaveProperty("access-control-allow-origin");
   });
 
-  it("an OPTIONS without a page behind it is as with Skaffold", async () => {
+  it("OPTIONS without an Origin is answered as Skaffold answers it", async () => {
     expect(await http("/v1/state", {}, "OPTIONS")).toMatchObject({ status: 501 });
   });
 });
@@ -222,18 +225,18 @@ describe("compression", () => {
   };
 
   it.each(["/api/v1/events", "/v1/state?source=alice/shop", "/api/docs/openapi.json", "/metrics"])(
-    "answers of %s are, where the client takes it, and mean the same",
+    "answers of %s are compressed for clients that accept it, with the same content",
     async (path) => {
       const [plain, compressed] = [await read(path, { "accept-encoding": "identity" }), await read(path, asked)];
       const isLarge = Number(plain.response.headers.get("content-length")) >= 1_024;
       expect([plain.encoding, compressed.encoding]).toEqual([null, isLarge ? "br" : null]);
       expect(isLarge).toBe(!path.startsWith("/v1"));
-      // What /metrics counts goes on.
+      // The counts in /metrics change between requests.
       if (path !== "/metrics") expect(await compressed.response.text()).toBe(await plain.response.text());
     },
   );
 
-  it("an answer for a page depends on both", async () => {
+  it("an answer to a page varies by both Origin and Accept-Encoding", async () => {
     const { response } = await read("/api/v1/events", { ...asked, origin: dashboard });
     expect(response.headers.get("vary")?.split(", ").sort()).toEqual(["accept-encoding", "origin"]);
   });
@@ -249,13 +252,13 @@ describe("compression", () => {
     ["/api/v1/events", { accept: "application/x-ndjson" }],
     ["/v1/events?source=alice/shop", {}],
     ["/v2/events?source=alice/shop", {}],
-  ])("a stream is not, so that each message comes at once: %s %j", async (path, headers) => {
+  ])("a stream is not compressed, so that each message arrives at once: %s %j", async (path, headers) => {
     const { response, encoding, end } = await read(path, { ...asked, ...headers });
     expect([response.status, encoding]).toEqual([200, null]);
     end();
   });
 
-  it("what a client sends is not taken apart", async () => {
+  it("a compressed request body is not decompressed", async () => {
     const ask = async (body: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
       (await fetch(`http://${addresses.http}/v1/execute?source=alice/shop`, { method: "POST", headers, body })).status;
     const body = Buffer.from(JSON.stringify({ build: true }));
@@ -317,7 +320,7 @@ describe("gRPC's own services", () => {
 });
 
 describe("a browser", () => {
-  it("gets a page that names the addresses at /", async () => {
+  it("gets a page with the addresses at /", async () => {
     const { status, headers, body } = await http("/", { accept: "text/html,application/xhtml+xml" });
     expect([status, headers["content-type"]]).toEqual([200, "text/html; charset=utf-8"]);
     for (const text of [addresses.grpc, "/api/v1/sources", "/v1/events", "ws://", "/metrics"])
@@ -325,12 +328,12 @@ describe("a browser", () => {
     expect(headers["content-security-policy"]).toContain("default-src 'none'");
   });
 
-  it("others get there what Skaffold says", async () => {
+  it("other clients get Skaffold's answer at /", async () => {
     const { status, body } = await http("/");
     expect([status, JSON.parse(body)]).toEqual([404, { code: 5, message: "Not Found", details: [] }]);
   });
 
-  it("who opens the WebSocket's URL is told what it is", async () => {
+  it("that opens the WebSocket's URL gets an explanation", async () => {
     const { status, body } = await http("/api/v1/ws");
     expect(status).toBe(426);
     expect(JSON.parse(body).error.message).toContain("tapedeck.v1.json");
@@ -349,7 +352,7 @@ describe("a browser", () => {
 });
 
 describe("settings", () => {
-  it("listening elsewhere than on loopback is refused for every listener, unless it is said twice", () => {
+  it("every listener beyond loopback is refused unless it is confirmed", () => {
     const env = {
       TAPEDECK_GATEWAY_GRPC_HOST: "0.0.0.0",
       TAPEDECK_GATEWAY_HTTP_HOST: "::1",

@@ -11,9 +11,9 @@ import { connect } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { httpCall } from "../stack/http-call.ts";
 
-// A page that keeps an EventSource open, while what it reads from comes and goes.
+// A page keeps an EventSource open while the gateway stops and starts.
 
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const alice = story();
 const session = alice.session("01A1");
 let nats: TestNats;
@@ -23,20 +23,20 @@ let http = "127.0.0.1:0";
 let written: string[] = [];
 
 beforeAll(async () => {
-  nats = stack.use(await startTestNats());
-  const connection = stack.adopt(
+  nats = cleanup.use(await startTestNats());
+  const connection = cleanup.adopt(
     await connect({ servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 }),
     (nc) => nc.close(),
   );
-  log = stack.use(await openLog(connection, { syncKnown: true }));
-  stack.defer(() => stop());
+  log = cleanup.use(await openLog(connection, { syncKnown: true }));
+  cleanup.defer(() => stop());
   session.started();
   session.configured();
   await tell();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-/** Writes what alice has told since. */
+/** Writes Alice's new events. */
 async function tell(): Promise<void> {
   const seqs = await write(log, alice.events.slice(written.length));
   written = [...written, ...seqs.map((seq) => formatPosition({ epoch: log.epoch, seq }))];
@@ -64,7 +64,7 @@ async function stop(): Promise<void> {
 
 function page(query = "?after=start") {
   const source = new EventSource(`http://${http}/api/v1/stream${query}`);
-  stack.defer(() => source.close());
+  cleanup.defer(() => source.close());
   const events: string[] = [];
   const named: string[] = [];
   const refusals: unknown[] = [];
@@ -75,13 +75,13 @@ function page(query = "?after=start") {
   for (const name of ["caught_up", "bookmark", "complete", "state"])
     source.addEventListener(name, ({ data }) => named.push(JSON.parse(data).type));
   source.addEventListener("error", (error) => {
-    // One of the connection has no data.
+    // An error event of the connection itself has no data.
     if ("data" in error) refusals.push(JSON.parse(String(error.data)));
   });
   return { source, events, named, refusals };
 }
 
-it("an EventSource goes on by itself after the gateway was away, without loss or repeats", async () => {
+it("an EventSource resumes by itself after the gateway was away, without loss or repeats", async () => {
   await start();
   const { source, events, named, refusals } = page();
   const hasAll = () => until(() => events.length >= written.length, { message: "all that was written" });
@@ -112,11 +112,16 @@ it("an EventSource goes on by itself after the gateway was away, without loss or
   source.close();
 });
 
-it("who is no EventSource is refused by the status", async () => {
+it("other clients than EventSource are refused by status", async () => {
   await nats.stop();
   const ask = async (headers: Record<string, string>) => {
-    const { status, headers: told, body } = await httpCall(http, "GET", "/api/v1/stream", headers);
-    return { status, type: told["content-type"], retry: told["retry-after"], code: /"code":"(\w+)"/.exec(body)?.[1] };
+    const { status, headers: answered, body } = await httpCall(http, "GET", "/api/v1/stream", headers);
+    return {
+      status,
+      type: answered["content-type"],
+      retry: answered["retry-after"],
+      code: /"code":"(\w+)"/.exec(body)?.[1],
+    };
   };
   const seen = { "last-event-id": written[0] ?? "" };
   const refused = { status: 503, type: "application/json; charset=utf-8", retry: "1", code: "not_ready" };
@@ -127,12 +132,12 @@ it("who is no EventSource is refused by the status", async () => {
     ask(seen),
   ]);
   expect([other, lines]).toEqual([refused, refused]);
-  const told = { status: 200, type: "text/event-stream", code: "not_ready" };
-  expect([first, resumed]).toEqual([told, told]);
+  const notReady = { status: 200, type: "text/event-stream", code: "not_ready" };
+  expect([first, resumed]).toEqual([notReady, notReady]);
   await nats.restart();
 });
 
-it("an EventSource that asks too much comes again by itself; one that may not come at all does not", async () => {
+it("an EventSource over its request rate comes back by itself; one without permission does not", async () => {
   await stop();
   await start({ LIMITS_REQUESTS_PER_SECOND: "1", LIMITS_CONNECTIONS: "2" });
   await until(async () => (await httpCall(http, "GET", "/readyz")).body.includes('"log":"ok"'), {
@@ -142,14 +147,14 @@ it("an EventSource that asks too much comes again by itself; one that may not co
   const isOn = ({ named }: ReturnType<typeof page>) => named.includes("caught_up");
   await until(() => pages.filter(isOn).length === 2, { message: "two of them to be let in" });
   const [late = expect.fail()] = pages.filter((one) => !isOn(one));
-  await until(() => late.refusals.length > 0, { message: "the third to be told" });
+  await until(() => late.refusals.length > 0, { message: "the third to be refused" });
   expect(late.refusals.at(-1)).toMatchObject({ error: { code: "limit_exceeded" } });
   expect(late.source.readyState).not.toBe(EventSource.CLOSED);
 
   for (const one of pages) one.source.close();
   const { source, refusals } = page("?kind=Build!");
   await until(() => source.readyState === EventSource.CLOSED, { message: "the end" });
-  expect(refusals.filter((told) => !JSON.stringify(told).includes("limit_exceeded"))).toEqual([]);
+  expect(refusals.filter((refusal) => !JSON.stringify(refusal).includes("limit_exceeded"))).toEqual([]);
 
   await stop();
   await start({ AUTH: "tokens", SERVICES_KEY: "a key" });

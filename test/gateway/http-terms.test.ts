@@ -2,7 +2,7 @@ import { story } from "@tapedeck/query/testing/story";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Item } from "../stack/api-harness.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 // Where reading begins and ends, in every form that HTTP has. What a stream gives is said of every transport in
 // transports/; what lists and pages hold in gateway-api.test.ts.
@@ -30,34 +30,34 @@ const forms = [page, historyLines, ...streams];
 
 const alice = story();
 const session = alice.session("01A1");
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 /** By their numbers, from 1: all that is in the log. */
 const recordedAt: string[] = [""];
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
+  on = cleanup.use(await startSeededStack());
   session.started();
   session.configured();
   session.loopStarted();
   session.build("web", "started");
   session.build("web", "succeeded");
-  // Each at a time of its own, so that times tell them apart.
+  // Each event has a time of its own, so that times distinguish them.
   for (const event of alice.events) {
     const before = Date.parse(recordedAt.at(-1) ?? "");
     await until(() => !(Date.now() <= before + 1), { message: "a later millisecond" });
     await on.write([event]);
-    const { items } = JSON.parse((await on.deck.httpCall("GET", "/api/v1/events?last=1")).body);
+    const { items } = JSON.parse((await on.stack.httpCall("GET", "/api/v1/events?last=1")).body);
     recordedAt.push(items[0].recordedAt);
   }
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-/** Reads to the end; a stream without one until it has caught up. */
+/** Reads to the end, or until caught_up on a stream without an end. */
 async function read({ path, accept }: Form, query: string, more: Record<string, string> = {}): Promise<Read> {
   const over = new AbortController();
-  const url = `http://${on.deck.http}/api/v1/${path}?${filledIn(query)}`;
+  const url = `http://${on.stack.http}/api/v1/${path}?${filledIn(query)}`;
   const headers = {
     accept,
     ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, filledIn(value)])),
@@ -100,7 +100,7 @@ function filledIn(text: string): string {
 const last = 5;
 const all = [1, 2, 3, 4, 5];
 
-describe.each(forms)("where $name begins and ends", (form) => {
+describe.each(forms)("the range of $name", (form) => {
   const isStream = form.path === "stream";
   const none: number[] = [];
 
@@ -120,7 +120,7 @@ describe.each(forms)("where $name begins and ends", (form) => {
     const got = await read(form, query);
     expect({ events: got.events, position: got.headers.get("tapedeck-position") }).toEqual({
       events,
-      // Of a page the one that it reflects, of a stream the one after which it starts.
+      // A page has the position that it reflects, a stream the one after which it starts.
       position: on.at(form === page ? last : after),
     });
     expect(got.marks).toEqual(form === page ? [] : [isStream ? "caught_up" : "complete"]);
@@ -175,8 +175,8 @@ describe.each(forms)("where $name begins and ends", (form) => {
   });
 });
 
-describe.each(forms)("an end that is still to come, of $name", (form) => {
-  it("is waited for by streams alone", async () => {
+describe.each(forms)("a future end of $name", (form) => {
+  it("is waited for by streams only", async () => {
     const got = await read(form, "after=start&until=2099-01-01T00:00:00Z");
     expect(got.events).toEqual(all);
     expect(got.marks).toEqual(form === page ? [] : [form === historyLines ? "complete" : "caught_up"]);
@@ -195,18 +195,18 @@ describe.each(streams)("$name", (form) => {
     expect((await read(form, query, { "last-event-id": seen, "tapedeck-after": "start" })).events).toEqual(events);
   });
 
-  it("a Last-Event-ID of another log is refused, and not passed over", async () => {
+  it("a Last-Event-ID of another log is refused, not ignored", async () => {
     const got = await read(form, "after=start", { "last-event-id": "zzzzzz-1" });
     expect(got).toMatchObject({ status: 409, error: { code: "position_foreign" } });
   });
 
-  it("says what it is and that nobody is to keep it", async () => {
+  it("has its content type and must not be cached", async () => {
     const { headers } = await read(form, "until=now");
     expect([headers.get("content-type"), headers.get("cache-control")]).toEqual([form.accept, "no-cache"]);
   });
 });
 
-describe("what goes only with one form", () => {
+describe("parameters that only one form takes", () => {
   it.each([
     [historyLines, "limit=2", "limit"],
     [historyLines, "last=2", "last"],
@@ -217,18 +217,18 @@ describe("what goes only with one form", () => {
     [streamEvents, "last=2", "last"],
     [page, "at=P2", "at"],
     [streamEvents, "at=P2", "at"],
-  ])("$name with %s", async (form, query, field) => {
+  ])("$name with %s is refused", async (form, query, field) => {
     expect(await read(form, query)).toMatchObject({ status: 400, error: { code: "invalid_argument", field } });
   });
 
-  it.each(forms)("a moment in a header: $name is about none", async (form) => {
+  it.each(forms)("$name with a moment in a header is refused", async (form) => {
     const got = await read(form, "until=now", { "tapedeck-at": "P2" });
     expect(got).toMatchObject({ status: 400, error: { code: "invalid_argument", field: "at" } });
   });
 });
 
 describe("a speed", () => {
-  it.each([historyLines, ...streams])("leaves nothing out and adds nothing: $name", async (form) => {
+  it.each([historyLines, ...streams])("leaves out nothing and adds nothing: $name", async (form) => {
     for (const speed of ["max", "1000", "999.5"]) {
       expect((await read(form, `after=start&until=now&speed=${speed}`)).events).toEqual(all);
     }
@@ -236,9 +236,9 @@ describe("a speed", () => {
     expect([live.events, live.marks]).toEqual([all, [form === historyLines ? "complete" : "caught_up"]]);
   });
 
-  it.each([historyLines, ...streams])("holds back what was recorded later: $name", async (form) => {
+  it.each([historyLines, ...streams])("delays what was recorded later: $name", async (form) => {
     // At least 2 ms lie between two events: at this speed more than half an hour.
-    const url = `http://${on.deck.http}/api/v1/${form.path}?after=start&until=now&speed=0.000001`;
+    const url = `http://${on.stack.http}/api/v1/${form.path}?after=start&until=now&speed=0.000001`;
     const over = new AbortController();
     const response = await fetch(url, { headers: { accept: form.accept }, signal: over.signal });
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
@@ -258,7 +258,7 @@ describe("a speed", () => {
 describe("a moment", () => {
   const get = async (path: string, headers: Record<string, string> = {}) => {
     const filled = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, filledIn(value)]));
-    const answer = await on.deck.httpCall("GET", `/api/v1/${filledIn(path)}`, filled);
+    const answer = await on.stack.httpCall("GET", `/api/v1/${filledIn(path)}`, filled);
     return { ...answer, body: JSON.parse(answer.body) };
   };
 
@@ -268,7 +268,7 @@ describe("a moment", () => {
     ["", { "tapedeck-at": "P3" }, 3],
     ["at=P4", { "tapedeck-at": "P3" }, 4],
     ["", {}, last],
-  ])("is all that was recorded up to it: %s %j", async (query, headers, seq) => {
+  ])("includes everything that was recorded up to it: %s %j", async (query, headers, seq) => {
     for (const path of ["state", "sources", "sessions", "operations"]) {
       const answer = await get(`${path}?${query}`, headers);
       expect({ path, position: answer.body.position, header: answer.headers["tapedeck-position"] }).toEqual({
@@ -281,12 +281,12 @@ describe("a moment", () => {
     expect(builds).toHaveLength(seq >= 4 ? 1 : 0);
   });
 
-  it("of a session that has ended says so in a header", async () => {
+  it("of an ended session is marked by a header", async () => {
     const { headers } = await get("state");
     expect([headers["tapedeck-session"], headers["tapedeck-session-ended"]]).toEqual(["01A1", undefined]);
   });
 
-  it("that has to be reflected is waited for: read your own write", async () => {
+  it("that an answer must reflect is waited for: a client can read its own write", async () => {
     for (const path of ["state", "sources", "sessions", "operations", "stats/builds"]) {
       for (const inHeader of [false, true]) {
         const [seq = 0] = await on.write([alice.tell({ kind: "source.checkpoint" })]);
@@ -322,10 +322,10 @@ describe("HEAD", () => {
     "events",
     "stream",
     "stream?after=start&until=now",
-  ])("%s is what GET says, without a body", async (path) => {
-    const head = await on.deck.httpCall("HEAD", `/api/v1/${path}`);
+  ])("%s has the headers of GET without a body", async (path) => {
+    const head = await on.stack.httpCall("HEAD", `/api/v1/${path}`);
     const over = new AbortController();
-    const got = await fetch(`http://${on.deck.http}/api/v1/${path}`, {
+    const got = await fetch(`http://${on.stack.http}/api/v1/${path}`, {
       headers: { "accept-encoding": "identity" },
       signal: over.signal,
     });
@@ -336,17 +336,17 @@ describe("HEAD", () => {
     expect([head.status, head.body]).toEqual([got.status, ""]);
   });
 
-  it("errors, too", async () => {
-    expect(await on.deck.httpCall("HEAD", "/api/v1/stream?after=soon")).toMatchObject({ status: 400, body: "" });
-    expect(await on.deck.httpCall("HEAD", "/api/v1/nothing")).toMatchObject({ status: 404, body: "" });
+  it("an error has the status of GET without a body", async () => {
+    expect(await on.stack.httpCall("HEAD", "/api/v1/stream?after=soon")).toMatchObject({ status: 400, body: "" });
+    expect(await on.stack.httpCall("HEAD", "/api/v1/nothing")).toMatchObject({ status: 404, body: "" });
   });
 });
 
-it("without the log every form is refused, with when to ask again", async () => {
-  await on.deck.parts.nats.stop();
-  const [told, ...refused] = await Promise.all(forms.toReversed().map((form) => read(form, "after=start")));
+it("without the log every form is refused with the time to retry", async () => {
+  await on.stack.parts.nats.stop();
+  const [stream, ...refused] = await Promise.all(forms.toReversed().map((form) => read(form, "after=start")));
   // EventSource hears it in its own words.
-  expect(told).toMatchObject({ status: 200, error: { code: "not_ready" } });
+  expect(stream).toMatchObject({ status: 200, error: { code: "not_ready" } });
   for (const got of refused) {
     expect(got).toMatchObject({ status: 503, error: { code: "not_ready" } });
     expect(got.headers.get("retry-after")).toBe("1");

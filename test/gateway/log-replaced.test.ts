@@ -6,32 +6,32 @@ import { connect } from "nats";
 import { expect, it } from "vitest";
 import { skaffoldClient } from "../skaffold/client.ts";
 import { infoOf } from "../stack/error-info.ts";
-import { startToldStack } from "../stack/reported-conditions-stack.ts";
+import { startSeededStack } from "../stack/seeded-stack.ts";
 
-it("when another log takes the place of its own, every reader is told and the gateway is not ready", async () => {
-  await using on = await startToldStack();
+it("when another log replaces the gateway's, every reader gets an error and the gateway is not ready", async () => {
+  await using on = await startSeededStack();
   const alice = story();
   const session = alice.session("01A1");
   session.started();
   session.configured();
-  await on.tell(alice.events);
-  const { deck } = on;
+  await on.seed(alice.events);
+  const { stack } = on;
   const metric = async () => {
-    const { body } = await deck.httpCall("GET", "/metrics");
+    const { body } = await stack.httpCall("GET", "/metrics");
     return Number(/^tapedeck_gateway_subscriptions\S* (\d+)/m.exec(body)?.[1]);
   };
 
-  using client = skaffoldClient(deck.grpc);
+  using client = skaffoldClient(stack.grpc);
   const overGrpc = client.all("/proto.SkaffoldService/Events").catch((error) => error);
   const paths = {
     "/v1/events": "application/json",
     "/api/v1/stream": "text/event-stream",
     "/api/v1/stream?after=start": "application/x-ndjson",
   };
-  const overHttp = Object.entries(paths).map(([path, accept]) => deck.httpCall("GET", path, { accept }));
+  const overHttp = Object.entries(paths).map(([path, accept]) => stack.httpCall("GET", path, { accept }));
   await until(async () => (await metric()) === 4, { message: "all to follow" });
 
-  const connection = await connect({ servers: deck.parts.nats.url });
+  const connection = await connect({ servers: stack.parts.nats.url });
   await (await jetstreamManager(connection)).streams.delete("TAPEDECK");
   await (await openLog(connection, { syncKnown: true }))[Symbol.asyncDispose]();
   await connection.close();
@@ -50,9 +50,9 @@ it("when another log takes the place of its own, every reader is told and the ga
   expect(JSON.parse(sse?.at(-1)?.replace("data: ", "") ?? "")).toEqual(error);
   expect(JSON.parse(ndjson?.at(-1) ?? "")).toEqual(error);
 
-  await expect(deck.parts.gateway.failed).rejects.toThrow(/was replaced by another one/);
-  const ready = await deck.httpCall("GET", "/readyz");
+  await expect(stack.parts.gateway.failed).rejects.toThrow(/was replaced by another one/);
+  const ready = await stack.httpCall("GET", "/readyz");
   expect([ready.status, JSON.parse(ready.body).checks.log]).toEqual([503, expect.stringContaining("was replaced")]);
-  const metrics = await deck.httpCall("GET", "/metrics");
+  const metrics = await stack.httpCall("GET", "/metrics");
   expect(metrics.body).toMatch(/tapedeck_gateway_errors_total\{api="api",code="not_ready"[^}]*\} 2/);
 });

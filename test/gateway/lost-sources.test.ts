@@ -12,34 +12,34 @@ import { skaffoldClient } from "../skaffold/client.ts";
 import { expectIs } from "../stack/answer-schemas.ts";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// A tap that is killed while its upstream works, and an upstream that is gone: who asks is told that nobody knows.
+// A tap that is killed while its upstream works, and an upstream that is gone: clients learn that the source is lost.
 
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let host: Awaited<ReturnType<typeof startFakeRkt>>;
 let vagrant: Awaited<ReturnType<typeof startFakeVagrant>>;
 
 beforeAll(async () => {
   const recording = madeUpRecording({ pods: [[runningPod(0)]], images: [[]] });
-  host = stack.use(await startFakeRkt({ recording, repeatOnReconnect: true }));
+  host = cleanup.use(await startFakeRkt({ recording, repeatOnReconnect: true }));
   host.setDir("/var/lib/rkt");
-  vagrant = stack.use(await startFakeVagrant());
+  vagrant = cleanup.use(await startFakeVagrant());
   const env = { TAPEDECK_INGEST_LOST_AFTER: "1s" };
-  deck = stack.use(
+  stack = cleanup.use(
     await startStack({
       rkt: [{ address: host.address, interval: "20ms" }],
       vagrant: [{ address: vagrant.address }],
       env,
     }),
   );
-  await deck.described();
+  await stack.described();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 type Item = Readonly<Record<string, unknown>>;
 
 async function get<Answer = { readonly items: readonly Item[] }>(path: string): Promise<Answer> {
-  const { status, body } = await deck.httpCall("GET", `/api/v1/${path}`);
+  const { status, body } = await stack.httpCall("GET", `/api/v1/${path}`);
   expect(status).toBe(200);
   const answer: unknown = JSON.parse(body);
   return answer as Answer;
@@ -47,7 +47,7 @@ async function get<Answer = { readonly items: readonly Item[] }>(path: string): 
 
 /** Pushes the beginning of a build through the gateway, waits until it is in the log, and dies. */
 async function killInMidBuild(developer: string): Promise<void> {
-  const client = new RecorderClient(deck.grpc, credentials.createInsecure());
+  const client = new RecorderClient(stack.grpc, credentials.createInsecure());
   const call = client.push();
   call.on("error", () => {});
   const committed = Promise.withResolvers<void>();
@@ -79,12 +79,12 @@ async function killInMidBuild(developer: string): Promise<void> {
   client.close();
 }
 
-it("says that a source is lost whose tap was killed, everywhere, and nothing about its end", async () => {
+it("a source whose tap was killed is reported as lost everywhere, and no end is invented", async () => {
   await killInMidBuild("zoe");
   const session = async () => (await get("sessions?source=zoe/shop")).items[0];
-  // There is none before query has the first event of it.
+  // The source exists once query has its first event.
   await until(async () => typeof (await session())?.endReason === "string", { message: "the session to be given up" });
-  await deck.caughtUp();
+  await stack.caughtUp();
   expect(await session()).toMatchObject({ endedAt: null, endReason: "nothing is heard of it any more", gaps: 1 });
 
   const { items } = await get("sources?source=zoe/shop");
@@ -97,7 +97,7 @@ it("says that a source is lost whose tap was killed, everywhere, and nothing abo
   const state = await get<Item>("state?source=zoe/shop");
   expectIs("State", state);
   expect(state).toMatchObject({ notHeardSince, state: { v1: { buildState: { artifacts: { web: "In Progress" } } } } });
-  using client = skaffoldClient(deck.grpc);
+  using client = skaffoldClient(stack.grpc);
   const { metadata } = await client.unary("/proto.SkaffoldService/GetState", undefined, {
     "tapedeck-source": "zoe/shop",
   });
@@ -112,7 +112,7 @@ it("says that a source is lost whose tap was killed, everywhere, and nothing abo
 it.each([
   ["h1/host", () => ({ goAway: host.goAway, comeBack: host.comeBack })],
   ["alice/shop", () => ({ goAway: vagrant.goAway, comeBack: vagrant.restart })],
-])("says since when %s is not heard whose service is gone, while its tap goes on", async (source, upstream) => {
+])("%s reports since when it was not heard if its service is gone while its tap lives", async (source, upstream) => {
   const state = () => get<Item>(`state?source=${source}`);
   await until(async () => (await state()).notHeardSince === null, { message: "it to be heard" });
   await upstream().goAway();
@@ -128,7 +128,7 @@ it.each([
   expect((await get(`sources?source=${source}`)).items).toMatchObject([{ status: "lost", notHeardSince }]);
   await using status = startCli(["state", "-s", source], {
     cwd: tmpdir(),
-    env: { TAPEDECK_URL: `http://${deck.http}` },
+    env: { TAPEDECK_URL: `http://${stack.http}` },
   });
   expect([await status.ended, status.stderr()]).toEqual([0, ""]);
   expect(status.stdout()).toContain("not heard since");

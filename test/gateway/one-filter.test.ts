@@ -23,15 +23,15 @@ import { outcomeNames } from "@tapedeck/shared/events/names";
 import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 // One filter means the same in a stream, in a page of history and in the lists, which Postgres answers: random filters,
 // written as people write them, on the random lives of sources of every upstream.
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 let client: TapedeckClient;
-let told: readonly Event[];
+let seededEvents: readonly Event[];
 let end: string;
 
 function tales(): readonly Event[][] {
@@ -48,15 +48,15 @@ function tales(): readonly Event[][] {
 }
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  client = stack.adopt(new TapedeckClient(on.deck.grpc, credentials.createInsecure()), (one) => one.close());
+  on = cleanup.use(await startSeededStack());
+  client = cleanup.adopt(new TapedeckClient(on.stack.grpc, credentials.createInsecure()), (one) => one.close());
   const all = tales();
-  told = all.flat();
+  seededEvents = all.flat();
   for (const events of all) await on.write(events);
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
   end = on.at((await on.log.reader.bounds()).lastSeq);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const asked = <Response>(ask: (done: (error: Error | null, response: Response) => void) => unknown) =>
   new Promise<Response>((resolve, reject) => {
@@ -94,10 +94,10 @@ async function paged(filter: Asked): Promise<string[]> {
   for (const [field, values] of Object.entries(filter)) {
     for (const value of values) query.append(field.slice(0, -1), value);
   }
-  const { body } = await on.deck.httpCall("GET", `/api/v1/events?until=${end}&limit=1000&${query}`);
+  const { body } = await on.stack.httpCall("GET", `/api/v1/events?until=${end}&limit=1000&${query}`);
   const { items, nextPage } = JSON.parse(body) as { items: { id: string }[]; nextPage?: string };
   if (nextPage === undefined) return items.map(({ id }) => id);
-  const rest = await on.deck.httpCall("GET", `/api/v1/events?after=${nextPage}&until=${end}&limit=1000&${query}`);
+  const rest = await on.stack.httpCall("GET", `/api/v1/events?after=${nextPage}&until=${end}&limit=1000&${query}`);
   return [...items, ...(JSON.parse(rest.body) as { items: { id: string }[] }).items].map(({ id }) => id);
 }
 
@@ -137,7 +137,7 @@ const ofOperations: Words = {
   kinds: ["loop", "build", "deploy", "check", "pod", "app", "job", "command"],
 };
 
-/** Filters of one field or a few: those that nothing passes say little. */
+/** Filters of one or a few fields, because filters that match nothing prove little. */
 function anyFilter(words: Words): fc.Arbitrary<Asked> {
   const fields = Object.entries(words);
   return fc
@@ -154,7 +154,7 @@ function anyFilter(words: Words): fc.Arbitrary<Asked> {
     );
 }
 
-/** Every word alone, then so many more at random. */
+/** Every value alone, then `count` random filters. */
 function runs(words: Words, more: number): fc.Parameters<[Asked]> {
   const alone = Object.entries(words).flatMap(([field, values]) =>
     (field === "kinds" ? values.slice(-20) : values).map((value): [Asked] => [{ [field]: [value] }]),
@@ -162,12 +162,12 @@ function runs(words: Words, more: number): fc.Parameters<[Asked]> {
   return { examples: alone, numRuns: alone.length + more };
 }
 
-it("in a stream and in a page of history: what matches, all of it, and nothing else", async () => {
+it("a filter selects exactly the matching events in a stream and in a page of history", async () => {
   let found = 0;
   await fc.assert(
     fc.asyncProperty(anyFilter(ofEvents), async (input) => {
       const filter = parseFilter(input);
-      const expected = told.filter((event) => isOurs(event) && matches(filter, event)).map(({ id }) => id);
+      const expected = seededEvents.filter((event) => isOurs(event) && matches(filter, event)).map(({ id }) => id);
       expect(await Promise.all([streamed(input), paged(input)])).toEqual([expected, expected]);
       found += expected.length;
     }),
@@ -176,7 +176,7 @@ it("in a stream and in a page of history: what matches, all of it, and nothing e
   expect(found).toBeGreaterThan(100);
 });
 
-it("in the lists of sources and sessions: those whose events match", async () => {
+it("a filter selects the sources and sessions with matching events", async () => {
   const all = { sources: (await lists.sources({})).items, sessions: (await lists.sessions({})).items };
   expect(all.sources).toHaveLength(4);
   await fc.assert(
@@ -194,9 +194,9 @@ it("in the lists of sources and sessions: those whose events match", async () =>
   );
 });
 
-it("in the list of operations: those whose events match, by how they ended", async () => {
+it("a filter selects the operations with matching events, by their outcome", async () => {
   const all = (await lists.operations({})).items;
-  const byId = new Map(told.map((event) => [event.id, event]));
+  const byId = new Map(seededEvents.map((event) => [event.id, event]));
   const outcomeOf = (name: string) =>
     Number(Object.entries(outcomeNames).find(([, known]) => known === name)?.[0]) as Event["outcome"];
   let found = 0;

@@ -20,28 +20,28 @@ const recording = loadRecording(
   ),
 );
 
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 /** A position of the log, and where the log ends. */
 let [first, last] = ["", ""];
 
 beforeAll(async () => {
-  const fake = stack.use(await startFakeSkaffold({ recording }));
-  deck = stack.use(await startStack({ skaffold: [{ address: fake.address }] }));
-  await deck.connected();
+  const fake = cleanup.use(await startFakeSkaffold({ recording }));
+  stack = cleanup.use(await startStack({ skaffold: [{ address: fake.address }] }));
+  await stack.connected();
   await fake.play();
-  await deck.recorded(fake.played);
+  await stack.recorded(fake.played);
   const { items, position } = JSON.parse((await get("/api/v1/events?limit=1000")).body);
   [first, last] = [items[0].position, position];
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-const get = (path: string, accept = "application/json", method = "GET") => deck.httpCall(method, path, { accept });
+const get = (path: string, accept = "application/json", method = "GET") => stack.httpCall(method, path, { accept });
 const [json, ndjson, sse] = ["application/json", "application/x-ndjson", "text/event-stream"];
 const cloudEvents = "application/cloudevents-batch+json";
 
 describe("the document", () => {
-  it("is OpenAPI 3.1, and all that it refers to is in it", async () => {
+  it("is valid OpenAPI 3.1 and contains everything that it refers to", async () => {
     const validator = new Validator();
     const { valid, errors } = await validator.validate(structuredClone(document));
     expect({ valid, errors, version: validator.version }).toEqual({ valid: true, errors: undefined, version: "3.1" });
@@ -51,7 +51,7 @@ describe("the document", () => {
     expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(refs));
   });
 
-  it("says of every parameter what it means", () => {
+  it("describes every parameter", () => {
     const all = Object.values(document.paths).flatMap((path) =>
       Object.values(path).flatMap(({ parameters = [] }) => parameters),
     );
@@ -59,13 +59,13 @@ describe("the document", () => {
     expect(all.filter(({ description = "" }) => description.length < 5)).toEqual([]);
   });
 
-  it("is what the gateway gives to programs", async () => {
+  it("is what the gateway serves to programs", async () => {
     const { status, headers, body } = await get("/api/docs/openapi.json");
     expect([status, headers["content-type"]]).toEqual([200, "application/json; charset=utf-8"]);
     expect(JSON.parse(body)).toEqual(document);
   });
 
-  it("is shown to people by a page that needs nothing from elsewhere", async () => {
+  it("is shown to people by a page that loads nothing from elsewhere", async () => {
     const { headers, body } = await get("/api/docs", "text/html");
     expect(headers["content-security-policy"]).toMatch(/^default-src 'none'; script-src 'self';/);
     const needed = [...body.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path = ""]) => path);
@@ -80,11 +80,11 @@ describe("the document", () => {
   });
 });
 
-describe("parameters are taken as they are described", () => {
+describe("parameters match their description", () => {
   const described = Object.entries(document.paths).flatMap(([path, { get }]) =>
     (get?.parameters ?? []).filter((one) => one.in === "query").map((one) => [path, one.name, one] as const),
   );
-  /** Its own name, where the answer says that it is the one that is wrong. */
+  /** The field that the error names, if not the parameter itself. */
   const wrongField = async (path: string, { name }: Parameter, value: string) => {
     const type = name === "speed" ? ndjson : json;
     const query = new URLSearchParams({ [name]: value });
@@ -96,14 +96,14 @@ describe("parameters are taken as they are described", () => {
     return field.replace(/^filter\.(\w+)s$/, "$1") as string;
   };
 
-  it.each(described)("%s: %s, the good ones", async (path, _, parameter) => {
+  it.each(described)("%s: %s takes its valid values", async (path, _, parameter) => {
     for (const value of goodValues(parameter.schema)) {
       expect({ value, wrong: await wrongField(path, parameter, value) }).toEqual({ value, wrong: undefined });
     }
   });
 
   it.each(described.filter(([, , { schema }]) => badValues(schema).length > 0))(
-    "%s: %s, the bad ones",
+    "%s: %s refuses its invalid values",
     async (path, name, parameter) => {
       for (const value of badValues(parameter.schema)) {
         expect({ value, wrong: await wrongField(path, parameter, value) }).toEqual({ value, wrong: name });
@@ -112,7 +112,7 @@ describe("parameters are taken as they are described", () => {
   );
 
   it.each(Object.keys(document.paths).filter((path) => document.paths[path]?.get?.parameters))(
-    "%s: no other one is taken",
+    "%s takes no undocumented parameter",
     async (path) => {
       const { status, body } = await get(`${path}?colour=red`);
       expect([status, JSON.parse(body).error]).toMatchObject([400, { code: "invalid_argument", field: "colour" }]);
@@ -120,7 +120,7 @@ describe("parameters are taken as they are described", () => {
   );
 });
 
-describe("answers are what the document says", () => {
+describe("answers match the document", () => {
   it.each([
     ["/api/v1/sources", ""],
     ["/api/v1/sessions", ""],
@@ -189,14 +189,14 @@ describe("answers are what the document says", () => {
     ["/api/v1/sources", "min_position=EPOCH-999999", 416],
     ["/api/v1/tokens", "", 403],
     ["/api/v1/ws", "", 426],
-  ])("%s?%s: an error with %i", async (path, query, expected) => {
+  ])("%s?%s is an error with status %i", async (path, query, expected) => {
     const { status, body } = await get(`${path}?${query.replace("EPOCH", last.split("-")[0] ?? "")}`);
     expect(status).toBe(expected);
     expectIs(schemaOf(path, status, json), JSON.parse(body));
   });
 });
 
-describe("an event with every detail there is", () => {
+describe("an event with every kind of detail matches the document", () => {
   const event = messageType("tapedeck.v1.Event");
   const details = event.oneofs.find(({ name }) => name === "detail")?.fields ?? [];
 
@@ -212,14 +212,14 @@ describe("an event with every detail there is", () => {
     for (const detail of [field.message && filled(field.message), {}]) {
       const bytes = toBinary(event, fromJson(event, { ...whole, [field.jsonName]: detail ?? {} }));
       const recorded = { seq: 1, recordedAt: new Date(0), subject: "", event: Event.decode(bytes) };
-      const told = JSON.parse(JSON.stringify(eventToJson(recorded, "e")));
-      expectIs("Event", told);
-      expectIs(field.message?.name ?? "", told.detail);
+      const json = JSON.parse(JSON.stringify(eventToJson(recorded, "e")));
+      expectIs("Event", json);
+      expectIs(field.message?.name ?? "", json.detail);
     }
   });
 });
 
-/** What the description itself gives as possible. */
+/** The values that the description allows. */
 function goodValues({ items, anyOf, ...schema }: ParameterSchema): string[] {
   const named = [
     ...(schema.enum ?? []),

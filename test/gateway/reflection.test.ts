@@ -2,9 +2,9 @@ import { type Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import { story } from "@tapedeck/query/testing/story";
 import { GrpcReflection } from "grpc-js-reflection-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
-// What a client makes of Tapedeck that knows nothing of it but where it is.
+// A client that knows nothing but the gateway's address can use Tapedeck.
 
 const services = {
   "tapedeck.v1.Tapedeck": "GetState",
@@ -31,32 +31,32 @@ const stateTypes = [
   ["hashicorp.vagrant.sdk.Command.Arguments", "flags"],
 ] as const;
 
-/** What this client leaves out of what it has read. */
+/** The parts of a descriptor that this client drops. */
 const empty = Buffer.alloc(0);
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
+  on = cleanup.use(await startSeededStack());
   const alice = story();
   const session = alice.session("01A1");
   session.started();
   session.configured();
   session.build("web", "started");
-  await on.tell(alice.events);
+  await on.seed(alice.events);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 describe.each(["v1", "v1alpha"] as const)("reflection %s", (version) => {
   // Its types are those of a grpc-js of its own.
-  const reflect = () => new GrpcReflection(on.deck.grpc, credentials.createInsecure() as never, {}, version);
+  const reflect = () => new GrpcReflection(on.stack.grpc, credentials.createInsecure() as never, {}, version);
 
   it("lists the services", async () => {
     expect((await reflect().listServices()).sort()).toEqual(Object.keys(services).sort());
   });
 
-  it.each(Object.entries(services))("tells all methods of %s", async (service, method) => {
+  it.each(Object.entries(services))("describes all methods of %s", async (service, method) => {
     const methods = (await reflect().listMethods(service)).map(({ name }) => name);
     expect(methods).toContain(method);
   });
@@ -68,11 +68,11 @@ describe.each(["v1", "v1alpha"] as const)("reflection %s", (version) => {
     expect(Object.keys(found.fields)).toContain(field);
   });
 
-  it("is all that a client needs to read a state", async () => {
+  it("is enough for a client to read a state", async () => {
     const reflection = reflect();
     const descriptor = await reflection.getDescriptorBySymbol("tapedeck.v1.Tapedeck");
     const { tapedeck } = descriptor.getPackageObject({ keepCase: true, longs: String }) as unknown as Api;
-    const client = new tapedeck.v1.Tapedeck(on.deck.grpc, credentials.createInsecure());
+    const client = new tapedeck.v1.Tapedeck(on.stack.grpc, credentials.createInsecure());
     try {
       const state = await new Promise<StateAnswer>((resolve, reject) =>
         client.GetState({ source: "alice/shop" }, (error, answer) => (error ? reject(error) : resolve(answer))),

@@ -17,11 +17,11 @@ import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// What ingest knows of the log, where people look: the gateway's /readyz and `tapedeck status`, on another machine.
+// Ingest's findings about the log appear in the gateway's /readyz and in `tapedeck status`, on another machine too.
 
-const folder = mkdtempSync(join(tmpdir(), "told-conditions-"));
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const folder = mkdtempSync(join(tmpdir(), "reported-conditions-"));
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let fake: Awaited<ReturnType<typeof startFakeSkaffold>>;
 
 const full = "nothing is recorded: the log's disk is full";
@@ -30,14 +30,14 @@ const lost =
 
 beforeAll(async () => {
   const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
-  fake = stack.use(await startFakeSkaffold({ recording }));
-  const nats = stack.use(await startTestNats({ maxFileStore: "100KB" }));
-  const database = stack.use(await freshDatabase(migrated)).url;
+  fake = cleanup.use(await startFakeSkaffold({ recording }));
+  const nats = cleanup.use(await startTestNats({ maxFileStore: "100KB" }));
+  const database = cleanup.use(await freshDatabase(migrated)).url;
   await damagedLog(nats.url);
-  deck = stack.use(await startStack({ skaffold: [{ address: fake.address }], servers: { nats, database } }));
+  stack = cleanup.use(await startStack({ skaffold: [{ address: fake.address }], servers: { nats, database } }));
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -55,36 +55,36 @@ async function damagedLog(url: string): Promise<void> {
 }
 
 async function ready() {
-  const { status, body } = await deck.httpCall("GET", "/readyz");
+  const { status, body } = await stack.httpCall("GET", "/readyz");
   return { status, body: JSON.parse(body) as unknown };
 }
 
 async function tapedeckStatus() {
-  const env = { TAPEDECK_URL: `http://${deck.http}`, TAPEDECK_DATA: join(folder, "data"), XDG_STATE_HOME: folder };
+  const env = { TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_DATA: join(folder, "data"), XDG_STATE_HOME: folder };
   await using cli = startCli(["status"], { cwd: folder, env });
   return { code: await cli.ended, lines: cli.stdout().split("\n"), err: cli.stderr() };
 }
 
-it("a log that has lost events is told of, and all is ready", async () => {
+it("a log that has lost events is reported, and everything stays ready", async () => {
   const checks = { log: "ok", query: "ok", recording: "ok" };
   const answer = { status: 200, body: { ready: true, checks, details: { warnings: [lost] } } };
-  await until(async () => isDeepStrictEqual(await ready(), answer), { message: "the damage to be told" });
+  await until(async () => isDeepStrictEqual(await ready(), answer), { message: "the damage to be reported" });
   const { code, lines } = await tapedeckStatus();
   expect(code).toBe(0);
   expect(lines).toContain(lost);
   expect(lines.join()).not.toContain(full);
 });
 
-it("a full disk is told of: the gateway is not ready, and says why, also while query is away", async () => {
+it("a full disk makes the gateway not ready with the reason, also while query is away", async () => {
   await fake.play();
   const checks = { log: "ok", query: "ok", recording: full };
   const answer = { status: 503, body: { ready: false, checks, details: { warnings: [lost] } } };
-  await until(async () => isDeepStrictEqual(await ready(), answer), { message: "the full disk to be told" });
+  await until(async () => isDeepStrictEqual(await ready(), answer), { message: "the full disk to be reported" });
   const withQuery = await tapedeckStatus();
   expect(withQuery).toMatchObject({ code: 0, lines: expect.arrayContaining([`gateway: ${full}`, lost]) });
   expect(withQuery.lines.join("\n")).toContain("bob/web");
 
-  await deck.parts.query[Symbol.asyncDispose]();
+  await stack.parts.query[Symbol.asyncDispose]();
   const without = await tapedeckStatus();
   expect(without).toMatchObject({ code: 1, lines: expect.arrayContaining([`gateway: ${full}`, lost]) });
   expect(without.err).not.toBe("");

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SkaffoldClient, skaffoldClient } from "../skaffold/client.ts";
 import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 const sourceOf = (name: string) => {
   const [workspace = "", developer = "", project = ""] = name.split("/");
@@ -49,21 +49,21 @@ hers.configured();
 hers.build("secret", "started");
 
 const getState = "/proto.SkaffoldService/GetState";
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 let client: SkaffoldClient;
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  client = stack.use(skaffoldClient(on.deck.grpc));
+  on = cleanup.use(await startSeededStack());
+  client = cleanup.use(skaffoldClient(on.stack.grpc));
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** The same question over gRPC and over HTTP with headers must have the same answer, whatever it is. */
 async function ask(metadata: Record<string, string> = {}) {
   const [grpc, http] = await Promise.all([
     client.unary(getState, new Uint8Array(), metadata),
-    on.deck.httpCall("GET", "/v1/state", metadata),
+    on.stack.httpCall("GET", "/v1/state", metadata),
   ]);
   if (grpc.code === 0) {
     expect(http.status).toBe(200);
@@ -85,40 +85,40 @@ async function ask(metadata: Record<string, string> = {}) {
   return { code, status: http.status, reason: info?.reason, more: info?.metadata, message };
 }
 
-it("nothing recorded yet is unknown_source, and says what to do", async () => {
+it("without any recording the error is unknown_source and says what to do", async () => {
   const refusal = { code: 5, status: 404, reason: "unknown_source", message: expect.stringContaining("tapedeck run") };
   await until(async () => (await ask()).status === 404, { message: "query to have begun" });
   expect(await ask()).toMatchObject(refusal);
 });
 
 describe("with one source", () => {
-  beforeAll(() => on.tell(alice.events));
+  beforeAll(() => on.seed(alice.events));
 
-  it("nobody has to name it", async () => {
+  it("a request need not name it", async () => {
     expect(await ask()).toMatchObject({ artifacts: { web: "In Progress" }, session: "01A2", ended: undefined });
   });
 });
 
 describe("with several sources", () => {
-  beforeAll(() => on.tell([...bob.events, ...dave.events, ...carol.events]));
+  beforeAll(() => on.seed([...bob.events, ...dave.events, ...carol.events]));
 
-  it("without a name the choices are told, of this workspace only", async () => {
+  it("a request without a name gets the choices, of its workspace only", async () => {
     const { more, ...refusal } = await ask();
     expect(refusal).toMatchObject({ code: 9, status: 409, reason: "ambiguous_source" });
     expect(more?.choices?.split(", ").sort()).toEqual([alice.source, bob.source, dave.source]);
   });
 
   it.each([["alice/shop"], ["alice/shop/skaffold"], ["acme/alice/shop/skaffold"], ["Alice/Shop"]])(
-    "%s is Alice's",
+    "%s names Alice's source",
     async (source) => {
       expect(await ask({ "tapedeck-source": source })).toMatchObject({ session: "01A2" });
-      const byParameter = await on.deck.httpCall("GET", `/v1/state?source=${encodeURIComponent(source)}`);
+      const byParameter = await on.stack.httpCall("GET", `/v1/state?source=${encodeURIComponent(source)}`);
       expect(byParameter.headers["tapedeck-session"]).toBe("01A2");
     },
   );
 
   it.each([["zoe/shop"], ["alice/shop/rkt"], ["globex/carol/site/skaffold"], ["carol/site"]])(
-    "%s is unknown, and nobody learns whether it is elsewhere",
+    "%s is unknown, without a hint that it exists elsewhere",
     async (source) => {
       const message = `no skaffold source "${source}" has been recorded: GET /api/v1/sources lists those that were`;
       expect(await ask({ "tapedeck-source": source })).toMatchObject({
@@ -129,14 +129,14 @@ describe("with several sources", () => {
     },
   );
 
-  it.each([["alice"], ["a/b/c/d/e"]])("%s is no source at all", async (source) => {
+  it.each([["alice"], ["a/b/c/d/e"]])("%s is not a source name", async (source) => {
     const refusal = { code: 3, status: 400, reason: "invalid_argument", more: { field: "source" } };
     expect(await ask({ "tapedeck-source": source })).toMatchObject(refusal);
   });
 
-  it("one without a session has the state that Skaffold gives before its runner exists", async () => {
+  it("a source without a session has the state that Skaffold has before its runner exists", async () => {
     expect(await ask({ "tapedeck-source": "dave/tools" })).toMatchObject({ artifacts: undefined, session: undefined });
-    const { body } = await on.deck.httpCall("GET", "/v1/state?source=dave/tools");
+    const { body } = await on.stack.httpCall("GET", "/v1/state?source=dave/tools");
     expect(JSON.parse(body)).toMatchObject({ buildState: null, deployState: null, forwardedPorts: {}, metadata: null });
   });
 });
@@ -152,21 +152,21 @@ describe("a session", () => {
     });
   });
 
-  it.each([["01A9"], ["01B1"], ["01C1"]])("%s is none of Alice's", async (session) => {
+  it.each([["01A9"], ["01B1"], ["01C1"]])("%s is not one of Alice's sessions", async (session) => {
     const refusal = { code: 5, status: 404, reason: "unknown_session" };
     expect(await ask({ ...alices, "tapedeck-session": session })).toMatchObject(refusal);
-    const events = await on.deck.httpCall("GET", `/v1/events?source=alice/shop&session=${session}`);
+    const events = await on.stack.httpCall("GET", `/v1/events?source=alice/shop&session=${session}`);
     expect(skaffoldRefusal(events)).toMatchObject({ code: 5, info: { reason: "unknown_session" } });
   });
 
-  it("that has ended ends its Events, over both", async () => {
+  it("that has ended ends its Events over gRPC and HTTP", async () => {
     const frames = alice.events.filter(({ session, channel }) => session === "01A1" && channel === "v1");
     const metadata = { ...alices, "tapedeck-session": "01A1" };
     const overGrpc = await client.all("/proto.SkaffoldService/Events", metadata);
     expect(overGrpc.map((bytes) => bytes.toString("base64"))).toEqual(
       frames.map(({ original }) => original?.bytes.toString("base64")),
     );
-    const { body, headers } = await on.deck.httpCall("GET", "/v1/events", metadata);
+    const { body, headers } = await on.stack.httpCall("GET", "/v1/events", metadata);
     expect(body.trim().split("\n")).toHaveLength(frames.length);
     expect(headers).toMatchObject({ "tapedeck-session": "01A1", "tapedeck-position": on.at(0) });
   });
@@ -176,7 +176,7 @@ describe("a moment", () => {
   const alices = { "tapedeck-source": "alice/shop" };
   const seqOfHalf = half; // Alice's events are the log's first
 
-  it("is a position", async () => {
+  it("can be a position", async () => {
     const there = await ask({ ...alices, "tapedeck-at": on.at(seqOfHalf) });
     expect(there).toMatchObject({ artifacts: { web: "In Progress" }, session: "01A1", position: on.at(seqOfHalf) });
     expect(await ask({ ...alices, "tapedeck-at": on.at(seqOfHalf + 1) })).toMatchObject({
@@ -184,12 +184,12 @@ describe("a moment", () => {
     });
   });
 
-  it("or a time, with any zone, also where a URL makes a space of its plus", async () => {
+  it("can be a time with any zone, also when the URL turned its plus into a space", async () => {
     const daves = { "tapedeck-source": "dave/tools" };
-    const seqs = await on.tell([dave.session("01D1").started(), dave.tell({ kind: "upstream.lost", session: "01D1" })]);
+    const seqs = await on.seed([dave.session("01D1").started(), dave.tell({ kind: "upstream.lost", session: "01D1" })]);
     const [first = 0, last = 0] = seqs;
     const times: number[] = [];
-    const both = on.deck.log.history({ afterSeq: first - 1, subjects: [] }, last, new AbortController().signal);
+    const both = on.stack.log.history({ afterSeq: first - 1, subjects: [] }, last, new AbortController().signal);
     for await (const { recordedAt } of both) times.push(recordedAt.getTime());
     const [begun = 0, time = 0] = times;
     const inZone = new Date(time + 3_600_000).toISOString().replace("Z", "+01:00");
@@ -198,11 +198,11 @@ describe("a moment", () => {
     }
     const before = new Date(begun - 1).toISOString();
     expect(await ask({ ...daves, "tapedeck-at": before })).toMatchObject({ session: undefined });
-    const overUrl = await on.deck.httpCall("GET", `/v1/state?source=dave/tools&at=${inZone}`);
+    const overUrl = await on.stack.httpCall("GET", `/v1/state?source=dave/tools&at=${inZone}`);
     expect(overUrl.headers["tapedeck-session"]).toBe("01D1");
   });
 
-  it("of the past is before_first, with the earliest", async () => {
+  it("before the first event is before_first, with the earliest", async () => {
     const refusal = { code: 5, status: 404, reason: "before_first", more: { earliest: on.at(1) } };
     expect(await ask({ ...alices, "tapedeck-at": "2020-01-01T00:00:00Z" })).toMatchObject(refusal);
     const bobs = { "tapedeck-source": "bob/shop", "tapedeck-at": on.at(seqOfHalf) };
@@ -221,9 +221,9 @@ describe("a moment", () => {
   });
 
   it.each([["/v1/events"], ["/v2/events"], ["/v1/event_log"], ["/v2/applicationLogs"]])(
-    "is nothing for %s, which says what to use",
+    "is refused by %s, which names the right parameter",
     async (path) => {
-      const answer = await on.deck.httpCall("GET", `${path}?source=alice/shop&at=${on.at(1)}`);
+      const answer = await on.stack.httpCall("GET", `${path}?source=alice/shop&at=${on.at(1)}`);
       expect(answer.status).toBe(400);
       expect(skaffoldRefusal(answer)).toMatchObject({
         message: expect.stringContaining("`after`"),
@@ -236,7 +236,7 @@ describe("a moment", () => {
 describe("reading one's own write", () => {
   const bobs = { "tapedeck-source": "bob/shop" };
 
-  it("the answer reflects at least the position that is asked for", async () => {
+  it("the answer reflects at least the requested position", async () => {
     for (let turn = 0; turn < 5; turn++) {
       const artifact = `own-${turn}`;
       running.build(artifact, "started");
@@ -247,21 +247,24 @@ describe("reading one's own write", () => {
     }
   });
 
-  it.each(["tapedeck-min-position", "tapedeck-at"])("%s is waited for of a source that nobody knew", async (name) => {
-    for (let turn = 0; turn < 3; turn++) {
-      const fresh = story(sourceOf(`acme/new-${turn}/${name}`));
-      const session = fresh.session(`01N${turn}${name}`);
-      session.started();
-      session.configured();
-      session.build("first", "started");
-      const seqs = await on.write(fresh.events);
-      const asked = { "tapedeck-source": `new-${turn}/${name}`, [name]: on.at(seqs.at(-1) ?? 0) };
-      expect(await ask(asked)).toMatchObject({ artifacts: { first: "In Progress" } });
-    }
-  });
+  it.each(["tapedeck-min-position", "tapedeck-at"])(
+    "%s is waited for, also for a source that was unknown before",
+    async (name) => {
+      for (let turn = 0; turn < 3; turn++) {
+        const fresh = story(sourceOf(`acme/new-${turn}/${name}`));
+        const session = fresh.session(`01N${turn}${name}`);
+        session.started();
+        session.configured();
+        session.build("first", "started");
+        const seqs = await on.write(fresh.events);
+        const asked = { "tapedeck-source": `new-${turn}/${name}`, [name]: on.at(seqs.at(-1) ?? 0) };
+        expect(await ask(asked)).toMatchObject({ artifacts: { first: "In Progress" } });
+      }
+    },
+  );
 
-  it("is position_future beyond the log, with the latest", async () => {
-    const { lastSeq } = await on.deck.log.bounds();
+  it("beyond the log it is position_future, with the latest", async () => {
+    const { lastSeq } = await on.stack.log.bounds();
     const asked = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };
     const refusal = {
       code: 11,
@@ -272,18 +275,18 @@ describe("reading one's own write", () => {
     expect(await ask(asked)).toMatchObject(refusal);
   });
 
-  it("is not_ready when query does not get there", async () => {
-    const client = new Client(on.deck.database);
+  it("it is not_ready when query does not get that far", async () => {
+    const client = new Client(on.stack.database);
     await client.connect();
     try {
       await client.query("begin; lock table tapedeck.events in share mode");
       running.build("held back", "started");
-      const { lastSeq } = await on.deck.log.bounds();
-      const writing = on.tell(bob.events.slice(-1));
-      await until(async () => (await on.deck.log.bounds()).lastSeq > lastSeq, { message: "the event in the log" });
+      const { lastSeq } = await on.stack.log.bounds();
+      const writing = on.seed(bob.events.slice(-1));
+      await until(async () => (await on.stack.log.bounds()).lastSeq > lastSeq, { message: "the event in the log" });
       const asked = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };
       expect(await ask(asked)).toMatchObject({ code: 14, status: 503, reason: "not_ready" });
-      const { headers } = await on.deck.httpCall("GET", "/v1/state", asked);
+      const { headers } = await on.stack.httpCall("GET", "/v1/state", asked);
       expect(headers["retry-after"]).toBe("1");
       await client.query("rollback");
       await writing;

@@ -18,12 +18,12 @@ import { folds } from "@tapedeck/query/views/folds";
 import { until } from "@tapedeck/shared/testing/until";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
-// State at P and the events after P are all that happened, once: whoever folds the events on what the state stands for
-// comes to what is folded from the beginning, whenever one asks and whoever writes meanwhile.
+// State at P and the events after P are everything that happened, once: folding the events onto the state gives the same
+// as folding from the beginning, at any moment and with any concurrent writers.
 
-/** One source's life, and what of it is in the log. */
+/** The scenario of one source, and the part of it that is in the log. */
 type Life = {
   readonly source: string;
   readonly upstream: UpstreamName;
@@ -31,15 +31,15 @@ type Life = {
   readonly seqs: number[];
 };
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 let client: TapedeckClient;
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  client = stack.adopt(new TapedeckClient(on.deck.grpc, credentials.createInsecure()), (one) => one.close());
+  on = cleanup.use(await startSeededStack());
+  client = cleanup.adopt(new TapedeckClient(on.stack.grpc, credentials.createInsecure()), (one) => one.close());
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 function lives(random: Random): readonly Life[] {
   const host = story(rktHost);
@@ -72,7 +72,7 @@ function fold({ upstream }: Life, before: Folded, events: readonly Event[]): Fol
   return states;
 }
 
-/** What the API gives of such a state; Vagrant's jobs are kept apart from it. */
+/** The part of such a state that the API returns; Vagrant's jobs are kept apart from it. */
 function rendered(
   { upstream }: Life,
   states: Folded,
@@ -110,7 +110,7 @@ function getState(request: DeepPartial<GetStateRequest>): Promise<GetStateRespon
   });
 }
 
-/** A reader that goes on until the test is over: the state it began with, and what came after it. */
+/** A reader that goes on until the test is over: its first state, and the events after it. */
 type Reader = {
   readonly life: Life;
   readonly how: string;
@@ -150,7 +150,7 @@ async function events(reader: Reader, request: DeepPartial<EventsRequest>): Prom
 /** Messages of a stream that has begun. */
 async function opened(request: DeepPartial<EventsRequest>): Promise<AsyncIterable<EventsResponse>> {
   const call = client.events(EventsRequest.fromPartial(request));
-  stack.defer(() => call.cancel());
+  cleanup.defer(() => call.cancel());
   await new Promise((resolve, reject) => call.once("metadata", resolve).once("error", reject));
   call.on("error", () => {});
   return call as AsyncIterable<EventsResponse>;
@@ -167,7 +167,7 @@ async function whenReady<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-it("is complete and without repeats, whenever one asks, while others write", async () => {
+it("state, then live events, is complete and without repeats at any moment while others write", async () => {
   const seed = Math.floor(Math.random() * 2 ** 32);
   const random = seeded(seed);
   const all = lives(random);
@@ -189,7 +189,7 @@ it("is complete and without repeats, whenever one asks, while others write", asy
   };
 
   for (const life of all) await writeSome(life, 30);
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
   await Promise.all(
     all.map(async (life) => {
       for (let round = 0; life.seqs.length < life.events.length; round++) {
@@ -203,13 +203,17 @@ it("is complete and without repeats, whenever one asks, while others write", asy
   const failure = Promise.race(running.map((one) => one.then(() => new Promise<void>(() => {}))));
   const arrived = () => readers.every(({ life, seen }) => seen >= (life.seqs.at(-1) ?? 0));
   await Promise.race([until(arrived, { message: "all readers to have all" }), failure]);
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
 
   for (const life of all) {
     const { source } = life;
     const now = await getState({ source });
-    const told = fold(life, new Map(), life.events);
-    expect({ seed, source, rows: given(life, now) }).toEqual({ seed, source, rows: rendered(life, told, now.session) });
+    const folded = fold(life, new Map(), life.events);
+    expect({ seed, source, rows: given(life, now) }).toEqual({
+      seed,
+      source,
+      rows: rendered(life, folded, now.session),
+    });
     for (const { how, state, events } of readers.filter((reader) => reader.life === life)) {
       const what = { seed, source, how, position: state?.position };
       const before = life.events.filter((_, index) => (life.seqs[index] ?? 0) <= seqOf(state?.position ?? ""));

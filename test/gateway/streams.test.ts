@@ -8,15 +8,15 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type SkaffoldClient, skaffoldClient } from "../skaffold/client.ts";
 import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 const events = "/proto.SkaffoldService/Events";
 const eventLog = "/proto.SkaffoldService/EventLog";
 const asIs = (bytes: Buffer) => bytes;
 
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const alice = story();
-let on: ToldStack;
+let on: SeededStack;
 let client: SkaffoldClient;
 let raw: Client;
 /** Sequences of alice's events, in their order. */
@@ -24,7 +24,7 @@ const seqs: number[] = [];
 
 const tell = async () => {
   const fresh = alice.events.slice(seqs.length);
-  seqs.push(...(await on.tell(fresh)));
+  seqs.push(...(await on.seed(fresh)));
 };
 const framesOf = (from: number, channel = "v1") =>
   alice.events
@@ -48,15 +48,15 @@ second.configured();
 second.loopStarted();
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  client = stack.use(skaffoldClient(on.deck.grpc));
-  raw = stack.adopt(new Client(on.deck.grpc, credentials.createInsecure()), (it) => it.close());
+  on = cleanup.use(await startSeededStack());
+  client = cleanup.use(skaffoldClient(on.stack.grpc));
+  raw = cleanup.adopt(new Client(on.stack.grpc, credentials.createInsecure()), (it) => it.close());
   await tell();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 describe("Events", () => {
-  it("are the current session from its start, then live, then the sessions that follow", async () => {
+  it("give the current session from its start, then live events, then the following sessions", async () => {
     const taking = client.take(events, 5);
     await until(async () => (await subscriptions()) === 1, { message: "the reader to follow" });
     second.build("api", "started");
@@ -81,14 +81,14 @@ describe("Events", () => {
     const after = seqs[3] ?? 0; // the first build's start
     const wanted = framesOf(4);
     expect(text(await client.take(events, wanted.length, { "tapedeck-after": on.at(after) }))).toEqual(wanted);
-    const lines = await on.deck.httpLines(`/v1/events?after=${on.at(after)}`, wanted.length);
+    const lines = await on.stack.httpLines(`/v1/events?after=${on.at(after)}`, wanted.length);
     expect(lines[0]).toMatchObject({ result: { event: { buildEvent: { artifact: "web", status: "Complete" } } } });
     expect(text(await client.take(events, 1, { "tapedeck-after": "2020-01-01T00:00:00Z" }))).toEqual(
       framesOf(0).slice(0, 1),
     );
   });
 
-  it("of one session only, after a position in it", async () => {
+  it("of one session give only its events, after a position in it", async () => {
     const metadata = { "tapedeck-session": "01A1", "tapedeck-after": on.at(seqs[3] ?? 0) };
     expect(text(await client.all(events, metadata))).toEqual(framesOf(4).slice(0, 1));
     expect(await client.all(events, { "tapedeck-session": "01A1", "tapedeck-after": on.at(seqs.at(-1) ?? 0) })).toEqual(
@@ -96,7 +96,7 @@ describe("Events", () => {
     );
   });
 
-  it("of a session that runs end with it", async () => {
+  it("of a running session end with it", async () => {
     const current = alice.session("01A4");
     current.started();
     current.configured();
@@ -109,7 +109,7 @@ describe("Events", () => {
     expect(await all).toHaveLength(2);
   });
 
-  it("after now are only what is to come", async () => {
+  it("after `now` give only new events", async () => {
     const taking = client.take(events, 1, { "tapedeck-after": "now" });
     await until(async () => (await subscriptions()) === 1, { message: "the reader to follow" });
     const later = alice.session("01A5");
@@ -141,11 +141,11 @@ describe("Events", () => {
     });
     expect(answer.code).toBe(code);
     expect(infoOf(answer)).toMatchObject({ reason });
-    const overHttp = await on.deck.httpCall("GET", `/v1/events?after=${after()}`);
+    const overHttp = await on.stack.httpCall("GET", `/v1/events?after=${after()}`);
     expect(skaffoldRefusal(overHttp)).toMatchObject({ code, info: infoOf(answer) });
   });
 
-  it("pass over what is no message, and what was too large to keep", async () => {
+  it("skip events without a message and events that were too large to keep", async () => {
     const session = alice.session("01A6");
     session.started();
     alice.tell({
@@ -166,7 +166,7 @@ describe("Events", () => {
     await tell();
     const wanted = framesOf(before - 1);
     expect(text(await client.take(events, 2))).toEqual(wanted);
-    expect(await on.deck.httpLines("/v1/events", 2)).toMatchObject([
+    expect(await on.stack.httpLines("/v1/events", 2)).toMatchObject([
       { result: { event: { metaEvent: {} } } },
       { result: { event: { devLoopEvent: {} } } },
     ]);
@@ -187,20 +187,20 @@ describe("clients of every generation", () => {
     ["sends entries of its own", events, (call: { write(bytes: Buffer): unknown }) => call.write(Buffer.from([8, 1]))],
     ["half-closes at once", eventLog, (call: { end(): void }) => call.end()],
     ["never closes", eventLog, () => {}],
-  ] as const)("a bidirectional one that %s reads %s", async (_, path, begin) => {
+  ] as const)("a bidirectional client that %s reads %s", async (_, path, begin) => {
     const call = raw.makeBidiStreamRequest(path, asIs, asIs);
     begin(call.on("error", () => {}));
     expect(await read(call, 2)).toEqual(framesOf(alice.events.length - 4));
   });
 
-  it("EventLog over HTTP is the same as Events", async () => {
-    expect(await on.deck.httpLines("/v1/event_log", 2)).toEqual(await on.deck.httpLines("/v1/events", 2));
+  it("EventLog over HTTP equals Events", async () => {
+    expect(await on.stack.httpLines("/v1/event_log", 2)).toEqual(await on.stack.httpLines("/v1/events", 2));
   });
 
-  it("a form POST to a GET path is that GET", async () => {
+  it("a form POST to a GET path counts as that GET", async () => {
     const form = { "content-type": "application/x-www-form-urlencoded" };
-    expect(await on.deck.httpCall("POST", "/v1/state", form, "")).toMatchObject({ status: 200 });
-    expect(await on.deck.httpCall("POST", "/v1/state", {}, "")).toMatchObject({ status: 501 });
+    expect(await on.stack.httpCall("POST", "/v1/state", form, "")).toMatchObject({ status: 200 });
+    expect(await on.stack.httpCall("POST", "/v1/state", {}, "")).toMatchObject({ status: 501 });
   });
 });
 
@@ -209,25 +209,25 @@ describe("Grpc-Timeout", () => {
 
   it.each([["1n"], ["-1S"]])("of %s has passed: 504, unary and stream", async (timeout) => {
     for (const path of ["/v1/state", "/v1/events"]) {
-      const { status, body } = await on.deck.httpCall("GET", path, { "grpc-timeout": timeout });
+      const { status, body } = await on.stack.httpCall("GET", path, { "grpc-timeout": timeout });
       expect([status, JSON.parse(body)]).toEqual([504, exceeded]);
     }
   });
 
-  it.each([["20S"], ["1H"], ["0n"], ["99999999H"]])("of %s is time enough", async (timeout) => {
-    expect(await on.deck.httpCall("GET", "/v1/state", { "grpc-timeout": timeout })).toMatchObject({ status: 200 });
+  it.each([["20S"], ["1H"], ["0n"], ["99999999H"]])("of %s is enough time", async (timeout) => {
+    expect(await on.stack.httpCall("GET", "/v1/state", { "grpc-timeout": timeout })).toMatchObject({ status: 200 });
   });
 
-  it.each([["soon"], ["5"], ["S"]])("of %s makes no sense: 400", async (timeout) => {
-    const { status, body } = await on.deck.httpCall("GET", "/v1/state", { "grpc-timeout": timeout });
+  it.each([["soon"], ["5"], ["S"]])("of %s is invalid: 400", async (timeout) => {
+    const { status, body } = await on.stack.httpCall("GET", "/v1/state", { "grpc-timeout": timeout });
     expect([status, JSON.parse(body)]).toEqual([
       400,
       { code: 3, message: `invalid grpc-timeout: ${timeout}`, details: [] },
     ]);
   });
 
-  it("ends a stream with the error, after what was told by then", async () => {
-    const { status, body } = await on.deck.httpCall("GET", "/v1/events", { "grpc-timeout": "900m" });
+  it("ends a stream with an error, after the messages that came before it", async () => {
+    const { status, body } = await on.stack.httpCall("GET", "/v1/events", { "grpc-timeout": "900m" });
     const lines = body
       .trim()
       .split("\n")
@@ -237,8 +237,8 @@ describe("Grpc-Timeout", () => {
   });
 });
 
-describe("who leaves", () => {
-  it("leaves nothing behind, on any transport", async () => {
+describe("a client that leaves", () => {
+  it("leaves no resources behind, on any transport", async () => {
     await until(async () => (await subscriptions()) === 0, { message: "former readers to be gone" });
     const leave: (() => void)[] = [];
     for (let turn = 0; turn < 10; turn++) {
@@ -256,11 +256,11 @@ describe("who leaves", () => {
         "/api/v1/stream",
         "/api/v1/stream?kind=build.failed&after=start",
       ]) {
-        // On a connection of its own: a pool may give one that a former reader is just leaving.
-        const request = get(`http://${on.deck.http}${path}`, { agent: false }).on("error", () => {});
+        // Uses a new connection: a pool may return one that a former reader is just leaving.
+        const request = get(`http://${on.stack.http}${path}`, { agent: false }).on("error", () => {});
         leave.push(() => request.destroy());
       }
-      const socket = new WebSocket(`ws://${on.deck.http}/api/v1/ws`, "tapedeck.v1.json");
+      const socket = new WebSocket(`ws://${on.stack.http}/api/v1/ws`, "tapedeck.v1.json");
       socket
         .on("error", () => {})
         .on("open", () => {
@@ -276,11 +276,11 @@ describe("who leaves", () => {
   });
 });
 
-describe("headers come at once, when there is nothing to tell yet", () => {
+describe("headers come at once, before there is an event", () => {
   const dave = story(sourceName({ workspace: "acme", developer: "dave", project: "tools", upstream: "skaffold" }));
   beforeAll(async () => {
     dave.tell({ kind: "source.added" });
-    await on.tell(dave.events);
+    await on.seed(dave.events);
   });
 
   it("over gRPC", async () => {
@@ -298,7 +298,7 @@ describe("headers come at once, when there is nothing to tell yet", () => {
 
   it("over HTTP", async () => {
     const over = new AbortController();
-    const response = await fetch(`http://${on.deck.http}/v2/applicationLogs?source=dave/tools`, {
+    const response = await fetch(`http://${on.stack.http}/v2/applicationLogs?source=dave/tools`, {
       signal: over.signal,
     });
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -312,7 +312,7 @@ describe("headers come at once, when there is nothing to tell yet", () => {
 });
 
 async function metric(name: string): Promise<number> {
-  const { body } = await on.deck.httpCall("GET", "/metrics");
+  const { body } = await on.stack.httpCall("GET", "/metrics");
   return Number(new RegExp(`^${name}\\S* (\\d+)`, "m").exec(body)?.[1]);
 }
 const subscriptions = () => metric("tapedeck_gateway_subscriptions");

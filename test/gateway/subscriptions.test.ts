@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { skaffoldClient } from "../skaffold/client.ts";
 import type { Item } from "../stack/api-harness.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 type Message = {
   readonly type: string;
@@ -26,11 +26,11 @@ const session = alice.session("01A1");
 const other = story(sourceName({ workspace: "globex", developer: "eve", project: "shop", upstream: "skaffold" }));
 const hers = other.session("01E1");
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 let written = 0;
 
-/** Writes what alice has told since. */
+/** Writes Alice's new events. */
 const tell = () => {
   const fresh = alice.events.slice(written);
   written = alice.events.length;
@@ -38,22 +38,22 @@ const tell = () => {
 };
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
+  on = cleanup.use(await startSeededStack());
   session.started();
   session.configured();
   session.loopStarted();
   hers.started();
   hers.configured();
   await tell();
-  await on.tell(other.events);
+  await on.seed(other.events);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const seqOf = (position: string) => Number(position.split("-")[1]);
 
 async function socket() {
-  const ws = new WebSocket(`ws://${on.deck.http}/api/v1/ws`, "tapedeck.v1.json");
-  stack.defer(() => ws.terminate());
+  const ws = new WebSocket(`ws://${on.stack.http}/api/v1/ws`, "tapedeck.v1.json");
+  cleanup.defer(() => ws.terminate());
   const got: Message[] = [];
   ws.on("message", (data) => got.push(JSON.parse(String(data)) as Message));
   await new Promise((resolve, reject) => ws.once("open", resolve).once("error", reject));
@@ -63,12 +63,12 @@ async function socket() {
 /** Messages of /api/v1/stream until enough have come; without end it stays open. */
 function stream(query: string, accept = "application/x-ndjson") {
   const over = new AbortController();
-  stack.defer(() => over.abort());
+  cleanup.defer(() => over.abort());
   const got: Message[] = [];
   const text: string[] = [];
   const read = async () => {
     const headers = { accept };
-    const response = await fetch(`http://${on.deck.http}/api/v1/stream?${query}`, { headers, signal: over.signal });
+    const response = await fetch(`http://${on.stack.http}/api/v1/stream?${query}`, { headers, signal: over.signal });
     const decoder = new TextDecoder();
     let rest = "";
     for await (const chunk of response.body ?? []) {
@@ -88,7 +88,7 @@ function stream(query: string, accept = "application/x-ndjson") {
   return { got, text, done, stop: () => over.abort() };
 }
 
-/** The state that a subscription began with and what came after it. */
+/** The first state of a subscription and the events after it. */
 function folded(messages: readonly Message[]): Record<string, string> {
   const [state, ...rest] = messages;
   const artifacts = { ...state?.state?.v1.buildState?.artifacts };
@@ -100,12 +100,12 @@ function folded(messages: readonly Message[]): Record<string, string> {
 }
 
 const stateNow = async (min: string) => {
-  const { body } = await on.deck.httpCall("GET", `/api/v1/state?source=alice/shop&min_position=${min}`);
+  const { body } = await on.stack.httpCall("GET", `/api/v1/state?source=alice/shop&min_position=${min}`);
   return (JSON.parse(body) as Message).state?.v1.buildState?.artifacts;
 };
 
-describe("state, then what follows", () => {
-  it("is complete and without repeats, whenever one begins while others write", async () => {
+describe("state, then live events", () => {
+  it("is complete and without repeats, whenever it begins while others write", async () => {
     const filter = { sources: ["alice/shop"] };
     const ends: (() => Message[])[] = [];
     const reader = await socket();
@@ -130,7 +130,7 @@ describe("state, then what follows", () => {
     const expected = await stateNow(last);
     expect(expected).toMatchObject({ last: "In Progress", a0: "Complete", a29: "In Progress" });
     for (const messages of ends) {
-      // One that began after it has it in its state.
+      // A subscription that began after the event has it in its state.
       const isThere = () => messages().some(({ position }) => seqOf(position) >= seqOf(last));
       await until(isThere, { message: "the last event" });
       await until(() => messages().some(({ type }) => type === "caught_up"), { message: "caught_up" });
@@ -138,7 +138,10 @@ describe("state, then what follows", () => {
       expect(state).toMatchObject({ type: "state", source: alice.source, position: expect.any(String) });
       expect(rest.filter(({ type }) => type === "caught_up")).toHaveLength(1);
       const events = rest.filter(({ type }) => type === "event").map(({ position }) => position);
-      const all = await on.deck.httpCall("GET", `/api/v1/events?source=alice/shop&limit=1000&after=${state?.position}`);
+      const all = await on.stack.httpCall(
+        "GET",
+        `/api/v1/events?source=alice/shop&limit=1000&after=${state?.position}`,
+      );
       expect(events).toEqual(
         (JSON.parse(all.body) as { items: { position: string }[] }).items.map(({ position }) => position),
       );
@@ -147,7 +150,7 @@ describe("state, then what follows", () => {
     reader.close();
   });
 
-  it("at a position or time is the state there", async () => {
+  it("begins with the state at the requested position or time", async () => {
     const at = on.at(6); // the first build's start and end, after three events of alice and two of eve
     const lines = stream(`state=true&source=alice/shop&after=${at}`);
     await until(() => lines.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
@@ -157,27 +160,27 @@ describe("state, then what follows", () => {
       state: { v1: { buildState: { artifacts: { a0: "In Progress" } } } },
     });
     expect(seqOf(lines.got[1]?.position ?? "")).toBe(7);
-    const early = await on.deck.httpCall("GET", "/api/v1/stream?state=true&after=2020-01-01T00:00:00Z");
+    const early = await on.stack.httpCall("GET", "/api/v1/stream?state=true&after=2020-01-01T00:00:00Z");
     expect(JSON.parse(early.body)).toMatchObject({ error: { code: "before_first" } });
   });
 
-  it("is never older than the moment it was asked at: rather not_ready", async () => {
-    await on.deck.caughtUp();
-    const client = new Client(on.deck.database);
+  it("is never older than the moment of the request: it fails with not_ready instead", async () => {
+    await on.stack.caughtUp();
+    const client = new Client(on.stack.database);
     await client.connect();
     try {
       await client.query("begin; lock table tapedeck.events in share mode");
       session.build("held back", "started");
       await tell();
-      const { status, body } = await on.deck.httpCall("GET", "/api/v1/stream?state=true");
+      const { status, body } = await on.stack.httpCall("GET", "/api/v1/stream?state=true");
       expect([status, JSON.parse(body).error.code]).toEqual([503, "not_ready"]);
     } finally {
       await client.end();
     }
-    await on.deck.caughtUp();
+    await on.stack.caughtUp();
   });
 
-  it("names one source: another filter is refused, and a start without state as well", async () => {
+  it("needs one source: other filters and a start without state are refused", async () => {
     const reader = await socket();
     for (const [id, wanted] of Object.entries({
       two: { filter: { sources: ["alice/shop", "bob/shop"] } },
@@ -202,7 +205,7 @@ describe("state, then what follows", () => {
 });
 
 describe("a stream", () => {
-  it("shows nothing of another workspace, by any filter", async () => {
+  it("shows nothing of another workspace, with any filter", async () => {
     for (const query of [
       "after=start",
       "after=start&developer=eve",
@@ -234,15 +237,15 @@ describe("a stream", () => {
     expect(await stream("after=start&until=2020-01-01T00:00:00Z").done).toMatchObject([{ type: "complete" }]);
   });
 
-  it("leads nobody back by an end before the beginning", async () => {
+  it("never moves a client back when its end is before its beginning", async () => {
     const range = `after=${on.at(6)}&until=${on.at(3)}`;
     expect(await stream(range).done).toEqual([{ type: "complete", position: on.at(6) }]);
-    const page = await on.deck.httpCall("GET", `/api/v1/events?${range}`);
+    const page = await on.stack.httpCall("GET", `/api/v1/events?${range}`);
     expect(JSON.parse(page.body)).toEqual({ items: [], position: on.at(6) });
   });
 
-  it("is what EventSource expects, which resumes by itself", async () => {
-    const source = new EventSource(`http://${on.deck.http}/api/v1/stream?after=start&kind=build.*`);
+  it("works with EventSource, which resumes by itself", async () => {
+    const source = new EventSource(`http://${on.stack.http}/api/v1/stream?after=start&kind=build.*`);
     const got: string[] = [];
     const named: string[] = [];
     source.onmessage = ({ lastEventId, data }) => {
@@ -255,7 +258,7 @@ describe("a stream", () => {
     const [seq = 0] = await tell();
     await until(() => got.at(-1) === on.at(seq), { message: "the live event" });
     source.close();
-    const { body } = await on.deck.httpCall("GET", "/api/v1/events?kind=build.*&limit=1000");
+    const { body } = await on.stack.httpCall("GET", "/api/v1/events?kind=build.*&limit=1000");
     expect(got).toEqual((JSON.parse(body) as { items: { position: string }[] }).items.map(({ position }) => position));
   });
 });
@@ -269,15 +272,15 @@ describe("an event of 6 MiB", () => {
     const original = { type: "proto.LogEntry", bytes: frame, size: BigInt(frame.length) };
     alice.tell({ kind: "log.written", session: "01A1", channel: "v1", original });
     position = on.at((await tell()).at(-1) ?? 0);
-    await on.deck.caughtUp();
+    await on.stack.caughtUp();
   });
 
   it("comes whole over gRPC and HTTP", async () => {
-    using client = skaffoldClient(on.deck.grpc);
+    using client = skaffoldClient(on.stack.grpc);
     const metadata = { "tapedeck-after": on.at(seqOf(position) - 1) };
     const [got] = await client.take("/proto.SkaffoldService/Events", 1, metadata);
     expect(got?.equals(frame)).toBe(true);
-    const [line] = await on.deck.httpLines(`/v1/events?after=${on.at(seqOf(position) - 1)}`, 1);
+    const [line] = await on.stack.httpLines(`/v1/events?after=${on.at(seqOf(position) - 1)}`, 1);
     expect((line as { result: { entry: string } }).result.entry === text).toBe(true);
   });
 
@@ -285,7 +288,7 @@ describe("an event of 6 MiB", () => {
     const after = on.at(seqOf(position) - 1);
     const isWhole = (event: Item | undefined) =>
       (event?.original as { bytes: string } | undefined)?.bytes === frame.toString("base64");
-    const page = await on.deck.httpCall("GET", `/api/v1/events?original=true&after=${after}`);
+    const page = await on.stack.httpCall("GET", `/api/v1/events?original=true&after=${after}`);
     expect(isWhole((JSON.parse(page.body) as { items: Item[] }).items[0])).toBe(true);
     for (const accept of ["text/event-stream", "application/x-ndjson"]) {
       const messages = stream(`original=true&after=${after}`, accept);
@@ -300,17 +303,17 @@ describe("an event of 6 MiB", () => {
     reader.close();
   });
 
-  it("fills a page: the next one begins behind it", async () => {
+  it("fills a page, and the next page begins after it", async () => {
     const original = alice.events.at(-1)?.original;
     for (let n = 0; n < 3; n++) {
       alice.tell({ kind: "log.written", session: "01A1", channel: "v1", ...(original && { original }) });
       await tell();
     }
     const after = on.at(seqOf(position) - 1);
-    const page = JSON.parse((await on.deck.httpCall("GET", `/api/v1/events?original=true&after=${after}`)).body);
+    const page = JSON.parse((await on.stack.httpCall("GET", `/api/v1/events?original=true&after=${after}`)).body);
     expect(page.items).toHaveLength(3);
     expect(page.nextPage).toBe(page.items[2].position);
-    const newest = await on.deck.httpCall("GET", "/api/v1/events?original=true&last=4");
+    const newest = await on.stack.httpCall("GET", "/api/v1/events?original=true&last=4");
     expect(JSON.parse(newest.body)).toMatchObject({ error: { code: "limit_exceeded", field: "last" } });
     expect(newest.status).toBe(429);
   });

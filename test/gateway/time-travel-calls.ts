@@ -3,24 +3,24 @@ import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
 import type { HttpAnswer } from "../stack/http-call.ts";
 import type { Stack } from "../stack/stack.ts";
 
-/** What an answer says of what changes, or how it was refused. */
+/** The changing part of an answer, or its refusal. */
 export type Answer =
   | { readonly gist: unknown }
   | { readonly refused: string; readonly earliest?: string; readonly latest?: string };
 
-/** Where it is asked: bytes over gRPC, or HTTP. */
-export type Door = { readonly client: SkaffoldClient; readonly deck: Pick<Stack, "httpCall"> };
+/** The clients for calls: bytes over gRPC, or HTTP. */
+export type ApiAccess = { readonly client: SkaffoldClient; readonly stack: Pick<Stack, "httpCall"> };
 
-/** One way to ask for a state. */
+/** One call that returns a state. */
 export type Call = {
   readonly name: string;
-  /** Whose state; of lists, whose things. */
+  /** The source of the state, or of the list's items. */
   readonly source: string;
-  /** In the three chapters of the stories. */
+  /** The expected gist in each of the three chapters. */
   readonly gists: readonly [unknown, unknown, unknown];
-  /** A list of what there was before there was anything has nothing. */
+  /** Before the first event a list is empty instead of refused. */
   readonly isList?: true;
-  readonly ask: (door: Door, at: string | undefined) => Promise<Answer>;
+  readonly ask: (access: ApiAccess, at: string | undefined) => Promise<Answer>;
 };
 
 export type Method<Request, Response> = {
@@ -41,7 +41,7 @@ export const method = <Request, Response>(
   responseDeserialize: (bytes) => response.decode(bytes),
 });
 
-/** A call over gRPC that says by metadata what it means. */
+/** A gRPC call with its source and position in the metadata. */
 export function grpc<Request, Response>(
   source: string,
   { path, requestSerialize, responseDeserialize }: Method<Request, Response>,
@@ -78,9 +78,9 @@ export function http<Body>(
     name: `GET ${path}`,
     source,
     gists,
-    async ask({ deck }, at) {
+    async ask({ stack }, at) {
       const query = new URLSearchParams({ source, ...(at !== undefined && { at }) });
-      const answer = await deck.httpCall("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
+      const answer = await stack.httpCall("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
       return answer.status === 200 ? { gist: gistOf(JSON.parse(answer.body) as Body) } : refusalOf(answer);
     },
   };

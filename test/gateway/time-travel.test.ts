@@ -40,11 +40,11 @@ import { vagrantShop } from "@tapedeck/query/testing/vagrant-story";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { skaffoldClient } from "../skaffold/client.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import {
+  type ApiAccess,
   asIs,
   type Call,
-  type Door,
   grpc,
   http,
   type Method,
@@ -52,22 +52,22 @@ import {
   ofOurs,
   ofSkaffold,
 } from "./time-travel-calls.ts";
-import { chapters, job, pod } from "./time-travel-stories.ts";
+import { chapters, job, pod } from "./time-travel-scenarios.ts";
 
 // Every call of every API that is about a state can be asked as of a moment, and means the same by it.
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
-let door: Door;
-/** The last event of each chapter, the one before the stories included: its position, and when it was recorded. */
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
+let access: ApiAccess;
+/** The last event of each chapter, including the one before the scenarios: its position and recorded time. */
 const ends: { readonly position: string; readonly time: string }[] = [];
 /** The first position of each source. */
 const firsts = new Map<string, string>();
 let latest: string;
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  door = { client: stack.use(skaffoldClient(on.deck.grpc)), deck: on.deck };
+  on = cleanup.use(await startSeededStack());
+  access = { client: cleanup.use(skaffoldClient(on.stack.grpc)), stack: on.stack };
   for (const chapter of chapters()) {
     for (const events of chapter) {
       const [first = 0] = await on.write(events);
@@ -82,10 +82,10 @@ beforeAll(async () => {
     // The next chapter begins at another time.
     await until(() => Date.now() > recordedAt.getTime() + 1, { message: "the next millisecond" });
   }
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
   latest = ends.at(-1)?.position ?? "";
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 type Artifacts = { readonly buildState?: { readonly artifacts: Readonly<Record<string, string>> } | null | undefined };
 const web = ({ buildState }: Artifacts) => buildState?.artifacts.web;
@@ -334,20 +334,20 @@ describe.each([...skaffold, ...rkt, ...vagrant, ...states, ...lists])("$name", (
   it("answers as of a position, as of a time, and as of now", async () => {
     const [, one, two] = ends;
     const moments = [one?.position, one?.time, two?.position, two?.time, undefined];
-    const answers = await Promise.all(moments.map((at) => ask(door, at)));
+    const answers = await Promise.all(moments.map((at) => ask(access, at)));
     expect(answers).toEqual([gists[0], gists[0], gists[1], gists[1], gists[2]].map((gist) => ({ gist })));
   });
 
-  it("knows nothing of the time before", async () => {
+  it("knows nothing of the time before the first event", async () => {
     const expected = isList ? { gist: [] } : { refused: "before_first", earliest: firsts.get(source) };
-    const answers = await Promise.all([ends[0]?.position, "2020-01-01T00:00:00Z"].map((at) => ask(door, at)));
+    const answers = await Promise.all([ends[0]?.position, "2020-01-01T00:00:00Z"].map((at) => ask(access, at)));
     expect(answers).toEqual([expected, expected]);
   });
 
-  it("refuses what the log has not, or is no moment; a time to come is now", async () => {
+  it("refuses positions that the log lacks and invalid moments, and takes a future time as now", async () => {
     const [epoch, seq] = latest.split("-");
     const moments = [`${epoch}-${Number(seq) + 1}`, "zzzzzz-1", "yesterday", "2999-01-01T00:00:00Z"];
-    expect(await Promise.all(moments.map((at) => ask(door, at)))).toEqual([
+    expect(await Promise.all(moments.map((at) => ask(access, at)))).toEqual([
       { refused: "position_future", latest },
       { refused: "position_foreign" },
       { refused: "invalid_argument" },
@@ -366,9 +366,9 @@ describe("a stream", () => {
     ["/v1alpha.PublicAPI/ListenEvents", rktHost],
     ["/v1alpha.PublicAPI/GetLogs", rktHost],
     ["/hashicorp.vagrant.Vagrant/GetJobStream", vagrantShop],
-  ])("%s is no state, and says what to use", async (path, source) => {
+  ])("%s has no state, and the error names the alternative", async (path, source) => {
     const head = { "client-api-protocol": "1,1", "tapedeck-source": source, "tapedeck-at": latest };
-    const refusal = await door.client.take(path, 1, head).catch((error: unknown) => error);
+    const refusal = await access.client.take(path, 1, head).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ code: 3, details: expect.stringContaining("`at`") });
   });
 });

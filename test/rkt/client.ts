@@ -18,7 +18,7 @@ import { skaffoldClient } from "../skaffold/client.ts";
 type Head = Readonly<Record<string, string>>;
 
 /** An answer as its message (images as rkt may list them: in any order), or what it was refused with. */
-export type RktAnswer = { readonly told: unknown } | { readonly code: number; readonly message: string };
+export type RktAnswer = { readonly result: unknown } | { readonly code: number; readonly message: string };
 
 /** Asks rkt's API on the gateway with bytes, as a client of rkt would. */
 export type RktClient = Disposable & {
@@ -56,7 +56,7 @@ export function rktClient(address: string): RktClient {
 
   async function askWhere(rpc: UnaryRpc, request: Uint8Array, head: Head = {}) {
     const { code, message, bytes, metadata } = await unary(`${service}/${rpc}`, request, { ...head });
-    const answer: RktAnswer = code === 0 ? { told: messageOf(rpc, bytes) } : { code, message };
+    const answer: RktAnswer = code === 0 ? { result: messageOf(rpc, bytes) } : { code, message };
     return { answer, position: String(metadata.get("tapedeck-position")[0] ?? "") };
   }
 

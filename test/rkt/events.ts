@@ -66,12 +66,12 @@ function lookOf(event: RktEvent, host: RktHost): number {
 export function expectEvents(events: readonly RktEvent[], recording: Recording, host: RktHost): void {
   const expected = recording.expectedEvents as unknown as readonly Expected[];
   for (const kind of ["pods", "images"] as const) {
-    const told = events.filter((event) => kindOf(event) === kind);
+    const actual = events.filter((event) => kindOf(event) === kind);
     const wanted = expected.filter(({ type }) => kind === (type.startsWith("EVENT_TYPE_IMAGE_") ? "images" : "pods"));
-    expect(told.map(comparable)).toEqual(wanted.map(comparableOf));
-    const looks = told.map((event) => lookOf(event, host));
+    expect(actual.map(comparable)).toEqual(wanted.map(comparableOf));
+    const looks = actual.map((event) => lookOf(event, host));
     for (const [index, want] of wanted.entries()) {
-      const event = told[index];
+      const event = actual[index];
       const look = looks[index] ?? 0;
       const at = host.polls[kind][look - 1]?.at ?? 0;
       const what = `${want.type} ${want.id} ${want.from} in look ${look}`;
@@ -83,7 +83,7 @@ export function expectEvents(events: readonly RktEvent[], recording: Recording, 
         expect(Number(event?.time), what).toBe(Math.floor((observed ?? 0) / 1_000));
       }
     }
-    // What was told by one poll came from one look.
+    // What was actual by one poll came from one look.
     const poll = ({ time_source, time, observed_at }: Expected) =>
       `${observed_at} ${time_source === "observed" ? time : ""}`;
     const first = wanted.map((one) => wanted.findIndex((other) => poll(other) === poll(one)));

@@ -66,17 +66,17 @@ function as(n: number): Exception["answer"] {
 function listedIn(n: number): Exception["answer"] {
   return (recording, { rpc, request }) => {
     const asked = (rpc === "InspectPod" ? InspectPodRequest : InspectImageRequest).decode(request).id;
-    const found = toldBy<{ id: string; manifest: Buffer }>(recording, n).find(({ id }) => id === asked);
+    const found = resultOf<{ id: string; manifest: Buffer }>(recording, n).find(({ id }) => id === asked);
     if (found === undefined) throw new Error(`${recording.name} ${n} has no ${asked}`);
-    const { manifest: _, ...told } = found;
-    return { told };
+    const { manifest: _, ...result } = found;
+    return { result };
   };
 }
 
 function withoutCodes(n: number): Exception["answer"] {
   return (recording) => {
     const zero = (pod: Pod) => ({ ...pod, apps: pod.apps.map((app) => ({ ...app, exit_code: 0 })) });
-    return { told: toldBy<Pod>(recording, n).map(zero) };
+    return { result: resultOf<Pod>(recording, n).map(zero) };
   };
 }
 
@@ -84,8 +84,8 @@ function refused(message: string): Exception["answer"] {
   return () => ({ code: 2, message });
 }
 
-function toldBy<T>(recording: Recording, n: number): readonly T[] {
-  return (answerOf(callOf(recording, n)) as { readonly told: readonly T[] }).told;
+function resultOf<T>(recording: Recording, n: number): readonly T[] {
+  return (answerOf(callOf(recording, n)) as { readonly result: readonly T[] }).result;
 }
 
 function callOf({ name, rows }: Recording, n: number): RecordedUnary {

@@ -27,20 +27,20 @@ const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "r
 
 /** A host with all of Tapedeck on it. */
 async function recordedHost(recording: Recording, settings: Readonly<Record<string, string>> = {}) {
-  await using stack = new AsyncDisposableStack();
-  const host = stack.use(await startRktHost(recording));
+  await using cleanup = new AsyncDisposableStack();
+  const host = cleanup.use(await startRktHost(recording));
   const source: StackHost = { address: host.fake.address, interval: "10ms", redact: "off", timeout: "1h", ...settings };
-  const deck = stack.use(await startStack({ rkt: [source] }));
-  const client = stack.use(rktClient(deck.grpc));
-  const owned = stack.move();
+  const stack = cleanup.use(await startStack({ rkt: [source] }));
+  const client = cleanup.use(rktClient(stack.grpc));
+  const owned = cleanup.move();
   return {
     host,
-    deck,
+    stack,
     client,
     /** Plays on, and waits until it is recorded. */
     async play(polls: Partial<Record<(typeof kinds)[number], number>>) {
       for (const kind of kinds) host.playTo(kind, polls[kind] ?? 0);
-      await Promise.all(kinds.map((kind) => settled(host, deck, kind)));
+      await Promise.all(kinds.map((kind) => settled(host, stack, kind)));
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -48,7 +48,7 @@ async function recordedHost(recording: Recording, settings: Readonly<Record<stri
 
 type RecordedHost = Awaited<ReturnType<typeof recordedHost>>;
 
-describe("what the apps of a pod said", () => {
+describe("the output of a pod's apps", () => {
   const id = "91d2f685-a122-492d-8bbe-c843c3cdb304";
   const recording = loadRecording(join(fixtures, "08-logs-journal"));
   // Nobody listed the pods of this recording.
@@ -69,8 +69,8 @@ describe("what the apps of a pod said", () => {
   });
   afterAll(() => on[Symbol.asyncDispose]());
 
-  it("is told line by line, each once, however often it was heard", async () => {
-    const { host, deck, client } = on;
+  it("is recorded line by line, each line once, however often it was read", async () => {
+    const { host, stack, client } = on;
     const heard = async (times: number) => {
       host.playTo("pods", times);
       // A connection's end gives what the pod said apart from its apps: until then it is held back.
@@ -78,9 +78,9 @@ describe("what the apps of a pod said", () => {
       // What was said comes before the answers to later calls.
       await moreLooks(host.fake);
       await host.fake.goAway();
-      const lost = async () => (await deck.events()).filter(({ event }) => event.kind === "upstream.lost").length;
+      const lost = async () => (await stack.events()).filter(({ event }) => event.kind === "upstream.lost").length;
       await until(async () => (await lost()) === times, { message: "the end of the connection" });
-      await deck.caughtUp();
+      await stack.caughtUp();
     };
     await heard(1);
     await host.fake.comeBack();
@@ -117,7 +117,7 @@ function appNamed(name: string) {
   return { ...app, name };
 }
 
-describe("requests that rkt would not like either", () => {
+describe("requests that rkt itself refuses or answers with nothing", () => {
   const unresolved = { code: status.UNKNOWN, message: "unable to resolve UUID" };
   let on: RecordedHost;
   let client: RktClient;
@@ -156,7 +156,7 @@ describe("requests that rkt would not like either", () => {
   });
 
   it("filters that match nothing", async () => {
-    const none = { told: [] };
+    const none = { result: [] };
     const pods = [{ ids: ["nobody"] }, { cgroups: ["\0"] }, { states: [99 as PodState] }];
     for (const filter of pods) {
       const request = ListPodsRequest.encode(ListPodsRequest.fromPartial({ filters: [filter] })).finish();
@@ -166,7 +166,7 @@ describe("requests that rkt would not like either", () => {
     expect(await client.ask("ListImages", ListImagesRequest.encode(request).finish())).toEqual(none);
   });
 
-  it("events of a time that is over, of no type, of nobody", async () => {
+  it("events of a past time, of no type, of an unknown pod", async () => {
     const filters = [
       { until_time: 1n },
       { until_time: 1n, types: [99 as EventType] },
@@ -175,14 +175,14 @@ describe("requests that rkt would not like either", () => {
     for (const filter of filters) expect(await listened(filter)).toEqual([]);
   });
 
-  it("events of a time that ends before it begins", async () => {
+  it("events of a time range that ends before it begins", async () => {
     await expect(listened({ since_time: 200n, until_time: 100n })).rejects.toMatchObject({
       code: status.INVALID_ARGUMENT,
       details: "filter.since_time 200 is after filter.until_time 100: nothing is between them",
     });
   });
 
-  it("bytes that are no message, methods that are none", async () => {
+  it("bytes that are not a message, and unknown methods", async () => {
     const broken = await client.unary("/v1alpha.PublicAPI/InspectPod", Buffer.from([0x0a, 0x05]));
     expect(broken).toMatchObject({ code: status.FAILED_PRECONDITION, message: "unexpected EOF" });
     const method = await client.unary("/v1alpha.PublicAPI/Nope");
@@ -191,7 +191,7 @@ describe("requests that rkt would not like either", () => {
     expect(unknown.code).toBe(status.OK);
   });
 
-  it("a source that is not there", async () => {
+  it("an unknown source", async () => {
     const refused = await client.unary("/v1alpha.PublicAPI/ListPods", undefined, { "tapedeck-source": "nobody/host" });
     expect(infoOf(refused)?.reason).toBe("unknown_source");
   });
@@ -204,13 +204,13 @@ describe("requests that rkt would not like either", () => {
 describe("a host that hangs", () => {
   const recording = hostOf([runningPod(0)], [runningPod(0)]);
 
-  it("is missed for as long as it hangs, and its images are looked at meanwhile", async () => {
+  it("is reported as lost while it hangs, and its images are still polled", async () => {
     await using on = await recordedHost(recording, { timeout: "200ms" });
-    const { host, deck } = on;
+    const { host, stack } = on;
     const { fake } = host;
     // Of pods: on a machine that is busy a look at images can take too long as well.
     const gaps = async () =>
-      (await deck.events()).filter(({ event }) => event.kind === "session.gap" && event.subject === "pods");
+      (await stack.events()).filter(({ event }) => event.kind === "session.gap" && event.subject === "pods");
     host.playTo("pods", 1);
     await until(() => host.stands("pods"), { message: "the second look to hang" });
     await until(() => fake.calls.ListPods.inFlight === 0, { message: "it to be given up" });
@@ -226,23 +226,25 @@ describe("a host that hangs", () => {
 
   it("does not keep ingest from stopping", async () => {
     await using on = await recordedHost(recording);
-    const { host, deck } = on;
+    const { host, stack } = on;
     host.playTo("pods", 1);
-    await settled(host, deck, "pods");
+    await settled(host, stack, "pods");
     expect(host.fake.calls.ListPods.inFlight).toBe(1);
     // Else the call would be given up after an hour.
-    await deck.parts.ingest[Symbol.asyncDispose]();
+    await stack.parts.ingest[Symbol.asyncDispose]();
     await until(() => host.fake.calls.ListPods.inFlight === 0, { message: "the call to be given up" });
   });
 });
 
 describe("a host with 5,000 pods", () => {
-  it("is recorded and answered whole, and one pod's end arrives", async () => {
+  it("is recorded and served whole, and the end of one pod is recorded", async () => {
     await using on = await recordedHost(largeHost({ pods: 5_000, polls: 2, ending: 1 }));
     const { client } = on;
     await on.play({ pods: 1 });
-    const answer = (await client.ask("ListPods", new Uint8Array())) as { readonly told: readonly Pod[] };
-    expect(answer.told.map(({ id }) => id)).toEqual(Array.from({ length: 5_000 }, (_, index) => runningPod(index).id));
+    const answer = (await client.ask("ListPods", new Uint8Array())) as { readonly result: readonly Pod[] };
+    expect(answer.result.map(({ id }) => id)).toEqual(
+      Array.from({ length: 5_000 }, (_, index) => runningPod(index).id),
+    );
     const listening = client.events(2);
     await on.play({ pods: 2 });
     const { id } = runningPod(0);
@@ -252,7 +254,7 @@ describe("a host with 5,000 pods", () => {
     ]);
     const inspected = await client.ask("InspectPod", InspectPodRequest.encode({ id }).finish());
     expect(inspected).toMatchObject({
-      told: { state: PodState.POD_STATE_EXITED, apps: [{ state: AppState.APP_STATE_EXITED }] },
+      result: { state: PodState.POD_STATE_EXITED, apps: [{ state: AppState.APP_STATE_EXITED }] },
     });
   });
 });

@@ -11,11 +11,11 @@ export type RktHost = AsyncDisposable & {
   readonly fake: FakeRkt;
   /** The regular looks that were recorded, in order. */
   readonly polls: { readonly [K in Kind]: readonly RecordedUnary[] };
-  /** Lets polls be told until so many were; never less than before. */
+  /** Lets polls be answered until so many were; never less than before. */
   readonly playTo: (kind: Kind, polls: number) => void;
-  /** All that is allowed was told, what it made doubtful was asked for, and the next poll hangs. */
+  /** All that is allowed was answered, what it made doubtful was asked for, and the next poll hangs. */
   readonly stands: (kind: Kind) => boolean;
-  /** The number (from 1) of the poll that a look was told at that moment, in ms since 1970. */
+  /** The number (from 1) of the poll that a look was answered at that moment, in ms since 1970. */
   readonly pollAt: (kind: Kind, ms: number) => number;
 };
 
@@ -25,7 +25,7 @@ const clockMs = 5;
 const kindsOf: { readonly [R in Rpc]?: Kind } = { ListPods: "pods", ListImages: "images" };
 
 /**
- * Stands before its first poll. After the last one nothing is told any more: not even that one again. Of what was never
+ * Stands before its first poll. After the last one nothing is answered any more: not even that one again. Of what was never
  * looked at it answers that there is none, as often as it is asked.
  */
 export async function startRktHost(recording: Recording, options: Partial<FakeRktOptions> = {}): Promise<RktHost> {
@@ -34,43 +34,46 @@ export async function startRktHost(recording: Recording, options: Partial<FakeRk
     const last = polls[kind].at(-1);
     return last === undefined ? [] : [{ ...last, n: Number.MAX_SAFE_INTEGER }];
   });
-  /** When a look was asked for, and how many polls had been told by then. */
-  const asked: { readonly [K in Kind]: { readonly at: number; readonly told: number }[] } = { pods: [], images: [] };
+  /** When a look was asked for, and how many polls had been answered by then. */
+  const asked: { readonly [K in Kind]: { readonly at: number; readonly answered: number }[] } = {
+    pods: [],
+    images: [],
+  };
   const fake = await startFakeRkt({
     ...options,
     recording: { ...recording, rows: [...recording.rows, ...beyond] },
     lie(call) {
       const kind = kindsOf[call.rpc];
-      if (kind !== undefined) asked[kind].push({ at: Date.now(), told: fake.played[kind] });
+      if (kind !== undefined) asked[kind].push({ at: Date.now(), answered: fake.played[kind] });
       return options.lie?.(call);
     },
   });
   const gates = { pods: gate("pods", 0), images: gate("images", 0) };
 
-  function gate(kind: Kind, told: number) {
-    return { told, open: polls[kind].length === 0 ? () => {} : fake.hold(kind, told + 1) };
+  function gate(kind: Kind, answered: number) {
+    return { answered, open: polls[kind].length === 0 ? () => {} : fake.hold(kind, answered + 1) };
   }
 
   return {
     fake,
     polls,
-    playTo(kind, told) {
+    playTo(kind, answered) {
       const before = gates[kind];
-      if (told === before.told) return;
-      gates[kind] = gate(kind, told);
+      if (answered === before.answered) return;
+      gates[kind] = gate(kind, answered);
       before.open();
     },
     stands: (kind) =>
-      polls[kind].length === 0 ? asked[kind].length > 1 : asked[kind].at(-1)?.told === gates[kind].told,
-    pollAt: (kind, ms) => (asked[kind].findLast(({ at }) => at - clockMs <= ms)?.told ?? -1) + 1,
+      polls[kind].length === 0 ? asked[kind].length > 1 : asked[kind].at(-1)?.answered === gates[kind].answered,
+    pollAt: (kind, ms) => (asked[kind].findLast(({ at }) => at - clockMs <= ms)?.answered ?? -1) + 1,
     [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose](),
   };
 }
 
 /** What the host was allowed to tell is recorded, and query has folded it. */
-export async function settled(host: RktHost, deck: Stack, kind: Kind): Promise<void> {
+export async function settled(host: RktHost, stack: Stack, kind: Kind): Promise<void> {
   await until(() => host.stands(kind), { message: `the host's ${kind} to stand` });
-  const isRecorded = () => deck.parts.ingest.status().every(({ waiting }) => waiting === 0);
+  const isRecorded = () => stack.parts.ingest.status().every(({ waiting }) => waiting === 0);
   await until(isRecorded, { message: "all that was seen to be in the log" });
-  await deck.caughtUp();
+  await stack.caughtUp();
 }

@@ -83,24 +83,24 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   },
 };
 
-describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, scenario) => {
+describe.each(Object.entries(scenarios))("%s, recorded and served again", (name, scenario) => {
   const { compared, events, gaps = [], timeout = "1h" } = scenario;
-  const told = loadRecording(join(fixtures, name));
-  const recording = name === "07-errors" ? errorsWithLooks(told) : told;
-  const stack = new AsyncDisposableStack();
+  const loaded = loadRecording(join(fixtures, name));
+  const recording = name === "07-errors" ? errorsWithLooks(loaded) : loaded;
+  const cleanup = new AsyncDisposableStack();
   const places: Place[] = [];
-  let deck: Stack;
+  let stack: Stack;
   let host: RktHost;
   let client: RktClient;
 
   beforeAll(async () => {
-    host = stack.use(await startRktHost(recording));
+    host = cleanup.use(await startRktHost(recording));
     const source = { address: host.fake.address, interval: "10ms", redact: "off", timeout };
-    deck = stack.use(await startStack({ rkt: [source] }));
-    client = stack.use(rktClient(deck.grpc));
-    await Promise.all(kinds.map((kind) => settled(host, deck, kind)));
+    stack = cleanup.use(await startStack({ rkt: [source] }));
+    client = cleanup.use(rktClient(stack.grpc));
+    await Promise.all(kinds.map((kind) => settled(host, stack, kind)));
   });
-  afterAll(() => stack.disposeAsync());
+  afterAll(() => cleanup.disposeAsync());
 
   it("answers as the host did", async () => {
     const counts: Record<string, number> = {};
@@ -122,7 +122,7 @@ describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, 
     const play = async (kind: Kind) => {
       for (const { polls, calls } of stepsOf(recording, kind)) {
         host.playTo(kind, polls);
-        await settled(host, deck, kind);
+        await settled(host, stack, kind);
         for (const call of calls) await compare(call);
         if (name === "01-full-lifecycle") places.push(...(await placesNow(kind, client, recording)));
       }
@@ -133,20 +133,20 @@ describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, 
     expect(excepted.sort((a, b) => a - b)).toEqual(Object.keys(exceptions[name] ?? {}).map(Number));
   });
 
-  it("tells the events of what was done", async () => {
-    const told = await eventsTold();
-    if (events === undefined) expectEvents(told, recording, host);
+  it("gives the events of what was done", async () => {
+    const actual = await hostEvents();
+    if (events === undefined) expectEvents(actual, recording, host);
     else {
-      const lines = kinds.flatMap((kind) => told.filter((event) => kindOf(event) === kind));
+      const lines = kinds.flatMap((kind) => actual.filter((event) => kindOf(event) === kind));
       expect(lines.map((event) => lineOf(event, host))).toEqual(events);
     }
-    const missed = (await deck.events()).flatMap(({ event }) => (event.kind === "session.gap" ? [event.summary] : []));
+    const missed = (await stack.events()).flatMap(({ event }) => (event.kind === "session.gap" ? [event.summary] : []));
     expect(missed).toEqual(gaps);
   });
 
   if (name === "01-full-lifecycle")
-    it("answers about a former place as it did then", async () => {
-      const log = await deck.events();
+    it("answers about a past position as it did then", async () => {
+      const log = await stack.events();
       for (const { rpc, request, answer, seq, position, channel } of places) {
         expect(await client.ask(rpc, request, { "tapedeck-at": position })).toEqual(answer);
         // Looks are 10 ms apart, and a time means all that was recorded until then.
@@ -164,15 +164,15 @@ describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, 
     });
 
   if (scenario.runs !== undefined)
-    it("knows each run of a pod and of an app in SQL", async () => {
-      await deck.caughtUp();
-      expect(await expectRuns(deck.database, recording, await eventsTold())).toBe(scenario.runs);
+    it("has each run of a pod and of an app in SQL", async () => {
+      await stack.caughtUp();
+      expect(await expectRuns(stack.database, recording, await hostEvents())).toBe(scenario.runs);
     });
 
   if (name === "01-full-lifecycle")
-    it("keeps what is gone in its tables", async () => {
+    it("keeps removed resources in its tables", async () => {
       const gone = (table: string, columns: string) =>
-        ask(deck.database, `select ${columns}, gone, gone_at is not null as dated from tapedeck.${table} order by 1`);
+        ask(stack.database, `select ${columns}, gone, gone_at is not null as dated from tapedeck.${table} order by 1`);
       const isGone = { gone: true, dated: true };
       const isThere = { gone: false, dated: false };
       expect(await gone("rkt_pods", "pod, state, apps")).toEqual([
@@ -191,8 +191,8 @@ describe.each(Object.entries(scenarios))("%s, recorded and asked again", (name, 
       ]);
     });
 
-  async function eventsTold(): Promise<RktEvent[]> {
-    const log = await deck.events();
+  async function hostEvents(): Promise<RktEvent[]> {
+    const log = await stack.events();
     return client.events(log.filter(({ event }) => rktKinds.has(event.kind)).length);
   }
 });
@@ -201,24 +201,24 @@ describe("15-listening, one host for each way to start it", () => {
   const recording = loadRecording(join(fixtures, "15-listening"));
   const infos = recording.rows.filter((row): row is RecordedUnary => row.kind === "unary" && row.rpc === "GetInfo");
 
-  it("tells of each what it told of itself, and no events", async () => {
-    await using stack = new AsyncDisposableStack();
+  it("gives each host's own description and no events", async () => {
+    await using cleanup = new AsyncDisposableStack();
     const only = (row: Row) => startRktHost({ ...recording, rows: [row] });
-    const hosts = await Promise.all(infos.map(async (row) => stack.use(await only(row))));
+    const hosts = await Promise.all(infos.map(async (row) => cleanup.use(await only(row))));
     const rkt = hosts.map(({ fake }, index) => ({ address: fake.address, developer: `h${index}`, interval: "10ms" }));
-    const deck = stack.use(await startStack({ rkt }));
-    const client = stack.use(rktClient(deck.grpc));
+    const stack = cleanup.use(await startStack({ rkt }));
+    const client = cleanup.use(rktClient(stack.grpc));
     expect(infos).toHaveLength(5);
     for (const [index, host] of hosts.entries()) {
-      await settled(host, deck, "pods");
+      await settled(host, stack, "pods");
       const call = infos[index] as RecordedUnary;
       const head = { "tapedeck-source": `h${index}/host` };
       expect(await client.ask("GetInfo", GetInfoRequest.encode({}).finish(), head)).toEqual(answerOf(call));
       for (const rpc of ["ListPods", "ListImages"] as const) {
-        expect(await client.ask(rpc, new Uint8Array(), head)).toEqual({ told: [] });
+        expect(await client.ask(rpc, new Uint8Array(), head)).toEqual({ result: [] });
       }
     }
-    expect((await deck.events()).filter(({ event }) => rktKinds.has(event.kind))).toEqual([]);
+    expect((await stack.events()).filter(({ event }) => rktKinds.has(event.kind))).toEqual([]);
   });
 });
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type Kind, pollRows, type RecordedUnary, type Recording, type UnaryRpc } from "@tapedeck/fakes/rkt/recording";
 import { messageOf, type RktAnswer } from "./client.ts";
 
-/** So many polls have been told; then the calls are made that were made then. */
+/** So many polls have been answered; then the calls are made that were made then. */
 export type Step = { readonly polls: number; readonly calls: readonly RecordedUnary[] };
 
 const kindOf: { readonly [R in UnaryRpc]: Kind } = {
@@ -15,32 +15,32 @@ const kindOf: { readonly [R in UnaryRpc]: Kind } = {
 
 /**
  * A recording in the order in which it was made, as far as it is about the pods or about the images. It stands still
- * where something was asked, at every poll that told something new, and at the one after it: what has to be seen twice
- * is believed then. A poll is a call like any other; of those that told the same the last one is asked again.
+ * where something was asked, at every poll that answered something new, and at the one after it: what has to be seen twice
+ * is believed then. A poll is a call like any other; of those that answered the same the last one is asked again.
  */
 export function stepsOf(recording: Recording, kind: Kind): Step[] {
   const polls = pollRows(recording, kind);
   const steps: Step[] = [];
-  let told = 0;
+  let answered = 0;
   for (const row of recording.rows) {
     if (row.kind !== "unary" || kindOf[row.rpc] !== kind) continue;
     if (!polls.includes(row)) {
-      steps.push({ polls: told, calls: [row] });
+      steps.push({ polls: answered, calls: [row] });
       continue;
     }
     const isNew = (poll: number) => !isSame(polls[poll - 1], polls[poll]);
-    const isLast = (row.tag !== "poll" && row.tag !== "look") || isNew(told + 1);
-    if (isNew(told) || isNew(told - 1) || isLast) {
-      steps.push({ polls: told + 1, calls: isLast && row.error === undefined ? [row] : [] });
+    const isLast = (row.tag !== "poll" && row.tag !== "look") || isNew(answered + 1);
+    if (isNew(answered) || isNew(answered - 1) || isLast) {
+      steps.push({ polls: answered + 1, calls: isLast && row.error === undefined ? [row] : [] });
     }
-    told += 1;
+    answered += 1;
   }
   return steps;
 }
 
 /** What the real one answered. */
 export function answerOf({ rpc, response, error }: RecordedUnary): RktAnswer {
-  return error === undefined ? { told: messageOf(rpc, response) } : { code: error.code, message: error.details };
+  return error === undefined ? { result: messageOf(rpc, response) } : { code: error.code, message: error.details };
 }
 
 function isSame(one: RecordedUnary | undefined, other: RecordedUnary | undefined): boolean {

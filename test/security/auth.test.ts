@@ -13,16 +13,16 @@ import { bearing, startTokenStack, type TestToken, type TokenStack } from "../st
 import { transports } from "../transports/all-transports.ts";
 
 const dashboard = "https://dash.example.com";
-const stack = new AsyncDisposableStack();
-let desk: TokenStack;
+const cleanup = new AsyncDisposableStack();
+let harness: TokenStack;
 let grpc: RawClient;
 let viewer: TestToken;
 let recorder: TestToken;
 
 beforeAll(async () => {
-  desk = stack.use(await startTokenStack({ TAPEDECK_GATEWAY_ORIGINS: dashboard }));
-  grpc = stack.use(rawClient(desk.on.deck.grpc));
-  [viewer, recorder] = await Promise.all([desk.token("acme", ["viewer"]), desk.token("acme", ["recorder"])]);
+  harness = cleanup.use(await startTokenStack({ TAPEDECK_GATEWAY_ORIGINS: dashboard }));
+  grpc = cleanup.use(rawClient(harness.on.stack.grpc));
+  [viewer, recorder] = await Promise.all([harness.token("acme", ["viewer"]), harness.token("acme", ["recorder"])]);
   const of = (upstream: string) =>
     story(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream }));
   const [shop, host, machines] = [of("skaffold"), of("rkt"), of("vagrant")];
@@ -32,12 +32,12 @@ beforeAll(async () => {
   session.build("web", "started");
   rktSession("01B", host).began();
   vagrantSession("01C", machines).began();
-  await desk.on.tell([...shop.events, ...host.events, ...machines.events]);
+  await harness.on.seed([...shop.events, ...host.events, ...machines.events]);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const http = (path: string, headers: Record<string, string> = {}, method = "GET", body?: string) =>
-  httpCall(desk.on.deck.http, method, path, headers, body);
+  httpCall(harness.on.stack.http, method, path, headers, body);
 const asksOfVagrant = { "client-api-protocol": "1,1" };
 
 /** Every method that our protos describe, whether the gateway offers it or not. */
@@ -65,32 +65,32 @@ describe("gRPC", () => {
   const notHere = ["/tapedeck.v1.Query/", "/tapedeck.v1.Maintain/", "/hashicorp.vagrant.sdk"];
   const isHere = (path: string) => !notHere.some((service) => path.startsWith(service));
 
-  it("of every service everything needs a token", async () => {
+  it("every method of every service needs a token", async () => {
     const answers = await codes();
     for (const path of methods) expect([path, answers.get(path)]).toEqual([path, isHere(path) ? 16 : 12]);
     expect(methods.length).toBeGreaterThan(40);
   });
 
-  it("a viewer may read all, change nothing, and push nothing", async () => {
+  it("a viewer may read everything, change nothing, and push nothing", async () => {
     const answers = await codes(viewer.text);
     const forbidden = [...answers].flatMap(([path, code]) => (code === 7 ? [path] : []));
     expect(forbidden.sort()).toEqual([...changes, "/tapedeck.v1.Recorder/Push"].sort());
     expect([...answers].filter(([, code]) => code === 16)).toEqual([]);
   });
 
-  it("a recorder may push, and nothing else", async () => {
+  it("a recorder may push and do nothing else", async () => {
     const answers = await codes(recorder.text);
     for (const path of methods.filter(isHere)) {
       expect([path, answers.get(path) === 7]).toEqual([path, path !== "/tapedeck.v1.Recorder/Push"]);
     }
   });
 
-  it("a controller may call what changes an upstream; an admin may all", async () => {
-    const controller = await codes((await desk.token("acme", ["controller"])).text);
+  it("a controller may call what changes an upstream; an admin may do everything", async () => {
+    const controller = await codes((await harness.token("acme", ["controller"])).text);
     expect([...controller].flatMap(([path, code]) => (code === 7 ? [path] : []))).toEqual([
       "/tapedeck.v1.Recorder/Push",
     ]);
-    const admin = await codes((await desk.token("acme", ["admin"])).text);
+    const admin = await codes((await harness.token("acme", ["admin"])).text);
     expect([...admin].filter(([, code]) => code === 7 || code === 16)).toEqual([]);
   });
 
@@ -98,21 +98,21 @@ describe("gRPC", () => {
     ["no token", {}, /a token is needed.*TAPEDECK_TOKEN/],
     ["another scheme", { authorization: "Basic YWxpY2U6c2VjcmV0" }, /is not "Bearer <token>"/],
     ["nothing behind it", { authorization: "Bearer" }, /is not "Bearer <token>"/],
-    ["something else", bearing("eyJhbGciOi.eyJzdWIi.c2ln"), /no token of Tapedeck/],
+    ["something else", bearing("eyJhbGciOi.eyJzdWIi.c2ln"), /not a Tapedeck token/],
     ["a token that there is not", bearing(`tdk_${"A".repeat(43)}`), /not known/],
-    ["another case", bearing("TDK_"), /no token of Tapedeck/],
-  ])("%s: it is said what is wrong", async (_, metadata, words) => {
+    ["another case", bearing("TDK_"), /not a Tapedeck token/],
+  ])("%s: the refusal names the problem", async (_, metadata, words) => {
     const refusal = await grpc.ask("/proto.SkaffoldService/GetState", metadata);
     expect(refusal).toMatchObject({ code: 16, details: expect.stringMatching(words) });
     expect(reasonOf(refusal)).toBe("unauthenticated");
   });
 
-  it("the scheme's case does not matter", async () => {
+  it("the authorization scheme is case-insensitive", async () => {
     const metadata = { authorization: `bearer ${viewer.text}` };
     expect(await grpc.code("/proto.SkaffoldService/GetState", metadata)).toBe(0);
   });
 
-  it("health and reflection need none", async () => {
+  it("health and reflection need no token", async () => {
     expect(await grpc.code("/grpc.health.v1.Health/Check")).toBe(0);
     const listServices = Buffer.from([0x3a, 0x01, 0x2a]);
     const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -130,7 +130,7 @@ describe("HTTP", () => {
     ...["build", "sync", "deploy"].map((what): [string, string] => ["PUT", `/${api}/${what}/auto_execute`]),
   ]);
 
-  it("everything needs a token, what is not there too", async () => {
+  it("every path needs a token, unknown paths too", async () => {
     const elsewhere = ["/", "/nothing", "/api", "/api/v1/nothing", "/api/v2/sources", "//api/v1/sources", "/V1/state"];
     for (const path of [...reads, ...streams, ...elsewhere.slice(1)]) {
       const { status, headers } = await http(path);
@@ -141,16 +141,16 @@ describe("HTTP", () => {
     }
   });
 
-  it("but health, and the page that says where things are", async () => {
+  it("health and the page with the addresses need no token", async () => {
     for (const path of ["/healthz", "/readyz", "/"]) {
       expect([path, (await http(path, { accept: "text/html" })).status]).toEqual([path, 200]);
     }
   });
 
-  it("a viewer may read, and change nothing", async () => {
+  it("a viewer may read and change nothing", async () => {
     for (const path of reads) expect([path, (await http(path, bearing(viewer.text))).status]).toEqual([path, 200]);
     for (const [method, path] of controls) {
-      // Nobody reads the body of who may not call.
+      // The gateway does not read the body of a refused call.
       for (const asked of ["{}", "[not JSON"]) {
         const { status, body } = await http(path, bearing(viewer.text), method, asked);
         expect([path, status, JSON.parse(body).code]).toEqual([path, 403, 7]);
@@ -161,23 +161,23 @@ describe("HTTP", () => {
     expect(Number(refused)).toBeGreaterThanOrEqual(controls.length);
   });
 
-  it("a recorder may not read; a controller gets as far as to the upstream", async () => {
+  it("a recorder may not read; a controller's call reaches the upstream", async () => {
     for (const path of [...reads, ...streams]) {
       expect([path, (await http(path, bearing(recorder.text))).status]).toEqual([path, 403]);
     }
-    const controller = await desk.token("acme", ["controller"]);
+    const controller = await harness.token("acme", ["controller"]);
     const { status } = await http("/v1/execute", bearing(controller.text), "POST", '{"build":true}');
     expect(status).toBe(503);
   });
 
-  it("a token in the URL, or in a cookie, is none", async () => {
+  it("a token in the URL or in a cookie does not count", async () => {
     for (const name of ["token", "access_token", "authorization"]) {
       expect((await http(`/v1/state?${name}=${viewer.text}`)).status).toBe(401);
     }
     expect((await http("/v1/state", { cookie: `authorization=Bearer ${viewer.text}` })).status).toBe(401);
   });
 
-  it("the refusal is in the words of the path", async () => {
+  it("a refusal has the path's error format", async () => {
     expect(JSON.parse((await http("/api/v1/sources")).body)).toEqual({
       error: { code: "unauthenticated", message: expect.stringContaining("a token is needed") },
     });
@@ -187,7 +187,7 @@ describe("HTTP", () => {
     expect(forbidden.error).toEqual({ code: "forbidden", message: expect.stringContaining("role viewer") });
   });
 
-  it("a page that is allowed may send a token and read a refusal; it asks first, without one", async () => {
+  it("an allowed page may send a token and read a refusal; its preflight request needs no token", async () => {
     const asks = { origin: dashboard, "access-control-request-method": "DELETE" };
     const preflight = await http("/api/v1/tokens/1", asks, "OPTIONS");
     expect(preflight.status).toBe(204);
@@ -208,8 +208,8 @@ describe("HTTP", () => {
 
 describe("a WebSocket", () => {
   const open = (protocols: readonly string[], headers: Record<string, string> = {}) => {
-    const socket = new WebSocket(`ws://${desk.on.deck.http}/api/v1/ws`, [...protocols], { headers });
-    stack.defer(() => socket.terminate());
+    const socket = new WebSocket(`ws://${harness.on.stack.http}/api/v1/ws`, [...protocols], { headers });
+    cleanup.defer(() => socket.terminate());
     return new Promise<string | number>((resolve) => {
       socket.once("open", () => resolve(socket.protocol));
       socket.once("unexpected-response", (_, response) => resolve(response.statusCode ?? 0));
@@ -225,7 +225,7 @@ describe("a WebSocket", () => {
     expect(await open([`tapedeck.bearer.${viewer.text}`, json])).toBe(json);
   });
 
-  it("does not open without", async () => {
+  it("does not open without a token", async () => {
     expect(await open([json])).toBe(401);
     expect(await open([json, `tapedeck.bearer.${unknown}`])).toBe(401);
     expect(await open([json, `tapedeck.bearer.${viewer.text}`], bearing(unknown))).toBe(401);
@@ -235,7 +235,7 @@ describe("a WebSocket", () => {
   });
 });
 
-it("the page that says where things are says what it takes", async () => {
+it("the page with the addresses says that a token is needed", async () => {
   const { body } = await http("/", { accept: "text/html" });
   expect(body).toContain("authorization: Bearer");
   expect(JSON.parse((await http("/readyz")).body)).toEqual({
@@ -244,22 +244,22 @@ it("the page that says where things are says what it takes", async () => {
   });
 });
 
-describe("what is under way", () => {
-  it("ends with the token, on every transport", async () => {
-    const token = await desk.token("acme", ["viewer", "recorder"]);
-    const other = await desk.token("acme", ["viewer"]);
-    const door = { grpc: desk.on.deck.grpc, http: desk.on.deck.http, token: token.text };
+describe("open streams", () => {
+  it("end with the token, on every transport", async () => {
+    const token = await harness.token("acme", ["viewer", "recorder"]);
+    const other = await harness.token("acme", ["viewer"]);
+    const endpoint = { grpc: harness.on.stack.grpc, http: harness.on.stack.http, token: token.text };
     const left = new AbortController();
-    stack.defer(() => left.abort());
+    cleanup.defer(() => left.abort());
     const ends: Record<string, Promise<unknown>> = {};
     const begun: Promise<unknown>[] = [];
 
     for (const transport of transports) {
-      const reader = transport.read(door, { after: "start" }, left.signal);
+      const reader = transport.read(endpoint, { after: "start" }, left.signal);
       begun.push(reader.next());
       ends[transport.name] = (async () => {
         for await (const _ of reader);
-      })().catch((error: { told?: { code: string } }) => error.told?.code ?? error);
+      })().catch((error: { body?: { code: string } }) => error.body?.code ?? error);
     }
     for (const path of [
       "/proto.SkaffoldService/Events",
@@ -275,18 +275,18 @@ describe("what is under way", () => {
       }
       ends[path] = call.over.then((status) => status.code === 16 && reasonOf(status));
     }
-    const lines = fetch(`http://${desk.on.deck.http}/v1/events`, { headers: bearing(token.text) });
+    const lines = fetch(`http://${harness.on.stack.http}/v1/events`, { headers: bearing(token.text) });
     begun.push(lines);
     ends["/v1/events"] = lines.then(async (response) => {
       const last = (await response.text()).trim().split("\n").at(-1) ?? "";
       return JSON.parse(last).error.code === 16 && "unauthenticated";
     });
-    const socket = new WebSocket(`ws://${desk.on.deck.http}/api/v1/ws`, { headers: bearing(token.text) });
+    const socket = new WebSocket(`ws://${harness.on.stack.http}/api/v1/ws`, { headers: bearing(token.text) });
     begun.push(new Promise((resolve) => socket.once("open", resolve)));
     ends["an idle WebSocket"] = new Promise((resolve) => {
       socket.once("close", (code) => resolve(code === 4401 && "unauthenticated"));
     });
-    const kept = transports[0]?.read({ ...door, token: other.text }, { after: "start" }, left.signal);
+    const kept = transports[0]?.read({ ...endpoint, token: other.text }, { after: "start" }, left.signal);
     begun.push(kept?.next() ?? Promise.resolve());
 
     await Promise.all(begun);
@@ -295,9 +295,9 @@ describe("what is under way", () => {
     for await (const { type } of kept ?? []) if (type === "caught_up") break;
   });
 
-  it("ends when the token expires", async () => {
-    const token = await desk.token("acme", ["viewer"], 2_500);
-    const socket = new WebSocket(`ws://${desk.on.deck.http}/api/v1/ws`, { headers: bearing(token.text) });
+  it("end when the token expires", async () => {
+    const token = await harness.token("acme", ["viewer"], 2_500);
+    const socket = new WebSocket(`ws://${harness.on.stack.http}/api/v1/ws`, { headers: bearing(token.text) });
     const said: string[] = [];
     socket.on("message", (data) => said.push(String(data)));
     socket.once("error", () => {});
@@ -310,10 +310,10 @@ describe("what is under way", () => {
   });
 });
 
-it("while NATS is away who is known is let in, and nobody else", async () => {
+it("while NATS is away, known tokens are accepted and others are not", async () => {
   expect((await http("/api/v1/sources", bearing(viewer.text))).status).toBe(200);
   const unknown = bearing(`tdk_${"B".repeat(43)}`);
-  await desk.on.deck.parts.nats.kill();
+  await harness.on.stack.parts.nats.kill();
   await until(async () => (await http("/api/v1/sources", unknown)).status === 503, { message: "it to be noticed" });
   const refusal = await http("/api/v1/sources", unknown);
   expect([refusal.headers["retry-after"], JSON.parse(refusal.body).error.code]).toEqual(["1", "not_ready"]);

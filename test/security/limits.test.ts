@@ -5,28 +5,28 @@ import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { skaffoldClient } from "../skaffold/client.ts";
 import { infoOf } from "../stack/error-info.ts";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack({ TAPEDECK_LIMITS_QUERY: "1s" }));
-  const told = story(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" }));
-  const session = told.session("01A1");
+  on = cleanup.use(await startSeededStack({ TAPEDECK_LIMITS_QUERY: "1s" }));
+  const scenario = story(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" }));
+  const session = scenario.session("01A1");
   session.started();
   session.configured();
-  await on.tell(told.events);
+  await on.seed(scenario.events);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const get = async (path: string) => {
-  const { status, body, headers } = await on.deck.httpCall("GET", path);
+  const { status, body, headers } = await on.stack.httpCall("GET", path);
   return { status, headers, body: JSON.parse(body) as { error?: object; details?: object[] } };
 };
 
-it("what takes query too long is limit_exceeded on every transport, and no longer than it has to be", async () => {
-  const database = stack.adopt(new Client(on.deck.database), (client) => client.end());
+it("a query over the time limit is limit_exceeded on every transport, without delay", async () => {
+  const database = cleanup.adopt(new Client(on.stack.database), (client) => client.end());
   await database.connect();
   await database.query("begin; lock table tapedeck.sources in access exclusive mode");
 
@@ -35,11 +35,11 @@ it("what takes query too long is limit_exceeded on every transport, and no longe
   for (const path of ["/api/v1/sources", "/api/v1/state"]) {
     const { status, body, headers } = await get(path);
     expect([path, status, body]).toEqual([path, 429, { error }]);
-    // Asking again would take as long.
+    // A retry would take as long.
     expect(headers["retry-after"]).toBeUndefined();
   }
   expect(await get("/v1/state")).toMatchObject({ status: 429, body: { code: 8, details: [{ reason: error.code }] } });
-  const answer = await stack.use(skaffoldClient(on.deck.grpc)).unary("/proto.SkaffoldService/GetState");
+  const answer = await cleanup.use(skaffoldClient(on.stack.grpc)).unary("/proto.SkaffoldService/GetState");
   expect([answer.code, infoOf(answer)?.reason]).toEqual([8, error.code]);
 
   await database.query("rollback");

@@ -17,8 +17,8 @@ import { type Stack, startStack } from "../stack/stack.ts";
 // One login in place of variables: on a laptop, with a team's Tapedeck whose two ports are anywhere.
 
 const folder = mkdtempSync(join(tmpdir(), "login-"));
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let certFile: string;
 let url: string;
 const tokens: Record<string, string> = {};
@@ -27,9 +27,9 @@ beforeAll(async () => {
   const certificate = await testCertificate(folder);
   certFile = certificate.certFile;
   const tls = { TAPEDECK_TLS_CERT: certFile, TAPEDECK_TLS_KEY: certificate.keyFile };
-  deck = stack.use(await startStack({ env: { TAPEDECK_AUTH: "tokens", ...tls } }));
-  url = `https://localhost:${deck.http.split(":").at(-1)}`;
-  const nats = stack.adopt(await connect({ servers: deck.parts.nats.url }), (nc) => nc.close());
+  stack = cleanup.use(await startStack({ env: { TAPEDECK_AUTH: "tokens", ...tls } }));
+  url = `https://localhost:${stack.http.split(":").at(-1)}`;
+  const nats = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
   const store = await openTokenStore(nats);
   for (const role of ["recorder", "viewer"] satisfies Role[]) {
     const wishes = { name: `a ${role}`, workspace: "acme", developer: "dora", lifetimeMs: 3_600_000 };
@@ -39,7 +39,7 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -50,21 +50,21 @@ async function tapedeck(args: readonly string[], env: Record<string, string> = {
 
 const kept = () => join(folder, "config", "tapedeck", "contexts.json");
 
-it("/about tells everyone where gRPC is, and a token what it is good for", async () => {
+it("/about names the gRPC address to everyone, and a token's roles to its bearer", async () => {
   const about = async (authorization?: string) => {
     const headers = authorization === undefined ? {} : { authorization };
     const call = request(`${url}/about`, { ca: readFileSync(certFile), headers }).end();
     const [answer] = await once(call, "response");
     return [answer.statusCode, await json(answer)];
   };
-  const open = { version, grpcPort: Number(deck.grpc.split(":").at(-1)), auth: "tokens", time: expect.any(String) };
+  const open = { version, grpcPort: Number(stack.grpc.split(":").at(-1)), auth: "tokens", time: expect.any(String) };
   expect(await about()).toEqual([200, open]);
   const token = { name: "a recorder", workspace: "acme", roles: ["recorder"], developer: "dora" };
   expect(await about(`Bearer ${tokens.recorder}`)).toEqual([200, { ...open, token }]);
   expect(await about("Bearer tdk_wrong")).toMatchObject([401, { error: { code: "unauthenticated" } }]);
 });
 
-it("nothing is kept of a token that is not let in, nor without a certificate to trust", async () => {
+it("a login with a refused token, or without a trusted certificate, stores nothing", async () => {
   const ca = { TAPEDECK_CA: certFile };
   expect(await tapedeck(["login", url], { ...ca, TAPEDECK_TOKEN: "tdk_wrong" })).toMatchObject({
     code: 1,
@@ -80,7 +80,7 @@ it("nothing is kept of a token that is not let in, nor without a certificate to 
   expect(() => statSync(kept())).toThrow("ENOENT");
 });
 
-it("after a login every command goes there with its token: recording, reading, and files", async () => {
+it("after a login every command uses its address and token: recording, reading, and files", async () => {
   const login = await tapedeck(["login", url, "--ca", certFile, "--name", "team"], {
     TAPEDECK_TOKEN: tokens.recorder ?? "",
   });
@@ -90,7 +90,7 @@ it("after a login every command goes there with its token: recording, reading, a
   expect(statSync(kept()).mode & 0o777).toBe(0o600);
   expect(JSON.parse(readFileSync(kept(), "utf8"))).toEqual({
     current: "team",
-    contexts: { team: { url, grpcPort: Number(deck.grpc.split(":").at(-1)), token: tokens.recorder, ca: certFile } },
+    contexts: { team: { url, grpcPort: Number(stack.grpc.split(":").at(-1)), token: tokens.recorder, ca: certFile } },
   });
 
   const program = {
@@ -121,7 +121,7 @@ it("after a login every command goes there with its token: recording, reading, a
   expect((await tapedeck(["logout"])).err).toBe("tapedeck: you are not logged in: see `tapedeck context`.\n");
 });
 
-it("variables and flags of before are refused with what to say instead", async () => {
+it("former variables and flags are refused with their replacement", async () => {
   expect((await tapedeck(["status"], { TAPEDECK_TO: "127.0.0.1:7051" })).err).toMatch(
     /^tapedeck: TAPEDECK_TO is not read/,
   );

@@ -10,12 +10,12 @@ import { httpCall } from "../stack/http-call.ts";
 import { rawClient } from "../stack/raw-call.ts";
 import { bearing, startTokenStack, type TestToken, type TokenStack } from "../stack/token-stack.ts";
 
-// Endpoints for clients that can send no token, of a Tapedeck that wants one.
+// Endpoints for clients that can send no token, on a Tapedeck that requires one.
 
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const open = "globex/eve/shop/skaffold";
 const closed = "alice/shop";
-let desk: TokenStack;
+let harness: TokenStack;
 let addresses: Readonly<Record<string, string>>;
 let viewer: TestToken;
 let controller: TestToken;
@@ -26,38 +26,41 @@ beforeAll(async () => {
     { source: open, ...at, open: "viewer" },
     { source: closed, ...at },
   ];
-  desk = stack.use(await startTokenStack({ TAPEDECK_ENDPOINTS: JSON.stringify(endpoints) }));
-  addresses = desk.on.deck.parts.gateway.addresses;
-  [viewer, controller] = await Promise.all([desk.token("globex", ["viewer"]), desk.token("globex", ["controller"])]);
+  harness = cleanup.use(await startTokenStack({ TAPEDECK_ENDPOINTS: JSON.stringify(endpoints) }));
+  addresses = harness.on.stack.parts.gateway.addresses;
+  [viewer, controller] = await Promise.all([
+    harness.token("globex", ["viewer"]),
+    harness.token("globex", ["controller"]),
+  ]);
   for (const [workspace, developer] of [
     ["globex", "eve"],
     ["globex", "mallory"],
     ["acme", "alice"],
   ] as const) {
-    const told = story(sourceName({ workspace, developer, project: "shop", upstream: "skaffold" }));
-    const session = told.session(`01${developer}`);
+    const scenario = story(sourceName({ workspace, developer, project: "shop", upstream: "skaffold" }));
+    const session = scenario.session(`01${developer}`);
     session.started();
     session.configured();
     session.build(developer, "started");
-    await desk.on.tell(told.events);
+    await harness.on.seed(scenario.events);
   }
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const http = (path: string, headers: Record<string, string> = {}, method = "GET", source: string = open) =>
   httpCall(addresses[`${source} http`] ?? "", method, path, headers);
-const grpc = (source: string = open): SkaffoldClient => stack.use(skaffoldClient(addresses[`${source} grpc`] ?? ""));
+const grpc = (source: string = open): SkaffoldClient => cleanup.use(skaffoldClient(addresses[`${source} grpc`] ?? ""));
 const getState = "/proto.v2.SkaffoldV2Service/GetState";
 
 describe("without a token", () => {
-  it("reads the endpoint's source, in that one's workspace", async () => {
+  it("a client reads the endpoint's source, in that source's workspace", async () => {
     const answer = await grpc().unary("/proto.SkaffoldService/GetState");
     expect([answer.code, answer.metadata.get("tapedeck-session")]).toEqual([0, ["01eve"]]);
     expect(await grpc().take("/proto.SkaffoldService/Events", 2)).toHaveLength(2);
     expect(await http("/v1/state")).toMatchObject({ status: 200, headers: { "tapedeck-session": "01eve" } });
   });
 
-  it("reads no other source", async () => {
+  it("a client reads no other source", async () => {
     for (const source of ["mallory/shop", "acme/alice/shop/skaffold"]) {
       expect(await grpc().unary(getState, undefined, { "tapedeck-source": source })).toMatchObject({ code: 3 });
       for (const path of ["/v1/state", "/api/v1/state", "/api/v1/events", "/api/v1/stream"]) {
@@ -68,7 +71,7 @@ describe("without a token", () => {
     }
   });
 
-  it("reads events and state of it by Tapedeck's own API, whatever the filter says, and nothing else", async () => {
+  it("a client reads only the source's events and state through Tapedeck's own API, whatever the filter says", async () => {
     const events = async (query: string) => {
       const { items } = JSON.parse((await http(`/api/v1/events${query}`)).body);
       return new Set(items.map(({ source }: { source: string }) => source));
@@ -83,9 +86,9 @@ describe("without a token", () => {
     }
   });
 
-  it("is enough for EventSource", async () => {
+  it("EventSource works", async () => {
     const source = new EventSource(`http://${addresses[`${open} http`]}/api/v1/stream?after=start`);
-    stack.defer(() => source.close());
+    cleanup.defer(() => source.close());
     const from = new Set<string>();
     source.onmessage = ({ data }) => from.add(JSON.parse(data).event.source);
     let isCaughtUp = false;
@@ -96,7 +99,7 @@ describe("without a token", () => {
     expect(from).toEqual(new Set([open]));
   });
 
-  it("controls nothing", async () => {
+  it("a client controls nothing", async () => {
     for (const [verb, path] of [
       ["POST", "/v1/execute"],
       ["PUT", "/v1/build/auto_execute"],
@@ -105,7 +108,7 @@ describe("without a token", () => {
       const refusal = skaffoldRefusal(await http(path, {}, verb));
       expect(refusal).toMatchObject({ code: 7, info: { reason: "forbidden" } });
     }
-    const client = stack.use(rawClient(addresses[`${open} grpc`] ?? ""));
+    const client = cleanup.use(rawClient(addresses[`${open} grpc`] ?? ""));
     for (const name of ["Execute", "AutoBuild", "Handle"]) {
       for (const service of ["proto.SkaffoldService", "proto.v2.SkaffoldV2Service"]) {
         expect(await client.code(`/${service}/${name}`)).toBe(7);
@@ -113,27 +116,27 @@ describe("without a token", () => {
     }
   });
 
-  it("is not enough anywhere else", async () => {
+  it("every other endpoint refuses", async () => {
     expect((await http("/v1/state", {}, "GET", closed)).status).toBe(401);
     expect(await grpc(closed).unary(getState)).toMatchObject({ code: 16 });
-    expect((await httpCall(desk.on.deck.http, "GET", "/api/v1/events")).status).toBe(401);
+    expect((await httpCall(harness.on.stack.http, "GET", "/api/v1/events")).status).toBe(401);
     expect((await http("/api/v1/events", bearing(viewer.text), "GET", closed)).status).toBe(404);
   });
 
-  it("a page from elsewhere is refused there too", async () => {
+  it("a page from another origin is refused there too", async () => {
     expect((await http("/v1/state", { origin: "https://evil.example" })).status).toBe(403);
     expect((await http("/v1/state", { host: "evil.example" })).status).toBe(403);
   });
 });
 
-describe("a token that is shown all the same", () => {
-  it("counts as everywhere", async () => {
+describe("a token that is sent to it", () => {
+  it("has its usual rights", async () => {
     expect((await http("/v1/state", bearing(viewer.text))).status).toBe(200);
     expect((await http("/v1/state", bearing("tdk_guess"))).status).toBe(401);
     expect((await http("/v1/state", { "sec-websocket-protocol": `${bearerProtocol}tdk_guess` })).status).toBe(401);
     const refusal = skaffoldRefusal(await http("/v1/execute", bearing(viewer.text), "POST"));
     expect(refusal).toMatchObject({ code: 7 });
-    // Let through: nobody records it.
+    // The call is let through, although nothing records the source.
     expect(skaffoldRefusal(await http("/v1/execute", bearing(controller.text), "POST"))).toMatchObject({
       info: { reason: "upstream_away" },
     });

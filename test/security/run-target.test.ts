@@ -30,9 +30,9 @@ const folder = mkdtempSync(join(tmpdir(), "run-target-"));
 const path = installSkaffold(join(folder, "bin"));
 const build = recordingFolder("12-skaffold-build-one-shot");
 const main = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const hour = 3_600_000;
-let deck: Stack;
+let stack: Stack;
 let tokens: TokenStore;
 let ours: TestCertificate;
 /** "https://localhost:…", where the gateway takes gRPC. */
@@ -41,13 +41,13 @@ let to: string;
 beforeAll(async () => {
   ours = await testCertificate(folder);
   const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_TLS_CERT: ours.certFile, TAPEDECK_TLS_KEY: ours.keyFile };
-  deck = stack.use(await startStack({ env }));
-  const nats = stack.adopt(await connect({ servers: deck.parts.nats.url }), (nc) => nc.close());
+  stack = cleanup.use(await startStack({ env }));
+  const nats = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
   tokens = await openTokenStore(nats);
-  to = `https://localhost:${portOf(deck.grpc)}`;
+  to = `https://localhost:${portOf(stack.grpc)}`;
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -63,15 +63,15 @@ async function token(roles: readonly Role[] = ["recorder"], from = Date.now()) {
 /** A listener that ends with the tests; gives its port. */
 async function listen(server: Server): Promise<number> {
   await once(server.listen(0, "127.0.0.1"), "listening");
-  stack.defer(() => void server.close());
+  cleanup.defer(() => void server.close());
   return (server.address() as AddressInfo).port;
 }
 
-/** A proxy that does TLS in front of the gateway, with a certificate of its own. Gives the path of that. */
+/** A TLS proxy in front of the gateway with its own certificate; returns the path of the certificate. */
 async function proxied(names?: readonly string[], from?: Date) {
   const made = await testCertificate(mkdtempSync(join(folder, "proxy-")), names, from);
   const proxy = tlsServer({ cert: made.cert, key: made.key, ALPNProtocols: ["h2"] }, (socket) => {
-    const behind = { host: "127.0.0.1", port: portOf(deck.grpc), rejectUnauthorized: false, ALPNProtocols: ["h2"] };
+    const behind = { host: "127.0.0.1", port: portOf(stack.grpc), rejectUnauthorized: false, ALPNProtocols: ["h2"] };
     const gateway = connectTls(behind);
     pipeline(socket, gateway, () => {});
     pipeline(gateway, socket, () => {});
@@ -82,14 +82,14 @@ async function proxied(names?: readonly string[], from?: Date) {
 
 type Env = Readonly<Record<string, string>>;
 
-/** What whoever runs the tests has set is no matter of theirs. */
+/** The environment of the machine must not affect these tests. */
 const inherited = Object.fromEntries(
   Object.entries(process.env).filter(
     ([name]) => !/^(TAPEDECK_|SKAFFOLD_|VAGRANT_|GITHUB_|GITLAB_|CI|JENKINS_)/.test(name),
   ),
 );
 
-/** A laptop whose settings are right, but for what is given. */
+/** A laptop with correct settings except for the given ones. */
 function laptop(more: Env) {
   const cwd = mkdtempSync(join(folder, "laptop-"));
   const spill = join(cwd, "spill");
@@ -107,7 +107,7 @@ function laptop(more: Env) {
   };
 }
 
-/** These tests are about the answer, however busy the machine is that gives it. */
+/** These tests check the answer, however slow the machine is. */
 const patient = { TAPEDECK_ANSWER_WITHIN: "30s" };
 
 type Wrong = () => Promise<Env> | Env;
@@ -163,7 +163,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
   ],
   [
     "the port of the gateway's HTTP",
-    async () => ({ ...(await good()), TAPEDECK_GRPC_PORT: String(portOf(deck.http)) }),
+    async () => ({ ...(await good()), TAPEDECK_GRPC_PORT: String(portOf(stack.http)) }),
     /localhost:\d+ is no gRPC of a Tapedeck: its port is 7051, where nobody has chosen another$/,
   ],
   [
@@ -178,7 +178,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
     "another gRPC server",
     async () => {
       const server = new GrpcServer();
-      stack.defer(() => server.forceShutdown());
+      cleanup.defer(() => server.forceShutdown());
       const port = await new Promise<number>((resolve, reject) =>
         server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
           error ? reject(error) : resolve(bound),
@@ -191,7 +191,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
   ["a time that is none", async () => ({ ...(await good()), TAPEDECK_ANSWER_WITHIN: "soon" }), /is not a duration/],
 ];
 
-describe("a command whose recording would be refused runs as it would without us, after one line", () => {
+describe("a command whose recording would be refused runs unrecorded after one line that says why", () => {
   it.each(wrong)("%s", async (_, settings, words) => {
     const { start, run, waiting } = laptop({ ...patient, ...(await settings()) });
     const command = ["sh", "-c", "echo >&2 running as $$; env | sort; kill -TERM $$"];
@@ -210,10 +210,10 @@ describe("a command whose recording would be refused runs as it would without us
   });
 });
 
-/** Takes connections and says nothing. */
+/** Accepts connections and sends nothing. */
 const mute = () => listen(createServer((socket) => socket.resume().on("error", () => {})));
 
-/** What a proxy says whose gateway is just being started anew. */
+/** The answer of a proxy whose gateway is being restarted. */
 const badGateway = async () => {
   const server = http2Server();
   server.on("stream", (stream) => {
@@ -221,7 +221,7 @@ const badGateway = async () => {
     stream.respond({ ":status": 503, "content-type": "text/html" }, { endStream: true });
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
-  stack.defer(() => void server.close());
+  cleanup.defer(() => void server.close());
   return (server.address() as AddressInfo).port;
 };
 
@@ -233,20 +233,20 @@ const undecided: readonly [string, () => Promise<Env>][] = [
   ["is away behind its proxy", async () => ({ TAPEDECK_URL: urlOf(`127.0.0.1:${await badGateway()}`) })],
 ];
 
-/** Of the project that these laptops record. */
+/** The recorded frames of the project that these laptops record. */
 async function framesInLog(): Promise<readonly Buffer[]> {
   const source = sourceName({ workspace: "acme", developer: "dora", project: "shop", upstream: "skaffold" });
   const subjects = [sourceFilter(source)];
   const frames: Buffer[] = [];
-  const last = await deck.log.lastMatch(subjects);
-  for await (const { event } of deck.log.history({ afterSeq: 0, subjects }, last, new AbortController().signal)) {
+  const last = await stack.log.lastMatch(subjects);
+  for await (const { event } of stack.log.history({ afterSeq: 0, subjects }, last, new AbortController().signal)) {
     if (event.channel === "v1" && event.original) frames.push(event.original.bytes);
   }
   return frames;
 }
 
 describe("a command is recorded", () => {
-  it("where the gateway takes it, and nothing is said but that", async () => {
+  it("where the gateway accepts it, and the only message says so", async () => {
     const { run } = laptop({ ...patient, ...(await good()) });
     await using ran = run("skaffold", "dev");
     const said = loadRecording(build).messages.v1.map(({ bytes }) => bytes);
@@ -258,7 +258,7 @@ describe("a command is recorded", () => {
     expect(ran.stderr()).not.toContain("not recorded:");
   });
 
-  it.each(undecided)("on the disk, where the target %s", async (_, settings) => {
+  it.each(undecided)("on the disk if the target %s", async (_, settings) => {
     const { run, waiting } = laptop(await settings());
     const ran = run("skaffold", "build");
     expect(await ran.ended).toBe(0);

@@ -7,16 +7,16 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { WebSocket } from "ws";
 import { rawClient } from "../stack/raw-call.ts";
 import { bearing, startTokenStack, type TokenStack } from "../stack/token-stack.ts";
-import { holds, workspaceStory } from "../stack/two-workspaces.ts";
+import { holds, workspaceScenario } from "../stack/two-workspaces.ts";
 
-const told = workspaceStory("acme");
+const scenario = workspaceScenario("acme");
 const dashboard = "https://dash.example.com";
-const stack = new AsyncDisposableStack();
-afterAll(() => stack.disposeAsync());
-let desk: TokenStack;
+const cleanup = new AsyncDisposableStack();
+afterAll(() => cleanup.disposeAsync());
+let harness: TokenStack;
 let ca: string;
 let token: string;
-/** "localhost:port" by what listens there. */
+/** "localhost:port" by the name of the listener. */
 let places: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
@@ -24,21 +24,21 @@ beforeAll(async () => {
   ca = made.cert;
   const endpoint = { source: "alice/shop/skaffold", grpc: "0.0.0.0:0", http: "127.0.0.1:0" };
   const open = { source: "acme/alice/shop/skaffold", grpc: "127.0.0.1:0", http: "127.0.0.1:0", open: "viewer" };
-  desk = stack.use(
+  harness = cleanup.use(
     await startTokenStack({
       TAPEDECK_TLS_CERT: made.certFile,
       TAPEDECK_TLS_KEY: made.keyFile,
-      // Open to the network, as it is with TLS and tokens.
+      // The services listen beyond loopback, as TLS and tokens allow.
       TAPEDECK_GATEWAY_GRPC_HOST: "0.0.0.0",
       TAPEDECK_GATEWAY_HTTP_HOST: "0.0.0.0",
-      TAPEDECK_GATEWAY_HOSTS: "deck.example.com",
+      TAPEDECK_GATEWAY_HOSTS: "team.example.com",
       TAPEDECK_GATEWAY_ORIGINS: dashboard,
       TAPEDECK_ENDPOINTS: JSON.stringify([endpoint, open]),
     }),
   );
-  await desk.on.tell(told.events);
-  token = (await desk.token("acme", ["viewer"])).text;
-  const { addresses } = desk.on.deck.parts.gateway;
+  await harness.on.seed(scenario.events);
+  token = (await harness.token("acme", ["viewer"])).text;
+  const { addresses } = harness.on.stack.parts.gateway;
   places = Object.fromEntries(
     Object.entries(addresses).map(([name, address]) => [name, address.replace(/^.*:/, "localhost:")]),
   );
@@ -66,16 +66,16 @@ function https(path: string, headers: Record<string, string> = {}, place = "http
 describe("with TLS", () => {
   it("an open endpoint speaks plaintext, as its clients do", async () => {
     using plain = rawClient(places["acme/alice/shop/skaffold grpc"] ?? "");
-    expect(holds((await plain.ask("/proto.SkaffoldService/GetState")) as Buffer, told.mark)).toBe(true);
+    expect(holds((await plain.ask("/proto.SkaffoldService/GetState")) as Buffer, scenario.mark)).toBe(true);
     const answer = await fetch(`http://${places["acme/alice/shop/skaffold http"]}/v1/state`);
-    expect([answer.status, (await answer.text()).includes(told.mark)]).toEqual([200, true]);
+    expect([answer.status, (await answer.text()).includes(scenario.mark)]).toEqual([200, true]);
   });
 
-  it.each(["grpc", "alice/shop/skaffold grpc"])("%s speaks it, and nothing else", async (place) => {
+  it.each(["grpc", "alice/shop/skaffold grpc"])("the gRPC listener %s speaks TLS and nothing else", async (place) => {
     const getState = "/proto.SkaffoldService/GetState";
     using client = rawClient(places[place] ?? "", credentials.createSsl(Buffer.from(ca)));
     const metadata = { ...bearing(token), "tapedeck-source": "alice/shop/skaffold" };
-    expect(holds((await client.ask(getState, metadata)) as Buffer, told.mark)).toBe(true);
+    expect(holds((await client.ask(getState, metadata)) as Buffer, scenario.mark)).toBe(true);
     expect(await client.ask(getState)).toMatchObject({ code: 16 });
     using plain = rawClient(places[place] ?? "");
     expect(await plain.ask(getState, metadata)).toMatchObject({ code: 14 });
@@ -83,18 +83,18 @@ describe("with TLS", () => {
     expect(await distrusting.ask(getState, metadata)).toMatchObject({ code: 14 });
   });
 
-  it.each(["http", "alice/shop/skaffold http"])("%s speaks it, and nothing else", async (place) => {
+  it.each(["http", "alice/shop/skaffold http"])("the HTTP listener %s speaks TLS and nothing else", async (place) => {
     const { status, body } = await https("/v1/state?source=alice/shop/skaffold", bearing(token), place);
-    expect([status, holds(body, told.mark)]).toEqual([200, true]);
+    expect([status, holds(body, scenario.mark)]).toEqual([200, true]);
     expect((await https("/v1/state", {}, place)).status).toBe(401);
     await expect(fetch(`http://${places[place]}/v1/state`, { headers: bearing(token) })).rejects.toThrow();
   });
 
-  it("so do WebSockets, and the page that says where things are", async () => {
+  it("WebSockets and the page with the addresses use TLS", async () => {
     const socket = new WebSocket(`wss://${places.http}/api/v1/ws`, ["tapedeck.v1.json", `tapedeck.bearer.${token}`], {
       ca,
     });
-    stack.defer(() => socket.terminate());
+    cleanup.defer(() => socket.terminate());
     await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
     expect(socket.protocol).toBe("tapedeck.v1.json");
     const { body } = await https("/", { accept: "text/html" });
@@ -105,20 +105,20 @@ describe("with TLS", () => {
   const port = () => places.http?.split(":")[1];
   const cases: [string, () => Record<string, string>, number][] = [
     ["nothing but loopback", () => ({}), 200],
-    ["a host that is configured", () => ({ host: "deck.example.com" }), 200],
-    ["with a port", () => ({ host: `deck.example.com:${port()}` }), 200],
+    ["a host that is configured", () => ({ host: "team.example.com" }), 200],
+    ["with a port", () => ({ host: `team.example.com:${port()}` }), 200],
     ["another host", () => ({ host: "evil.example" }), 403],
-    ["our own page", () => ({ host: "deck.example.com", origin: "https://deck.example.com" }), 200],
+    ["our own page", () => ({ host: "team.example.com", origin: "https://team.example.com" }), 200],
     [
       "on another port",
-      () => ({ host: `deck.example.com:${port()}`, origin: `https://deck.example.com:${port()}` }),
+      () => ({ host: `team.example.com:${port()}`, origin: `https://team.example.com:${port()}` }),
       200,
     ],
-    ["its host in capitals", () => ({ host: "Deck.Example.com", origin: "https://deck.example.com" }), 200],
-    ["its port written out", () => ({ host: "deck.example.com:443", origin: "https://deck.example.com" }), 200],
+    ["its host in capitals", () => ({ host: "Team.Example.com", origin: "https://team.example.com" }), 200],
+    ["its port written out", () => ({ host: "team.example.com:443", origin: "https://team.example.com" }), 200],
     [
       "a page of our name that came without TLS",
-      () => ({ host: "deck.example.com", origin: "http://deck.example.com" }),
+      () => ({ host: "team.example.com", origin: "http://team.example.com" }),
       403,
     ],
     ["a page from elsewhere", () => ({ origin: "https://evil.example" }), 403],
@@ -130,7 +130,7 @@ describe("with TLS", () => {
     expect(answer.headers["access-control-allow-origin"]).toBe(headers().origin);
   });
 
-  it.each(cases)("of a WebSocket: %s", async (_, headers, status) => {
+  it.each(cases)("Host and Origin of a WebSocket: %s", async (_, headers, status) => {
     const socket = new WebSocket(`wss://${places.http}/api/v1/ws`, "tapedeck.v1.json", {
       ...{ ca, headers: { ...bearing(token), ...headers() } },
     });

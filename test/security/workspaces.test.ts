@@ -10,16 +10,24 @@ import { WebSocket } from "ws";
 import { httpCall } from "../stack/http-call.ts";
 import { type RawClient, rawClient, reasonOf } from "../stack/raw-call.ts";
 import { bearing, startTokenStack, type TokenStack } from "../stack/token-stack.ts";
-import { both, filled, holds, only, rktSessionOf, vagrantSessionOf, workspaceStory } from "../stack/two-workspaces.ts";
+import {
+  both,
+  filled,
+  holds,
+  only,
+  rktSessionOf,
+  vagrantSessionOf,
+  workspaceScenario,
+} from "../stack/two-workspaces.ts";
 
-// Everything is recorded in two workspaces alike. Who is let into one of them asks for what is in the other, by every
-// method and path, wherever a text can be said.
+// Two workspaces have the same recordings. A token of one asks for the contents of the other, by every method and path,
+// in every field that can hold a text.
 
-const [acme, globex] = [workspaceStory("acme"), workspaceStory("globex")];
-const stack = new AsyncDisposableStack();
-let desk: TokenStack;
+const [acme, globex] = [workspaceScenario("acme"), workspaceScenario("globex")];
+const cleanup = new AsyncDisposableStack();
+let harness: TokenStack;
 let grpc: RawClient;
-/** Of globex, with every role; and, to see that there is something to be seen, of acme. */
+/** Tokens of globex with every role, and one of acme that shows that there is something to see. */
 let hers: string;
 let theirs: string;
 /** Positions in the middle and at the end of acme's events, and what leads to a list's next page there. */
@@ -28,40 +36,40 @@ let last: string;
 let page: string;
 
 beforeAll(async () => {
-  desk = stack.use(
+  harness = cleanup.use(
     await startTokenStack({
       TAPEDECK_LIMITS_CONNECTIONS: "10000",
       TAPEDECK_ENDPOINTS: JSON.stringify([{ source: sources[0], grpc: "127.0.0.1:0", http: "127.0.0.1:0" }]),
     }),
   );
-  grpc = stack.use(rawClient(desk.on.deck.grpc));
-  const seqs = [...(await desk.on.tell(globex.events)), ...(await desk.on.tell(acme.events))];
-  [middle = "", last = ""] = [seqs[Math.floor(seqs.length * 0.75)], seqs.at(-1)].map((seq) => desk.on.at(seq ?? 0));
-  hers = (await desk.token("globex", ["admin"])).text;
-  theirs = (await desk.token("acme", ["admin"])).text;
+  grpc = cleanup.use(rawClient(harness.on.stack.grpc));
+  const seqs = [...(await harness.on.seed(globex.events)), ...(await harness.on.seed(acme.events))];
+  [middle = "", last = ""] = [seqs[Math.floor(seqs.length * 0.75)], seqs.at(-1)].map((seq) => harness.on.at(seq ?? 0));
+  hers = (await harness.token("globex", ["admin"])).text;
+  theirs = (await harness.token("acme", ["admin"])).text;
   page = JSON.parse((await http("/api/v1/operations?limit=1", theirs)).body).nextPage;
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const http = (path: string, token: string, more: Record<string, string> = {}) =>
-  httpCall(desk.on.deck.http, "GET", path, { ...bearing(token), ...more });
+  httpCall(harness.on.stack.http, "GET", path, { ...bearing(token), ...more });
 
 const sources = ["skaffold", "rkt", "vagrant"].map((upstream) => `acme/alice/shop/${upstream}`);
 const sessions = [acme.session, rktSessionOf(acme.session), vagrantSessionOf(acme.session)];
-/** What somebody may say to get over there. */
+/** The texts that might lead into the other workspace. */
 const names = () => [
   ...[...sources, acme.session, "alice/shop", "*", ">", "' or workspace = 'acme", page, last],
   ...[both.job, both.resource, only.acme.pod, only.acme.job],
 ];
 
-/** Neither what is in the other workspace nor, where it was not said, that it is there. */
+/** Fails if bytes contain data of the other workspace, or, unless the request named it, its name. */
 function expectNothing(asked: string, answer: Uint8Array | string, said = ""): void {
   const found = holds(answer, acme.mark) || (!said.includes("acme") && Buffer.from(answer).includes("acme/"));
   expect(found ? `${asked} ${said}: ${Buffer.from(answer).toString("latin1")}` : "").toBe("");
 }
 
 const services = [...registry].flatMap((type) => (type.kind === "service" ? [type] : []));
-/** What services ask each other. */
+/** Methods between Tapedeck's own services. */
 const inner = ["tapedeck.v1.Query", "tapedeck.v1.Maintain"];
 const served = services.filter(({ typeName }) => !inner.includes(typeName) && !typeName.includes(".sdk."));
 const isUnary = ({ methodKind }: DescMethod) => methodKind === "unary";
@@ -78,18 +86,18 @@ describe("gRPC", () => {
       call.write(filled(method.input, text, 0));
       call.end();
       const { code, details } = await call.over;
-      return { method: pathOf(method), code, told: Buffer.concat([...call.messages, Buffer.from(details)]) };
+      return { method: pathOf(method), code, response: Buffer.concat([...call.messages, Buffer.from(details)]) };
     });
     return Promise.all(asked);
   }
 
-  it("no request says anything of another workspace, whatever it says", async () => {
+  it("no request reveals anything of another workspace, whatever it contains", async () => {
     for (const text of names()) {
-      for (const { method, told } of await askAll(hers, {}, text)) expectNothing(method, told, text);
+      for (const { method, response } of await askAll(hers, {}, text)) expectNothing(method, response, text);
     }
   });
 
-  it("nor does what travels beside it", async () => {
+  it("no metadata reveals anything of another workspace", async () => {
     const beside = [
       ...sources.map((source, at) => ({ "tapedeck-source": source, "tapedeck-session": sessions[at] ?? "" })),
       ...sources.map((source, at) => ({ "tapedeck-source": source.slice(5), "tapedeck-session": sessions[at] ?? "" })),
@@ -98,24 +106,24 @@ describe("gRPC", () => {
       { "tapedeck-source": "ACME/Alice/Shop/rkt", "tapedeck-at": last, "tapedeck-min-position": last },
     ];
     for (const metadata of beside) {
-      for (const { method, told } of await askAll(hers, metadata, "")) {
-        expectNothing(`${method} ${JSON.stringify(metadata)}`, told, "acme");
+      for (const { method, response } of await askAll(hers, metadata, "")) {
+        expectNothing(`${method} ${JSON.stringify(metadata)}`, response, "acme");
       }
     }
   });
 
-  it("nor a listener that is bound to a source there", async () => {
-    const at = stack.use(rawClient(desk.on.deck.parts.gateway.addresses[`${sources[0]} grpc`] ?? ""));
-    for (const { method, told } of await askAll(hers, {}, "", at)) expectNothing(method, told, "acme");
-    const isSeen = (await askAll(theirs, {}, "", at)).some(({ told }) => holds(told, acme.mark));
+  it("no listener that is bound to a source there reveals anything", async () => {
+    const at = cleanup.use(rawClient(harness.on.stack.parts.gateway.addresses[`${sources[0]} grpc`] ?? ""));
+    for (const { method, response } of await askAll(hers, {}, "", at)) expectNothing(method, response, "acme");
+    const isSeen = (await askAll(theirs, {}, "", at)).some(({ response }) => holds(response, acme.mark));
     expect(isSeen).toBe(true);
   });
 
-  it("there is something to be seen, for those who are let in there", async () => {
+  it("the other workspace's own token does see its data", async () => {
     const texts = ["", acme.mark, both.resource, only.acme.pod, only.acme.job, only.acme.image, only.acme.box];
     const answers = (await Promise.all(texts.map((text) => askAll(theirs, {}, text)))).flat();
     const seen = new Set(
-      answers.flatMap(({ method, code, told }) => (code === 0 && holds(told, acme.mark) ? [method] : [])),
+      answers.flatMap(({ method, code, response }) => (code === 0 && holds(response, acme.mark) ? [method] : [])),
     );
     const names = [...seen].map((method) => method.split("/")[2]);
     expect(names).toEqual(
@@ -154,7 +162,7 @@ describe("HTTP", () => {
         texts.map(async (text = "") => {
           const asked = `/api/v1/${path}?${new URLSearchParams({ [name]: text })}`;
           const { status, body } = await http(asked, hers);
-          // A mark that was said comes back in a refusal.
+          // A refusal repeats the mark of the request.
           if (status === 200 || !text.includes("hush")) expectNothing(asked, body, text);
         }),
       );
@@ -162,7 +170,7 @@ describe("HTTP", () => {
     }
   });
 
-  it("nor several together, nor a header", async () => {
+  it("no combination of parameters and no header opens another workspace", async () => {
     const asked = [
       ...sources.map((source) => `/api/v1/events?source=${source}&original=true&last=1000`),
       ...sources.map((source, at) => `/api/v1/state?source=${source}&session=${sessions[at]}`),
@@ -189,9 +197,9 @@ describe("HTTP", () => {
 });
 
 /** Of every kind, from the beginning; then both workspaces go on, the other one first. */
-it("no stream tells of another workspace: not of what was, nor of what comes", async () => {
+it("no stream reveals another workspace, neither its history nor its new events", async () => {
   const over = new AbortController();
-  stack.defer(() => over.abort());
+  cleanup.defer(() => over.abort());
   const read: { readonly what: string; readonly said: string; text: () => string | Uint8Array }[] = [];
 
   const open = (
@@ -203,7 +211,7 @@ it("no stream tells of another workspace: not of what was, nor of what comes", a
     const what = method === undefined ? "" : pathOf(method);
     const call = grpc.open(what, {
       ...{ ...head, ...bearing(hers) },
-      // A job's stream begins with the job.
+      // The stream of a job begins with the job.
       ...(method?.name !== "GetJobStream" && { "tapedeck-after": "start" }),
       ...metadata,
     });
@@ -229,8 +237,8 @@ it("no stream tells of another workspace: not of what was, nor of what comes", a
   const logs = GetLogsRequest.fromPartial({ pod_id: both.pod, follow: true });
   open(registry.getService("v1alpha.PublicAPI")?.method.getLogs, GetLogsRequest.encode(logs).finish(), "", {});
 
-  const socket = new WebSocket(`ws://${desk.on.deck.http}/api/v1/ws`, { headers: bearing(hers) });
-  stack.defer(() => socket.terminate());
+  const socket = new WebSocket(`ws://${harness.on.stack.http}/api/v1/ws`, { headers: bearing(hers) });
+  cleanup.defer(() => socket.terminate());
   await new Promise((resolve) => socket.once("open", resolve));
   const said = new Map<string, string>();
   socket.on("message", (data) => {
@@ -256,7 +264,7 @@ it("no stream tells of another workspace: not of what was, nor of what comes", a
   for (const path of ["/v1/events", "/v2/events", "/v2/applicationLogs", "/api/v1/stream?after=start"]) {
     for (const source of ["", ...sources]) {
       const asked = `${path}${source === "" ? "" : `${path.includes("?") ? "&" : "?"}source=${source}`}`;
-      const response = await fetch(`http://${desk.on.deck.http}${asked}`, {
+      const response = await fetch(`http://${harness.on.stack.http}${asked}`, {
         headers: bearing(hers),
         signal: over.signal,
       });
@@ -269,8 +277,8 @@ it("no stream tells of another workspace: not of what was, nor of what comes", a
     }
   }
 
-  await desk.on.write(acme.more());
-  await desk.on.write(globex.more());
+  await harness.on.write(acme.more());
+  await harness.on.write(globex.more());
   const next = `${globex.mark}-more`;
   const live = [
     ...["/proto.SkaffoldService/Events", "/proto.v2.SkaffoldV2Service/Events", "ApplicationLogs", "ListenEvents"],
@@ -287,8 +295,8 @@ it("no stream tells of another workspace: not of what was, nor of what comes", a
   over.abort();
 });
 
-it("no call reaches a source of another workspace", async () => {
-  const nats = stack.adopt(await connect({ servers: desk.on.deck.parts.nats.url }), (nc) => nc.close());
+it("no control call reaches a source of another workspace", async () => {
+  const nats = cleanup.adopt(await connect({ servers: harness.on.stack.parts.nats.url }), (nc) => nc.close());
   const reached: string[] = [];
   nats.subscribe("tapedeck.control.>", {
     callback: (_, message) => {
@@ -312,10 +320,10 @@ it("no call reaches a source of another workspace", async () => {
   expect(new Set(reached)).toEqual(new Set(["acme"]));
 });
 
-describe("what is pushed", () => {
+describe("pushed events", () => {
   const hello = { developer: "bob", project: "site", upstream: "skaffold", tap: acme.session, first_index: 1n };
   async function push(more: object, metadata: Record<string, string> = {}) {
-    const token = (await desk.token("globex", ["recorder"])).text;
+    const token = (await harness.token("globex", ["recorder"])).text;
     const call = grpc.open("/tapedeck.v1.Recorder/Push", { ...bearing(token), ...metadata });
     const body = { $case: "hello" as const, value: { ...hello, ...more } };
     call.write(PushRequest.encode(PushRequest.fromPartial({ body })).finish());
@@ -332,28 +340,28 @@ describe("what is pushed", () => {
     ["by names with wildcards", { developer: "*", project: ">" }, {}],
     ["by metadata", {}, { "tapedeck-workspace": "acme", "tapedeck-developer": "mallory", "tapedeck-key": "test-key" }],
     ["by a source in full", {}, { "tapedeck-source": "acme/alice/shop/skaffold" }],
-  ])("comes to its own workspace and developer: %s", async (_, more, metadata) => {
+  ])("go to their token's own workspace and developer: %s", async (_, more, metadata) => {
     expect(await push(more, metadata)).toMatch(/^globex\/alice\/[a-z0-9_-]+\/skaffold$/);
   });
 
-  it("is not told that a session is in another one", async () => {
+  it("of a session in another workspace get no hint that it exists", async () => {
     const pushed = (session: string) => push({ imported: { session, source: sources[0] ?? "", missing: {} } });
-    const told = await pushed(acme.session);
-    expectNothing("the import", told);
-    expect(told).toBe(await pushed(ulid()));
-    const events = await desk.on.deck.httpCall("GET", "/api/v1/events?last=1000", bearing(theirs));
+    const response = await pushed(acme.session);
+    expectNothing("the import", response);
+    expect(response).toBe(await pushed(ulid()));
+    const events = await harness.on.stack.httpCall("GET", "/api/v1/events?last=1000", bearing(theirs));
     expect(holds(events.body, "globex")).toBe(false);
   });
 });
 
 describe("tokens", () => {
   it("are listed and revoked in their own workspace only", async () => {
-    const other = await desk.token("acme", ["viewer"]);
+    const other = await harness.token("acme", ["viewer"]);
     const { body } = await http("/api/v1/tokens", hers);
     expect(JSON.parse(body).items.map(({ workspace }: { workspace: string }) => workspace)).not.toContain("acme");
     expectNothing("tokens", body);
     const ask = (method: string, path: string, wish?: object) =>
-      httpCall(desk.on.deck.http, method, path, bearing(hers), wish && JSON.stringify(wish));
+      httpCall(harness.on.stack.http, method, path, bearing(hers), wish && JSON.stringify(wish));
     expect((await ask("DELETE", `/api/v1/tokens/${other.record.id}`)).status).toBe(404);
     expect((await http("/api/v1/sources", other.text)).status).toBe(200);
     const wish = { name: "x", roles: ["viewer"] };

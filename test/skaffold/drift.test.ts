@@ -17,7 +17,7 @@ const truthful = [
   "10-status-check-port-forward-sync-app-logs",
 ];
 
-it("finds no drift in what real processes answered about themselves", async () => {
+it("the drift check finds nothing in what real processes answered about themselves", async () => {
   await using on = await theatre(truthful.map((name) => ({ name })));
   await Promise.all(
     on.shows.map(async (show) => {
@@ -28,14 +28,14 @@ it("finds no drift in what real processes answered about themselves", async () =
   expect(on.drifts).toEqual([]);
 });
 
-it("finds a Skaffold whose GetState says otherwise, tells it once, and says the same from then on", async () => {
+it("the drift check reports a deviating GetState once, and answers as Skaffold does from then on", async () => {
   await using on = await theatre([{ name: "04-deploy-failure-then-recovery", lie: sayTestsFailed }]);
   const [show] = on.shows;
   if (show === undefined) throw new Error("no show");
   const { recording, source } = show;
   const testState = async (at?: string) => {
     const query = at === undefined ? "" : `&at=${at}`;
-    const { body } = await on.deck.httpCall("GET", `/api/v1/state?source=${source}${query}`);
+    const { body } = await on.stack.httpCall("GET", `/api/v1/state?source=${source}${query}`);
     const { position, state } = JSON.parse(body) as {
       readonly position: string;
       readonly state: { readonly v1: { readonly testState: { readonly status: string } } };
@@ -43,27 +43,27 @@ it("finds a Skaffold whose GetState says otherwise, tells it once, and says the 
     return { position, status: state.v1.testState.status };
   };
   for (const rest of rests(recording).slice(0, 2)) {
-    const adoptions = async () => (await adopted(on.deck)).length;
+    const adoptions = async () => (await adopted(on.stack)).length;
     const before = await adoptions();
     await on.compareAt(rest, show);
     await until(async () => (await adoptions()) > before, { message: "the answer to be adopted" });
-    await on.deck.caughtUp();
+    await on.stack.caughtUp();
     expect((await testState()).status).toBe("Failed");
   }
   expect(await on.count("drift", source)).toBeGreaterThanOrEqual(2);
   const { position } = await testState();
-  for (const { seq } of await adopted(on.deck)) {
+  for (const { seq } of await adopted(on.stack)) {
     const [epoch] = position.split("-");
     expect((await testState(`${epoch}-${seq - 1}`)).status).toBe("Not Started");
     expect((await testState(`${epoch}-${seq}`)).status).toBe("Failed");
   }
-  const session = (await on.deck.events()).find(({ event }) => event.kind === "session.started")?.event.session;
+  const session = (await on.stack.events()).find(({ event }) => event.kind === "session.started")?.event.session;
   const differences = ["v1 testState: Skaffold says Failed, its events Not Started"];
   expect(on.drifts).toEqual([{ source, session, differences }]);
 });
 
-async function adopted(deck: Stack): Promise<Recorded[]> {
-  return (await deck.events()).filter(
+async function adopted(stack: Stack): Promise<Recorded[]> {
+  return (await stack.events()).filter(
     ({ event: { detail } }) => detail?.$case === "session_detail" && detail.value.adopted === true,
   );
 }
@@ -74,11 +74,11 @@ type Cast = { readonly name: string; readonly lie?: (api: Api, state: Buffer) =>
 
 /** A fake Skaffold for each, all recorded by one Tapedeck. */
 async function theatre(cast: readonly Cast[]) {
-  await using stack = new AsyncDisposableStack();
+  await using cleanup = new AsyncDisposableStack();
   const shows: Show[] = [];
   for (const [index, { name, lie }] of cast.entries()) {
     const recording = loadRecording(join(fixtures, name));
-    const fake = stack.use(await startFakeSkaffold({ recording, ...(lie && { lie }) }));
+    const fake = cleanup.use(await startFakeSkaffold({ recording, ...(lie && { lie }) }));
     const names = { workspace: "default", developer: `dev-${index}`, project: "shop", upstream: "skaffold" } as const;
     shows.push({ recording, source: sourceName(names), fake });
   }
@@ -87,16 +87,16 @@ async function theatre(cast: readonly Cast[]) {
     warn: (fields: unknown, message: string) => message.startsWith("fold_drift") && drifts.push(fields),
   });
   const skaffold = shows.map(({ fake }, index) => ({ address: fake.address, developer: `dev-${index}` }));
-  const deck: Stack = stack.use(await startStack({ skaffold, logger }));
-  const owned = stack.move();
+  const stack: Stack = cleanup.use(await startStack({ skaffold, logger }));
+  const owned = cleanup.move();
   const count = async (what: "checks" | "drift", source: string): Promise<number> => {
-    const metrics = await (await fetch(`http://${deck.queryHealth}/metrics`)).text();
+    const metrics = await (await fetch(`http://${stack.queryHealth}/metrics`)).text();
     const isIt = (line: string) =>
       line.startsWith(`tapedeck_query_fold_${what}_total{`) && line.includes(`source="${source}"`);
     return Number(metrics.split("\n").find(isIt)?.split(" ").at(-1) ?? 0);
   };
   return {
-    ...{ shows, drifts, deck, count },
+    ...{ shows, drifts, stack, count },
     /** Plays up to there, where the tap looks at GetState, and waits until both answers are compared. */
     async compareAt(rest: Rest, { recording, source, fake }: Show): Promise<void> {
       const before = await count("checks", source);
@@ -135,7 +135,7 @@ function isLoopEnd(bytes: Buffer): boolean {
 
 function sayTestsFailed(api: Api, state: Buffer): Buffer {
   if (api !== "v1") return state;
-  const told = State.decode(state);
-  if (told.testState === undefined) return state;
-  return Buffer.from(State.encode({ ...told, testState: { ...told.testState, status: "Failed" } }).finish());
+  const decoded = State.decode(state);
+  if (decoded.testState === undefined) return state;
+  return Buffer.from(State.encode({ ...decoded, testState: { ...decoded.testState, status: "Failed" } }).finish());
 }

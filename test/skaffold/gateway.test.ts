@@ -16,21 +16,21 @@ const laterProcess = loadRecording(join(fixtures, "07-two-processes-same-port", 
 const v1 = (name: string) => `/proto.SkaffoldService/${name}`;
 const v2 = (name: string) => `/proto.v2.SkaffoldV2Service/${name}`;
 
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const audited: Record<string, unknown>[] = [];
 let fake: FakeSkaffold;
-let deck: Stack;
+let stack: Stack;
 let client: SkaffoldClient;
 
 beforeAll(async () => {
   const logger = pino({ level: "warn" }, { write: (line: string) => audited.push(JSON.parse(line)) });
-  fake = stack.use(await startFakeSkaffold({ recording }));
-  deck = stack.use(await startStack({ skaffold: [{ address: fake.address, redact: "off" }], logger }));
-  client = stack.use(skaffoldClient(deck.grpc));
-  await deck.connected();
-  await deck.caughtUp();
+  fake = cleanup.use(await startFakeSkaffold({ recording }));
+  stack = cleanup.use(await startStack({ skaffold: [{ address: fake.address, redact: "off" }], logger }));
+  client = cleanup.use(skaffoldClient(stack.grpc));
+  await stack.connected();
+  await stack.caughtUp();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** The calls that reached Skaffold since the test began. */
 let before = 0;
@@ -44,7 +44,7 @@ const enabled = (value: boolean) => TriggerRequest.encode({ state: { val: { $cas
 const intentOf = (request: Uint8Array) =>
   Object.entries(UserIntentRequest.decode(request).intent ?? {}).flatMap(([name, is]) => (is === true ? [name] : []));
 const controls = async () =>
-  (await deck.events()).flatMap(({ event: { kind, detail } }) =>
+  (await stack.events()).flatMap(({ event: { kind, detail } }) =>
     detail?.$case === "control" ? [{ kind, ...detail.value }] : [],
   );
 
@@ -54,8 +54,8 @@ describe("Handle before Skaffold has read its configuration", () => {
     ["v1", { TestEvent: { status: "Complete" } }],
     ["v2", { buildSubtaskEvent: { artifact: "web", step: "Build", status: "Succeeded" } }],
     ["v2", { deploySubtaskEvent: { status: "Succeeded" } }],
-  ])("is refused: %s %j would crash it", async (api, event) => {
-    const answer = await deck.httpCall("POST", `/${api}/events/handle`, {}, JSON.stringify(event));
+  ])("is refused because it would crash Skaffold: %s %j", async (api, event) => {
+    const answer = await stack.httpCall("POST", `/${api}/events/handle`, {}, JSON.stringify(event));
     expect(answer.status).toBe(409);
     expect(skaffoldRefusal(answer)).toMatchObject({
       code: 9,
@@ -69,7 +69,7 @@ describe("with a Skaffold that has finished its first loop", () => {
   const firstLoop = recording.messages.v1.findIndex(({ bytes }) => bytes.includes("Update succeeded")) + 1;
   beforeAll(async () => {
     await fake.playUntil({ v1: firstLoop });
-    await deck.recorded({ v1: firstLoop });
+    await stack.recorded({ v1: firstLoop });
   });
 
   describe("v2's control calls act", () => {
@@ -80,7 +80,7 @@ describe("with a Skaffold that has finished its first loop", () => {
     });
 
     it("Execute over HTTP", async () => {
-      const answer = await deck.httpCall("POST", "/v2/execute", {}, '{"devloop":true}');
+      const answer = await stack.httpCall("POST", "/v2/execute", {}, '{"devloop":true}');
       expect(answer).toMatchObject({ status: 200, body: "{}" });
       expect(answer.headers).toMatchObject({
         "content-type": "application/json",
@@ -90,15 +90,15 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(intentOf(arrived()[0]?.request ?? Buffer.alloc(0))).toEqual(["devloop"]);
     });
 
-    it.each(["Build", "Sync", "Deploy"])("Auto%s over both, with v2's words for what v1 refuses", async (what) => {
+    it.each(["Build", "Sync", "Deploy"])("Auto%s over both, with v2's messages where v1 refuses", async (what) => {
       const path = `/v2/${what.toLowerCase()}/auto_execute`;
       expect(await client.unary(v2(`Auto${what}`), enabled(false))).toMatchObject({ code: 0 });
       expect(await client.unary(v2(`Auto${what}`), enabled(false))).toMatchObject({
         code: 6,
         message: `auto ${what} is already set to false`,
       });
-      expect(await deck.httpCall("PUT", path, {}, '{"enabled":true}')).toMatchObject({ status: 200, body: "{}" });
-      const again = await deck.httpCall("PUT", path, {}, '{"enabled":true}');
+      expect(await stack.httpCall("PUT", path, {}, '{"enabled":true}')).toMatchObject({ status: 200, body: "{}" });
+      const again = await stack.httpCall("PUT", path, {}, '{"enabled":true}');
       expect([again.status, JSON.parse(again.body)]).toEqual([
         409,
         { code: 6, message: `auto ${what} is already set to true`, details: [] },
@@ -106,15 +106,15 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(arrived().map(({ method }) => method)).toEqual(Array(4).fill(v1(`Auto${what}`)));
     });
 
-    it("a missing `enabled` is false, as with Skaffold", async () => {
-      expect(await deck.httpCall("PUT", "/v2/build/auto_execute", {}, "{}")).toMatchObject({ status: 200 });
+    it("a missing `enabled` is false, as in Skaffold", async () => {
+      expect(await stack.httpCall("PUT", "/v2/build/auto_execute", {}, "{}")).toMatchObject({ status: 200 });
       const again = await client.unary(v2("AutoBuild"));
       expect(again).toMatchObject({ code: 6, message: "auto Build is already set to false" });
       expect(arrived().map(({ request }) => TriggerRequest.decode(request).state?.val?.value)).toEqual([false, false]);
       await client.unary(v2("AutoBuild"), enabled(true));
     });
 
-    it("bytes that are no request are refused as Skaffold refuses them", async () => {
+    it("bytes that are not a request are refused as Skaffold refuses them", async () => {
       const answer = await client.unary(v2("AutoBuild"), Buffer.from([0x0a, 0xff]));
       expect(answer).toMatchObject({
         code: 13,
@@ -123,7 +123,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(arrived()).toEqual([]);
     });
 
-    it("what the client called and what went to Skaffold are both on record", async () => {
+    it("both the client's call and the call to Skaffold are recorded", async () => {
       await client.unary(v2("Execute"), intent({ sync: true }));
       const newest = async () => (await controls()).at(-1);
       await until(async () => (await newest())?.kind === "control.accepted", { message: "the answer on record" });
@@ -139,20 +139,20 @@ describe("with a Skaffold that has finished its first loop", () => {
     it.each([["{}"], [undefined], ['{"state":{"enabled":true}}']])(
       "AutoSync with the body %s lacks `enabled`",
       async (body) => {
-        const answer = await deck.httpCall("PUT", "/v1/sync/auto_execute", {}, body);
+        const answer = await stack.httpCall("PUT", "/v1/sync/auto_execute", {}, body);
         const message = "missing required boolean parameter 'enabled'";
         expect([answer.status, JSON.parse(answer.body)]).toEqual([400, { code: 3, message, details: [] }]);
       },
     );
 
-    it("AutoSync over gRPC as well", async () => {
+    it("AutoSync over gRPC without `enabled` is refused too", async () => {
       const message = "missing required boolean parameter 'enabled'";
       expect(await client.unary(v1("AutoSync"))).toMatchObject({ code: 3, message });
     });
 
-    it.each(["build", "sync", "deploy"])("a value that auto %s has is 409", async (what) => {
+    it.each(["build", "sync", "deploy"])("setting auto %s to its current value is 409", async (what) => {
       const path = `/v1/${what}/auto_execute`;
-      const answer = await deck.httpCall("PUT", path, {}, '{"enabled":true}');
+      const answer = await stack.httpCall("PUT", path, {}, '{"enabled":true}');
       expect(answer.status).toBe(409);
       const message = `auto ${what} is already set to true`;
       expect(JSON.parse(answer.body)).toEqual({ code: 6, message, details: [] });
@@ -160,14 +160,14 @@ describe("with a Skaffold that has finished its first loop", () => {
   });
 
   describe("Execute with several intents", () => {
-    it("takes them one after the other, each when the loop of the one before has ended, each on record", async () => {
+    it("runs them one after the other, each after the previous loop has ended, and records each", async () => {
       const entries = recording.messages.v1.map(({ bytes }) => bytes.toString("latin1"));
       const ends = entries.findIndex((text, at) => at >= firstLoop && text.includes("Update succeeded"));
       const known = (await controls()).length;
-      const answer = await deck.httpCall("POST", "/v1/execute", {}, '{"deploy":true,"build":true}');
+      const answer = await stack.httpCall("POST", "/v1/execute", {}, '{"deploy":true,"build":true}');
       expect(answer).toMatchObject({ status: 200, body: "{}" });
       await fake.playUntil({ v1: ends });
-      await deck.recorded({ v1: ends });
+      await stack.recorded({ v1: ends });
       expect(arrived().map(({ request }) => intentOf(request))).toEqual([["build"]]);
       await fake.playUntil({ v1: ends + 1 });
       await until(() => arrived().length === 2, { message: "the second intent" });
@@ -183,7 +183,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       ]);
     });
 
-    it("also for v2, and when no loop begins", async () => {
+    it("works for v2 and when no loop begins", async () => {
       expect(await client.unary(v2("Execute"), intent({ build: true, sync: true, deploy: true }))).toMatchObject({
         code: 0,
       });
@@ -203,19 +203,19 @@ describe("with a Skaffold that has finished its first loop", () => {
     ] as const)("passes through in %s, and comes back marked as injected", async (api, path, stream) => {
       const text = `hello by ${api}`;
       const event = api === "v1" ? { metaEvent: { entry: text } } : { skaffoldLogEvent: { message: text } };
-      expect(await deck.httpCall("POST", path, {}, JSON.stringify(event))).toMatchObject({ status: 200, body: "{}" });
+      expect(await stack.httpCall("POST", path, {}, JSON.stringify(event))).toMatchObject({ status: 200, body: "{}" });
       expect(arrived()).toMatchObject([{ api, name: "Handle" }]);
       const isIt = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).includes(text);
       const mine = await until(
         async () =>
-          (await deck.events()).find(({ event: { channel, original } }) => channel === api && isIt(original?.bytes)),
+          (await stack.events()).find(({ event: { channel, original } }) => channel === api && isIt(original?.bytes)),
         { message: "the event on record" },
       );
       expect(mine.event.injected).toBe(true);
-      const count = (await deck.events()).filter(
+      const count = (await stack.events()).filter(
         ({ event: { channel, part } }) => channel === api && part === 0,
       ).length;
-      const lines = await deck.httpLines(stream, count);
+      const lines = await stack.httpLines(stream, count);
       expect(lines.at(-1)).toMatchObject({ result: api === "v1" ? { event } : event });
     });
 
@@ -226,7 +226,7 @@ describe("with a Skaffold that has finished its first loop", () => {
       ["v2", { terminationEvent: {} }],
       ["v2", { timestamp: { seconds: 999_999_999_999n, nanos: 0 }, terminationEvent: {} }],
       ["v2", { statusCheckSubtaskEvent: { resource: "web", status: "Succeeded" } }], // v2 Auto* was called above
-    ])("refuses what would crash Skaffold: %s %o", async (api, event) => {
+    ])("refuses events that would crash Skaffold: %s %o", async (api, event) => {
       const [[name, value]] = Object.entries(event).filter(([field]) => field !== "timestamp") as [[string, object]];
       const fields = { ...event, event_type: { $case: name, value } };
       const request =
@@ -238,14 +238,14 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(answer).toMatchObject({ code: 9, message: expect.stringContaining("crash") });
       expect(infoOf(answer)).toEqual({ reason: "refused_dangerous", domain: "tapedeck", metadata: {} });
       if (!("timestamp" in event)) {
-        const overHttp = await deck.httpCall("POST", `/${api}/events/handle`, {}, JSON.stringify({ [name]: value }));
+        const overHttp = await stack.httpCall("POST", `/${api}/events/handle`, {}, JSON.stringify({ [name]: value }));
         expect(overHttp.status).toBe(409);
         expect(skaffoldRefusal(overHttp)).toEqual({ code: 9, message: answer.message, info: infoOf(answer) });
       }
       expect(arrived()).toEqual([]);
     });
 
-    it("sees through an event that comes in parts: Skaffold puts them together", async () => {
+    it("checks an event in several parts as Skaffold assembles it", async () => {
       const part = (event: object) =>
         V1Event.encode(V1Event.fromPartial({ event_type: { $case: "devLoopEvent", value: event } })).finish();
       const request = Buffer.concat([part({ status: "Failed" }), part({ iteration: 1 })]);
@@ -253,15 +253,15 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(arrived()).toEqual([]);
     });
 
-    it("lets a failed loop with its error pass", async () => {
+    it("passes a failed loop with its error", async () => {
       const event = { devLoopEvent: { ...failed, err: { errCode: "BUILD_CANCELLED", message: "enough" } } };
-      expect(await deck.httpCall("POST", "/v1/events/handle", {}, JSON.stringify(event))).toMatchObject({
+      expect(await stack.httpCall("POST", "/v1/events/handle", {}, JSON.stringify(event))).toMatchObject({
         status: 200,
       });
       expect(arrived()).toHaveLength(1);
     });
 
-    it("of a refusal there is a line in the log, and a count, but nothing in the record", async () => {
+    it("a refusal is logged and counted but not recorded", async () => {
       const known = (await controls()).length;
       await client.unary(
         v1("Handle"),
@@ -270,11 +270,11 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(audited.at(-1)).toMatchObject({
         audit: "control refused",
         who: expect.stringContaining("127.0.0.1"),
-        source: deck.source,
+        source: stack.source,
         method: v1("Handle"),
         code: "refused_dangerous",
       });
-      const metrics = await deck.httpCall("GET", "/metrics");
+      const metrics = await stack.httpCall("GET", "/metrics");
       expect(metrics.body).toMatch(/tapedeck_gateway_control_refused_total\{code="refused_dangerous"[^}]*\} \d+/);
       expect(await controls()).toHaveLength(known);
     });
@@ -285,18 +285,18 @@ describe("with a Skaffold that has finished its first loop", () => {
     [{ "tapedeck-session": "01JUNKNOWN" }, { status: 404, reason: "unknown_session" }],
     [{ "tapedeck-source": "carol/shop" }, { status: 404, reason: "unknown_source" }],
   ])("a control call with %j is refused", async (headers, { status, reason }) => {
-    const answer = await deck.httpCall("POST", "/v1/execute", headers, '{"build":true}');
+    const answer = await stack.httpCall("POST", "/v1/execute", headers, '{"build":true}');
     expect(answer.status).toBe(status);
     expect(skaffoldRefusal(answer).info).toMatchObject({ reason });
     expect(arrived()).toEqual([]);
   });
 });
 
-describe("with nobody to take a call", () => {
+describe("without a receiver for a control call", () => {
   const refusedAtOnce = async (code: string, words: RegExp) => {
     const since = performance.now();
     const overGrpc = await client.unary(v1("Execute"), intent({ build: true }));
-    const overHttp = await deck.httpCall("POST", "/v2/execute", {}, '{"build":true,"deploy":true}');
+    const overHttp = await stack.httpCall("POST", "/v2/execute", {}, '{"build":true,"deploy":true}');
     expect(performance.now() - since).toBeLessThan(15_000); // not the half minute after which a call is given up
     expect(overGrpc).toMatchObject({ code: 14, message: expect.stringMatching(words) });
     expect(infoOf(overGrpc)).toMatchObject({ reason: code });
@@ -305,10 +305,10 @@ describe("with nobody to take a call", () => {
     return overHttp;
   };
 
-  it("Skaffold gone: upstream_away, and nothing is kept for later", async () => {
-    const session = (await deck.events()).findLast(({ event }) => event.session !== "")?.event.session ?? "";
+  it("a missing Skaffold is upstream_away, and nothing is kept for later", async () => {
+    const session = (await stack.events()).findLast(({ event }) => event.session !== "")?.event.session ?? "";
     await fake.end("kill");
-    await deck.sessionEnded();
+    await stack.sessionEnded();
     await refusedAtOnce("upstream_away", /away/);
     const named = await client.unary(v1("Execute"), intent({ build: true }), { "tapedeck-session": session });
     expect(infoOf(named)).toMatchObject({ reason: "upstream_away" });
@@ -317,19 +317,19 @@ describe("with nobody to take a call", () => {
     await using next = await startFakeSkaffold({ recording: laterProcess, port: fake.port });
     await until(() => next.peers.size > 0, { message: "the next process to be tapped" });
     await next.playUntil({ v1: 5 });
-    await deck.recorded({ v1: 5 });
+    await stack.recorded({ v1: 5 });
     expect(next.calls).toEqual([]);
     expect(LogEntry.decode((await client.take(v1("Events"), 1))[0] ?? Buffer.alloc(0)).event).toBeDefined();
   });
 
-  it("ingest gone: upstream_away, and what to do", async () => {
-    await deck.parts.ingest[Symbol.asyncDispose]();
+  it("a missing ingest is upstream_away with a suggestion", async () => {
+    await stack.parts.ingest[Symbol.asyncDispose]();
     await refusedAtOnce("upstream_away", /is not being recorded now.*tapedeck run/);
   });
 
-  it("NATS gone: not_ready, and when to ask again", async () => {
-    await deck.parts.nats.stop();
-    await until(async () => (await deck.httpCall("POST", "/v1/execute", {}, "{}")).headers["retry-after"] === "1", {
+  it("a missing NATS is not_ready with the time to retry", async () => {
+    await stack.parts.nats.stop();
+    await until(async () => (await stack.httpCall("POST", "/v1/execute", {}, "{}")).headers["retry-after"] === "1", {
       message: "the loss to be noticed",
     });
     await refusedAtOnce("not_ready", /can't be reached/);

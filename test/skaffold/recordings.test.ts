@@ -82,31 +82,31 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
   const folder = join(fixtures, scenario);
   const recording: Recording = loadRecording(folder);
   const isOld = recording.generation !== "C" || recording.version.startsWith("v1.");
-  const stack = new AsyncDisposableStack();
-  let deck: Stack;
+  const cleanup = new AsyncDisposableStack();
+  let stack: Stack;
   let fake: FakeSkaffold;
   let client: SkaffoldClient;
   let steps = 0;
 
   beforeAll(async () => {
-    fake = stack.use(await startFakeSkaffold({ recording }));
-    deck = stack.use(await startStack({ skaffold: [{ address: fake.address, redact: "off" }] }));
-    client = stack.use(skaffoldClient(deck.grpc));
-    await deck.connected();
+    fake = cleanup.use(await startFakeSkaffold({ recording }));
+    stack = cleanup.use(await startStack({ skaffold: [{ address: fake.address, redact: "off" }] }));
+    client = cleanup.use(skaffoldClient(stack.grpc));
+    await stack.connected();
   });
-  afterAll(() => stack.disposeAsync());
+  afterAll(() => cleanup.disposeAsync());
 
-  it("answers GetState and control calls at their places", async () => {
+  it("answers GetState and control calls at their positions", async () => {
     for (const step of stepsOf(scenario, recording)) {
       await fake.playUntil(step.counts);
-      await deck.recorded({ v1: fake.played.v1, v2: heard(recording, "v2", fake.played.v2) });
+      await stack.recorded({ v1: fake.played.v1, v2: heard(recording, "v2", fake.played.v2) });
       if (step.call !== undefined) {
         await compareCall(step.call);
         await laterSteps(step.call, step.counts);
       } else if (step.state !== undefined) await compareState(step.state);
     }
     await fake.play();
-    await deck.recorded({ v1: fake.played.v1, v2: heard(recording, "v2", fake.played.v2), logs: fake.played.logs });
+    await stack.recorded({ v1: fake.played.v1, v2: heard(recording, "v2", fake.played.v2), logs: fake.played.logs });
   });
 
   it("gives the recorded messages byte for byte, in order, over gRPC", async () => {
@@ -129,17 +129,17 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
       const lines = resultsOf(join(folder, `${channel}-events.ndjson`));
       if (lines.length === 0) continue;
       const expected = isOld ? lines.map((line) => withDefaults(messageType(type), line)) : lines;
-      expect(await deck.httpLines(path, expected.length)).toEqual(expected.map((result) => ({ result })));
+      expect(await stack.httpLines(path, expected.length)).toEqual(expected.map((result) => ({ result })));
     }
   });
 
-  it("holds exactly the operations that the recording shows", async () => {
-    await deck.caughtUp();
-    const client = new Client(deck.database);
+  it("has exactly the operations that the recording shows", async () => {
+    await stack.caughtUp();
+    const client = new Client(stack.database);
     await client.connect();
     try {
       await fake.end("kill");
-      await deck.sessionEnded();
+      await stack.sessionEnded();
       const { rows } = await client.query<ExpectedOperation>(
         `select kind, subject, outcome, duration_ms::int as "durationMs", cache_hit as "cacheHit"
          from tapedeck.operations where kind in ('loop', 'build', 'test', 'deploy') and not injected`,
@@ -174,7 +174,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
   }
 
   async function executed(): Promise<number> {
-    const accepted = (await deck.events()).filter(({ event }) => event.kind === "control.accepted");
+    const accepted = (await stack.events()).filter(({ event }) => event.kind === "control.accepted");
     return accepted.filter(
       ({ event }) =>
         event.detail?.$case === "control" && event.detail.value.forwarded_method === "/proto.SkaffoldService/Execute",
@@ -200,7 +200,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
       await until(isRight, { message: name }).catch(({ cause }) => Promise.reject(cause));
     } else expect(await answer(), reason).not.toEqual(expected);
     const overGrpc = await answer();
-    const overHttp = canonical((await (await fetch(`http://${deck.http}/${api}/state`)).json()) as JsonObject);
+    const overHttp = canonical((await (await fetch(`http://${stack.http}/${api}/state`)).json()) as JsonObject);
     expect(overHttp).toEqual(overGrpc);
   }
 
@@ -225,7 +225,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
       }
       return;
     }
-    const answer = await deck.httpCall(
+    const answer = await stack.httpCall(
       call.method,
       call.path,
       call.requestHeaders ?? {},

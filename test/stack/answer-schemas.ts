@@ -3,7 +3,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { expect } from "vitest";
 
-/** The API's description as it goes over the wire. */
+/** The API's description as the gateway serves it. */
 export const document = JSON.parse(JSON.stringify(openApiDocument())) as ApiDocument;
 
 export type ApiDocument = {
@@ -41,7 +41,7 @@ const ajv = new Ajv2020({ strict: false, allErrors: true });
 formats.default(ajv);
 ajv.addSchema(closed(document) as object, "api");
 
-/** Answers may have more than is described; here that is a mistake in one of the two. */
+/** Clients must accept undocumented fields, but here they are a mistake in the answer or the document. */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed);
   if (typeof value !== "object" || value === null) return value;
@@ -50,7 +50,7 @@ function closed(value: unknown): unknown {
   return { ...Object.fromEntries(entries), ...(closes && { additionalProperties: false }) };
 }
 
-/** Fails unless the value is just what the schema of this name says. */
+/** Fails unless the value matches the schema of this name exactly. */
 export function expectIs(schema: string, value: unknown): void {
   const validate = ajv.getSchema(`api#/components/schemas/${schema}`) as ValidateFunction | undefined;
   if (validate === undefined) throw new Error(`no schema ${schema}`);

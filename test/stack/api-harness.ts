@@ -2,13 +2,13 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { startedAt, story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
-import { startToldStack, type ToldStack } from "./reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "./seeded-stack.ts";
 
 const sourceOf = (name: string) => {
   const [workspace = "", developer = "", project = ""] = name.split("/");
   return sourceName({ workspace, developer, project, upstream: "skaffold" });
 };
-/** Milliseconds of the stories, as the API writes times. */
+/** A scenario's milliseconds, as the API writes times. */
 export const time = (ms: number) => new Date(startedAt + ms).toISOString().replace(".000Z", "Z");
 
 /** Alice builds in two sessions, on two days; Bob's first build runs; Carol is in another workspace. */
@@ -59,7 +59,7 @@ hers.build("secret", "started");
 hers.build("secret", "succeeded");
 
 export type Item = Readonly<Record<string, unknown>>;
-/** Any answer; what it has depends on the question. */
+/** Any answer; its fields depend on the request. */
 export type Body = {
   readonly items: Item[];
   readonly nextPage?: string;
@@ -67,23 +67,23 @@ export type Body = {
   readonly error: Item;
 } & Item;
 
-export type ApiDesk = AsyncDisposable & {
-  readonly on: ToldStack;
+export type ApiHarness = AsyncDisposable & {
+  readonly on: SeededStack;
   /** Sequence of the last event. */
   readonly lastSeq: number;
   get(path: string): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Body }>;
   items(path: string): Promise<Item[]>;
-  /** Of one of Alice's or Bob's events, by its place among them; or of the first that is so. */
+  /** The position of one of Alice's or Bob's events, by its index among them, or of the first that matches. */
   positionOf(event: number | ((event: Event) => boolean)): string;
 };
 
-/** A stack that holds these stories, and how its API is asked. */
-export async function startApiDesk(): Promise<ApiDesk> {
-  const on = await startToldStack();
+/** A stack seeded with these scenarios, and helpers that call its API. */
+export async function startApiHarness(): Promise<ApiHarness> {
+  const on = await startSeededStack();
   const events = [...alice.events, ...bob.events];
-  const seqs = await on.tell([...events, ...carol.events]);
-  const get: ApiDesk["get"] = async (path) => {
-    const { status, headers, body } = await on.deck.httpCall("GET", `/api/v1/${path}`);
+  const seqs = await on.seed([...events, ...carol.events]);
+  const get: ApiHarness["get"] = async (path) => {
+    const { status, headers, body } = await on.stack.httpCall("GET", `/api/v1/${path}`);
     return { status, headers, body: JSON.parse(body) as Body };
   };
   return {
@@ -96,5 +96,5 @@ export async function startApiDesk(): Promise<ApiDesk> {
   };
 }
 
-/** One field of each. */
+/** One field of each item. */
 export const pick = (name: string, all: readonly Item[]) => all.map((item) => item[name]);

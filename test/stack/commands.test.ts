@@ -10,28 +10,28 @@ import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Stack, startStack } from "./stack.ts";
 
-// Commands that ask, as people and scripts type them.
+// Commands that read, as people and scripts type them.
 
 const folder = mkdtempSync(join(tmpdir(), "commands-"));
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let fake: FakeSkaffold;
 
 beforeAll(async () => {
   const recording = loadRecording(recordingFolder("10-status-check-port-forward-sync-app-logs"));
-  fake = stack.use(await startFakeSkaffold({ recording }));
-  deck = stack.use(await startStack({ skaffold: [{ developer: "alice", project: "shop", address: fake.address }] }));
+  fake = cleanup.use(await startFakeSkaffold({ recording }));
+  stack = cleanup.use(await startStack({ skaffold: [{ developer: "alice", project: "shop", address: fake.address }] }));
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
-const start = (args: readonly string[], url = `http://${deck.http}`) =>
+const start = (args: readonly string[], url = `http://${stack.http}`) =>
   startCli(args, {
     cwd: folder,
     env: {
-      ...{ TAPEDECK_URL: url, TAPEDECK_GRPC_PORT: deck.grpc.split(":").at(-1), TAPEDECK_DATA: join(folder, "data") },
+      ...{ TAPEDECK_URL: url, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1), TAPEDECK_DATA: join(folder, "data") },
       XDG_STATE_HOME: folder,
     },
   });
@@ -46,14 +46,14 @@ type Page = {
   readonly position: string;
 };
 const events = async (kind: string): Promise<Page> =>
-  JSON.parse((await deck.httpCall("GET", `/api/v1/events?kind=${kind}&limit=1000`)).body);
+  JSON.parse((await stack.httpCall("GET", `/api/v1/events?kind=${kind}&limit=1000`)).body);
 
-/** A way to the gateway that lets no WebSocket through before it is opened. */
+/** A proxy to the gateway that holds back WebSockets until it is opened. */
 async function gate() {
   const opened = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   const server = createServer((near) => {
-    const far = connect(Number(deck.http.split(":").at(-1)), "127.0.0.1");
+    const far = connect(Number(stack.http.split(":").at(-1)), "127.0.0.1");
     for (const socket of [near, far]) socket.on("error", () => {});
     near.on("data", (bytes) => {
       if (!/^upgrade: websocket/im.test(String(bytes))) return void far.write(bytes);
@@ -87,11 +87,11 @@ it("wait misses nothing that happens between its call and its subscription", asy
   await until(async () => (await events("loop.*")).items.length > before, { message: "a loop to end" });
   way.open();
   expect([await waiting.ended, waiting.stderr()]).toEqual([0, ""]);
-  // The first one after the call, of all that have come by now.
+  // The first of all the events after the call.
   expect(JSON.parse(waiting.stdout())).toMatchObject({ position: (await events("loop.*")).items[before]?.position });
 });
 
-it("wait tells by its code what came, and is gone on with after a position", async () => {
+it("wait reports the result by its exit code, and can continue after a position", async () => {
   const first = (await events("loop.succeeded")).items[0];
   const came = await tapedeck("wait", "--for", "loop.succeeded", "--after", "start", "-s", "alice/shop");
   expect(came).toMatchObject({ code: 0, err: "", out: expect.stringMatching(/alice\/shop +loop\.succeeded/) });
@@ -120,7 +120,7 @@ it("wait tells by its code what came, and is gone on with after a position", asy
   });
 });
 
-it("logs shows what was printed, of whom it was asked for, without control characters", async () => {
+it("logs prints the output of the requested source without control characters", async () => {
   const all = await tapedeck("logs", "-s", "alice/shop");
   expect(all).toMatchObject({ code: 0, err: "" });
   const lines = all.out.trimEnd().split("\n");
@@ -136,7 +136,7 @@ it("logs shows what was printed, of whom it was asked for, without control chara
   await until(() => following.stdout() === `${lines.at(-1)}\n`, { message: "the last line" });
 });
 
-it("times are said as people say them", async () => {
+it("times may be written as people write them", async () => {
   expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");
   expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No such sessions.\n");
   expect((await tapedeck("stats", "builds", "-s", "alice/shop", "--since", "2026-01-01")).out).toMatch(/^ARTIFACT/);
@@ -150,7 +150,7 @@ it("times are said as people say them", async () => {
   expect((await tapedeck("export", "-s", "alice/shop", "--until", "yesterday")).err).toContain("there are no sessions");
 });
 
-it("completes commands, flags, and the names of sources", async () => {
+it("shell completion knows commands, flags and source names", async () => {
   const words = async (...line: string[]) =>
     (await tapedeck("complete", "--", ...line)).out.split("\n").map((row) => row.split("\t")[0]);
   expect(await words("sta")).toEqual(expect.arrayContaining(["status", "state", "stats"]));
@@ -159,7 +159,7 @@ it("completes commands, flags, and the names of sources", async () => {
   for (const shell of ["bash", "zsh", "fish"]) expect((await tapedeck("completion", shell)).out).toContain("tapedeck");
 });
 
-it("doctor finds the Tapedeck that commands go to, and fails where there is none", async () => {
+it("doctor finds the Tapedeck that commands use, and fails where there is none", async () => {
   const well = await tapedeck("doctor", "--json");
   expect(well.code).toBe(0);
   const { findings } = JSON.parse(well.out) as { findings: { check: string; state: string }[] };

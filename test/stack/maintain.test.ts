@@ -12,37 +12,37 @@ import { progressPipe } from "tapedeck/testing/progress";
 import { afterAll, beforeAll, expect, inject, it, onTestFinished, vi } from "vitest";
 import { httpCall } from "./http-call.ts";
 import { bearing, startTokenStack, type TokenStack } from "./token-stack.ts";
-import { workspaceStory } from "./two-workspaces.ts";
+import { workspaceScenario } from "./two-workspaces.ts";
 
-const [acme, globex] = [workspaceStory("acme"), workspaceStory("globex")];
-const stack = new AsyncDisposableStack();
-let desk: TokenStack;
+const [acme, globex] = [workspaceScenario("acme"), workspaceScenario("globex")];
+const cleanup = new AsyncDisposableStack();
+let harness: TokenStack;
 let cwd: string;
-/** An admin of globex, one of all workspaces, and one who may only look. */
+/** An admin of globex, one of all workspaces, and one viewer. */
 let hers: string;
 let everywhere: string;
 let viewer: string;
 
 beforeAll(async () => {
-  desk = stack.use(await startTokenStack());
-  await desk.on.tell(globex.events);
-  await desk.on.tell(acme.events);
-  hers = (await desk.token("globex", ["admin"])).text;
-  viewer = (await desk.token("globex", ["viewer"])).text;
+  harness = cleanup.use(await startTokenStack());
+  await harness.on.seed(globex.events);
+  await harness.on.seed(acme.events);
+  hers = (await harness.token("globex", ["admin"])).text;
+  viewer = (await harness.token("globex", ["viewer"])).text;
   const made = makeToken({ name: "op", workspace: "acme", roles: ["admin"], everywhere: true, lifetimeMs: 3_600_000 });
-  const connection = stack.adopt(await connect({ servers: desk.on.deck.parts.nats.url }), (nc) => nc.close());
+  const connection = cleanup.adopt(await connect({ servers: harness.on.stack.parts.nats.url }), (nc) => nc.close());
   await (await openTokenStore(connection)).create(made);
   everywhere = made.text;
   cwd = await mkdtemp(join(inject("serversFolder"), "maintain-"));
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const call = (method: string, path: string, token: string) =>
-  httpCall(desk.on.deck.http, method, `/api/v1/${path}`, bearing(token));
+  httpCall(harness.on.stack.http, method, `/api/v1/${path}`, bearing(token));
 
 const codeOf = ({ status, body }: { status: number; body: string }) => [status, JSON.parse(body).error.code];
 
-const named = (token: string) => ({ TAPEDECK_URL: `http://${desk.on.deck.http}`, TAPEDECK_TOKEN: token });
+const named = (token: string) => ({ TAPEDECK_URL: `http://${harness.on.stack.http}`, TAPEDECK_TOKEN: token });
 
 async function tapedeck(args: readonly string[], env: Record<string, string>) {
   await using cli = startCli(args, { cwd, env });
@@ -57,7 +57,7 @@ it.each([
   expect(codeOf(await call(method, path, viewer))).toEqual([403, "forbidden"]);
 });
 
-it("an admin of one workspace neither sees nor erases what is in another, nor takes a backup of all", async () => {
+it("an admin of one workspace can neither see nor erase other workspaces, nor back up all of them", async () => {
   expect(codeOf(await call("DELETE", `sessions/${acme.session}`, hers))).toEqual([404, "unknown_session"]);
   for (const [method, path] of [
     ["POST", "rebuild"],
@@ -67,16 +67,16 @@ it("an admin of one workspace neither sees nor erases what is in another, nor ta
     expect(codeOf(refusal)).toEqual([403, "forbidden"]);
     expect(refusal.body).toContain("--all-workspaces");
   }
-  const { lastSeq } = await desk.on.log.reader.bounds();
+  const { lastSeq } = await harness.on.log.reader.bounds();
   expect(lastSeq).toBe(globex.events.length + acme.events.length);
 });
 
-/** What is said before anything is done. */
-const at = (command: string, context = "") => `tapedeck: ${command} at http://${desk.on.deck.http}${context}\n`;
+/** The line that a command prints first. */
+const at = (command: string, context = "") => `tapedeck: ${command} at http://${harness.on.stack.http}${context}\n`;
 
-it("after a login they are made there, with its token, and what works on this machine only says so", async () => {
+it("after a login maintenance commands use its address and token; local commands say that they are local", async () => {
   const env = { XDG_CONFIG_HOME: join(cwd, "logged-in") };
-  const login = ["login", `http://${desk.on.deck.http}`, "--name", "team"];
+  const login = ["login", `http://${harness.on.stack.http}`, "--name", "team"];
   expect(await tapedeck(login, { ...env, TAPEDECK_TOKEN: everywhere })).toMatchObject({ code: 0 });
   const there = " (context team)";
   expect(await tapedeck(["rebuild"], env)).toMatchObject({
@@ -97,7 +97,7 @@ it("after a login they are made there, with its token, and what works on this ma
   for (const [command = "", ...args] of [["restore", "nothing"], ["new-epoch"], ["sql-role", "list"]]) {
     const { code, err } = await tapedeck([command, ...args], env);
     const [first, second] = err.split("\n");
-    const where = `works on this machine only (.tapedeck), and not at http://${desk.on.deck.http} (context team)`;
+    const where = `works on this machine only (.tapedeck), and not at http://${harness.on.stack.http} (context team)`;
     expect([code, first]).toEqual([1, `tapedeck: ${command} ${where}, where other commands go`]);
     expect(second).toMatch(/^tapedeck: /);
   }
@@ -108,25 +108,25 @@ it("after a login they are made there, with its token, and what works on this ma
   );
 });
 
-it("a backup and a rebuild tell how far they are, in a pipe too", async () => {
+it("a backup and a rebuild report their progress, also into a pipe", async () => {
   const said = vi.spyOn(console, "log").mockReturnValue();
-  const told = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const progressSpy = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   onTestFinished(() => {
     vi.restoreAllMocks();
     vi.unstubAllEnvs();
   });
   vi.stubEnv("TAPEDECK_TOKEN", everywhere);
-  const options = { url: `http://${desk.on.deck.http}`, data: "nowhere" };
+  const options = { url: `http://${harness.on.stack.http}`, data: "nowhere" };
   const progress = progressPipe(60_000);
-  await backUp(join(cwd, "told"), options, progress);
+  await backUp(join(cwd, "progress"), options, progress);
   expect(progress.lines().at(-1)).toMatch(/^backup: [\d.]+ \S+$/);
   expect(said.mock.lastCall?.[0]).toMatch(/\([1-9][\d.]* [KM]iB\)$/);
   await rebuildTables(options, progress);
   expect(progress.lines().at(-1)).toMatch(/^rebuild: \d+ of \d+ events \(\d+ %\)$/);
-  expect([said.mock.calls.length, told.mock.calls.length]).toEqual([2, 2]);
+  expect([said.mock.calls.length, progressSpy.mock.calls.length]).toEqual([2, 2]);
 });
 
-it("a backup, a rebuild and an erasure are made from afar", async () => {
+it("a backup, a rebuild and an erasure work remotely", async () => {
   const backup = await tapedeck(["backup", "kept"], named(everywhere));
   const events = globex.events.length + acme.events.length;
   expect(backup).toMatchObject({
@@ -147,11 +147,11 @@ it("a backup, a rebuild and an erasure are made from afar", async () => {
   expect(goesOn).toMatchObject({ code: 1, err: expect.stringContaining("goes on: end it first") });
   const source = sourceName({ workspace: "globex", developer: "alice", project: "shop", upstream: "skaffold" });
   const ended = { channel: "tapedeck", kind: "session.ended", session: globex.session } as const;
-  await desk.on.tell([testEvent(source, 1_000, ended)]);
+  await harness.on.seed([testEvent(source, 1_000, ended)]);
   const erased = await tapedeck(["erase", "--session", globex.session, "--yes"], named(hers));
   expect(erased.err).toBe(at("erase"));
   expect(erased).toMatchObject({ code: 0, out: expect.stringContaining(`erased session ${globex.session}`) });
-  await desk.on.deck.caughtUp();
+  await harness.on.stack.caughtUp();
   expect(codeOf(await call("DELETE", `sessions/${globex.session}`, hers))[1]).toMatch(
     /unknown_session|invalid_argument/,
   );

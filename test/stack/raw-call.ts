@@ -3,19 +3,19 @@ import { infoOf } from "./error-info.ts";
 
 const asIs = (bytes: Buffer) => bytes;
 
-/** A gRPC call of any kind, by bytes: they are all alike on the wire. */
+/** A gRPC call of any kind, in bytes: all kinds are alike on the wire. */
 export type RawCall = {
-  /** Encoded, as they came so far. */
+  /** The encoded messages that have come so far. */
   readonly messages: readonly Buffer[];
   readonly head: () => Metadata | undefined;
   readonly write: (message: Uint8Array) => void;
   readonly end: () => void;
   readonly cancel: () => void;
-  /** Resolves when the server has ended it, or the client has left (code 1). */
+  /** Resolves when the server has ended the call, or the client has left (code 1). */
   readonly over: Promise<StatusObject>;
-  /** Resolves with the first message, or else with how it ended. */
+  /** Resolves with the first message, or with the end of a call without one. */
   readonly answer: Promise<Buffer | StatusObject>;
-  /** Resolves when the server has begun to answer, or with how it ended. */
+  /** Resolves when the server has begun to answer, or with the end of the call. */
   readonly begun: Promise<StatusObject | undefined>;
 };
 
@@ -95,7 +95,7 @@ export function rawClient(address: string, channel: ChannelCredentials = credent
   };
 }
 
-/** Why a call was refused, by Tapedeck's own codes; undefined for an answer, and for refusals of others. */
+/** Tapedeck's own code of a refusal; undefined for an answer, and for refusals by others. */
 export function reasonOf(answer: Buffer | StatusObject): string | undefined {
   if (Buffer.isBuffer(answer)) return undefined;
   const { code, details: message, metadata } = answer;

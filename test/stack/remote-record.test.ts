@@ -26,8 +26,8 @@ const build = recordingFolder("12-skaffold-build-one-shot");
 const control = recordingFolder("05-control-api-auto-off");
 const folder = mkdtempSync(join(tmpdir(), "remote-record-"));
 const path = installSkaffold(join(folder, "bin"));
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let tokens: TokenStore;
 let to: string;
 let caFile: string;
@@ -36,13 +36,13 @@ beforeAll(async () => {
   const { certFile, keyFile } = await testCertificate(folder);
   caFile = certFile;
   const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_TLS_CERT: certFile, TAPEDECK_TLS_KEY: keyFile };
-  deck = stack.use(await startStack({ env }));
-  const nats = stack.adopt(await connect({ servers: deck.parts.nats.url }), (nc) => nc.close());
+  stack = cleanup.use(await startStack({ env }));
+  const nats = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
   tokens = await openTokenStore(nats);
-  to = `https://localhost:${deck.grpc.split(":").at(-1)}`;
+  to = `https://localhost:${stack.grpc.split(":").at(-1)}`;
 });
 afterAll(async () => {
-  await stack.disposeAsync();
+  await cleanup.disposeAsync();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -52,7 +52,7 @@ async function token(roles: readonly Role[], developer = "dora", workspace = "ac
   return { text: made.text, revoke: () => tokens.revoke(made.record.id) };
 }
 
-/** Another machine, as far as a process can be that. */
+/** A laptop, as far as a process can stand in for one. */
 function laptop(bearer: string) {
   const cwd = mkdtempSync(join(folder, "laptop-"));
   const spill = join(cwd, "spill");
@@ -76,8 +76,8 @@ async function events(developer: string, project: string): Promise<readonly Even
   const subjects = [sourceFilter(source)];
   const found: Event[] = [];
   const over = new AbortController();
-  const last = await deck.log.lastMatch(subjects);
-  for await (const { event } of deck.log.history({ afterSeq: 0, subjects }, last, over.signal)) found.push(event);
+  const last = await stack.log.lastMatch(subjects);
+  for await (const { event } of stack.log.history({ afterSeq: 0, subjects }, last, over.signal)) found.push(event);
   return found;
 }
 
@@ -87,7 +87,7 @@ const saidIn = (recording: string, channel: "v1" | "v2") =>
   loadRecording(recording).messages[channel].map(({ bytes }) => bytes);
 
 async function getJson<Answer>(path: string, bearer: string): Promise<Answer> {
-  const port = Number(deck.http.split(":").at(-1));
+  const port = Number(stack.http.split(":").at(-1));
   const headers = { authorization: `Bearer ${bearer}` };
   const text = await new Promise<string>((resolve, reject) => {
     const asked = request({ host: "localhost", port, path, headers, ca: readFileSync(caFile) }, async (response) => {
@@ -98,7 +98,7 @@ async function getJson<Answer>(path: string, bearer: string): Promise<Answer> {
   return JSON.parse(text) as Answer;
 }
 
-/** A control call as an IDE makes it that knows nothing of taps. */
+/** A control call as an IDE makes it, without knowledge of taps. */
 function execute(bearer: string, source: string): Promise<{ readonly code: number; readonly details: string }> {
   const client = new Client(to.replace("https://", ""), credentials.createSsl(readFileSync(caFile)));
   const metadata = new Metadata();
@@ -118,10 +118,10 @@ function execute(bearer: string, source: string): Promise<{ readonly code: numbe
 }
 
 const tells = (cli: RunningCli, text: string) =>
-  until(() => cli.stdout().includes(text), { message: `"${text}" to be told` });
+  until(() => cli.stdout().includes(text), { message: `"${text}" to be printed` });
 
 describe("a team's Tapedeck", () => {
-  it("has what each developer records under the name that the token gives", async () => {
+  it("has each developer's recording under the name that the token gives", async () => {
     const [alice, dora, viewer] = await Promise.all([
       token(["recorder"], "alice"),
       token(["recorder"], "dora"),
@@ -145,12 +145,12 @@ describe("a team's Tapedeck", () => {
     for (const channel of ["v1", "v2"] as const) {
       expect(framesOf(await events("alice", "shop"), channel)).toEqual(saidIn(build, channel));
     }
-    await deck.caughtUp();
+    await stack.caughtUp();
     const { items } = await getJson<{ items: { source: string }[] }>("/api/v1/sources", viewer.text);
     expect(items.map(({ source }) => source).sort()).toEqual(["acme/alice/shop/skaffold", "acme/dora/blog/skaffold"]);
   });
 
-  it("reaches the Skaffold beside a laptop's tap with control calls, and brings its answer back", async () => {
+  it("forwards control calls to the Skaffold beside a laptop's tap and returns its answer", async () => {
     const [recorder, controller, viewer] = await Promise.all([
       token(["recorder"], "carl"),
       token(["controller"]),
@@ -163,7 +163,7 @@ describe("a team's Tapedeck", () => {
     await fake.playUntil({ v1: 20 });
     const source = "carl/blog";
     await until(async () => framesOf(await events("carl", "blog"), "v1").length >= 20, { message: "its session" });
-    await deck.caughtUp();
+    await stack.caughtUp();
     expect(await execute(controller.text, source)).toMatchObject({ code: status.OK });
     expect(fake.calls).toMatchObject([{ api: "v1", name: "Execute" }]);
     expect(await execute(viewer.text, source)).toMatchObject({ code: status.PERMISSION_DENIED });
@@ -173,7 +173,7 @@ describe("a team's Tapedeck", () => {
     expect(await execute(controller.text, source)).toMatchObject({ code: status.UNAVAILABLE });
   });
 
-  it.skipIf(process.platform !== "linux")("leaves the laptop without a port that listens", async () => {
+  it.skipIf(process.platform !== "linux")("opens no listening port on the laptop", async () => {
     const { text } = await token(["recorder"], "lena");
     await using fake = await startFakeSkaffold({ recording: loadRecording(build) });
     await using recording = laptop(text).record(fake);
@@ -182,13 +182,13 @@ describe("a team's Tapedeck", () => {
       await until(async () => (await events("lena", project)).length > 0, { message: `something of ${project}` });
     }
     expect([listeningPorts(recording.child.pid), listeningPorts(running.child.pid)]).toEqual([[], []]);
-    // It would be seen: the fake in this process listens.
+    // The check works: the fake in this process does listen.
     expect(listeningPorts(process.pid)).not.toEqual([]);
     running.child.kill("SIGTERM");
     expect(await running.ended).toBe(0);
   });
 
-  it("ends the push of a token that is revoked, and takes the rest with the next token, once", async () => {
+  it("ends the push of a revoked token, and gets the rest once with the next token", async () => {
     const { text, revoke } = await token(["recorder"], "rita");
     await using fake = await startFakeSkaffold({ recording: loadRecording(control) });
     const first = laptop(text);
@@ -217,7 +217,7 @@ describe("a team's Tapedeck", () => {
     expect(fake.hung).toEqual([]);
   });
 
-  it("has all of it once though the tap was killed, as the next one is the same tap", async () => {
+  it("has all of it once although the tap was killed, because the next one is the same tap", async () => {
     const { text } = await token(["recorder"], "kim");
     const { record } = laptop(text);
     await using fake = await startFakeSkaffold({ recording: loadRecording(control) });
@@ -244,7 +244,7 @@ describe("a team's Tapedeck", () => {
     expect(all.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
   });
 
-  it("does not take what comes without a token that may record, which is said in one line when it was not asked before", async () => {
+  it("refuses a push without a recorder's token, and the tap reports it in one line", async () => {
     const refused = [
       [await token(["viewer"]), /needs a token with the role recorder/],
       [{ text: `tdk_${"x".repeat(43)}` }, /token/],
@@ -268,7 +268,7 @@ describe("a team's Tapedeck", () => {
   });
 });
 
-/** Sockets of the process itself that wait for connections, on whatever address. */
+/** The process's own listening sockets, on any address. */
 function listeningPorts(pid: number | undefined): readonly string[] {
   const held = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {

@@ -20,21 +20,21 @@ const methods = { v1: "/proto.SkaffoldService", v2: "/proto.v2.SkaffoldV2Service
 const anyPort = { host: "127.0.0.1", port: 0 };
 const never = new AbortController().signal;
 
-const stack = new AsyncDisposableStack();
-let deck: Stack;
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
 let tape: Tape;
 let served: ServedTape;
 
 beforeAll(async () => {
-  const fake = stack.use(await startFakeSkaffold({ recording }));
-  deck = stack.use(await startStack({ skaffold: [{ address: fake.address }] }));
-  await deck.connected();
+  const fake = cleanup.use(await startFakeSkaffold({ recording }));
+  stack = cleanup.use(await startStack({ skaffold: [{ address: fake.address }] }));
+  await stack.connected();
   await fake.play();
-  await deck.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
-  tape = tapeOf(await recordedSession({ session: undefined, source: "alice/shop", url: urlOf(deck.grpc) }));
-  served = stack.use(await serveTape(tape, anyPort, anyPort));
+  await stack.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
+  tape = tapeOf(await recordedSession({ session: undefined, source: "alice/shop", url: urlOf(stack.grpc) }));
+  served = cleanup.use(await serveTape(tape, anyPort, anyPort));
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 const framesOf = async (address: string, method: string, count: number) => {
   using client = skaffoldClient(address);
@@ -46,20 +46,20 @@ const stateOf = async (address: string, method: string) => {
 };
 
 describe("a replayed session", () => {
-  it("tells nothing before it is played, and as much as was played at any moment", async () => {
+  it("serves nothing before it is played, and exactly the played part at any moment", async () => {
     expect(await stateOf(served.grpc, `${methods.v1}/GetState`)).toBe("");
     while (tape.played < 40) tape.next();
-    const { position } = JSON.parse((await deck.httpCall("GET", "/api/v1/state?source=alice/shop")).body);
+    const { position } = JSON.parse((await stack.httpCall("GET", "/api/v1/state?source=alice/shop")).body);
     expect(position).toBeDefined();
     const at = tape.events[39]?.event;
     // The same events, folded by query from the log.
-    const recorded = (await deck.events()).find(({ event }) => event.id === at?.id);
-    const then = await deck.httpCall("GET", `/v1/state?at=${deck.log.epoch}-${recorded?.seq}`);
+    const recorded = (await stack.events()).find(({ event }) => event.id === at?.id);
+    const then = await stack.httpCall("GET", `/v1/state?at=${stack.log.epoch}-${recorded?.seq}`);
     const now = await httpCall(served.http, "GET", "/v1/state");
     expect(JSON.parse(now.body)).toEqual(JSON.parse(then.body));
   });
 
-  it("gives every frame and the states as Skaffold gave them, over gRPC and HTTP, to whoever was there and who comes late", async () => {
+  it("serves every frame and state as Skaffold did, over gRPC and HTTP, to early and late clients", async () => {
     const { v1, v2 } = recording.messages;
     const early = framesOf(served.grpc, `${methods.v1}/Events`, v1.length);
     await play(tape, { speed: Number.POSITIVE_INFINITY, longestMs: 0 }, never);
@@ -68,25 +68,25 @@ describe("a replayed session", () => {
     expect(await framesOf(served.grpc, `${methods.v1}/Events`, v1.length)).toEqual(said(v1));
     expect(await framesOf(served.grpc, `${methods.v2}/Events`, v2.length)).toEqual(said(v2));
     for (const service of Object.values(methods)) {
-      expect(await stateOf(served.grpc, `${service}/GetState`)).toBe(await stateOf(deck.grpc, `${service}/GetState`));
+      expect(await stateOf(served.grpc, `${service}/GetState`)).toBe(await stateOf(stack.grpc, `${service}/GetState`));
     }
     const [here, there] = await Promise.all([
       httpCall(served.http, "GET", "/v2/state"),
-      deck.httpCall("GET", "/v2/state"),
+      stack.httpCall("GET", "/v2/state"),
     ]);
     expect(here.body).toBe(there.body);
   });
 
-  it("is the same from a file that was exported", async () => {
+  it("is the same from an exported file", async () => {
     const folder = await mkdtemp(join(inject("serversFolder"), "replay-"));
     const file = join(folder, "shop.tapedeck.gz");
-    await exportSessions([], { url: urlOf(deck.grpc), source: "alice/shop", output: file });
+    await exportSessions([], { url: urlOf(stack.grpc), source: "alice/shop", output: file });
     const filed = await recordedSession({ session: file, source: undefined, url: "127.0.0.1:2" });
-    // The session runs: more may have been recorded of it since.
+    // The session is still running, so more of it may have been recorded since.
     expect(filed.slice(0, tape.events.length)).toEqual(tape.events.map(({ event }) => event));
   });
 
-  it("refuses what would change something", async () => {
+  it("refuses calls that would change something", async () => {
     const answer = await httpCall(served.http, "POST", "/v1/execute", {}, '{"build":true}');
     expect([answer.status, JSON.parse(answer.body).message]).toEqual([
       503,
@@ -94,7 +94,7 @@ describe("a replayed session", () => {
     ]);
   });
 
-  it("is played with the pauses that there were, by the speed, and none longer than is said", async () => {
+  it("is played with its own pauses divided by the speed, and none longer than the limit", async () => {
     const pausesOf = async (speed: number, longestMs: number) => {
       const slept: number[] = [];
       const again = tapeOf(tape.events.map(({ event }) => event));
@@ -105,7 +105,7 @@ describe("a replayed session", () => {
     const asItWas = await pausesOf(1, Number.POSITIVE_INFINITY);
     const [first, last] = [tape.events[0], tape.events.at(-1)].map((one) => one?.recordedAt.getTime() ?? 0);
     expect(asItWas.reduce((sum, ms) => sum + ms, 0)).toBe((last ?? 0) - (first ?? 0));
-    // Of the recording's own times: some ten seconds of work.
+    // The recording's own times span some ten seconds of work.
     expect((last ?? 0) - (first ?? 0)).toBeGreaterThan(1_000);
     expect(await pausesOf(10, 50)).toEqual(asItWas.map((ms) => Math.min(ms / 10, 50)));
   });

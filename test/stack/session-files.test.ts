@@ -43,12 +43,12 @@ import { vagrantClient } from "../vagrant/client.ts";
 import { type Stack, startStack } from "./stack.ts";
 
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings");
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 let origin: Stack;
 let target: Stack;
 let folder: string;
 
-/** As they are here, and become there. */
+/** The sources by their names here and after the import. */
 const moves = {
   skaffold: { from: "alice/shop/skaffold", to: "bob/moved/skaffold" },
   rkt: { from: "h1/host/rkt", to: "h1/host/rkt" },
@@ -60,14 +60,14 @@ const fileOf = (move: Move) => join(folder, `${move}.tapedeck${move === "skaffol
 const head = (source: string) => ({ "tapedeck-source": source });
 
 async function importFile(
-  deck: Stack,
+  stack: Stack,
   file: string,
   names: { developer?: string; project?: string } = {},
   progressTo: ProgressTo = {},
 ) {
   const said = vi.spyOn(console, "log").mockReturnValue();
   try {
-    await importFiles([file], { url: urlOf(deck.grpc), redact: "on", ...names }, progressTo);
+    await importFiles([file], { url: urlOf(stack.grpc), redact: "on", ...names }, progressTo);
     return said.mock.calls.join("\n");
   } finally {
     said.mockRestore();
@@ -75,13 +75,13 @@ async function importFile(
 }
 
 async function exportTo(
-  deck: Stack,
+  stack: Stack,
   source: string,
   output: string,
   progressTo: ProgressTo = {},
 ): Promise<ExportedEvent[]> {
   const said = vi.spyOn(console, "log").mockReturnValue();
-  await exportSessions([], { url: urlOf(deck.grpc), source, output }, progressTo);
+  await exportSessions([], { url: urlOf(stack.grpc), source, output }, progressTo);
   said.mockRestore();
   const { sessions } = await verifySessionFile(output);
   if (output.endsWith(".gz")) return [];
@@ -92,11 +92,11 @@ async function exportTo(
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tapedeck-session-files-"));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  cleanup.defer(() => rm(folder, { recursive: true, force: true }));
   const recording = loadSkaffold(join(fixtures, "skaffold", "10-status-check-port-forward-sync-app-logs"));
-  const skaffold = stack.use(await startFakeSkaffold({ recording }));
-  const host = stack.use(await startRktHost(loadRkt(join(fixtures, "rkt", "01-full-lifecycle"))));
-  const vagrant = stack.use(await startFakeVagrant());
+  const skaffold = cleanup.use(await startFakeSkaffold({ recording }));
+  const host = cleanup.use(await startRktHost(loadRkt(join(fixtures, "rkt", "01-full-lifecycle"))));
+  const vagrant = cleanup.use(await startFakeVagrant());
   [origin, target] = await Promise.all([
     startStack({
       skaffold: [{ address: skaffold.address }],
@@ -105,8 +105,8 @@ beforeAll(async () => {
     }),
     startStack({ env: { TAPEDECK_WORKSPACE: "team" } }),
   ]);
-  stack.use(origin);
-  stack.use(target);
+  cleanup.use(origin);
+  cleanup.use(target);
   await origin.connected();
 
   const playSkaffold = async () => {
@@ -115,7 +115,7 @@ beforeAll(async () => {
     await origin.sessionEnded();
   };
   const playRkt = async () => {
-    // Its pod has run, and is still there.
+    // The pod has run and still exists.
     host.playTo("pods", 52);
     host.playTo("images", 10);
     for (const kind of kinds) await until(() => host.stands(kind), { message: `the host's ${kind} to stand` });
@@ -134,9 +134,9 @@ beforeAll(async () => {
     await exportTo(origin, from, fileOf(move));
     const [developer = "", project = ""] = to.split("/");
     if (move === "skaffold") await importPart(target, fileOf(move), { developer, project });
-    // A rkt host keeps its name by itself.
-    const told = await importFile(target, fileOf(move), move === "rkt" ? {} : { developer, project });
-    expect(told).toMatch(
+    // A rkt host keeps its name without being asked to.
+    const summary = await importFile(target, fileOf(move), move === "rkt" ? {} : { developer, project });
+    expect(summary).toMatch(
       new RegExp(
         `^${developer}/${project}/${move}: recorded session \\w{26} of default/${from}, \\d+ events, as session \\w{26}$`,
       ),
@@ -144,17 +144,17 @@ beforeAll(async () => {
   }
   await target.caughtUp();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
-/** Whoever imports it is killed when something of it is in the log. */
-async function importPart(deck: Stack, file: string, names: { developer: string; project: string }): Promise<void> {
+/** Kills the importing process when a part of the session is in the log. */
+async function importPart(stack: Stack, file: string, names: { developer: string; project: string }): Promise<void> {
   const {
     header,
     sessions: [filed = expect.fail()],
   } = await verifySessionFile(file);
   const { source, upstream } = header;
   const imported = Imported.fromPartial({ session: filed.session, source });
-  const client = new RecorderClient(deck.grpc, credentials.createInsecure());
+  const client = new RecorderClient(stack.grpc, credentials.createInsecure());
   const call = client.push(new Metadata());
   const got: PushResponse[] = [];
   call.on("error", () => {}).on("data", (response: PushResponse) => got.push(response));
@@ -175,20 +175,20 @@ async function importPart(deck: Stack, file: string, names: { developer: string;
   client.close();
 }
 
-/** As in any Tapedeck. */
+/** The event without the fields that differ between Tapedecks. */
 function anywhere({ event }: ExportedEvent): string {
   const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
   const { detail } = event;
   const started = detail?.$case === "session_detail" ? { ...detail.value, origin_session: undefined } : undefined;
-  const told = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
-  const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...told }).finish();
+  const sessionDetail = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
+  const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...sessionDetail }).finish();
   return `${event.kind} ${Buffer.from(bytes).toString("base64")}`;
 }
 
 describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported there", (move) => {
   const { from, to } = moves[move];
 
-  it("is exported again as it was", async () => {
+  it("is exported again unchanged", async () => {
     const before = await exportTo(origin, from, join(folder, "before"));
     const after = await exportTo(target, to, join(folder, "after"));
     const isEnded = before.some(({ event }) => event.kind === "session.ended");
@@ -199,14 +199,14 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
     expect(new Set(after.map(({ event }) => event.source))).toEqual(new Set([`team/${to}`]));
     const [id = ""] = new Set(after.map(({ event }) => event.session));
     expect(id).toBe(idIn("team", before[0]?.event.session ?? ""));
-    // The log's own time is that of the import.
+    // The log's own time is the time of the import.
     expect(after[0]?.recordedAt.getTime()).toBeGreaterThan(before.at(-1)?.recordedAt.getTime() ?? Infinity);
   });
 
   it("has the same operations, and the session its labels and times", async () => {
     const places = /^(id|source|session|startPosition|endPosition)$/;
-    const items = async (deck: Stack, path: string) => {
-      const { body } = await deck.httpCall("GET", path);
+    const items = async (stack: Stack, path: string) => {
+      const { body } = await stack.httpCall("GET", path);
       const page = JSON.parse(body) as { readonly items: readonly Readonly<Record<string, unknown>>[] };
       return page.items.map((item) => Object.fromEntries(Object.entries(item).filter(([name]) => !places.test(name))));
     };
@@ -222,7 +222,7 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
     );
   });
 
-  it("is known to be there already", async () => {
+  it("is recognised when it is imported again", async () => {
     const last = await target.log.bounds();
     const [developer = "", project = ""] = to.split("/");
     expect(await importFile(target, fileOf(move), { developer, project })).toMatch(
@@ -232,7 +232,7 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
   });
 });
 
-it("Skaffold's API says the same", async () => {
+it("an imported session is served by Skaffold's API as the original", async () => {
   using here = skaffoldClient(origin.grpc);
   using there = skaffoldClient(target.grpc);
   const base64 = (messages: readonly Buffer[]) => messages.map((bytes) => bytes.toString("base64"));
@@ -254,7 +254,7 @@ it("Skaffold's API says the same", async () => {
   }
 });
 
-it("Skaffold's state was then as it was then", async () => {
+it("an imported session has the original's past Skaffold states", async () => {
   using here = skaffoldClient(origin.grpc);
   using there = skaffoldClient(target.grpc);
   const before = await exportTo(origin, moves.skaffold.from, join(folder, "before"));
@@ -273,7 +273,7 @@ it("Skaffold's state was then as it was then", async () => {
   expect(states.size).toBeGreaterThan(2);
 });
 
-it("rkt's API says the same", async () => {
+it("an imported session is served by rkt's API as the original", async () => {
   using here = rktClient(origin.grpc);
   using there = rktClient(target.grpc);
   for (const rpc of ["ListPods", "ListImages", "GetInfo"] as const) {
@@ -284,13 +284,13 @@ it("rkt's API says the same", async () => {
     expect(before.bytes.byteLength).toBeGreaterThan(0);
   }
   const file = await exportTo(origin, moves.rkt.from, join(folder, "before"));
-  const told = file.filter(({ event }) => rktKinds.has(event.kind)).length;
-  expect(told).toBeGreaterThan(3);
-  const events = await here.events(told);
-  expect(await there.events(told)).toEqual(events);
+  const count = file.filter(({ event }) => rktKinds.has(event.kind)).length;
+  expect(count).toBeGreaterThan(3);
+  const events = await here.events(count);
+  expect(await there.events(count)).toEqual(events);
 });
 
-it("Vagrant's API says the same", async () => {
+it("an imported session is served by Vagrant's API as the original", async () => {
   using here = vagrantClient(origin.grpc);
   using there = vagrantClient(target.grpc);
   for (const rpc of ["_ListJobs", "ListTargets", "ListProjects", "GetVersionInfo"]) {
@@ -309,12 +309,12 @@ it("Vagrant's API says the same", async () => {
   }
 });
 
-it("a session is in one source only", async () => {
+it("a session exists in one source only", async () => {
   const refusal = "is in this Tapedeck already, as team/bob/moved/skaffold";
   await expect(importFile(target, fileOf("skaffold"), { project: "other" })).rejects.toThrow(refusal);
 });
 
-it("what was erased can come again, and be erased again", async () => {
+it("an erased session can be imported again, and erased again", async () => {
   const file = fileOf("vagrant");
   const {
     sessions: [filed = expect.fail()],
@@ -325,7 +325,7 @@ it("what was erased can come again, and be erased again", async () => {
   const sessions = async () => JSON.parse((await target.httpCall("GET", "/api/v1/sessions?upstream=vagrant")).body);
   for (let round = 0; round < 2; round++) {
     const found = (await findSession(idIn("team", filed.session), deps)) ?? expect.fail();
-    // With the end that it was given.
+    // The session has the end that it was given.
     expect(found.sequences).toHaveLength(filed.events + 1);
     await eraseSession(found, deps, () => {});
     await target.caughtUp();
@@ -337,7 +337,7 @@ it("what was erased can come again, and be erased again", async () => {
 });
 
 it("several sessions of a source are moved at once", async () => {
-  // So many that the recorder has often not let go of the source yet when the next one comes.
+  // With this many sessions the recorder often still holds the source when the next one comes.
   const sessions = Array.from({ length: 12 }, (_, ms) => foreignSession({ session: ulid(1_700_000_000_000 + ms) }));
   for (const foreign of sessions) foreign.tell(...frameOf("v2", "hi", "log.written"), ended);
   const ids = sessions.map(({ session }) => idIn("team", session));
@@ -375,7 +375,7 @@ it("several sessions of a source are moved at once", async () => {
   );
   await expect(exportIds([])).rejects.toThrow(/^which source\? Say it with -s: (\w+\/\w+\/\w+(, )?){4}\.$/);
   await expect(exportIds([], "bob/nothing")).rejects.toThrow("there is nothing of bob/nothing: see `tapedeck status`");
-  // The first of them would come before what is there.
+  // The first of them would precede the existing events.
   const earlier = foreignSession({ session: ulid(1_700_000_000_000) });
   await writeFile(file, textOf(sessionFileLines({ sessions: [earlier] })));
   await expect(importFile(target, file)).rejects.toThrow(
@@ -383,7 +383,7 @@ it("several sessions of a source are moved at once", async () => {
   );
 });
 
-it("a session that went on when it was exported goes on with a later export, and is open for so long", async () => {
+it("a session that was running at its export continues with a later export, and stays open until then", async () => {
   const foreign = foreignSession({ session: ulid(1_750_000_000_000) });
   foreign.tell(...frameOf("v2", "hi", "log.written"));
   const file = join(folder, "went-on");
@@ -404,13 +404,13 @@ it("a session that went on when it was exported goes on with a later export, and
   expect(await importNow()).toMatch(/recorded already/);
 });
 
-it("a source that is being recorded takes no imports", async () => {
+it("a source that is being recorded refuses imports", async () => {
   await expect(importFile(origin, fileOf("rkt"))).rejects.toThrow(
     "not imported: default/h1/host/rkt is recorded by another tap",
   );
 });
 
-it("as people type it: to standard output, and what is wrong with a file", async () => {
+it("the commands export to standard output and name the problem of a wrong file", async () => {
   await using exporting = startCli(["export", "--url", urlOf(origin.grpc), "-s", "alice/shop/vagrant"], {
     cwd: folder,
   });

@@ -34,13 +34,13 @@ export type StackOptions = {
   readonly rkt?: readonly StackHost[];
   readonly vagrant?: readonly StackSource[];
   readonly logger?: Logger;
-  /** More settings, as in the environment. */
+  /** More settings, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Default ones of its own, which end with it. */
+  /** By default the stack starts its own, which end with it. */
   readonly servers?: StackServers;
 };
 
-/** What outlives the services, so that they can be started anew on what they left. */
+/** Servers that outlive the services, so that services can be restarted on the same data. */
 export type StackServers = {
   readonly nats: TestNats;
   /** Connection string. */
@@ -65,15 +65,15 @@ export type Stack = AsyncDisposable & {
   /** Connection string. */
   readonly database: string;
   readonly log: LogReader;
-  /** Where query tells its health and metrics, "host:port". */
+  /** Where query serves its health and metrics, "host:port". */
   readonly queryHealth: string;
   /** The first source's upstream is connected. */
   connected(): Promise<void>;
   /** The newest session of the first source holds that many frames of each channel, and query has folded them. */
   recorded(frames: FrameCounts): Promise<void>;
-  /** What is known of a rkt host has been told, and query has folded it. */
+  /** The descriptions of a rkt host's pods and images are in the log, and query has folded them. */
   described(): Promise<void>;
-  /** All that the taps have seen is in the log, and query has folded it. */
+  /** Everything that the taps have emitted is in the log, and query has folded it. */
   drained(): Promise<void>;
   /** Query has folded all that is in the log. */
   caughtUp(): Promise<void>;
@@ -90,9 +90,9 @@ export type Stack = AsyncDisposable & {
 
 export async function startStack(options: StackOptions): Promise<Stack> {
   const { skaffold = [], rkt = [], vagrant = [], logger = testLogger(), env: more = {} } = options;
-  await using stack = new AsyncDisposableStack();
-  const nats = options.servers?.nats ?? stack.use(await startTestNats());
-  const database = options.servers?.database ?? stack.use(await freshDatabase(migrated)).url;
+  await using cleanup = new AsyncDisposableStack();
+  const nats = options.servers?.nats ?? cleanup.use(await startTestNats());
+  const database = options.servers?.database ?? cleanup.use(await freshDatabase(migrated)).url;
   const sources = [
     ...skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source })),
     // A fake host has nothing else to do, and a recording is played as fast as it is asked for.
@@ -113,22 +113,22 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     TAPEDECK_GATEWAY_HTTP_PORT: "0",
     ...more,
   };
-  const ingest = stack.use(await startIngest(readIngestConfig({ env }), logger));
-  const query = stack.use(await startQuery(readQueryConfig({ env }), logger));
+  const ingest = cleanup.use(await startIngest(readIngestConfig({ env }), logger));
+  const query = cleanup.use(await startQuery(readQueryConfig({ env }), logger));
   const addresses = {
     TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
     TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
   };
-  const gateway = stack.use(await startGateway(readGatewayConfig({ env: { ...env, ...addresses } }), logger));
-  const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = stack.use(await openLog(connection, { syncKnown: true })).reader;
+  const gateway = cleanup.use(await startGateway(readGatewayConfig({ env: { ...env, ...addresses } }), logger));
+  const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const log = cleanup.use(await openLog(connection, { syncKnown: true })).reader;
 
   const { developer, project, upstream } = sources[0] ?? { developer: "alice", project: "shop", upstream: "skaffold" };
   const source = sourceName({ workspace: "default", developer, project, upstream });
   const grpc = gateway.addresses.grpc ?? "";
   const http = gateway.addresses.http ?? "";
 
-  // Read on from where the last question ended: a test asks often.
+  // Continues where the last call ended, because tests call this often.
   const seen: Recorded[] = [];
   const events = async () => {
     const subjects = [sourceFilter(source)];
@@ -151,7 +151,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     return { v1: count("v1"), v2: count("v2"), logs: count("logs") };
   };
 
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
     source,
     grpc,
@@ -222,6 +222,19 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     },
     httpCall: (method, path, headers, body) => httpCall(http, method, path, headers, body),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Settings of a further gateway on this stack's NATS, query and ingest. */
+export function gatewayEnv({ nats, query, ingest }: Pick<Stack["parts"], "nats" | "query" | "ingest">) {
+  return {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
+    TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc,
+    TAPEDECK_SERVICES_KEY: "test-key",
+    TAPEDECK_WORKSPACE: "acme",
+    TAPEDECK_GATEWAY_GRPC_PORT: "0",
+    TAPEDECK_GATEWAY_HTTP_PORT: "0",
   };
 }
 

@@ -1,7 +1,7 @@
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type Role, type TokenRecord } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
-import { startToldStack, type ToldStack } from "./reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "./seeded-stack.ts";
 
 export type TestToken = {
   readonly text: string;
@@ -9,9 +9,9 @@ export type TestToken = {
   readonly revoke: () => Promise<unknown>;
 };
 
-/** A stack without taps that wants tokens. */
+/** A stack without taps that requires tokens. */
 export type TokenStack = AsyncDisposable & {
-  readonly on: ToldStack;
+  readonly on: SeededStack;
   readonly token: (workspace: string, roles: readonly Role[], lifetimeMs?: number) => Promise<TestToken>;
 };
 
@@ -23,11 +23,11 @@ const withTokens = {
 };
 
 export async function startTokenStack(env: Readonly<Record<string, string>> = {}): Promise<TokenStack> {
-  await using stack = new AsyncDisposableStack();
-  const on = stack.use(await startToldStack({ ...env, ...withTokens }));
-  const connection = stack.adopt(await connect({ servers: on.deck.parts.nats.url }), (nc) => nc.close());
+  await using cleanup = new AsyncDisposableStack();
+  const on = cleanup.use(await startSeededStack({ ...env, ...withTokens }));
+  const connection = cleanup.adopt(await connect({ servers: on.stack.parts.nats.url }), (nc) => nc.close());
   const store = await openTokenStore(connection);
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
     on,
     async token(workspace, roles, lifetimeMs = 3_600_000) {
@@ -41,7 +41,7 @@ export async function startTokenStack(env: Readonly<Record<string, string>> = {}
   };
 }
 
-/** As a header or gRPC metadata. */
+/** The token as a header or gRPC metadata. */
 export function bearing(text: string | undefined): Record<string, string> {
   return text === undefined ? {} : { authorization: `Bearer ${text}` };
 }

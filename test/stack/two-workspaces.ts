@@ -6,13 +6,13 @@ import { type Story, story } from "@tapedeck/query/testing/story";
 import { ulid, vagrantSession } from "@tapedeck/query/testing/vagrant-story";
 import { sourceName } from "@tapedeck/shared/source";
 
-/** What stands in everything that is recorded in a workspace, and in nothing that anybody asks for. */
+/** A text that everything recorded in a workspace contains, and no request does. */
 export const markOf = (workspace: string) => `hush-${workspace}`;
 
-/** In both workspaces, so that whoever mixes them up finds something. */
+/** Ids that both workspaces have, so that mixing them up has a visible result. */
 export const both = { pod: uuid(1), job: ulid(1), resource: "P1" };
 
-/** In one workspace only. */
+/** Ids that only one workspace has. */
 export const only = {
   acme: { session: "01KABC0000000000000000ACME", pod: uuid(2), job: ulid(2), image: "sha512-acme", box: "acme/box" },
   globex: { session: "01KABC0000000000000000BEX0", pod: uuid(3), job: ulid(3), image: "sha512-bex", box: "bex/box" },
@@ -20,15 +20,15 @@ export const only = {
 
 export type WorkspaceName = keyof typeof only;
 
-/** The same developer and project with all upstreams, and one of each thing that an upstream can have. */
-export function workspaceStory(workspace: WorkspaceName) {
+/** The same developer and project with all upstreams, and one of each resource that an upstream can have. */
+export function workspaceScenario(workspace: WorkspaceName) {
   const mark = markOf(workspace);
   const { session, ...ids } = only[workspace];
   const of = (upstream: string) => story(sourceName({ workspace, developer: "alice", project: "shop", upstream }));
   const [shop, host, machines] = [of("skaffold"), of("rkt"), of("vagrant")];
   const alice = { developer_name: `Alice ${mark}`, project_name: mark };
-  for (const told of [shop, host, machines]) {
-    told.tell({ kind: "source.added", detail: { $case: "source_detail", value: alice } });
+  for (const scenario of [shop, host, machines]) {
+    scenario.tell({ kind: "source.added", detail: { $case: "source_detail", value: alice } });
   }
 
   const dev = shop.session(session);
@@ -66,7 +66,7 @@ export function workspaceStory(workspace: WorkspaceName) {
     mark,
     session,
     events: [...shop.events, ...host.events, ...machines.events],
-    /** Something more of each; `hush-<workspace>-more` is in it. */
+    /** Further events of each upstream that contain `hush-<workspace>-more`. */
     more() {
       const before = [shop, host, machines].map(({ events }) => events.length);
       const next = `${mark}-more`;
@@ -96,7 +96,7 @@ function logOf({ tell }: Story, session: string, text: string): void {
 /** Whether the text is somewhere in the bytes, as it is or in base64. */
 export function holds(bytes: Uint8Array | string, text: string): boolean {
   const all = Buffer.from(bytes);
-  // What stands before it shifts it; the characters at the ends depend on its neighbours.
+  // The bytes before it shift its base64 form, and its first and last characters depend on its neighbours.
   const coded = [0, 1, 2].map((shift) =>
     Buffer.from(`${"-".repeat(shift)}${text}`)
       .toString("base64")
@@ -106,7 +106,7 @@ export function holds(bytes: Uint8Array | string, text: string): boolean {
 }
 
 /**
- * An encoded request that says this text wherever it can say one; of each `oneof` the member that `pick` counts to.
+ * An encoded request with this text in every field that can hold it; of each `oneof` the member that `pick` counts to.
  * Without a text it is empty.
  */
 export function filled(desc: DescMessage, text: string, pick: number, depth = 0): Uint8Array {

@@ -4,10 +4,10 @@ import { sourceName } from "@tapedeck/shared/source";
 import { connect } from "nats";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { transports } from "./all-transports.ts";
 import { refusalOf } from "./reading.ts";
-import type { Asked, Door, Told, Transport } from "./transport.ts";
+import type { Asked, Endpoint, ErrorBody, Transport } from "./transport.ts";
 
 // The error table, for subscriptions: the same code and details on every transport, in its own status.
 
@@ -16,13 +16,13 @@ const storyOf = (developer: string) =>
 const alice = storyOf("alice");
 const bob = storyOf("bob");
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
-let door: Door;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
+let endpoint: Endpoint;
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  door = { grpc: on.deck.grpc, http: on.deck.http };
+  on = cleanup.use(await startSeededStack());
+  endpoint = { grpc: on.stack.grpc, http: on.stack.http };
   for (const [one, id] of [
     [bob, "01B1"],
     [alice, "01A1"],
@@ -32,9 +32,9 @@ beforeAll(async () => {
     session.configured();
     session.loopStarted();
   }
-  await on.tell([...bob.events, ...alice.events]);
+  await on.seed([...bob.events, ...alice.events]);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** A WebSocket has no status for a subscription. */
 const statusOf = ({ name }: Transport, grpc: number, http: number) =>
@@ -43,7 +43,7 @@ const statusOf = ({ name }: Transport, grpc: number, http: number) =>
 const ofAlice = { sources: ["alice/shop"] };
 
 describe.each(transports)("over $name", (transport) => {
-  it.each<[code: string, grpc: number, http: number, asked: Asked, details: Partial<Told>]>([
+  it.each<[code: string, grpc: number, http: number, asked: Asked, details: Partial<ErrorBody>]>([
     ["position_future", 11, 416, { after: "FUTURE" }, { field: "after", latest: "LAST" }],
     ["position_foreign", 9, 409, { after: "zzzzzz-1" }, { field: "after" }],
     ["position_future", 11, 416, { state: true, after: "FUTURE", filter: ofAlice }, { field: "after", latest: "LAST" }],
@@ -69,27 +69,27 @@ describe.each(transports)("over $name", (transport) => {
       JSON.parse(
         JSON.stringify(value).replace(/FUTURE|LAST|FIRST|ALICE/g, (name) => on.at(places[name as keyof typeof places])),
       ) as T;
-    const told = await refusalOf(transport, door, filledIn(asked));
-    expect(told).toMatchObject({ code, ...filledIn(details), ...statusOf(transport, grpc, http) });
-    expect(told.message).toMatch(/\w+ \w+/);
+    const refusal = await refusalOf(transport, endpoint, filledIn(asked));
+    expect(refusal).toMatchObject({ code, ...filledIn(details), ...statusOf(transport, grpc, http) });
+    expect(refusal.message).toMatch(/\w+ \w+/);
   });
 });
 
 describe("in trouble", () => {
-  it("what went wrong inside is `internal`, and says nothing of it", async () => {
-    const database = new Client(on.deck.database);
+  it("an unexpected error is `internal` and reveals no detail", async () => {
+    const database = new Client(on.stack.database);
     await database.connect();
     await database.query("alter table tapedeck.sources rename to elsewhere");
     for (const transport of transports) {
-      const told = await refusalOf(transport, door, { state: true, filter: ofAlice });
-      expect(told).toMatchObject({ code: "internal", message: "internal error", ...statusOf(transport, 13, 500) });
+      const refusal = await refusalOf(transport, endpoint, { state: true, filter: ofAlice });
+      expect(refusal).toMatchObject({ code: "internal", message: "internal error", ...statusOf(transport, 13, 500) });
     }
     await database.query("alter table tapedeck.elsewhere rename to sources");
     await database.end();
   });
 
-  it("what is no longer kept is `out_of_range`, with the earliest that is", async () => {
-    const connection = await connect({ servers: on.deck.parts.nats.url });
+  it("a position before the first kept event is `out_of_range`, with the earliest one", async () => {
+    const connection = await connect({ servers: on.stack.parts.nats.url });
     await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 5 });
     await connection.close();
     const expected = { code: "out_of_range", field: "after", earliest: on.at(4) };
@@ -97,19 +97,19 @@ describe("in trouble", () => {
     const asked = [{ after: on.at(1) }, { after: on.at(3), state: true, filter: { sources: ["bob/shop"] } }];
     for (const transport of transports) {
       for (const one of asked) {
-        const told = await refusalOf(transport, door, one);
-        expect(told).toMatchObject({ ...expected, ...statusOf(transport, 11, 410) });
+        const refusal = await refusalOf(transport, endpoint, one);
+        expect(refusal).toMatchObject({ ...expected, ...statusOf(transport, 11, 410) });
       }
     }
   });
 
   it("without query, state is `not_ready`", async () => {
-    await on.deck.parts.query[Symbol.asyncDispose]();
+    await on.stack.parts.query[Symbol.asyncDispose]();
     for (const transport of transports) {
-      const told = await refusalOf(transport, door, { state: true, filter: ofAlice });
-      // EventSource is told of what passes by a message.
+      const refusal = await refusalOf(transport, endpoint, { state: true, filter: ofAlice });
+      // EventSource gets temporary errors as a message.
       const status = transport.name === "server-sent events" ? {} : statusOf(transport, 14, 503);
-      expect(told).toMatchObject({ code: "not_ready", ...status });
+      expect(refusal).toMatchObject({ code: "not_ready", ...status });
     }
   });
 });

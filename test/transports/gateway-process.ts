@@ -2,11 +2,11 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 
-/** A gateway in a process of its own, which says what it holds in memory. */
+/** A gateway in a process of its own, which reports its memory. */
 export type GatewayProcess = AsyncDisposable & {
   readonly grpc: string;
   readonly http: string;
-  /** Bytes that are in use: what is left of heap and buffers after the garbage was collected. */
+  /** Bytes in use: heap and buffers after garbage collection. */
   readonly memory: () => Promise<number>;
 };
 
@@ -17,7 +17,7 @@ export async function startGatewayProcess(env: Readonly<Record<string, string>>)
   const { resolve } = createRequire(import.meta.url);
   const child = fork(resolve("@tapedeck/gateway/main"), {
     env: { ...inherited(), ...env },
-    execArgv: ["--expose-gc", "--import", new URL("memory-teller.mjs", import.meta.url).href],
+    execArgv: ["--expose-gc", "--import", new URL("memory-writer.mjs", import.meta.url).href],
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const ready = (await answerOf(child)) as Ready | Failed;

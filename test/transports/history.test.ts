@@ -12,7 +12,7 @@ const event = (seq: number, id = `e${seq}`): Message => ({
 const mark = (seq: number): Message => ({ type: "bookmark", position: `abc-${seq}` });
 
 describe("the history checker", () => {
-  it("takes what was due, in order, once each, with marks between", () => {
+  it("accepts the due events in order, once each, with marks between them", () => {
     expect(wrongWith([event(1), mark(2), event(3), event(4), mark(6), mark(6), event(7), mark(9)], due)).toEqual([]);
   });
 
@@ -32,7 +32,7 @@ describe("the history checker", () => {
     ],
     ["a mark goes back", [event(1), event(3), mark(2), event(4), event(7)], "bookmark at abc-2 is behind e3 at abc-3"],
     ["a position is another's", [event(1), event(3), event(5, "e4"), event(7)], "e4 at abc-5 stands at 4"],
-  ])("sees that %s", (_, received, expected) => {
+  ])("detects that %s", (_, received, expected) => {
     expect(wrongWith(received, due)).toContain(expected);
   });
 });

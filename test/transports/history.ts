@@ -13,21 +13,21 @@ export function wrongWith(received: readonly Message[], due: readonly Due[]): st
   const wrong: string[] = [];
   const seen = new Set<string>();
   const wanted = new Map(due.map(({ id, seq }) => [id, seq]));
-  let told = 0;
+  let lastSeq = 0;
   let by = "the start";
   for (const { type, position, event } of received) {
     const seq = parsePosition(position)?.seq ?? Number.NaN;
     const what = event === undefined ? `${type} at ${position}` : `${event.id} at ${position}`;
     if (event === undefined) {
-      if (!(seq >= told)) wrong.push(`${what} is behind ${by}`);
+      if (!(seq >= lastSeq)) wrong.push(`${what} is behind ${by}`);
     } else {
       if (seen.has(event.id)) wrong.push(`${what} came twice`);
-      else if (!(seq > told)) wrong.push(`${what} came after ${by}`);
+      else if (!(seq > lastSeq)) wrong.push(`${what} came after ${by}`);
       if (!wanted.has(event.id)) wrong.push(`${what} is not for this reader`);
       else if (wanted.get(event.id) !== seq) wrong.push(`${what} stands at ${wanted.get(event.id)}`);
       seen.add(event.id);
     }
-    told = Math.max(told, seq || 0);
+    lastSeq = Math.max(lastSeq, seq || 0);
     by = what;
   }
   for (const { id, seq } of due) if (!seen.has(id)) wrong.push(`${id} at ${seq} is missing`);

@@ -1,8 +1,8 @@
 import { get, type IncomingMessage } from "node:http";
 import { createParser } from "eventsource-parser";
-import { type Asked, ConnectionLost, type Door, type Message, refused, type Transport } from "./transport.ts";
+import { type Asked, ConnectionLost, type Endpoint, type Message, refused, type Transport } from "./transport.ts";
 
-/** What came in a chunk, whole messages only; keeps the rest for the next. */
+/** Splits chunks into whole messages; keeps the rest for the next chunk. */
 type Parse = (text: string) => readonly Message[];
 
 export const serverSentEvents: Transport = httpStream("server-sent events", "text/event-stream", () => {
@@ -10,7 +10,7 @@ export const serverSentEvents: Transport = httpStream("server-sent events", "tex
   const parser = createParser({
     onEvent: ({ event, id, data }) => {
       const message = JSON.parse(data) as Message;
-      // What EventSource goes by has to agree with what the message says.
+      // The fields that EventSource reads have to agree with the message.
       if (event === "error") throw refused(message);
       if (id !== message.position) throw new Error(`id ${id} of a message at ${message.position}`);
       if ((event ?? "event") !== message.type) throw new Error(`event: ${event} of a message ${message.type}`);
@@ -39,8 +39,8 @@ export const ndjson: Transport = httpStream("NDJSON", "application/x-ndjson", ()
 function httpStream(name: string, accept: string, parserOf: () => Parse): Transport {
   return {
     name,
-    async *read(door, asked, signal) {
-      const response = await open(door, asked, accept, signal);
+    async *read(endpoint, asked, signal) {
+      const response = await open(endpoint, asked, accept, signal);
       const parse = parserOf();
       const decoder = new TextDecoder();
       try {
@@ -57,7 +57,7 @@ function httpStream(name: string, accept: string, parserOf: () => Parse): Transp
 }
 
 async function open(
-  { http, token }: Door,
+  { http, token }: Endpoint,
   { after, until, speed, filter = {}, state }: Asked,
   accept: string,
   signal: AbortSignal,
@@ -65,7 +65,7 @@ async function open(
   const query = new URLSearchParams();
   for (const [field, values] of Object.entries(filter))
     for (const value of values) query.append(field.slice(0, -1), value);
-  // EventSource gives what it saw last in a header; the URL that it repeats begins earlier, and must not count.
+  // EventSource sends its last position in a header; the URL that it repeats begins earlier, and must not count.
   const resumes = accept === "text/event-stream" && after?.includes("-") === true && !after.includes(":");
   if (after !== undefined) query.set("after", resumes ? "start" : after);
   if (until !== undefined) query.set("until", until);

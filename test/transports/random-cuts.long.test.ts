@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { randomCuts } from "./random-cuts.ts";
 
-test("5,000 random cuts over all transports: everything once, in order, nothing else", async () => {
+test("5,000 random cuts over all transports: every event once, in order, nothing else", async () => {
   const result = await randomCuts(5_000);
   console.log(JSON.stringify(result));
   expect(Object.keys(result.by).length).toBeGreaterThanOrEqual(8);

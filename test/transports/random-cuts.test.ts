@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { randomCuts } from "./random-cuts.ts";
 
-test("100 random cuts over all transports: everything once, in order, nothing else", async () => {
+test("100 random cuts over all transports: every event once, in order, nothing else", async () => {
   const result = await randomCuts(100);
   console.log(JSON.stringify(result));
   // It did cut: readers and the network, on every transport.

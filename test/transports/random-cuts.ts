@@ -6,13 +6,14 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { expect } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
+import { gatewayEnv } from "../stack/stack.ts";
 import { transports } from "./all-transports.ts";
 import { type CuttingProxy, cuttingProxy } from "./cutting-proxy.ts";
 import { type Due, wrongWith } from "./history.ts";
 import { type AskedFilter, ConnectionLost, type Message, Refused } from "./transport.ts";
 
-/** Each with what it lets through, said in the test's own words. */
+/** Each filter with a predicate for the events that it selects, written independently of the product. */
 const filters: readonly { readonly filter: AskedFilter; readonly wants: (event: Event) => boolean }[] = [
   { filter: {}, wants: () => true },
   { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
@@ -32,7 +33,7 @@ const readersOfEachFilter = 2;
 export type CutsResult = {
   readonly seed: number;
   readonly cuts: number;
-  /** By what was cut, and by the transport that was read then. */
+  /** The number of cuts by the kind of cut and by transport. */
   readonly by: Readonly<Record<string, number>>;
   readonly restarts: number;
   readonly events: number;
@@ -46,9 +47,9 @@ export type CutsResult = {
  */
 export async function randomCuts(cuts: number): Promise<CutsResult> {
   const random = seeded("random cuts of subscriptions");
-  await using stack = new AsyncDisposableStack();
-  const told = stack.use(await startToldStack());
-  const gateways = stack.use(restartable(told));
+  await using cleanup = new AsyncDisposableStack();
+  const stack = cleanup.use(await startSeededStack());
+  const gateways = cleanup.use(restartable(stack));
   await gateways.start();
   const by: Record<string, number> = {};
   let left = cuts;
@@ -57,7 +58,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
   const written: Due[] = [];
   const events: Event[] = [];
   const writing = write(
-    told,
+    stack,
     () => left > 0,
     random.below,
     (batch, seqs) => {
@@ -66,7 +67,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
     },
   );
 
-  // When nothing more is written, who waits for its cut would wait for ever.
+  // When nothing more is written, a reader that waits for its cut would wait for ever.
   const silent = new AbortController();
   void writing.finally(() => silent.abort());
 
@@ -86,17 +87,17 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
         const signal = isDone === undefined ? AbortSignal.any([leaving.signal, silent.signal]) : leaving.signal;
         let count = 0;
         try {
-          const door = { http: http.address, grpc: grpc.address };
-          for await (const message of transport.read(door, { after, filter }, signal)) {
+          const endpoint = { http: http.address, grpc: grpc.address };
+          for await (const message of transport.read(endpoint, { after, filter }, signal)) {
             received.push(message);
             after = message.position;
             if (isDone?.(message)) return true;
             if (++count >= most) break;
           }
         } catch (error) {
-          // The gateway may say that the log is not there yet: come again.
+          // The gateway may answer that the log is not ready yet: try again.
           const isPassing =
-            error instanceof ConnectionLost || (error instanceof Refused && error.told.code === "not_ready");
+            error instanceof ConnectionLost || (error instanceof Refused && error.body.code === "not_ready");
           if (!isPassing) throw new Error(`${transport.name}, reader ${index}`, { cause: error });
         } finally {
           leaving.abort();
@@ -134,27 +135,27 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
   return { seed: random.seed, cuts, by, restarts, events: events.length, received };
 }
 
-/** Three sources tell builds, deploys and text, a few events at a time, for as long as there is somebody to cut. */
+/** Writes builds, deploys and text of three sources, a few events at a time, while there are cuts left to make. */
 async function write(
-  told: ToldStack,
+  stack: SeededStack,
   goesOn: () => boolean,
   below: (bound: number) => number,
   done: (batch: readonly Event[], seqs: readonly number[]) => void,
 ): Promise<void> {
-  const tellers = ["alice/shop/01A1", "bob/shop/01B1", "bob/cart/01C1"].map((name) => {
+  const writers = ["alice/shop/01A1", "bob/shop/01B1", "bob/cart/01C1"].map((name) => {
     const [developer = "", project = "", id = ""] = name.split("/");
-    const teller = story(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
-    const session = teller.session(id);
+    const writer = story(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
+    const session = writer.session(id);
     session.started();
     session.configured();
     session.loopStarted();
-    return { teller, session, told: 0 };
+    return { writer, session, written: 0 };
   });
   let ordinal = 0;
   while (goesOn()) {
-    const one = tellers[below(tellers.length)];
+    const one = writers[below(writers.length)];
     if (one === undefined) return;
-    const { session, teller } = one;
+    const { session, writer } = one;
     // First a history to be cut in, then live.
     const many = ordinal++ < 10 ? 100 : 6;
     for (let count = 1 + below(many); count > 0; count--) {
@@ -167,34 +168,26 @@ async function write(
         () => session.text(`line ${"x".repeat(below(400))}`),
       ][below(4)]?.();
     }
-    const batch = teller.events.slice(one.told);
-    one.told = teller.events.length;
-    done(batch, await told.write(batch));
+    const batch = writer.events.slice(one.written);
+    one.written = writer.events.length;
+    done(batch, await stack.write(batch));
   }
 }
 
 /** Gateways of the stack's log and query, one after the other. */
-function restartable({ deck }: ToldStack) {
+function restartable({ stack }: SeededStack) {
   let gateway: Gateway | undefined;
   let addresses = { grpc: "127.0.0.1:1", http: "127.0.0.1:1" };
   let restarting: Promise<void> | undefined;
   const start = async () => {
-    const env = {
-      TAPEDECK_NATS_URL: deck.parts.nats.url,
-      TAPEDECK_QUERY_ADDRESS: deck.parts.query.addresses.grpc,
-      TAPEDECK_INGEST_ADDRESS: deck.parts.ingest.addresses.grpc,
-      TAPEDECK_SERVICES_KEY: "test-key",
-      TAPEDECK_WORKSPACE: "acme",
-      TAPEDECK_GATEWAY_GRPC_PORT: "0",
-      TAPEDECK_GATEWAY_HTTP_PORT: "0",
-    };
+    const env = gatewayEnv(stack.parts);
     gateway = await startGateway(readConfig({ env }), silentLogger);
     addresses = { grpc: gateway.addresses.grpc ?? "", http: gateway.addresses.http ?? "" };
   };
   return {
     now: () => addresses,
     start,
-    /** Of several at once, one. */
+    /** Concurrent calls share one restart. */
     restart() {
       restarting ??= (async () => {
         await gateway?.[Symbol.asyncDispose]();

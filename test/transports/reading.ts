@@ -1,16 +1,16 @@
-import { type Asked, type Door, type Message, Refused, type Told, type Transport } from "./transport.ts";
+import { type Asked, type Endpoint, type ErrorBody, type Message, Refused, type Transport } from "./transport.ts";
 
-/** Reads until a message is the last wanted one, which comes too, and leaves; or until the server ends it. */
+/** Reads up to and including the last wanted message, or until the server ends the stream. */
 export async function readUntil(
   transport: Transport,
-  door: Door,
+  endpoint: Endpoint,
   asked: Asked,
   isLast: (message: Message, soFar: readonly Message[]) => boolean,
 ): Promise<Message[]> {
   const leaving = new AbortController();
   const messages: Message[] = [];
   try {
-    for await (const message of transport.read(door, asked, leaving.signal)) {
+    for await (const message of transport.read(endpoint, asked, leaving.signal)) {
       messages.push(message);
       if (isLast(message, messages)) return messages;
     }
@@ -20,13 +20,13 @@ export async function readUntil(
   }
 }
 
-/** What the gateway refuses a subscription with. */
-export async function refusalOf(transport: Transport, door: Door, asked: Asked): Promise<Told> {
+/** The error that the gateway refuses a subscription with. */
+export async function refusalOf(transport: Transport, endpoint: Endpoint, asked: Asked): Promise<ErrorBody> {
   try {
-    const messages = await readUntil(transport, door, asked, ({ type }) => type === "caught_up");
+    const messages = await readUntil(transport, endpoint, asked, ({ type }) => type === "caught_up");
     throw new Error(`${transport.name} was not refused but read ${messages.length} messages`);
   } catch (error) {
-    if (error instanceof Refused) return error.told;
+    if (error instanceof Refused) return error.body;
     throw error;
   }
 }

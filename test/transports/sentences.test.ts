@@ -3,12 +3,12 @@ import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { transports } from "./all-transports.ts";
 import { idsOf, isCaughtUp, readUntil, typesOf } from "./reading.ts";
-import type { AskedFilter, Door, Message } from "./transport.ts";
+import type { AskedFilter, Endpoint, Message } from "./transport.ts";
 
-// What is said of subscriptions here is said of every transport.
+// These sentences about subscriptions hold for every transport.
 
 const storyOf = (workspace: string, developer: string, project: string) =>
   story(sourceName({ workspace, developer, project, upstream: "skaffold" }));
@@ -18,27 +18,27 @@ const bob = storyOf("acme", "bob", "cart");
 const eve = storyOf("globex", "eve", "shop");
 const sessions = { alice: alice.session("01A1"), bob: bob.session("01B1"), eve: eve.session("01E1") };
 
-const stack = new AsyncDisposableStack();
-let on: ToldStack;
-let door: Door;
+const cleanup = new AsyncDisposableStack();
+let on: SeededStack;
+let endpoint: Endpoint;
 /** All of workspace acme, in the order of the log. */
 const recorded: { readonly seq: number; readonly event: Event }[] = [];
-const told = new Map([alice, bob, eve].map((one) => [one, 0]));
+const writtenCounts = new Map([alice, bob, eve].map((one) => [one, 0]));
 
-/** Writes what the stories have told since, one after the other. */
+/** Writes the scenarios' new events, one scenario after the other. */
 async function tell(): Promise<void> {
   for (const one of [alice, bob, eve]) {
-    const fresh = one.events.slice(told.get(one));
-    told.set(one, one.events.length);
+    const fresh = one.events.slice(writtenCounts.get(one));
+    writtenCounts.set(one, one.events.length);
     const seqs = await on.write(fresh);
     if (one !== eve) recorded.push(...fresh.map((event, index) => ({ event, seq: seqs[index] ?? 0 })));
   }
-  await on.deck.caughtUp();
+  await on.stack.caughtUp();
 }
 
 beforeAll(async () => {
-  on = stack.use(await startToldStack());
-  door = { grpc: on.deck.grpc, http: on.deck.http };
+  on = cleanup.use(await startSeededStack());
+  endpoint = { grpc: on.stack.grpc, http: on.stack.http };
   for (const session of Object.values(sessions)) {
     session.started();
     session.configured();
@@ -54,7 +54,7 @@ beforeAll(async () => {
   sessions.alice.build("api", "succeeded");
   await tell();
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 /** A WebSocket stays open after it. */
 const isComplete = ({ type }: Message) => type === "complete";
@@ -65,9 +65,9 @@ const seqOf = ({ position }: Message) => Number(position.split("-")[1]);
 
 describe.each(transports)("a subscription over $name", (transport) => {
   const read = (asked: Parameters<typeof readUntil>[2], isLast = isCaughtUp as Parameters<typeof readUntil>[3]) =>
-    readUntil(transport, door, asked, isLast);
+    readUntil(transport, endpoint, asked, isLast);
 
-  it("gives history, says once that it has caught up, then gives what happens: in order, once each", async () => {
+  it("gives history, says once that it has caught up, then gives live events: in order, once each", async () => {
     const wanted = { ...quiet, developers: ["alice"] };
     const expected = ids((event) => isQuiet(event) && event.source === alice.source);
     let telling: Promise<void> | undefined;
@@ -89,7 +89,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
   });
 
-  it("resumes after any position: of an event, of one that is not for it, of a mark", async () => {
+  it("resumes after any position: of an event, of an event outside its filter, of a mark", async () => {
     const expected = recorded.filter(({ event }) => isQuiet(event));
     const places = [0, 1, expected[2]?.seq ?? 0, 5_000, expected.at(-1)?.seq ?? 0];
     for (const seq of places) {
@@ -99,7 +99,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     }
   });
 
-  it("without a word begins now: nothing of what was", async () => {
+  it("begins at the end of the log by default", async () => {
     const [first] = await read({ filter: quiet });
     expect(first?.type).toBe("caught_up");
     expect(seqOf(first as Message)).toBeGreaterThanOrEqual(recorded.at(-1)?.seq ?? 0);
@@ -139,19 +139,19 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(idsOf(await read({ after: "start", filter }))).toEqual(ids(wants));
   });
 
-  it("says how far the log has gone while it passes over what is not wanted", async () => {
+  it("reports how far the log has advanced while no event matches", async () => {
     const filter = { subjects: ["api"] };
     const messages = await read({ after: "start", filter });
     expect(idsOf(messages)).toEqual(ids(({ subject }) => subject === "api"));
     expect(typesOf(messages)).toContain("bookmark");
-    // A bookmark is a place to go on from, as good as any.
+    // A bookmark is a position to resume from like any other.
     const bookmark = messages.find(({ type }) => type === "bookmark");
     const rest = await read({ after: bookmark?.position ?? "", filter });
     const before = messages.slice(0, messages.indexOf(bookmark as Message));
     expect([...idsOf(before), ...idsOf(rest)]).toEqual(idsOf(messages));
   });
 
-  it("begins with the state when it is asked to, and goes on after it", async () => {
+  it("begins with the state on request, and continues after it", async () => {
     const messages = await read({ state: true, filter: { sources: ["alice/shop"] } });
     expect(typesOf(messages)).toEqual(["state", "caught_up"]);
     expect(seqOf(messages[0] as Message)).toBeGreaterThanOrEqual(recorded.at(-1)?.seq ?? 0);
@@ -164,7 +164,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     );
   });
 
-  it("ends where it is told to, with `complete`", async () => {
+  it("ends at its requested end with `complete`", async () => {
     const [third, fifth] = [recorded[2]?.seq ?? 0, recorded[4]?.seq ?? 0];
     const wanted = recorded.filter(({ seq, event }) => seq > third && seq <= fifth && isQuiet(event));
     const messages = await read({ after: on.at(third), until: on.at(fifth), filter: quiet }, isComplete);
@@ -174,7 +174,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(new Set(typesOf(all))).toEqual(new Set(["event", "bookmark", "complete"]));
   });
 
-  it("waits for an end in the future, is live until then, and ends then, whether something comes or not", async () => {
+  it("waits for an end in the future, stays live until then, and ends there even without another event", async () => {
     const end = new Date(Date.now() + 800);
     const time = end.toISOString();
     const filter = { ...quiet, developers: ["alice"] };
@@ -191,7 +191,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     const [live, silent] = await Promise.all(ended);
     expect([live, silent].map((messages) => messages.at(-1)?.type)).toEqual(["complete", "complete"]);
     expect(idsOf(silent)).toEqual([]);
-    // What is recorded says where the end was.
+    // The recorded events show where the end was.
     const again = await read({ after, until: time, filter }, isComplete);
     expect(idsOf(live)).toEqual(idsOf(again));
     expect(live.at(-1)).toEqual(again.at(-1));
@@ -203,12 +203,12 @@ describe.each(transports)("a subscription over $name", (transport) => {
     const filter = { developers: ["bob", "alice"], subjects: ["api"] };
     const fast = await read({ after: "start", speed: 1_000, filter });
     expect(idsOf(fast)).toEqual(ids(({ subject }) => subject === "api"));
-    // Slower than any test: what was recorded at the same time as the first comes, and then nothing.
+    // Slower than any test: only events recorded at the same time as the first one come.
     const slow: Message[] = [];
     const leaving = new AbortController();
     const reading = (async () => {
       const asked = { after: "start", speed: 0.000001, filter };
-      for await (const message of transport.read(door, asked, leaving.signal)) slow.push(message);
+      for await (const message of transport.read(endpoint, asked, leaving.signal)) slow.push(message);
     })().catch(() => {});
     await until(() => slow.length > 0, { message: "the first" });
     await read({ after: "start", filter });
@@ -219,11 +219,11 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(slow.some(isCaughtUp)).toBe(false);
   });
 
-  it.each(transports)("goes on where $name has stopped", async (other) => {
+  it.each(transports)("continues where $name has stopped", async (other) => {
     const wanted = recorded.filter(({ event }) => isQuiet(event)).map(({ event }) => event.id);
     const first = await readUntil(
       other,
-      door,
+      endpoint,
       { after: "start", filter: quiet },
       (_, soFar) => idsOf(soFar).length === 5,
     );

@@ -2,7 +2,8 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { story } from "@tapedeck/query/testing/story";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { startToldStack } from "../stack/reported-conditions-stack.ts";
+import { startSeededStack } from "../stack/seeded-stack.ts";
+import { gatewayEnv } from "../stack/stack.ts";
 import { transports } from "./all-transports.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { type Due, wrongWith } from "./history.ts";
@@ -22,37 +23,26 @@ const mostBytesOfEach = 2 << 20;
 
 const builds: AskedFilter = { kinds: ["build.*"] };
 
-test("who stops reading costs little and hurts nobody, and gets everything when it reads again, on every transport", async () => {
-  await using stack = new AsyncDisposableStack();
-  const told = stack.use(await startToldStack());
-  const { nats, query, ingest } = told.deck.parts;
-  const gateway = stack.use(
-    await startGatewayProcess({
-      TAPEDECK_NATS_URL: nats.url,
-      TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
-      TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc,
-      TAPEDECK_SERVICES_KEY: "test-key",
-      TAPEDECK_WORKSPACE: "acme",
-      TAPEDECK_GATEWAY_GRPC_PORT: "0",
-      TAPEDECK_GATEWAY_HTTP_PORT: "0",
-    }),
-  );
+test("a reader that stops reading costs little, slows down nobody, and gets everything when it reads again, on every transport", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const seeded = cleanup.use(await startSeededStack());
+  const gateway = cleanup.use(await startGatewayProcess(gatewayEnv(seeded.stack.parts)));
   const over = new AbortController();
-  stack.defer(() => over.abort());
+  cleanup.defer(() => over.abort());
 
-  const teller = story();
-  const session = teller.session("01A1");
+  const writer = story();
+  const session = writer.session("01A1");
   session.started();
   const due: Due[] = [];
   let tail = 0;
   const write = async (count: number) => {
-    const from = teller.events.length;
+    const from = writer.events.length;
     for (let index = 0; index < count; index++) {
       if (index % 2 === 0) session.text(`${index} `.padEnd(textBytes, "abcdefghij "));
       else session.build("web", index % 4 === 1 ? "started" : "succeeded");
     }
-    const fresh: readonly Event[] = teller.events.slice(from);
-    const seqs = await told.write(fresh);
+    const fresh: readonly Event[] = writer.events.slice(from);
+    const seqs = await seeded.write(fresh);
     due.push(...fresh.map(({ id }, index) => ({ id, seq: seqs[index] ?? 0 })));
     for (const [index, { kind }] of fresh.entries()) if (kind.startsWith("build.")) isBuild.add(seqs[index] ?? 0);
     tail = seqs.at(-1) ?? tail;
@@ -64,8 +54,8 @@ test("who stops reading costs little and hurts nobody, and gets everything when 
     const one = reader(transport, gateway, filter, over.signal);
     return { name: transport.name, filter, ...one };
   };
-  await told.write(teller.events);
-  teller.events.length = 0;
+  await seeded.write(writer.events);
+  writer.events.length = 0;
   const fast = transports.flatMap((transport) => [
     ...Array.from({ length: others.all }, () => open(transport, {})),
     ...Array.from({ length: others.builds }, () => open(transport, builds)),
@@ -73,7 +63,7 @@ test("who stops reading costs little and hurts nobody, and gets everything when 
   await until(() => fast.every(({ received }) => received.length > 0), { message: "the others to be there" });
   const canaries = transports.flatMap(({ name }) => fast.find((one) => one.name === name) ?? []);
   let behind = 0;
-  /** As fast as one of each transport can follow: all others have to keep up with it. */
+  /** Writes at the pace of one reader of each transport; all others have to keep up with it. */
   const flood = async (count: number) => {
     for (let done = 0; done < count; done += batch) {
       await write(batch);
@@ -110,20 +100,25 @@ test("who stops reading costs little and hurts nobody, and gets everything when 
       wrong: [],
     });
   }
-  // They did stall: what kernels and gateway took for them is far less than there was.
+  // They did stall: kernels and gateway buffered far less for them than was sent.
   expect(Math.max(...heldBack)).toBeLessThan(0.75);
   expect(behind).toBeLessThanOrEqual(mostBehind);
   expect(grown / stalled.length).toBeLessThanOrEqual(mostBytesOfEach);
 }, 180_000);
 
-/** Begins now, so that its first message says where. */
-function reader(transport: Transport, door: { grpc: string; http: string }, filter: AskedFilter, signal: AbortSignal) {
+/** Begins now, so that its first message has the position. */
+function reader(
+  transport: Transport,
+  endpoint: { grpc: string; http: string },
+  filter: AskedFilter,
+  signal: AbortSignal,
+) {
   const received: Message[] = [];
   let isStalled: PromiseWithResolvers<void> | undefined;
   let failure: unknown;
   let seq = 0;
   const run = async () => {
-    for await (const message of transport.read(door, { filter }, signal)) {
+    for await (const message of transport.read(endpoint, { filter }, signal)) {
       received.push(message);
       seq = Number(message.position.split("-")[1]);
       await isStalled?.promise;

@@ -3,14 +3,14 @@ import { story } from "@tapedeck/query/testing/story";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { startToldStack } from "../stack/reported-conditions-stack.ts";
+import { startSeededStack } from "../stack/seeded-stack.ts";
 import { wrongWith } from "./history.ts";
 import type { AskedFilter, Message } from "./transport.ts";
 import { websocket } from "./websocket.ts";
 
 const developers = Array.from({ length: 10 }, (_, index) => `dev-${index}`);
 const projects = Array.from({ length: 10 }, (_, index) => `app-${index}`);
-/** Each with what it lets through of one source. */
+/** Each filter with a predicate for the events of one source that it selects. */
 const kinds: readonly { readonly filter: AskedFilter; readonly wants: (event: Event) => boolean }[] = [
   { filter: {}, wants: () => true },
   { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
@@ -27,20 +27,20 @@ const kinds: readonly { readonly filter: AskedFilter; readonly wants: (event: Ev
   { filter: { upstreams: ["rkt"] }, wants: () => false },
 ];
 
-test("1,000 WebSockets with a filter each get exactly their events, of history and live", async () => {
-  await using stack = new AsyncDisposableStack();
-  const told = stack.use(await startToldStack());
+test("1,000 WebSockets with a filter each get exactly their events, from history and live", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const seeded = cleanup.use(await startSeededStack());
   const stories = developers.flatMap((developer) =>
     projects.map((project) => {
-      const teller = story(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
-      const session = teller.session(`S-${developer}-${project}`);
+      const writer = story(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
+      const session = writer.session(`S-${developer}-${project}`);
       session.started();
-      return { teller, session };
+      return { writer, session };
     }),
   );
   const written: { readonly event: Event; readonly seq: number }[] = [];
   const tell = async () => {
-    for (const { teller, session } of stories) {
+    for (const { writer, session } of stories) {
       session.configured();
       session.loopStarted();
       session.build("web", "started");
@@ -49,15 +49,15 @@ test("1,000 WebSockets with a filter each get exactly their events, of history a
       session.build("api", "failed");
       session.text("a line");
       session.loopEnded("failed");
-      const seqs = await told.write(teller.events);
-      written.push(...teller.events.splice(0).map((event, index) => ({ event, seq: seqs[index] ?? 0 })));
+      const seqs = await seeded.write(writer.events);
+      written.push(...writer.events.splice(0).map((event, index) => ({ event, seq: seqs[index] ?? 0 })));
     }
   };
   await tell();
 
   const over = new AbortController();
-  stack.defer(() => over.abort());
-  const door = { grpc: told.deck.grpc, http: told.deck.http };
+  cleanup.defer(() => over.abort());
+  const endpoint = { grpc: seeded.stack.grpc, http: seeded.stack.http };
   const readers = developers.flatMap((developer) =>
     projects.flatMap((project) =>
       kinds.map(({ filter, wants }) => {
@@ -65,7 +65,7 @@ test("1,000 WebSockets with a filter each get exactly their events, of history a
         const received: Message[] = [];
         let failure: unknown;
         const run = async () => {
-          for await (const message of websocket.read(door, asked, over.signal)) received.push(message);
+          for await (const message of websocket.read(endpoint, asked, over.signal)) received.push(message);
         };
         run().catch((error: unknown) => {
           failure = over.signal.aborted ? undefined : error;

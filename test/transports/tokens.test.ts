@@ -3,30 +3,30 @@ import { openTokenStore, type TokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { transports } from "./all-transports.ts";
 import { readUntil, refusalOf } from "./reading.ts";
-import { type Door, type Message, Refused, type Transport } from "./transport.ts";
+import { type Endpoint, type Message, Refused, type Transport } from "./transport.ts";
 
-// Who may subscribe: the same on every transport.
+// The right to subscribe is the same on every transport.
 
-const stack = new AsyncDisposableStack();
+const cleanup = new AsyncDisposableStack();
 const mostConnections = 3;
-let on: ToldStack;
+let on: SeededStack;
 let tokens: TokenStore;
-let door: Door;
+let endpoint: Endpoint;
 
 beforeAll(async () => {
   const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_CONNECTIONS: String(mostConnections) };
-  on = stack.use(await startToldStack(env));
-  door = { grpc: on.deck.grpc, http: on.deck.http };
-  const connection = stack.adopt(await connect({ servers: on.deck.parts.nats.url }), (nc) => nc.close());
+  on = cleanup.use(await startSeededStack(env));
+  endpoint = { grpc: on.stack.grpc, http: on.stack.http };
+  const connection = cleanup.adopt(await connect({ servers: on.stack.parts.nats.url }), (nc) => nc.close());
   tokens = await openTokenStore(connection);
   const alice = story();
   alice.session("01A1").started();
-  await on.tell(alice.events);
+  await on.seed(alice.events);
 });
-afterAll(() => stack.disposeAsync());
+afterAll(() => cleanup.disposeAsync());
 
 async function tokenFor(roles: readonly Role[], { workspace = "acme", lifetimeMs = 3_600_000 } = {}) {
   const developer = roles.includes("recorder") ? { developer: "alice" } : {};
@@ -40,15 +40,15 @@ const isCaughtUp = ({ type }: Message) => type === "caught_up";
 
 describe.each(transports)("over $name", (transport) => {
   const refusedWith = (token?: string) =>
-    refusalOf(transport, { ...door, ...(token !== undefined && { token }) }, { after: "start" });
+    refusalOf(transport, { ...endpoint, ...(token !== undefined && { token }) }, { after: "start" });
 
   it.each<Role>(["viewer", "controller", "admin"])("%s may read", async (role) => {
     const { token } = await tokenFor([role]);
-    const messages = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp);
+    const messages = await readUntil(transport, { ...endpoint, token }, { after: "start" }, isCaughtUp);
     expect(messages.length).toBeGreaterThan(1);
   });
 
-  it("nobody without a token, and nobody with one that is none", async () => {
+  it("a client without a token or with an invalid one is refused", async () => {
     const expected = { code: "unauthenticated", ...statusOf(transport, 16, 401) };
     expect(await refusedWith()).toMatchObject(expected);
     expect(await refusedWith(`tdk_${"a".repeat(43)}`)).toMatchObject(expected);
@@ -60,37 +60,37 @@ describe.each(transports)("over $name", (transport) => {
     expect(await refusedWith(token)).toMatchObject({ code: "forbidden", ...statusOf(transport, 7, 403) });
   });
 
-  it("of another workspace nothing is there to read", async () => {
+  it("a token of another workspace can read nothing", async () => {
     const { token } = await tokenFor(["admin"], { workspace: "globex" });
-    const messages = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp);
+    const messages = await readUntil(transport, { ...endpoint, token }, { after: "start" }, isCaughtUp);
     expect(messages.filter(({ type }) => type === "event")).toEqual([]);
   });
 
-  it.each(["revoked", "expired"])("who reads is told when the token is %s", async (how) => {
+  it.each(["revoked", "expired"])("a reader gets an error when the token is %s", async (how) => {
     const { token, id } = await tokenFor(["viewer"], how === "expired" ? { lifetimeMs: 1_500 } : {});
-    const reading = readUntil(transport, { ...door, token }, {}, (message) => {
+    const reading = readUntil(transport, { ...endpoint, token }, {}, (message) => {
       if (isCaughtUp(message) && how === "revoked") void tokens.revoke(id);
       return false;
     });
-    const told = await reading.then(
+    const refusal = await reading.then(
       () => undefined,
-      (error: unknown) => (error instanceof Refused ? error.told : error),
+      (error: unknown) => (error instanceof Refused ? error.body : error),
     );
-    expect(told).toMatchObject({ code: "unauthenticated" });
+    expect(refusal).toMatchObject({ code: "unauthenticated" });
     expect(await refusedWith(token)).toMatchObject({ code: "unauthenticated" });
   });
 
-  it("a token has so many connections and no more; one that ends makes room", async () => {
+  it("a token has a limit of connections, and one that ends makes room", async () => {
     const { token } = await tokenFor(["viewer"]);
     const over = Array.from({ length: mostConnections }, () => new AbortController());
     const open = async (signal: AbortSignal) => {
-      const messages = transport.read({ ...door, token }, { after: "start" }, signal);
+      const messages = transport.read({ ...endpoint, token }, { after: "start" }, signal);
       await messages.next();
       return messages;
     };
     const held = await Promise.all(over.map(({ signal }) => open(signal)));
-    // A WebSocket is opened and told so there: a browser could not see why it was not.
-    // EventSource is told to come again.
+    // A WebSocket is opened and gets the error as a message: a browser could not see why it was not opened.
+    // EventSource gets a time to retry.
     const isInWords = transport.name === "WebSocket" || transport.name === "server-sent events";
     const status = isInWords ? {} : statusOf(transport, 8, 429);
     expect(await refusedWith(token)).toMatchObject({ code: "limit_exceeded", ...status });
@@ -98,7 +98,7 @@ describe.each(transports)("over $name", (transport) => {
     await held[0]?.return();
     let last: unknown;
     for (let tries = 0; tries < 200; tries++) {
-      last = await readUntil(transport, { ...door, token }, { after: "start" }, isCaughtUp).catch((error) => error);
+      last = await readUntil(transport, { ...endpoint, token }, { after: "start" }, isCaughtUp).catch((error) => error);
       if (Array.isArray(last)) break;
     }
     expect(last).toBeInstanceOf(Array);

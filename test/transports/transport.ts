@@ -11,7 +11,7 @@ export type Message = {
 
 export type ReceivedEvent = { readonly id: string; readonly kind: string; readonly source: string };
 
-/** What is asked for, as far as every transport can ask it. */
+/** The parts of a request that every transport has. */
 export type Asked = {
   readonly after?: string;
   readonly until?: string;
@@ -31,7 +31,7 @@ export type AskedFilter = Readonly<
 >;
 
 /** Where a gateway listens ("host:port" each), and with which token it is called. */
-export type Door = { readonly grpc: string; readonly http: string; readonly token?: string };
+export type Endpoint = { readonly grpc: string; readonly http: string; readonly token?: string };
 
 /** A way to read a subscription, with the client that people would take for it. */
 export type Transport = {
@@ -39,24 +39,24 @@ export type Transport = {
   /**
    * Opens a subscription on a connection of its own. While nobody asks for the next message the connection is not read:
    * what is under way waits in the kernel and then at the gateway. Ends when the server ends it.
-   * @throws Refused what the gateway said; ConnectionLost anything else, the signal included
+   * @throws Refused for an error of the gateway; ConnectionLost for anything else, the signal included
    */
-  read(door: Door, asked: Asked, signal: AbortSignal): AsyncGenerator<Message, void>;
+  read(endpoint: Endpoint, asked: Asked, signal: AbortSignal): AsyncGenerator<Message, void>;
 };
 
 /** The gateway's own error, by the one table. */
 export class Refused extends Error {
   override name = "Refused";
-  readonly told: Told;
+  readonly body: ErrorBody;
 
-  constructor(told: Told) {
-    super(`${told.code}: ${told.message}`);
-    this.told = told;
+  constructor(body: ErrorBody) {
+    super(`${body.code}: ${body.message}`);
+    this.body = body;
   }
 }
 
 /** An error as a client sees it; `status`: gRPC's or HTTP's, where the transport has one. */
-export type Told = {
+export type ErrorBody = {
   readonly code: string;
   readonly message: string;
   readonly status?: number;
@@ -72,7 +72,7 @@ export class ConnectionLost extends Error {
 
 /** An error body of HTTP and WebSocket, or a connection that broke in the middle of one. */
 export function refused(body: unknown, status?: number): Refused | ConnectionLost {
-  const error = (body as { error?: Told } | undefined)?.error;
+  const error = (body as { error?: ErrorBody } | undefined)?.error;
   if (error?.code === undefined) return new ConnectionLost(`an answer ${status} without an error`);
   return new Refused({ ...error, ...(status !== undefined && { status }) });
 }

@@ -38,13 +38,13 @@ export function expectLastingFacts(events: readonly Event[], recording: Recordin
   const jobs = toldOf(events, "jobs");
   const isOutput = (event: string) => event.startsWith("terminal.");
   for (const [name, { id }] of Object.entries(jobsIn(recording))) {
-    const told = jobs.filter(({ subject }) => subject === id).map((event) => lineOf(event, recording));
+    const actual = jobs.filter(({ subject }) => subject === id).map((event) => lineOf(event, recording));
     const expected = jobLines(recording, name);
     expect(
-      told.filter((line) => !isOutput(line)),
+      actual.filter((line) => !isOutput(line)),
       name,
     ).toEqual(expected.filter((line) => !isOutput(line)));
-    expect(told.filter(isOutput), name).toEqual(expected.filter(isOutput));
+    expect(actual.filter(isOutput), name).toEqual(expected.filter(isOutput));
   }
   expect(new Set(jobs.map(({ subject }) => subject)).size).toBe(2);
   expectDetails(jobs, jobsIn(recording).up.id);

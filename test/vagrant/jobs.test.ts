@@ -4,15 +4,15 @@ import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Following } from "./client.ts";
-import { outputOf, toldBy } from "./output.ts";
-import { jobRequest, kindsOf, lines, startVagrantDeck, type VagrantDeck } from "./stack.ts";
+import { outputOf, streamItemsIn } from "./output.ts";
+import { jobRequest, kindsOf, lines, startVagrantStack, type VagrantStack } from "./stack.ts";
 import { operations } from "./tables.ts";
 
 // What happens to the jobs of a server, each seen while it happens.
-let on: VagrantDeck;
+let on: VagrantStack;
 let shop: Shop;
 beforeAll(async () => {
-  on = await startVagrantDeck();
+  on = await startVagrantStack();
   shop = setUpShop(on.fake);
 });
 afterAll(() => on[Symbol.asyncDispose]());
@@ -21,7 +21,7 @@ afterAll(() => on[Symbol.asyncDispose]());
 async function queued(expiresIn = ""): Promise<{ readonly job: string; readonly following: Following }> {
   const before = on.fake.calls("GetJobStream").made;
   const job = shop.queue({}, expiresIn);
-  await on.reaches(job, Job_State.QUEUED);
+  await on.waitForState(job, Job_State.QUEUED);
   await until(() => on.fake.calls("GetJobStream").made > before, { message: "the tap to follow it" });
   const following = on.client.job(job);
   await until(() => statesOf(following).length === 1, { message: "its first state" });
@@ -35,7 +35,9 @@ function run(job: string): void {
 
 /** "QUEUED>WAITING"; with "!" where somebody has asked for its end. */
 function statesOf({ messages }: Following): readonly string[] {
-  return toldBy(messages).flatMap((one) => (one.is === "state" ? [`${one.step}${one.isCanceling ? "!" : ""}`] : []));
+  return streamItemsIn(messages).flatMap((one) =>
+    one.is === "state" ? [`${one.step}${one.isCanceling ? "!" : ""}`] : [],
+  );
 }
 
 async function endOf(following: Following): Promise<readonly string[]> {
@@ -44,18 +46,18 @@ async function endOf(following: Following): Promise<readonly string[]> {
 }
 
 async function operationsOf(job: string) {
-  await on.deck.drained();
-  const all = (await operations(on.deck.database)) as readonly Readonly<Record<string, unknown>>[];
+  await on.stack.drained();
+  const all = (await operations(on.stack.database)) as readonly Readonly<Record<string, unknown>>[];
   return all.flatMap(({ kind, subject, instance, outcome, exit_code }) =>
     subject === job || instance === job ? [{ kind, outcome, exit_code }] : [],
   );
 }
 
 async function toldOf(job: string, kind: string): Promise<Event | undefined> {
-  return (await on.told("jobs")).find((event) => event.kind === kind && event.subject === job);
+  return (await on.eventsOf("jobs")).find((event) => event.kind === kind && event.subject === job);
 }
 
-it("two commands at the same time are two", async () => {
+it("two simultaneous commands are two operations", async () => {
   const [one, other] = [await queued(), await queued()];
   run(one.job);
   run(other.job);
@@ -63,8 +65,8 @@ it("two commands at the same time are two", async () => {
     on.fake.jobs.write(one.job, lines("one ", 1, index));
     on.fake.jobs.write(other.job, lines("other ", 1, index));
   }
-  await on.wrote(one.job, 3);
-  await on.wrote(other.job, 3);
+  await on.waitForOutput(one.job, 3);
+  await on.waitForOutput(other.job, 3);
   on.fake.jobs.complete(other.job, commandResult({ run_result: false, exit_code: 3 }));
   on.fake.jobs.complete(one.job, commandResult({ run_result: true }));
   const texts = ({ messages }: Following) =>
@@ -72,7 +74,7 @@ it("two commands at the same time are two", async () => {
   for (const { job, following } of [one, other]) {
     expect(await endOf(following)).toEqual(["UNKNOWN>QUEUED", "QUEUED>WAITING", "WAITING>RUNNING", "RUNNING>SUCCESS"]);
     const kinds = ["job.queued", "job.assigned", "job.started", "command.started", "job.succeeded", "command.finished"];
-    expect(kindsOf(await on.told("jobs"), job)).toEqual(kinds);
+    expect(kindsOf(await on.eventsOf("jobs"), job)).toEqual(kinds);
   }
   expect(texts(one.following)).toEqual(["one 0", "one 1", "one 2"]);
   expect(texts(other.following)).toEqual(["other 0", "other 1", "other 2"]);
@@ -86,12 +88,12 @@ it("two commands at the same time are two", async () => {
   ]);
 });
 
-it("a command that is canceled while it runs ends as the runner says", async () => {
+it("a command that is canceled while it runs ends with the runner's result", async () => {
   const { job, following } = await queued();
   run(job);
-  await on.reaches(job, Job_State.RUNNING);
+  await on.waitForState(job, Job_State.RUNNING);
   expect(await on.client.ask("CancelJob", jobRequest(job))).toMatchObject({ code: 0 });
-  await on.tells("job.cancel_requested", job);
+  await on.waitForEvent("job.cancel_requested", job);
   on.fake.jobs.complete(job, commandResult({ run_error: { code: 1, message: "context canceled", details: [] } }));
   expect(await endOf(following)).toEqual([
     "UNKNOWN>QUEUED",
@@ -100,7 +102,7 @@ it("a command that is canceled while it runs ends as the runner says", async () 
     "RUNNING>RUNNING!",
     "RUNNING>SUCCESS!",
   ]);
-  expect(kindsOf(await on.told("jobs"), job)).toEqual([
+  expect(kindsOf(await on.eventsOf("jobs"), job)).toEqual([
     ...["job.queued", "job.assigned", "job.started", "command.started", "job.cancel_requested"],
     ...["job.succeeded", "command.finished"],
   ]);
@@ -117,8 +119,8 @@ it.each<[string, string, (job: string) => void]>([
   const { job, following } = await queued(reason === "expired" ? "1ms" : "1h");
   happens(job);
   expect(await endOf(following)).toEqual(["UNKNOWN>QUEUED", "QUEUED>ERROR!"]);
-  expect(toldBy(following.messages).map((one) => one.is)).toEqual(["open", "state", "state", "complete"]);
-  expect(kindsOf(await on.told("jobs"), job)).toEqual([
+  expect(streamItemsIn(following.messages).map((one) => one.is)).toEqual(["open", "state", "state", "complete"]);
+  expect(kindsOf(await on.eventsOf("jobs"), job)).toEqual([
     "job.queued",
     ...(reason === "requested" ? ["job.cancel_requested"] : []),
     "job.canceled",
@@ -130,7 +132,7 @@ it.each<[string, string, (job: string) => void]>([
   expect((await operationsOf(job)).filter(({ outcome }) => outcome !== "canceled")).toEqual([]);
 });
 
-it("a job that its runner refuses is queued again, and runs with another", async () => {
+it("a job that its runner rejects is queued again, and runs on another one", async () => {
   const { job, following } = await queued();
   const states = () => statesOf(following).length;
   on.fake.jobs.assign(job);
@@ -144,11 +146,11 @@ it("a job that its runner refuses is queued again, and runs with another", async
   const steps = await endOf(following);
   expect(steps.slice(0, 4)).toEqual(["UNKNOWN>QUEUED", "QUEUED>WAITING", "WAITING>QUEUED", "QUEUED>WAITING"]);
   expect(steps.at(-1)).toMatch(/>SUCCESS$/);
-  expect(kindsOf(await on.told("jobs"), job)).toEqual([
+  expect(kindsOf(await on.eventsOf("jobs"), job)).toEqual([
     ...["job.queued", "job.assigned", "job.requeued", "job.assigned", "job.started", "command.started"],
     ...["job.succeeded", "command.finished"],
   ]);
-  const attempts = (await on.told("jobs")).flatMap(({ subject, kind, detail }) =>
+  const attempts = (await on.eventsOf("jobs")).flatMap(({ subject, kind, detail }) =>
     subject === job && kind === "job.assigned" && detail?.$case === "job" ? [detail.value.attempt] : [],
   );
   expect(attempts).toEqual([1, 2]);
@@ -158,11 +160,11 @@ it("a job whose runner is gone is given up after two minutes, and its output sta
   const { job, following } = await queued();
   run(job);
   on.fake.jobs.write(job, lines("before ", 5));
-  await on.wrote(job, 5);
+  await on.waitForOutput(job, 5);
   on.fake.jobs.loseHeartbeat(job);
   expect(await endOf(following)).toEqual(["UNKNOWN>QUEUED", "QUEUED>WAITING", "WAITING>RUNNING", "RUNNING>ERROR!"]);
   expect(outputOf(following.messages)).toHaveLength(5);
-  expect(kindsOf(await on.told("jobs"), job)).toEqual([
+  expect(kindsOf(await on.eventsOf("jobs"), job)).toEqual([
     ...["job.queued", "job.assigned", "job.started", "command.started", "job.canceled", "command.finished"],
   ]);
   expect((await toldOf(job, "job.canceled"))?.detail).toMatchObject({ value: { reason: "heartbeat" } });
@@ -172,7 +174,7 @@ it("a job whose runner is gone is given up after two minutes, and its output sta
   ]);
 });
 
-it("none of this left a gap", async () => {
-  await on.deck.drained();
-  expect((await on.told("tapedeck")).filter(({ kind }) => kind === "session.gap")).toEqual([]);
+it("no job caused a gap", async () => {
+  await on.stack.drained();
+  expect((await on.eventsOf("tapedeck")).filter(({ kind }) => kind === "session.gap")).toEqual([]);
 });

@@ -4,17 +4,17 @@ import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { largestBatch, outputOf } from "./output.ts";
-import { startVagrantDeck } from "./stack.ts";
+import { startVagrantStack } from "./stack.ts";
 
 /** The server keeps no more than 5,248 for a reader that is slower. */
 const step = 2_000;
 
 /** A job with so many pieces of output is recorded whole and served whole, in order: to who follows it, and afterwards. */
 export async function muchOutputIsWhole(count: number): Promise<void> {
-  await using on = await startVagrantDeck();
+  await using on = await startVagrantStack();
   const { fake } = on;
   const job = setUpShop(fake).run();
-  await on.reaches(job, Job_State.RUNNING);
+  await on.waitForState(job, Job_State.RUNNING);
   await until(() => fake.streams() > 0, { message: "the tap to follow the job" });
   const live = on.client.job(job);
   const isRead = () => fake.fullStreams() === 0;
@@ -27,7 +27,7 @@ export async function muchOutputIsWhole(count: number): Promise<void> {
   }
   await until(isRead, { message: "all to be read" });
   fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.reaches(job, Job_State.SUCCESS);
+  await on.waitForState(job, Job_State.SUCCESS);
   const late = on.client.job(job);
   for (const reader of [live, late]) {
     expect(await reader.end).toMatchObject({ code: 0 });
@@ -38,7 +38,7 @@ export async function muchOutputIsWhole(count: number): Promise<void> {
     expect(numbers).toHaveLength(count);
     expect(numbers.findIndex((number, index) => number !== index)).toBe(-1);
   }
-  const told = await on.told("jobs");
-  expect(told.filter(({ kind }) => kind === "terminal.written")).toHaveLength(count);
-  expect((await on.told("tapedeck")).filter(({ kind }) => kind === "session.gap")).toEqual([]);
+  const events = await on.eventsOf("jobs");
+  expect(events.filter(({ kind }) => kind === "terminal.written")).toHaveLength(count);
+  expect((await on.eventsOf("tapedeck")).filter(({ kind }) => kind === "session.gap")).toEqual([]);
 }

@@ -7,15 +7,15 @@ import {
 } from "@tapedeck/proto/vagrant/vagrant";
 
 /** What a message of a job's stream says; output by its events, as how many of them go together is the server's affair. */
-export type Told =
+export type StreamItem =
   | { readonly is: "open" }
   | { readonly is: "state"; readonly step: string; readonly isCanceling: boolean; readonly job: string }
   | { readonly is: "output"; readonly isBuffered: boolean; readonly event: string }
   | { readonly is: "complete" | "unknown"; readonly message: string };
 
 /** In order. Bytes are base64, fields in the order of their definition. */
-export function toldBy(messages: readonly Buffer[]): Told[] {
-  return messages.flatMap((bytes): readonly Told[] => {
+export function streamItemsIn(messages: readonly Buffer[]): StreamItem[] {
+  return messages.flatMap((bytes): readonly StreamItem[] => {
     const { event } = GetJobStreamResponse.decode(bytes);
     switch (event?.$case) {
       case "open":

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Following, VagrantAnswer } from "./client.ts";
 import { exceptions, reordered } from "./exceptions.ts";
 import { expectFacts } from "./facts.ts";
-import { canonical, type Told, toldBy } from "./output.ts";
-import { startVagrantDeck, type VagrantDeck } from "./stack.ts";
+import { canonical, type StreamItem, streamItemsIn } from "./output.ts";
+import { startVagrantStack, type VagrantStack } from "./stack.ts";
 import { expectTables } from "./tables.ts";
 
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "vagrant", "samples");
@@ -30,12 +30,12 @@ const samples: Readonly<Record<string, Sample>> = {
 /** What was answered at a place of the log. */
 type Place = { readonly row: RecordedUnary; readonly answer: VagrantAnswer };
 
-describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sample) => {
+describe.each(Object.entries(samples))("%s, recorded and served again", (name, sample) => {
   const recording = loadRecording(join(fixtures, `${name}.jsonl`));
   const places: Place[] = [];
-  let on: VagrantDeck;
+  let on: VagrantStack;
   beforeAll(async () => {
-    on = await startVagrantDeck();
+    on = await startVagrantStack();
   });
   afterAll(() => on[Symbol.asyncDispose]());
 
@@ -52,13 +52,13 @@ describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sa
         // By then the tap must have found the job, and listens to it itself.
         await until(async () => (await client.ask("GetJob", row.request)).code === 0, { message: `job ${job}` });
         await until(() => fake.calls("GetJobStream").made > 0, { message: `the tap to follow ${job}` });
-        await on.deck.drained();
+        await on.stack.drained();
         streams.set(row.stream, client.job(job));
       }
       playback.to(together(recording, row));
       if (row.kind === "stream-message" && row.rpc === "GetJobStream") {
-        const expected = toldIn(recording, row.stream, row.n);
-        await until(() => expectSoFar(toldBy(streams.get(row.stream)?.messages ?? []), expected), {
+        const expected = recordedItems(recording, row.stream, row.n);
+        await until(() => expectSoFar(streamItemsIn(streams.get(row.stream)?.messages ?? []), expected), {
           message: `row ${row.n}`,
         });
       }
@@ -86,23 +86,23 @@ describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sa
     expect([...streams.keys()]).toEqual(["init-live", "up-live", "up-late", "up-reopen"]);
     for (const [stream, { end, messages }] of streams) {
       expect(await end, stream).toMatchObject({ code: 0 });
-      expect(toldBy(messages), stream).toEqual(toldIn(recording, stream));
+      expect(streamItemsIn(messages), stream).toEqual(recordedItems(recording, stream));
     }
   });
 
-  it("tells what happened", async () => {
-    await on.deck.drained();
+  it("records what happened", async () => {
+    await on.stack.drained();
     expectFacts(
-      (await on.deck.events()).map(({ event }) => event),
+      (await on.stack.events()).map(({ event }) => event),
       recording,
     );
   });
 
   it("has the jobs, commands and targets in SQL", async () => {
-    await expectTables(on.deck.database, recording);
+    await expectTables(on.stack.database, recording);
   });
 
-  it("answers about a former place as it did then", async () => {
+  it("answers about a past position as it did then", async () => {
     for (const { row, answer } of places) {
       const then = await on.client.ask(row.rpc, row.request, { "tapedeck-at": answer.position });
       expect(then, `row ${row.n}`).toEqual(answer);
@@ -116,7 +116,7 @@ describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sa
     expect(different("GetTarget")).toBe(4);
   });
 
-  it("answers the same when all of it was started anew and the server is gone", async () => {
+  it("answers the same after a restart of every service, without the server", async () => {
     await on.fake.goAway();
     await on.restart();
     for (const { row, answer } of places.filter(({ row }) => row.n >= sample.end)) {
@@ -127,9 +127,9 @@ describe.each(Object.entries(samples))("%s, recorded and asked again", (name, sa
     for (const stream of ["init-live", "up-live"]) {
       const again = on.client.job(jobOf(recording, stream));
       expect(await again.end).toMatchObject({ code: 0 });
-      expect(toldBy(again.messages)).toEqual(replayOf(toldIn(recording, stream)));
+      expect(streamItemsIn(again.messages)).toEqual(replayOf(recordedItems(recording, stream)));
     }
-    expect(replayOf(toldIn(recording, "up-live"))).toEqual(toldIn(recording, "up-reopen"));
+    expect(replayOf(recordedItems(recording, "up-live"))).toEqual(recordedItems(recording, "up-reopen"));
   });
 });
 
@@ -153,14 +153,14 @@ function together({ rows }: Recording, row: Row): number {
 }
 
 /** What was told next came in the same moment, as far as there is any. */
-function expectSoFar(told: readonly Told[], expected: readonly Told[]): true {
-  expect(told.slice(0, expected.length)).toEqual(expected);
+function expectSoFar(items: readonly StreamItem[], expected: readonly StreamItem[]): true {
+  expect(items.slice(0, expected.length)).toEqual(expected);
   return true;
 }
 
 /** What a stream told up to a row. */
-function toldIn({ rows }: Recording, stream: string, last = Number.POSITIVE_INFINITY): Told[] {
-  return toldBy(
+function recordedItems({ rows }: Recording, stream: string, last = Number.POSITIVE_INFINITY): StreamItem[] {
+  return streamItemsIn(
     rows.flatMap((row) =>
       row.kind === "stream-message" && row.stream === stream && row.n <= last ? [row.message] : [],
     ),
@@ -173,12 +173,12 @@ function jobOf({ rows }: Recording, stream: string): string {
 }
 
 /** What is told of a job that is over, by what was told of it while it ran. */
-function replayOf(told: readonly Told[]): Told[] {
-  const last = told.findLast((one) => one.is === "state");
+function replayOf(items: readonly StreamItem[]): StreamItem[] {
+  const last = items.findLast((one) => one.is === "state");
   return [
     { is: "open" },
     ...(last === undefined ? [] : [{ ...last, step: `UNKNOWN>${last.step.split(">")[1]}` }]),
-    ...told.flatMap((one) => (one.is === "output" ? [{ ...one, isBuffered: true }] : [])),
-    ...told.filter((one) => one.is === "complete"),
+    ...items.flatMap((one) => (one.is === "output" ? [{ ...one, isBuffered: true }] : [])),
+    ...items.filter((one) => one.is === "complete"),
   ];
 }

@@ -16,41 +16,44 @@ import { type Stack, startStack } from "../stack/stack.ts";
 import { type VagrantClient, vagrantClient } from "./client.ts";
 
 /** A fake Vagrant server with all of Tapedeck on it. */
-export type VagrantDeck = AsyncDisposable & {
+export type VagrantStack = AsyncDisposable & {
   readonly fake: FakeVagrant;
   /** Those of now. */
-  readonly deck: Stack;
+  readonly stack: Stack;
   readonly client: VagrantClient;
   /** Ends all services, and starts them anew on what they left; `meanwhile` happens in between. */
   readonly restart: (meanwhile?: () => Promise<void>) => Promise<void>;
   /** Events of a channel, in order. */
-  readonly told: (channel: "jobs" | "things" | "tapedeck") => Promise<readonly Event[]>;
+  readonly eventsOf: (channel: "jobs" | "things" | "tapedeck") => Promise<readonly Event[]>;
   /** Waits for an event of this kind, about this. */
-  readonly tells: (kind: string, subject?: string) => Promise<Event>;
+  readonly waitForEvent: (kind: string, subject?: string) => Promise<Event>;
   /** Waits until the API gives the job in this state; gives it. */
-  readonly reaches: (job: string, state: Job_State) => Promise<Job>;
+  readonly waitForState: (job: string, state: Job_State) => Promise<Job>;
   /** The server has told so many terminal events of this job, and they are recorded. */
-  readonly wrote: (job: string, events: number) => Promise<void>;
+  readonly waitForOutput: (job: string, events: number) => Promise<void>;
 };
 
-export async function startVagrantDeck(
+export async function startVagrantStack(
   options: FakeVagrantOptions & { readonly env?: Readonly<Record<string, string>> } = {},
-): Promise<VagrantDeck> {
+): Promise<VagrantStack> {
   const { env = {}, ...fakeOptions } = options;
-  await using stack = new AsyncDisposableStack();
-  const fake = stack.use(await startFakeVagrant(fakeOptions));
-  const servers = { nats: stack.use(await startTestNats()), database: stack.use(await freshDatabase(migrated)).url };
+  await using cleanup = new AsyncDisposableStack();
+  const fake = cleanup.use(await startFakeVagrant(fakeOptions));
+  const servers = {
+    nats: cleanup.use(await startTestNats()),
+    database: cleanup.use(await freshDatabase(migrated)).url,
+  };
   let services = await start();
-  stack.defer(() => services.over[Symbol.asyncDispose]());
+  cleanup.defer(() => services.over[Symbol.asyncDispose]());
 
   async function start() {
     await using over = new AsyncDisposableStack();
-    const deck = over.use(await startStack({ vagrant: [{ address: fake.address, redact: "off" }], servers, env }));
-    const client = over.use(vagrantClient(deck.grpc));
-    return { deck, client, over: over.move() };
+    const stack = over.use(await startStack({ vagrant: [{ address: fake.address, redact: "off" }], servers, env }));
+    const client = over.use(vagrantClient(stack.grpc));
+    return { stack, client, over: over.move() };
   }
 
-  const events = async () => (await services.deck.events()).map(({ event }) => event);
+  const events = async () => (await services.stack.events()).map(({ event }) => event);
   // What comes from now on is news.
   await until(
     async () => (await events()).some(({ kind, channel }) => kind === "host.described" && channel === "things"),
@@ -59,12 +62,12 @@ export async function startVagrantDeck(
     },
   );
   await until(() => fake.calls("_ListJobs").made > 0, { message: "a first look at the jobs" });
-  await services.deck.drained();
-  const owned = stack.move();
+  await services.stack.drained();
+  const owned = cleanup.move();
   return {
     fake,
-    get deck() {
-      return services.deck;
+    get stack() {
+      return services.stack;
     },
     get client() {
       return services.client;
@@ -74,14 +77,14 @@ export async function startVagrantDeck(
       await meanwhile?.();
       services = await start();
     },
-    told: async (channel) => (await events()).filter((event) => event.channel === channel),
-    tells: (kind, subject) =>
+    eventsOf: async (channel) => (await events()).filter((event) => event.channel === channel),
+    waitForEvent: (kind, subject) =>
       until(
         async () =>
           (await events()).find((event) => event.kind === kind && (subject === undefined || event.subject === subject)),
         { message: `${kind} of ${subject ?? "anything"}` },
       ),
-    reaches: (id, state) =>
+    waitForState: (id, state) =>
       until(
         async () => {
           const { code, message, bytes } = await services.client.ask("GetJob", jobRequest(id));
@@ -92,7 +95,7 @@ export async function startVagrantDeck(
         },
         { message: `job ${id} to be ${job_StateToJSON(state)}` },
       ),
-    async wrote(job, count) {
+    async waitForOutput(job, count) {
       const written = async () =>
         (await events()).filter((event) => event.kind === "terminal.written" && event.subject === job).length;
       await until(

@@ -4,8 +4,8 @@ import { Job_State, GetJobStreamResponse_Terminal_Event as TerminalEvent } from 
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Following, linesOf } from "./client.ts";
-import { base64, largestBatch, outputOf, type Told, toldBy } from "./output.ts";
-import { lines, startVagrantDeck, type VagrantDeck } from "./stack.ts";
+import { base64, largestBatch, outputOf, type StreamItem, streamItemsIn } from "./output.ts";
+import { lines, startVagrantStack, type VagrantStack } from "./stack.ts";
 
 const encoded = (events: readonly TerminalEvent[]) => events.map((event) => base64(TerminalEvent, event));
 const outputIn = ({ messages }: Following) => encoded(outputOf(messages));
@@ -40,18 +40,18 @@ function raw(data: Buffer, stderr = false): TerminalEvent {
 
 describe("the output of a job", () => {
   const expected = encoded([...odd, ...lines("more ", 300), ...lines("last ", 20)]);
-  let on: VagrantDeck;
+  let on: VagrantStack;
   let job: string;
   let project: string;
   let live: Following;
   let joined: Following;
   let log: Following;
   beforeAll(async () => {
-    on = await startVagrantDeck();
+    on = await startVagrantStack();
     const shop = setUpShop(on.fake);
     project = shop.project;
     job = shop.queue();
-    await on.reaches(job, Job_State.QUEUED);
+    await on.waitForState(job, Job_State.QUEUED);
     live = on.client.job(job);
     await until(() => stepsOf(live).length === 1, { message: "the first state" });
     await until(() => on.fake.streams() > 0, { message: "the tap to follow the job" });
@@ -59,22 +59,22 @@ describe("the output of a job", () => {
     on.fake.jobs.assign(job);
     on.fake.jobs.ack(job);
     on.fake.jobs.write(job, odd);
-    await on.wrote(job, odd.length);
+    await on.waitForOutput(job, odd.length);
     joined = on.client.job(job);
     await until(() => outputIn(joined).length === odd.length, { message: "the replay to a reader that joins" });
     on.fake.jobs.write(job, lines("more ", 300));
-    await on.wrote(job, odd.length + 300);
+    await on.waitForOutput(job, odd.length + 300);
     // The last of it may reach nobody before the job is over.
     const release = on.fake.holdStreams("output");
     on.fake.jobs.write(job, lines("last ", 20));
     on.fake.jobs.complete(job, commandResult({ run_result: true }));
     release();
-    await on.reaches(job, Job_State.SUCCESS);
-    await on.wrote(job, expected.length);
+    await on.waitForState(job, Job_State.SUCCESS);
+    await on.waitForOutput(job, expected.length);
   });
   afterAll(() => on[Symbol.asyncDispose]());
 
-  it("is the same to a reader from the beginning, one that joined, one that comes after", async () => {
+  it("is the same for a reader from the beginning, one that joins, and one that comes after the end", async () => {
     const late = on.client.job(job);
     for (const [name, reader] of Object.entries({ live, joined, late })) {
       expect(await reader.end, name).toMatchObject({ code: 0 });
@@ -93,23 +93,23 @@ describe("the output of a job", () => {
     expect(orderOf(late)).toBe("open state output complete");
   });
 
-  it("is told as text of the project, what is no text aside", async () => {
+  it("is served as the project's log text, without what is not text", async () => {
     await until(() => linesOf(log.messages).includes("last 19"), { message: "the log's last line" });
-    const told = linesOf(log.messages);
-    expect(told.filter((one) => /^(more|last) /.test(one))).toEqual([
+    const printed = linesOf(log.messages);
+    expect(printed.filter((one) => /^(more|last) /.test(one))).toEqual([
       ...Array.from({ length: 300 }, (_, index) => `more ${index}`),
       ...Array.from({ length: 20 }, (_, index) => `last ${index}`),
     ]);
-    expect(told.join("\n")).toContain("==> web1: Booting VM...");
+    expect(printed.join("\n")).toContain("==> web1: Booting VM...");
     const again = on.client.projectLog(project, -1);
-    await until(() => linesOf(again.messages).length >= told.length, { message: "the log once more" });
-    expect(linesOf(again.messages)).toEqual(told);
+    await until(() => linesOf(again.messages).length >= printed.length, { message: "the log once more" });
+    expect(linesOf(again.messages)).toEqual(printed);
     const few = on.client.projectLog(project, 7);
     await until(() => linesOf(few.messages).length >= 7, { message: "its newest lines" });
-    expect(linesOf(few.messages)).toEqual(told.slice(-7));
+    expect(linesOf(few.messages)).toEqual(printed.slice(-7));
     const usual = on.client.projectLog(project);
     await until(() => linesOf(usual.messages).length >= 50, { message: "as many as there are by default" });
-    expect(linesOf(usual.messages)).toEqual(told.slice(-50));
+    expect(linesOf(usual.messages)).toEqual(printed.slice(-50));
     for (const one of [log, again, few, usual]) {
       expect(one.isOver()).toBe(false);
       one.cancel();
@@ -117,7 +117,7 @@ describe("the output of a job", () => {
   });
 
   it("is recorded byte for byte", async () => {
-    const written = (await on.told("jobs")).filter(({ kind }) => kind === "terminal.written");
+    const written = (await on.eventsOf("jobs")).filter(({ kind }) => kind === "terminal.written");
     expect(written.map(({ original }) => original?.bytes.toString("base64"))).toEqual(expected);
     const details = written.map(({ detail }) => (detail?.$case === "text" ? detail.value : undefined));
     expect(details.map((detail) => detail?.output?.index)).toEqual(expected.map((_, index) => BigInt(index)));
@@ -126,7 +126,7 @@ describe("the output of a job", () => {
     expect(noise).toEqual([1, 7, 9, 10, 11]);
   });
 
-  it("is the same after a restart, when the server is gone", async () => {
+  it("is the same after a restart, without the server", async () => {
     const before = linesOf(log.messages);
     await on.fake.goAway();
     await on.restart();
@@ -141,15 +141,15 @@ describe("the output of a job", () => {
 });
 
 function stepsOf({ messages }: Following): string[] {
-  return toldBy(messages).flatMap((one) => (one.is === "state" ? [one.step] : []));
+  return streamItemsIn(messages).flatMap((one) => (one.is === "state" ? [one.step] : []));
 }
 
 function buffered({ messages }: Following): number {
-  return toldBy(messages).filter((one) => one.is === "output" && one.isBuffered).length;
+  return streamItemsIn(messages).filter((one) => one.is === "output" && one.isBuffered).length;
 }
 
 /** "open state output state complete": what follows what, output as one. */
 function orderOf({ messages }: Following): string {
-  const kinds = toldBy(messages).map((one: Told) => one.is);
+  const kinds = streamItemsIn(messages).map((one: StreamItem) => one.is);
   return kinds.filter((kind, index) => kind !== "output" || kinds[index - 1] !== "output").join(" ");
 }

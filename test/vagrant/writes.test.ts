@@ -16,12 +16,12 @@ import {
 } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { jobRequest, kindsOf, startVagrantDeck, type VagrantDeck } from "./stack.ts";
+import { jobRequest, kindsOf, startVagrantStack, type VagrantStack } from "./stack.ts";
 
-let on: VagrantDeck;
+let on: VagrantStack;
 let shop: Shop;
 beforeAll(async () => {
-  on = await startVagrantDeck();
+  on = await startVagrantStack();
   shop = setUpShop(on.fake);
 });
 afterAll(() => on[Symbol.asyncDispose]());
@@ -31,7 +31,7 @@ const writes = ["QueueJob", "CancelJob", "ValidateJob", "PruneOldJobs"];
 const reached = () => on.fake.newestCalls.filter(({ rpc }) => writes.includes(rpc) || /^(Upsert|Delete)/.test(rpc));
 
 describe("a write", () => {
-  it("reaches the server, and what it made comes back and is recorded", async () => {
+  it("reaches the server, and its result is returned and recorded", async () => {
     const { client, fake } = on;
     const { call } = client;
     const { basis } = await call(
@@ -56,15 +56,15 @@ describe("a write", () => {
 
     const given = { ...upJob({ project: project?.resource_id ?? "", runner: shop.runner }) };
     const { job_id } = await call(VagrantService.queueJob, { job: given, expires_in: "30s" });
-    expect((await on.reaches(job_id, Job_State.QUEUED)).id).toBe(job_id);
+    expect((await on.waitForState(job_id, Job_State.QUEUED)).id).toBe(job_id);
     const verdict = await call(VagrantService.validateJob, {
       job: Job.fromPartial({ ...given, id: job_id }),
       disable_assign: false,
     });
     expect(verdict).toMatchObject({ valid: true, assignable: true });
     await call(VagrantService.cancelJob, { job_id });
-    await on.tells("job.canceled", job_id);
-    expect(kindsOf(await on.told("jobs"), job_id)).toEqual(["job.queued", "job.cancel_requested", "job.canceled"]);
+    await on.waitForEvent("job.canceled", job_id);
+    expect(kindsOf(await on.eventsOf("jobs"), job_id)).toEqual(["job.queued", "job.cancel_requested", "job.canceled"]);
     await call(VagrantService.pruneOldJobs, {});
     await call(VagrantService.deleteTarget, { target, project: undefined });
     expect(fake.database.targets.size).toBe(0);
@@ -75,7 +75,7 @@ describe("a write", () => {
       ...["QueueJob", "ValidateJob", "CancelJob", "PruneOldJobs", "DeleteTarget", "DeleteBox"],
     ]);
 
-    const control = (await on.told("tapedeck")).flatMap(({ kind, detail }) =>
+    const control = (await on.eventsOf("tapedeck")).flatMap(({ kind, detail }) =>
       detail?.$case === "control" ? [{ kind, method: detail.value.method.split("/").at(-1) }] : [],
     );
     expect(control).toEqual(
@@ -83,12 +83,12 @@ describe("a write", () => {
     );
   });
 
-  it("goes on without what only a server may say of a job", async () => {
+  it("is forwarded without the fields of a job that only a server may set", async () => {
     const job = { ...upJob(shop), state: Job_State.SUCCESS, queue_time: { seconds: 1n, nanos: 0 } };
     const { job_id } = await on.client.call(VagrantService.queueJob, { job, expires_in: "" });
     const { request } = reached().at(-1) ?? {};
     expect(QueueJobRequest.decode(request ?? Buffer.alloc(0)).job).toEqual(upJob(shop));
-    await on.reaches(job_id, Job_State.QUEUED);
+    await on.waitForState(job_id, Job_State.QUEUED);
   });
 
   it.each<[string, string, () => Uint8Array]>([
@@ -114,11 +114,13 @@ describe("a write", () => {
     ).toEqual([Buffer.from(request()), Buffer.from(request())]);
   });
 
-  it("is refused by the server: that is recorded with its code", async () => {
-    const before = (await on.told("tapedeck")).length;
+  it("that the server refuses is recorded with its code", async () => {
+    const before = (await on.eventsOf("tapedeck")).length;
     await on.client.ask("CancelJob", jobRequest("01B"));
-    await until(async () => (await on.told("tapedeck")).length >= before + 2, { message: "both facts of the call" });
-    const [requested, rejected] = (await on.told("tapedeck")).slice(before);
+    await until(async () => (await on.eventsOf("tapedeck")).length >= before + 2, {
+      message: "both facts of the call",
+    });
+    const [requested, rejected] = (await on.eventsOf("tapedeck")).slice(before);
     expect(requested).toMatchObject({ kind: "control.requested" });
     expect(rejected).toMatchObject({
       kind: "control.rejected",
@@ -127,7 +129,7 @@ describe("a write", () => {
   });
 });
 
-describe("a write that would end the server or spoil its data", () => {
+describe("a write that would end the server or corrupt its data", () => {
   it.each<[string, string, () => Uint8Array]>([
     ["labels", "QueueJob", () => queueRequest({ labels: { a: "b" } })],
     ["data_source_overrides", "QueueJob", () => queueRequest({ data_source_overrides: { a: "b" } })],
@@ -141,7 +143,7 @@ describe("a write that would end the server or spoil its data", () => {
     ["no box", "UpsertBox", () => new Uint8Array()],
     ["a real parent", "UpsertTarget", parentRequest],
     ["no runner for a job that is there", "ValidateJob", () => validateRequest({ id: shop.queue() })],
-  ])("does not reach it: %s", async (_, rpc, request) => {
+  ])("is refused before it reaches the server: %s", async (_, rpc, request) => {
     const before = reached().length;
     const answer = await on.client.ask(rpc, request());
     expect(answer).toMatchObject({ code: status.FAILED_PRECONDITION, reason: "refused_dangerous" });
@@ -149,9 +151,9 @@ describe("a write that would end the server or spoil its data", () => {
     expect(on.fake.crashed).toBeUndefined();
   });
 
-  it("does not reach it: pruning more than 50 jobs", async () => {
+  it("is refused before it reaches the server: pruning more than 50 jobs", async () => {
     const ids = Array.from({ length: 51 }, () => shop.queue());
-    await on.tells("job.queued", ids.at(-1));
+    await on.waitForEvent("job.queued", ids.at(-1));
     const before = reached().length;
     const answer = await on.client.ask("PruneOldJobs");
     expect(answer).toMatchObject({ code: status.FAILED_PRECONDITION, reason: "refused_dangerous" });
@@ -162,7 +164,7 @@ describe("a write that would end the server or spoil its data", () => {
 
 it("a server that is gone takes no writes", async () => {
   await on.fake.goAway();
-  await on.tells("upstream.lost");
+  await on.waitForEvent("upstream.lost");
   expect(await on.client.ask("CancelJob", jobRequest("01A"))).toMatchObject({
     code: status.UNAVAILABLE,
     reason: "upstream_away",

@@ -5,16 +5,16 @@ import { expect } from "vitest";
 import { type Host, kinds } from "../../bench/rkt-bench.ts";
 import { holes, kindsOf, sessionsOf } from "../recorded-events.ts";
 
-type Told = {
+type RecordedFact = {
   /** The pod or image; "" for a description of the host. */
   readonly thing: string;
-  /** What must be the same whoever was killed when. */
+  /** The part that must be the same regardless of kills. */
   readonly lasting: object;
   readonly summary: string;
-  /** Rows of the recording: seen after the one, and at the other. */
+  /** Rows of the recording: observed after the first, and at the second. */
   readonly after: number | undefined;
   readonly seen: number;
-  /** Of an answer, not of something missing in one. */
+  /** Observed in an answer, not inferred from its absence. */
   readonly isListed: boolean;
 };
 
@@ -47,13 +47,14 @@ export function sameHistory(calm: History, wild: History): void {
         else expect(other.after, what).toBeLessThanOrEqual(one.after);
       }
     }
-    const same = new Set([...paired(before, after).values()].flat().filter(isSeenAlike).flat());
-    const ordered = (told: readonly Told[]) => told.filter((one) => same.has(one)).map(({ lasting }) => lasting);
+    const same = new Set([...paired(before, after).values()].flat().filter(isObservedAlike).flat());
+    const ordered = (facts: readonly RecordedFact[]) =>
+      facts.filter((one) => same.has(one)).map(({ lasting }) => lasting);
     expect(ordered(after), `${title}: order`).toEqual(ordered(before));
   }
 }
 
-/** What Tapedeck said of gaps, by channel. */
+/** The recorded gaps by channel. */
 export function gapsIn(events: readonly Recorded[]): { readonly subject: string; readonly inferred: boolean }[] {
   return events.flatMap(({ event }) => {
     if (event.kind !== "session.gap") return [];
@@ -66,19 +67,22 @@ export function connectionsIn(events: readonly Recorded[]): number {
   return kindsOf(events).filter((kind) => kind === "upstream.connected").length;
 }
 
-function isSeenAlike([one, other]: readonly [Told, Told]): boolean {
+function isObservedAlike([one, other]: readonly [RecordedFact, RecordedFact]): boolean {
   return one.isListed && one.seen === other.seen;
 }
 
-/** In the order of the things' names, so that only the order within each counts. */
-function things(told: readonly Told[]): readonly (readonly [string, readonly object[]])[] {
-  const by = Map.groupBy(told, ({ thing }) => thing);
+/** Sorted by the resources' names, so that only the order within each one counts. */
+function things(facts: readonly RecordedFact[]): readonly (readonly [string, readonly object[]])[] {
+  const by = Map.groupBy(facts, ({ thing }) => thing);
   return [...by.entries()]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([thing, all]) => [thing, all.map(({ lasting }) => lasting)]);
 }
 
-function paired(before: readonly Told[], after: readonly Told[]): Map<string, readonly (readonly [Told, Told])[]> {
+function paired(
+  before: readonly RecordedFact[],
+  after: readonly RecordedFact[],
+): Map<string, readonly (readonly [RecordedFact, RecordedFact])[]> {
   const others = Map.groupBy(after, ({ thing }) => thing);
   const pairs = [...Map.groupBy(before, ({ thing }) => thing)].map(([thing, all]) => {
     const same = others.get(thing) ?? [];
@@ -87,7 +91,7 @@ function paired(before: readonly Told[], after: readonly Told[]): Map<string, re
   return new Map(pairs);
 }
 
-function toldOf({ events, host }: History, kind: Kind): readonly Told[] {
+function toldOf({ events, host }: History, kind: Kind): readonly RecordedFact[] {
   const own = wholeDescriptions(events.flatMap(({ event }) => (event.channel === kind ? [event] : [])));
   const listed = new Set(own.filter(({ original }) => original !== undefined).map(frameOf));
   return own.map((event) => ({

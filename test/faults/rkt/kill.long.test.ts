@@ -4,8 +4,11 @@ import { type Fault, faults, rktKillsLeaveNoTrace } from "./kills.ts";
 
 const rounds = 30;
 
-test.each([1, 2, 3, 4, 5, 6])("ingest killed thirty times on its way through all rkt hosts (%i)", async (run) => {
-  const random = seeded(`rkt faults ${run}`);
-  const some = Array.from({ length: rounds }, () => faults[random.below(faults.length)] as Fault);
-  await rktKillsLeaveNoTrace({ faults: some });
-});
+test.each([1, 2, 3, 4, 5, 6])(
+  "killing ingest thirty times while all rkt hosts are played changes nothing that is recorded (%i)",
+  async (run) => {
+    const random = seeded(`rkt faults ${run}`);
+    const some = Array.from({ length: rounds }, () => faults[random.below(faults.length)] as Fault);
+    await rktKillsLeaveNoTrace({ faults: some });
+  },
+);

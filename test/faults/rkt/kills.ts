@@ -11,7 +11,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { type Host, kinds, looksLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
+import { type Host, kinds, pollsLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
 import type { ServiceProcess } from "../service-process.ts";
 import { gapsIn, type History, sameHistory } from "./history.ts";
 
@@ -20,14 +20,14 @@ const fixtures = recordings.rkt;
 /**
  * What is done to ingest, each time on all hosts at once:
  *
- * - hanging: killed while its looks hang, with all that it has seen in the log;
- * - told: killed when the first hosts have told one more row, with the events of it perhaps in the log, perhaps not;
+ * - hanging: killed while its polls hang, with everything observed in the log;
+ * - answered: killed when the first hosts have answered one more row, with its events perhaps in the log, perhaps not;
  * - asked: killed when it asks about one pod or image, as it does after some rows;
- * - stopped: ended by SIGTERM when the first hosts have told one more row;
+ * - stopped: ended by SIGTERM when the first hosts have answered one more row;
  * - log: NATS is killed, and comes back; ingest lives on;
- * - both: NATS is killed, one more row is told, and ingest is killed before NATS is back.
+ * - both: NATS is killed, one more row is answered, and ingest is killed before NATS is back.
  */
-export const faults = ["hanging", "told", "asked", "stopped", "log", "both"] as const;
+export const faults = ["hanging", "answered", "asked", "stopped", "log", "both"] as const;
 export type Fault = (typeof faults)[number];
 
 /** All are played at once, each by a host of its own. */
@@ -53,14 +53,14 @@ const patience: Readonly<Record<string, string>> = { "10-blocking-start": "1s" }
  */
 export async function rktKillsLeaveNoTrace({ faults }: { readonly faults: readonly Fault[] }): Promise<void> {
   const random = seeded("rkt kills");
-  await using stack = new AsyncDisposableStack();
-  const bench = stack.use(await rktBench());
-  const database = stack.use(await freshDatabase(migrated));
-  const query = stack.use(await startQuery(queryConfig(bench, database.url), silentLogger));
+  await using cleanup = new AsyncDisposableStack();
+  const bench = cleanup.use(await rktBench());
+  const database = cleanup.use(await freshDatabase(migrated));
+  const query = cleanup.use(await startQuery(queryConfig(bench, database.url), silentLogger));
   const hosts = (run: string) =>
     Promise.all(
       scenarios.map(async (folder) =>
-        stack.use(await startHost(`${run}-${folder}`, loadRecording(join(fixtures, folder)))),
+        cleanup.use(await startHost(`${run}-${folder}`, loadRecording(join(fixtures, folder)))),
       ),
     );
   const settings = ({ name }: Host) => {
@@ -116,10 +116,10 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
     case "hanging":
       await ingest.kill();
       return await ingest.start();
-    case "told":
+    case "answered":
     case "stopped":
       await tellOneMore(hosts, 1 + random.below(hosts.length));
-      await ingest.kill(fault === "told" ? "SIGKILL" : "SIGTERM");
+      await ingest.kill(fault === "answered" ? "SIGKILL" : "SIGTERM");
       return await ingest.start();
     case "asked": {
       const asked = Promise.withResolvers<void>();
@@ -150,7 +150,7 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
   }
 }
 
-/** All hosts go on by a row, of pods or of images; resolves when so many have told it. */
+/** Advances all hosts by a row, of pods or of images; resolves when so many have answered it. */
 async function tellOneMore(hosts: readonly Host[], count: number): Promise<void> {
   const before = hosts.map(({ fake }) => fake.played.pods + fake.played.images);
   const movable = hosts.filter((host) => kinds.some((kind) => host.fake.played[kind] < host.rows[kind])).length;
@@ -165,7 +165,7 @@ function rowsOf({ host, events }: History, rounds: number, random: Seeded) {
   const some = (kind: Kind) => {
     const eventful = events.flatMap(({ event: { channel, observed_at } }) => {
       const row = channel === kind && observed_at ? host.rowAt(kind, observed_at) : 0;
-      // The row itself is told next, or was the last one to be told.
+      // The row itself is answered next, or was the last one to be answered.
       return row === 0 ? [] : [row, row + 1];
     });
     return Array.from({ length: rounds }, () => {
@@ -182,8 +182,8 @@ async function playedToTheEnd(ingest: ServiceProcess, hosts: readonly Host[]): P
     hosts.map(async (host) => {
       const isOver = () => kinds.every((kind) => host.fake.played[kind] === host.rows[kind]);
       await until(isOver, { message: `${host.name} to be played`, deadlineMs: 60_000 });
-      // What the last row alone does not prove the next looks do.
-      await looksLater(host, 4);
+      // The next polls prove what the last row alone does not.
+      await pollsLater(host, 4);
     }),
   );
   await recorded(ingest);
@@ -198,7 +198,7 @@ function queryConfig({ nats }: RktBench, database: string) {
   });
 }
 
-/** Made event by event while all that happened, and made anew in one go. */
+/** The tables as built event by event, and as rebuilt at once. */
 async function sameTables({ log }: RktBench, url: string, lastSeq: number): Promise<void> {
   await using anew = await freshDatabase(migrated);
   await projectUntil(anew.url, log, lastSeq);

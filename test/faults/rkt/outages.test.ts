@@ -15,7 +15,7 @@ const dir = "/var/lib/rkt";
 
 /** A host that is looked at; its first pod has failed in the second row, which is held until `goOn`. */
 async function lookedAt(settings: Readonly<Record<string, string>> = {}) {
-  await using stack = new AsyncDisposableStack();
+  await using cleanup = new AsyncDisposableStack();
   const recording = madeUpRecording({
     pods: [
       [first, second],
@@ -23,49 +23,49 @@ async function lookedAt(settings: Readonly<Record<string, string>> = {}) {
     ],
     images: [images],
   });
-  const fake = stack.use(await startFakeRkt({ recording, repeatOnReconnect: true }));
+  const fake = cleanup.use(await startFakeRkt({ recording, repeatOnReconnect: true }));
   fake.setDir(dir);
   const goOn = fake.hold("pods", 2);
-  const deck = stack.use(await startStack({ rkt: [{ address: fake.address, interval: "20ms", ...settings }] }));
-  await deck.described();
-  const owned = stack.move();
-  return { fake, goOn, deck, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  const stack = cleanup.use(await startStack({ rkt: [{ address: fake.address, interval: "20ms", ...settings }] }));
+  await stack.described();
+  const owned = cleanup.move();
+  return { fake, goOn, stack, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** The service goes, and comes back as something else; resolves when it was looked at again. */
+/** Stops the service and starts it with another recording; resolves when it was polled again. */
 async function restarted(fake: FakeRkt, change: () => void = () => {}): Promise<void> {
   const before = fake.peers.size;
   await fake.goAway();
   change();
   await fake.comeBack();
   await until(() => fake.peers.size > before, { message: "the service to be dialled again" });
-  await looksLater(fake);
+  await pollsLater(fake);
 }
 
-/** At images, as a look at pods may hang. */
-async function looksLater(fake: FakeRkt, looks = 4): Promise<void> {
-  const goal = fake.polls.images + looks;
-  await until(() => fake.polls.images >= goal, { message: `${looks} looks more` });
+/** Waits for polls of images, because a poll of pods may hang. */
+async function pollsLater(fake: FakeRkt, polls = 4): Promise<void> {
+  const goal = fake.polls.images + polls;
+  await until(() => fake.polls.images >= goal, { message: `${polls} more polls` });
 }
 
-/** What is told of pods and images. */
-async function told(deck: Stack): Promise<readonly Event[]> {
-  return (await deck.events()).flatMap(({ event }) => (event.channel === "tapedeck" ? [] : [event]));
+/** The events of pods and images. */
+async function inventoryEvents(stack: Stack): Promise<readonly Event[]> {
+  return (await stack.events()).flatMap(({ event }) => (event.channel === "tapedeck" ? [] : [event]));
 }
 
-async function kindsTold(deck: Stack): Promise<readonly string[]> {
-  return (await told(deck)).map(({ channel, kind }) => `${channel} ${kind}`);
+async function inventoryKinds(stack: Stack): Promise<readonly string[]> {
+  return (await inventoryEvents(stack)).map(({ channel, kind }) => `${channel} ${kind}`);
 }
 
-async function gaps(deck: Stack): Promise<readonly string[]> {
-  return (await deck.events()).flatMap(({ event }) =>
+async function gaps(stack: Stack): Promise<readonly string[]> {
+  return (await stack.events()).flatMap(({ event }) =>
     event.kind === "session.gap" ? [`${event.channel}: ${event.subject}`] : [],
   );
 }
 
-async function lists(deck: Stack) {
-  using client = rktClient(deck.grpc);
-  await deck.caughtUp();
+async function lists(stack: Stack) {
+  using client = rktClient(stack.grpc);
+  await stack.caughtUp();
   return {
     pods: await client.ask("ListPods", ListPodsRequest.encode({ filters: [], detail: true }).finish()),
     images: await client.ask("ListImages", ListImagesRequest.encode({ filters: [], detail: true }).finish()),
@@ -75,39 +75,43 @@ async function lists(deck: Stack) {
 const described = ["images host.described", "pods host.described"];
 const oneGapEach = ["tapedeck: images", "tapedeck: pods"];
 
-test("a restart of the api-service tells nothing but a gap", async () => {
+test("a restart of the api-service records nothing but a gap", async () => {
   await using host = await lookedAt();
-  const before = await lists(host.deck);
+  const before = await lists(host.stack);
   await restarted(host.fake);
-  await until(async () => (await gaps(host.deck)).length === 2, { message: "both gaps" });
-  expect([...(await kindsTold(host.deck))].sort()).toEqual(described);
-  expect([...(await gaps(host.deck))].sort()).toEqual(oneGapEach);
-  expect(sessionsOf(await host.deck.events())).toHaveLength(1);
-  expect(kindsOf(await host.deck.events())).not.toContain("session.ended");
-  expect(await lists(host.deck)).toEqual(before);
+  await until(async () => (await gaps(host.stack)).length === 2, { message: "both gaps" });
+  expect([...(await inventoryKinds(host.stack))].sort()).toEqual(described);
+  expect([...(await gaps(host.stack))].sort()).toEqual(oneGapEach);
+  expect(sessionsOf(await host.stack.events())).toHaveLength(1);
+  expect(kindsOf(await host.stack.events())).not.toContain("session.ended");
+  expect(await lists(host.stack)).toEqual(before);
 
   host.goOn();
-  await until(async () => (await kindsTold(host.deck)).includes("pods pod.exited"), { message: "the pod's end" });
-  expect((await kindsTold(host.deck)).slice(2)).toEqual(["pods app.exited", "pods pod.exited"]);
+  await until(async () => (await inventoryKinds(host.stack)).includes("pods pod.exited"), { message: "the pod's end" });
+  expect((await inventoryKinds(host.stack)).slice(2)).toEqual(["pods app.exited", "pods pod.exited"]);
 });
 
-test("another data directory is another session, and coming back is the first one again", async () => {
+test("another data directory is another session, and switching back continues the first one", async () => {
   await using host = await lookedAt();
   await restarted(host.fake, () => host.fake.setDir("/mnt/other"));
-  await until(async () => (await told(host.deck)).length === 4, { message: "the other host to be described" });
-  const [one, other] = sessionsOf(await host.deck.events());
+  await until(async () => (await inventoryEvents(host.stack)).length === 4, {
+    message: "the other host to be described",
+  });
+  const [one, other] = sessionsOf(await host.stack.events());
   expect(other).toBeDefined();
-  expect((await told(host.deck)).map(({ session, kind }) => [session, kind])).toEqual([
+  expect((await inventoryEvents(host.stack)).map(({ session, kind }) => [session, kind])).toEqual([
     ...[one, one].map((session) => [session, "host.described"]),
     ...[other, other].map((session) => [session, "host.described"]),
   ]);
 
   await restarted(host.fake, () => host.fake.setDir(dir));
   host.goOn();
-  await until(async () => (await told(host.deck)).length === 6, { message: "the pod's end" });
-  const events = await host.deck.events();
+  await until(async () => (await inventoryEvents(host.stack)).length === 6, { message: "the pod's end" });
+  const events = await host.stack.events();
   expect(sessionsOf(events)).toEqual([one, other]);
-  expect((await told(host.deck)).slice(4).map(({ session, kind, ordinal }) => [session, kind, ordinal])).toEqual([
+  expect(
+    (await inventoryEvents(host.stack)).slice(4).map(({ session, kind, ordinal }) => [session, kind, ordinal]),
+  ).toEqual([
     [one, "app.exited", 2n],
     [one, "pod.exited", 3n],
   ]);
@@ -116,48 +120,49 @@ test("another data directory is another session, and coming back is the first on
   expect(gapSessions).toEqual([one, one]);
 });
 
-test("a host that seems empty after a reconnect is not believed, and seen again it was nothing", async () => {
+test("an empty host after a reconnect is not believed, and its reappearance records no change", async () => {
   await using host = await lookedAt();
-  const before = await lists(host.deck);
+  const before = await lists(host.stack);
   host.goOn();
-  await until(async () => (await kindsTold(host.deck)).includes("pods pod.exited"), { message: "the pod's end" });
-  const after = await lists(host.deck);
+  await until(async () => (await inventoryKinds(host.stack)).includes("pods pod.exited"), { message: "the pod's end" });
+  const after = await lists(host.stack);
   expect(after).not.toEqual(before);
   await restarted(host.fake, () => host.fake.setEmpty(true));
-  await until(async () => (await gaps(host.deck)).length === 2, { message: "both gaps" });
-  expect(await lists(host.deck)).toEqual(after);
+  await until(async () => (await gaps(host.stack)).length === 2, { message: "both gaps" });
+  expect(await lists(host.stack)).toEqual(after);
   host.fake.setEmpty(false);
-  await looksLater(host.fake);
+  await pollsLater(host.fake);
   await restarted(host.fake);
-  await until(async () => (await gaps(host.deck)).length === 4, { message: "the gaps of that" });
-  expect(await lists(host.deck)).toEqual(after);
-  expect((await kindsTold(host.deck)).slice(2)).toEqual(["pods app.exited", "pods pod.exited"]);
+  await until(async () => (await gaps(host.stack)).length === 4, { message: "the gaps of that" });
+  expect(await lists(host.stack)).toEqual(after);
+  expect((await inventoryKinds(host.stack)).slice(2)).toEqual(["pods app.exited", "pods pod.exited"]);
 });
 
-test("a host that stays empty for as long as is set is believed: concluded, after a gap", async () => {
+test("a host that stays empty for the configured time is believed, and its pods' ends are inferred after a gap", async () => {
   await using host = await lookedAt({ extinction_hold: "300ms" });
   host.goOn();
-  await until(async () => (await told(host.deck)).length === 4, { message: "the pod's end" });
+  await until(async () => (await inventoryEvents(host.stack)).length === 4, { message: "the pod's end" });
   await restarted(host.fake, () => host.fake.setEmpty(true));
-  const isOver = async () => (await kindsTold(host.deck)).filter((kind) => /removed|collected/.test(kind)).length === 4;
+  const isOver = async () =>
+    (await inventoryKinds(host.stack)).filter((kind) => /removed|collected/.test(kind)).length === 4;
   await until(isOver, { message: "all to be gone" });
-  const gone = (await told(host.deck)).slice(4);
+  const gone = (await inventoryEvents(host.stack)).slice(4);
   expect(gone.every(({ inferred, not_before }) => inferred && not_before !== undefined)).toBe(true);
   const kindsOn = (channel: string) => gone.flatMap(({ channel: on, kind }) => (on === channel ? [kind] : []));
   expect(kindsOn("images")).toEqual(["image.removed", "image.removed"]);
-  // The first pod's end was told before.
+  // The first pod's end was recorded before.
   expect(kindsOn("pods")).toEqual(["pod.collected", "app.exited", "pod.exited", "pod.collected"]);
-  const order = (await host.deck.events()).flatMap(({ event }) => {
+  const order = (await host.stack.events()).flatMap(({ event }) => {
     const isGone = ["image.removed", "pod.collected"].includes(event.kind);
     return event.kind === "session.gap" ? [`gap ${event.subject}`] : isGone ? [event.channel] : [];
   });
   for (const channel of ["pods", "images"]) {
-    // One since the connection before, and one before everything was gone.
+    // One gap since the previous connection, and one before everything disappeared.
     expect(order.filter((one) => one.endsWith(channel))).toEqual([
       ...[`gap ${channel}`, `gap ${channel}`],
       ...[channel, channel],
     ]);
   }
-  const empty = { pods: { told: [] }, images: { told: [] } };
-  expect(await lists(host.deck)).toEqual(empty);
+  const empty = { pods: { result: [] }, images: { result: [] } };
+  expect(await lists(host.stack)).toEqual(empty);
 });

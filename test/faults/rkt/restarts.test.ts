@@ -7,15 +7,15 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, test } from "vitest";
 import { logs } from "../../bench/ingest-bench.ts";
-import { failed, type Host, looksLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
+import { failed, type Host, pollsLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 
 const all = Array.from({ length: 3_000 }, (_, index) => runningPod(index));
-/** From each row to the next; each tells its app's end and its own. */
+/** How many pods end from each row to the next; each records its app's end and its own. */
 const ending = 400;
 const rows = [0, 1, 2, 3, 4].map((row) => all.map((pod, index) => (index < row * ending ? failed(pod) : pod)));
 
-test("a large host is described in parts and again after a thousand events, and nothing older is needed", async () => {
+test("a large host is described in parts and again after a thousand events, so a restart needs nothing older", async () => {
   await using bench = await rktBench();
   await using host = await startHost("large", madeUpRecording({ pods: rows }));
   host.playTo("pods", 1);
@@ -29,7 +29,9 @@ test("a large host is described in parts and again after a thousand events, and 
   await ingest.kill();
   await ingest.start();
   goOnWithImages();
-  await until(async () => (await told(bench, host, "images")).length === 1, { message: "the images to be described" });
+  await until(async () => (await eventsOf(bench, host, "images")).length === 1, {
+    message: "the images to be described",
+  });
   expect(await described(bench, host)).toHaveLength(1);
 
   // Eight hundred events are not enough, twice as many are.
@@ -47,7 +49,7 @@ test("a large host is described in parts and again after a thousand events, and 
   await ingest.start();
   await exits(4);
   await exits(5);
-  await looksLater(host);
+  await pollsLater(host);
   await recorded(ingest);
   const events = await bench.events(host);
   expect(holes(events)).toEqual([]);
@@ -59,22 +61,22 @@ test("a large host is described in parts and again after a thousand events, and 
   expect(subjects("app.exited")).toEqual(ended.map((id) => `${id}/worker`));
   const parts = (await described(bench, host)).map((one) => one.length);
   expect(parts.every((count) => count > 2)).toBe(true);
-  expect(await told(bench, host, "pods")).toHaveLength(parts.reduce((sum, count) => sum + count) + 8 * ending);
+  expect(await eventsOf(bench, host, "pods")).toHaveLength(parts.reduce((sum, count) => sum + count) + 8 * ending);
 
-  /** Tells so many rows, and waits for the ends that they tell. */
+  /** Answers so many rows, and waits for the ends in them. */
   async function exits(count: number): Promise<void> {
     host.playTo("pods", count + 1);
     const isThere = async () => {
-      const found = (await told(bench, host, "pods")).filter(({ event }) => event.kind === "pod.exited").length;
+      const found = (await eventsOf(bench, host, "pods")).filter(({ event }) => event.kind === "pod.exited").length;
       return found === (count - 1) * ending;
     };
     await until(isThere, { message: `the ends of row ${count}` });
   }
 });
 
-test("a first description that was cut off by a kill comes to nothing, and all of it is given again", async () => {
+test("a first description that a kill cut off is ignored and written again in full", async () => {
   await using bench = await rktBench();
-  // More than one batch takes.
+  // This is more than one batch holds.
   const pods = all.slice(0, 50).map((pod) => ({ ...pod, manifest: Buffer.alloc(250_000, pod.id) }));
   await using host = await startHost("heavy", madeUpRecording({ pods: [pods, pods.map(failed)] }));
   host.playTo("pods", 1);
@@ -88,14 +90,14 @@ test("a first description that was cut off by a kill comes to nothing, and all o
   await nats.flush();
   host.playTo("pods", 2);
   await killed.promise;
-  const cut = (await told(bench, host, "pods")).length;
+  const cut = (await eventsOf(bench, host, "pods")).length;
   await ingest.start();
   await until(async () => (await described(bench, host)).length === 1, { message: "the pods to be described" });
   await recorded(ingest);
   const parts = (await described(bench, host))[0]?.length ?? 0;
   expect(parts).toBeGreaterThan(20);
   // How far it came is not for us to say.
-  expect(await told(bench, host, "pods")).toHaveLength(cut === parts ? parts : cut + parts);
+  expect(await eventsOf(bench, host, "pods")).toHaveLength(cut === parts ? parts : cut + parts);
 
   host.playTo("pods", 3);
   const ends = async () => (await kinds(bench, host)).filter((kind) => kind === "pod.exited").length;
@@ -105,7 +107,7 @@ test("a first description that was cut off by a kill comes to nothing, and all o
   console.log(`first description cut off after ${cut} of ${parts} parts`);
 });
 
-test("a second ingest never looks at a host while the first lives, and goes on where that one was killed", async () => {
+test("a second ingest never polls a host while the first lives, and continues where the killed one stopped", async () => {
   await using bench = await rktBench();
   const [one, other] = [runningPod(0), runningPod(1)];
   const pods = [
@@ -130,7 +132,7 @@ test("a second ingest never looks at a host while the first lives, and goes on w
   host.playTo("pods", 4);
   const ends = async () => (await kinds(bench, host)).filter((kind) => kind === "pod.exited").length;
   await until(async () => (await ends()) === 2, { message: "the second pod's end" });
-  await looksLater(host);
+  await pollsLater(host);
   expect(host.fake.peers.size).toBe(2);
   expect(await kinds(bench, host)).toEqual([
     "host.described",
@@ -143,19 +145,19 @@ test("a second ingest never looks at a host while the first lives, and goes on w
   expect(sessionsOf(events)).toHaveLength(1);
 });
 
-async function told(bench: RktBench, host: Host, kind: Kind): Promise<readonly Recorded[]> {
+async function eventsOf(bench: RktBench, host: Host, kind: Kind): Promise<readonly Recorded[]> {
   return (await bench.events(host)).filter(({ event }) => event.channel === kind);
 }
 
 async function kinds(bench: RktBench, host: Host): Promise<readonly string[]> {
-  return (await told(bench, host, "pods")).map(({ event }) => event.kind);
+  return (await eventsOf(bench, host, "pods")).map(({ event }) => event.kind);
 }
 
 /** Descriptions of the pods that are complete, by their parts. */
 async function described(bench: RktBench, host: Host): Promise<readonly (readonly Recorded[])[]> {
   const whole: (readonly Recorded[])[] = [];
   let parts: Recorded[] = [];
-  for (const one of await told(bench, host, "pods")) {
+  for (const one of await eventsOf(bench, host, "pods")) {
     const { detail } = one.event;
     if (detail?.$case !== "host") continue;
     if (detail.value.part === 0) parts = [];

@@ -15,7 +15,7 @@ export type FlowOptions = BenchOptions & { readonly faults: readonly Fault[]; re
  * A job writes lines "0", "1" … without a pause, whatever is killed or away meanwhile. Of each line is known where it
  * must stand: all that is recorded stands there, once, and what is missing is a gap that says so.
  */
-export async function outputIsPlaced({ faults, lines, ...options }: FlowOptions): Promise<void> {
+export async function outputKeepsItsPosition({ faults, lines, ...options }: FlowOptions): Promise<void> {
   const random = seeded("vagrant flow");
   await using bench = await vagrantBench(["flow"], options);
   const [host] = bench.hosts;
@@ -31,7 +31,7 @@ export async function outputIsPlaced({ faults, lines, ...options }: FlowOptions)
       Array.from({ length: count }, () => line(String(total++))),
     );
   };
-  // As long as nothing is recorded, nothing says that there was something before.
+  // Before anything is recorded, nothing shows that there was earlier output.
   write(1);
   await settled();
   const places = faults.map(() => random.below(lines)).toSorted((a, b) => a - b);
@@ -84,7 +84,7 @@ export async function outputIsPlaced({ faults, lines, ...options }: FlowOptions)
   }
 }
 
-/** What is recorded of a job's output. */
+/** The recorded output of a job. */
 async function pieces({ events }: VagrantHost, job: string) {
   const all = (await events()).map(({ event }: Recorded) => event);
   const about = all.filter(({ subject }) => subject === job);

@@ -8,7 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { at, type BenchOptions, type VagrantBench, type VagrantHost, vagrantBench } from "../../bench/vagrant-bench.ts";
 import { expectLastingFacts, isInDoubt, jobsIn } from "../../vagrant/facts.ts";
-import { toldBy } from "../../vagrant/output.ts";
+import { streamItemsIn } from "../../vagrant/output.ts";
 import { holes } from "../recorded-events.ts";
 import { type Fault, strike, turn } from "./strike.ts";
 
@@ -24,7 +24,7 @@ type Playing = {
 
 export type KillsOptions = BenchOptions & { readonly faults: readonly Fault[] };
 
-/** Plays the samples with these faults in between, and holds what is recorded and served to what was done. */
+/** Plays the samples with these faults in between, and compares what is recorded and served with what was done. */
 export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOptions): Promise<void> {
   const random = seeded("vagrant kills");
   const names = ["up", "up-shipped-cli"];
@@ -41,7 +41,7 @@ export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOpti
     for (const { playback, places } of playings) {
       while (playback.done() < (places[round] ?? 0)) {
         playback.next();
-        // Some states are told one by one, others are over before anybody is told.
+        // Some states are observed one by one, others pass before they can be observed.
         if (random.below(3) > 0) await turn();
       }
     }
@@ -90,7 +90,7 @@ async function recordedToTheEnd(bench: VagrantBench, { host, recording }: Playin
   await bench.recorded();
 }
 
-/** As a client would: at once, but not in a tight loop while nobody answers. */
+/** Retries as a client would: at once, but not in a tight loop while there is no answer. */
 const againMs = 25;
 
 type Reading = AsyncDisposable & {
@@ -118,7 +118,7 @@ function readAgainAndAgain({ client }: VagrantBench, { host, recording }: Playin
   };
   const running = run();
   const outputOf = (messages: readonly Buffer[]) =>
-    toldBy(messages).flatMap((one) => (one.is === "output" ? [one.event] : []));
+    streamItemsIn(messages).flatMap((one) => (one.is === "output" ? [one.event] : []));
   return {
     async expectWhole() {
       await isWhole.promise;

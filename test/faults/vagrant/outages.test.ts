@@ -4,8 +4,8 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job_State, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { outputOf, toldBy } from "../../vagrant/output.ts";
-import { kindsOf, lines, startVagrantDeck, type VagrantDeck } from "../../vagrant/stack.ts";
+import { outputOf, streamItemsIn } from "../../vagrant/output.ts";
+import { kindsOf, lines, startVagrantStack, type VagrantStack } from "../../vagrant/stack.ts";
 import { operations } from "../../vagrant/tables.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 
@@ -13,29 +13,29 @@ import { holes, sessionsOf } from "../recorded-events.ts";
 const window = 5_248;
 
 /** A server with a job that runs, and has written as many lines "a0", "a1" … as are recorded. */
-async function running(written = 0, options: Parameters<typeof startVagrantDeck>[0] = {}) {
-  await using stack = new AsyncDisposableStack();
-  const on = stack.use(await startVagrantDeck(options));
+async function running(written = 0, options: Parameters<typeof startVagrantStack>[0] = {}) {
+  await using cleanup = new AsyncDisposableStack();
+  const on = cleanup.use(await startVagrantStack(options));
   const shop = setUpShop(on.fake);
   const job = shop.run();
-  await on.reaches(job, Job_State.RUNNING);
+  await on.waitForState(job, Job_State.RUNNING);
   await until(() => on.fake.streams() > 0, { message: "the tap to follow the job" });
   if (written > 0) on.fake.jobs.write(job, lines("a", written));
-  await on.wrote(job, written);
-  const owned = stack.move();
+  await on.waitForOutput(job, written);
+  const owned = cleanup.move();
   return { on, shop, job, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 /** The network comes back, and the tap with it. */
-async function mended({ fake }: VagrantDeck): Promise<void> {
+async function mended({ fake }: VagrantStack): Promise<void> {
   const before = fake.calls("GetJobStream").made;
   await fake.mend();
   await until(() => fake.calls("GetJobStream").made > before, { message: "the tap to follow again" });
 }
 
 /** Recorded output of a job by its places: "0-99 a0-a99". */
-async function written(on: VagrantDeck, job: string): Promise<readonly string[]> {
-  const pieces = (await on.told("jobs")).flatMap(({ kind, subject, detail }) =>
+async function written(on: VagrantStack, job: string): Promise<readonly string[]> {
+  const pieces = (await on.eventsOf("jobs")).flatMap(({ kind, subject, detail }) =>
     kind === "terminal.written" && subject === job && detail?.$case === "text"
       ? [{ index: Number(detail.value.output?.index), text: detail.value.text.trimEnd() }]
       : [],
@@ -58,107 +58,107 @@ function runsOf(texts: readonly string[]) {
   return runs;
 }
 
-async function outputGaps(on: VagrantDeck) {
-  return (await on.told("tapedeck")).flatMap(({ detail }) =>
+async function outputGaps(on: VagrantStack) {
+  return (await on.eventsOf("tapedeck")).flatMap(({ detail }) =>
     detail?.$case === "gap" && detail.value.output !== undefined ? [detail.value.output] : [],
   );
 }
 
-/** What a client reads of a job that is over: "a0-a99". */
-async function readWhole(on: VagrantDeck, job: string): Promise<readonly string[]> {
+/** The output that a client reads of a finished job: "a0-a99". */
+async function readWhole(on: VagrantStack, job: string): Promise<readonly string[]> {
   const { end, messages } = on.client.job(job);
   expect(await end).toMatchObject({ code: 0 });
-  expect(toldBy(messages).at(-1)?.is).toBe("complete");
+  expect(streamItemsIn(messages).at(-1)?.is).toBe("complete");
   const texts = outputOf(messages).map(({ event }) => (event?.$case === "line" ? event.value.msg : ""));
   return runsOf(texts).map(({ text }) => text);
 }
 
-test("what a job writes while the network is away is read afterwards", async () => {
+test("output that a job writes during a network outage is read afterwards", async () => {
   await using run = await running(100);
   const { on, job } = run;
   await on.fake.cut();
-  await on.tells("upstream.lost");
+  await on.waitForEvent("upstream.lost");
   on.fake.jobs.write(job, lines("b", 200));
   await mended(on);
-  await on.wrote(job, 300);
+  await on.waitForOutput(job, 300);
   on.fake.jobs.write(job, lines("c", 50));
-  await on.wrote(job, 350);
+  await on.waitForOutput(job, 350);
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.reaches(job, Job_State.SUCCESS);
+  await on.waitForState(job, Job_State.SUCCESS);
   expect(await written(on, job)).toEqual(["0-99 a0-a99", "100-299 b0-b199", "300-349 c0-c49"]);
   expect(await readWhole(on, job)).toEqual(["a0-a99", "b0-b199", "c0-c49"]);
   expect(await outputGaps(on)).toEqual([]);
-  expect(sessionsOf(await on.deck.events())).toHaveLength(1);
-  expect(holes(await on.deck.events())).toEqual([]);
+  expect(sessionsOf(await on.stack.events())).toHaveLength(1);
+  expect(holes(await on.stack.events())).toEqual([]);
 });
 
-test("a job that is over when the network is back is told whole, with all its output", async () => {
+test("a job that ended during a network outage is recorded whole, with all its output", async () => {
   await using run = await running(10);
   const { on, job } = run;
   await on.fake.cut();
-  await on.tells("upstream.lost");
+  await on.waitForEvent("upstream.lost");
   on.fake.jobs.write(job, lines("b", 90));
   on.fake.jobs.complete(job, commandResult({ exit_code: 1 }));
   await mended(on);
-  await on.wrote(job, 100);
-  await on.tells("command.finished", job);
+  await on.waitForOutput(job, 100);
+  await on.waitForEvent("command.finished", job);
   expect(await written(on, job)).toEqual(["0-9 a0-a9", "10-99 b0-b89"]);
-  expect(kindsOf(await on.told("jobs"), job)).toEqual([
+  expect(kindsOf(await on.eventsOf("jobs"), job)).toEqual([
     ...["job.queued", "job.assigned", "job.started", "command.started", "job.succeeded", "command.finished"],
   ]);
   expect(await outputGaps(on)).toEqual([]);
 });
 
-test("output that was replaced while the network was away is a gap of known size", async () => {
+test("output that was overwritten during a network outage is a gap of known size", async () => {
   await using run = await running(100);
   const { on, job } = run;
   await on.fake.cut();
-  await on.tells("upstream.lost");
+  await on.waitForEvent("upstream.lost");
   on.fake.jobs.write(job, lines("b", 6_000));
   await mended(on);
   const left = (100 + 6_000) % window;
-  await on.wrote(job, 100 + left);
+  await on.waitForOutput(job, 100 + left);
   on.fake.jobs.write(job, lines("c", 5));
-  await on.wrote(job, 100 + left + 5);
+  await on.waitForOutput(job, 100 + left + 5);
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.reaches(job, Job_State.SUCCESS);
+  await on.waitForState(job, Job_State.SUCCESS);
   expect(await written(on, job)).toEqual([
     "0-99 a0-a99",
     `${window}-${window + left - 1} b${window - 100}-b5999`,
     `${window + left}-${window + left + 4} c0-c4`,
   ]);
   expect(await outputGaps(on)).toMatchObject([{ job, index: 100n, next_index: BigInt(window) }]);
-  // Before what comes after it.
-  const order = (await on.deck.events()).flatMap(({ event }) => orderOf(event, job));
+  // The gap precedes the next event.
+  const order = (await on.stack.events()).flatMap(({ event }) => orderOf(event, job));
   expect(order.indexOf("gap")).toBe(order.indexOf(`output ${window}`) - 1);
   expect(await readWhole(on, job)).toEqual(["a0-a99", `b${window - 100}-b5999`, "c0-c4"]);
 });
 
-test("a job that writes more than a window and is read all along has no gap", async () => {
+test("a job that writes more than the server keeps has no gap if it is read all along", async () => {
   await using run = await running(window - 10);
   const { on, job } = run;
   on.fake.jobs.write(job, lines("b", 20));
-  await on.wrote(job, window + 10);
+  await on.waitForOutput(job, window + 10);
   await on.fake.cut();
-  await on.tells("upstream.lost");
+  await on.waitForEvent("upstream.lost");
   on.fake.jobs.write(job, lines("c", 5));
   await mended(on);
-  await on.wrote(job, window + 15);
+  await on.waitForOutput(job, window + 15);
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.reaches(job, Job_State.SUCCESS);
+  await on.waitForState(job, Job_State.SUCCESS);
   expect(await readWhole(on, job)).toEqual([`a0-a${window - 11}`, "b0-b19", "c0-c4"]);
   expect(await outputGaps(on)).toEqual([]);
 });
 
-test("a server that is gone before it was asked again leaves its last output in doubt", async () => {
+test("a server that goes away before it is asked again leaves its last output in doubt", async () => {
   await using run = await running(20);
   const { on, job } = run;
   const before = on.fake.calls("GetJobStream").made;
-  // The stream is told all of this; the one that is opened after it is told nothing.
+  // This stream gets all of the output; one that is opened later gets nothing.
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
   on.fake.holdStreams("states");
   on.fake.holdStreams("output");
-  await on.tells("command.finished", job);
+  await on.waitForEvent("command.finished", job);
   await until(() => on.fake.calls("GetJobStream").made > before, { message: "the tap to ask again" });
   await on.fake.goAway();
   await until(async () => (await outputGaps(on)).length > 0, { message: "the doubt" });
@@ -168,18 +168,18 @@ test("a server that is gone before it was asked again leaves its last output in 
   expect(await readWhole(on, job)).toEqual(["a0-a19"]);
 });
 
-test("a server that is started anew is another session; a finished job of the one before is served still", async () => {
-  // An hour behind, so that what was left behind was so long ago.
+test("a restarted server is another session, and a finished job of the previous one is still served", async () => {
+  // The clock is an hour behind, which makes the stale jobs an hour old.
   await using run = await running(30, { now: () => Date.now() - 3_600_000 });
   const { on, job, shop } = run;
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.tells("command.finished", job);
+  await on.waitForEvent("command.finished", job);
   const left = shop.run();
-  await on.reaches(left, Job_State.RUNNING);
+  await on.waitForState(left, Job_State.RUNNING);
   const waiting = shop.queue();
-  await on.reaches(waiting, Job_State.QUEUED);
+  await on.waitForState(waiting, Job_State.QUEUED);
   on.fake.jobs.write(left, lines("z", 7));
-  await on.wrote(left, 7);
+  await on.waitForOutput(left, 7);
   const before = await on.client.ask("_ListJobs");
   const following = on.client.job(left);
   await until(() => outputOf(following.messages).length === 7, { message: "a reader to have read so far" });
@@ -187,100 +187,100 @@ test("a server that is started anew is another session; a finished job of the on
   // As the server itself had cut it.
   expect(await following.end).toMatchObject({ code: status.UNAVAILABLE });
   expect(outputOf(following.messages)).toHaveLength(7);
-  await until(async () => sessionsOf(await on.deck.events()).length === 2, { message: "another session" });
-  const [one, other] = sessionsOf(await on.deck.events());
-  await until(async () => stalesIn(await on.told("jobs"), other).length === 2, { message: "what was left behind" });
-  expect(stalesIn(await on.told("jobs"), other).toSorted()).toEqual([left, waiting].toSorted());
-  expect((await on.told("tapedeck")).find(({ kind }) => kind === "session.ended")).toMatchObject({ session: one });
-  await on.deck.drained();
+  await until(async () => sessionsOf(await on.stack.events()).length === 2, { message: "another session" });
+  const [one, other] = sessionsOf(await on.stack.events());
+  await until(async () => stalesIn(await on.eventsOf("jobs"), other).length === 2, { message: "what was left behind" });
+  expect(stalesIn(await on.eventsOf("jobs"), other).toSorted()).toEqual([left, waiting].toSorted());
+  expect((await on.eventsOf("tapedeck")).find(({ kind }) => kind === "session.ended")).toMatchObject({ session: one });
+  await on.stack.drained();
   const now = ListJobsResponse.decode((await on.client.ask("_ListJobs")).bytes).jobs;
   expect(now.map(({ id }) => id)).toEqual(ListJobsResponse.decode(before.bytes).jobs.map(({ id }) => id));
   expect(await readWhole(on, job)).toEqual(["a0-a29"]);
   const again = on.client.job(left);
   await until(() => outputOf(again.messages).length === 7, { message: "a reader that comes back" });
-  // What they had written is gone from the server, and may have been more.
+  // The server has lost their output, and there may have been more of it.
   on.fake.jobs.loseHeartbeat(left);
   on.fake.jobs.cancel(waiting);
-  await on.reaches(left, Job_State.ERROR);
-  await on.reaches(waiting, Job_State.ERROR);
+  await on.waitForState(left, Job_State.ERROR);
+  await on.waitForState(waiting, Job_State.ERROR);
   expect(await again.end).toMatchObject({ code: 0 });
-  expect(toldBy(again.messages).flatMap((one) => (one.is === "state" ? [one.step] : []))).toEqual([
+  expect(streamItemsIn(again.messages).flatMap((one) => (one.is === "state" ? [one.step] : []))).toEqual([
     "UNKNOWN>RUNNING",
     "RUNNING>ERROR",
   ]);
   expect(await readWhole(on, left)).toEqual(["z0-z6"]);
   expect((await outputGaps(on)).filter((gap) => gap.job === left).length).toBeGreaterThan(0);
-  expect(holes(await on.deck.events())).toEqual([]);
+  expect(holes(await on.stack.events())).toEqual([]);
 });
 
-test("a server that is started anew while nobody records it is another session", async () => {
+test("a server that restarts while nothing records it is another session", async () => {
   await using run = await running(5);
   const { on, job, shop } = run;
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.tells("command.finished", job);
+  await on.waitForEvent("command.finished", job);
   const left = shop.run();
-  await on.tells("command.started", left);
+  await on.waitForEvent("command.started", left);
   let after = "";
   await on.restart(async () => {
     await on.fake.restart();
     after = shop.run();
     on.fake.jobs.complete(after, commandResult({ run_result: true }));
   });
-  await on.tells("command.finished", after);
-  const events = (await on.deck.events()).map(({ event }) => event);
-  const [one, other] = sessionsOf(await on.deck.events());
+  await on.waitForEvent("command.finished", after);
+  const events = (await on.stack.events()).map(({ event }) => event);
+  const [one, other] = sessionsOf(await on.stack.events());
   const sessionsWith = (id: string, kind: string) =>
     events.flatMap((event) => (event.subject === id && event.kind === kind ? [event.session] : []));
   expect(sessionsWith(job, "job.succeeded")).toEqual([one]);
   expect(sessionsWith(left, "job.started")).toEqual([one, other]);
   expect(sessionsWith(left, "job.lost")).toEqual([]);
   expect(sessionsWith(after, "job.succeeded")).toEqual([other]);
-  expect(holes(await on.deck.events())).toEqual([]);
+  expect(holes(await on.stack.events())).toEqual([]);
   expect(await readWhole(on, job)).toEqual(["a0-a4"]);
   expect(await readWhole(on, after)).toEqual([]);
 });
 
-test("a server that is started anew without its jobs has lost them: whoever follows one is told", async () => {
+test("a server that restarts without its jobs has lost them, and their followers get an error", async () => {
   await using run = await running(5);
   const { on, job, shop } = run;
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.tells("command.finished", job);
+  await on.waitForEvent("command.finished", job);
   const lost = shop.run();
-  await on.reaches(lost, Job_State.RUNNING);
+  await on.waitForState(lost, Job_State.RUNNING);
   on.fake.jobs.write(lost, lines("z", 7));
-  await on.wrote(lost, 7);
+  await on.waitForOutput(lost, 7);
   const following = on.client.job(lost);
   await until(() => outputOf(following.messages).length === 7, { message: "a reader to have read so far" });
   await on.fake.goAway();
   on.fake.database.jobs.clear();
   await on.fake.restart();
-  await on.tells("job.lost", lost);
-  await on.tells("command.finished", lost);
-  expect(kindsOf(await on.told("jobs"), lost)).toEqual([
+  await on.waitForEvent("job.lost", lost);
+  await on.waitForEvent("command.finished", lost);
+  expect(kindsOf(await on.eventsOf("jobs"), lost)).toEqual([
     ...["job.queued", "job.assigned", "job.started", "command.started", "job.lost", "command.finished"],
   ]);
   expect(await following.end).toMatchObject({ code: status.UNAVAILABLE });
   expect(outputOf(following.messages)).toHaveLength(7);
-  expect((await on.reaches(lost, Job_State.RUNNING)).id).toBe(lost);
+  expect((await on.waitForState(lost, Job_State.RUNNING)).id).toBe(lost);
   expect(await readWhole(on, job)).toEqual(["a0-a4"]);
-  await until(async () => sessionsOf(await on.deck.events()).length === 2, { message: "another session" });
-  const [ended] = (await operations(on.deck.database)).slice(-1);
+  await until(async () => sessionsOf(await on.stack.events()).length === 2, { message: "another session" });
+  const [ended] = (await operations(on.stack.database)).slice(-1);
   expect(ended).toMatchObject({ kind: "command", outcome: "unknown" });
 });
 
-test("jobs of a server that can't list them any more are asked for one by one", async () => {
+test("jobs of a server that can no longer list them are requested one by one", async () => {
   await using run = await running(3);
   const { on, job, shop } = run;
   // Another process on the same database has pruned a job of this one.
   const gone = shop.queue();
-  await on.reaches(gone, Job_State.QUEUED);
+  await on.waitForState(gone, Job_State.QUEUED);
   on.fake.database.jobs.delete(gone);
   const failed = await on.fake.calls("_ListJobs").made;
   await until(() => on.fake.calls("_ListJobs").made > failed + 1, { message: "two looks that fail" });
   on.fake.jobs.write(job, lines("b", 4));
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.tells("command.finished", job);
-  await on.wrote(job, 7);
+  await on.waitForEvent("command.finished", job);
+  await on.waitForOutput(job, 7);
   expect(await readWhole(on, job)).toEqual(["a0-a2", "b0-b3"]);
 });
 

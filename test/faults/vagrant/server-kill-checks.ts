@@ -5,9 +5,9 @@ import { expect } from "vitest";
 import { kindsOf } from "../../vagrant/stack.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 
-/** What was done with a job, whoever has heard of it. */
+/** What really happened to a job, observed or not. */
 export type Deed = {
-  /** Of the server's processes the one that ran it: 0 or, after the kill, 1. */
+  /** The server's process that ran the job: 0 or, after the kill, 1. */
   readonly process: number;
   /** Its output: encoded GetJobStreamResponse.Terminal.Events. */
   readonly written: readonly Buffer[];
@@ -58,9 +58,9 @@ export function expectRecord(events: readonly Recorded[], deeds: Deeds): Figures
   expectOneAfterTheOther(events, sessions);
   const figures = { sessions: sessions.length, written: 0, recorded: 0, gaps: 0 };
   for (const [index, session] of sessions.entries()) {
-    const told = events.flatMap(({ event }) => (event.session === session ? [event] : []));
+    const sessionEvents = events.flatMap(({ event }) => (event.session === session ? [event] : []));
     const isLast = index === sessions.length - 1;
-    expectOnlyThese(told, jobs);
+    expectOnlyThese(sessionEvents, jobs);
     for (const [id, deed] of jobs) {
       const { process, isOver } = deed;
       const isLiving = isLast && (process === last || !isOver);
@@ -69,8 +69,8 @@ export function expectRecord(events: readonly Recorded[], deeds: Deeds): Figures
         ...{ id, deed, steps: stepsOf(deeds.rows.get(id)), recorderKills: deeds.recorderKills },
         fate: isLiving ? (process === last ? "living" : "inherited") : isOfIt ? "dying" : "foreign",
       };
-      expectSteps(told, job);
-      const { recorded, gaps } = expectOutput(told, job);
+      expectSteps(sessionEvents, job);
+      const { recorded, gaps } = expectOutput(sessionEvents, job);
       figures.recorded += recorded;
       figures.gaps += gaps;
     }
@@ -82,7 +82,7 @@ export function expectRecord(events: readonly Recorded[], deeds: Deeds): Figures
 type JobInSession = {
   readonly id: string;
   readonly deed: Deed;
-  /** What happened to it, whoever has heard of it. */
+  /** What really happened to the job, observed or not. */
   readonly steps: readonly string[];
   /**
    * Whether the process that ran it lives when the session ends, was killed, or left it to the next one in this session;
@@ -92,14 +92,16 @@ type JobInSession = {
   readonly recorderKills: number;
 };
 
-/** Nothing of one session is recorded after another has begun. */
+/** Checks that no event of a session is recorded after another session has begun. */
 function expectOneAfterTheOther(events: readonly Recorded[], sessions: readonly string[]): void {
   const order = events.flatMap(({ event: { session } }) => (session === "" ? [] : [session]));
   expect(order.filter((session, index) => session !== order[index - 1])).toEqual(sessions);
 }
 
-function expectOnlyThese(told: readonly Event[], jobs: Deeds["jobs"]): void {
-  const subjects = told.flatMap(({ channel, subject }) => (channel === "jobs" && subject !== "" ? [subject] : []));
+function expectOnlyThese(sessionEvents: readonly Event[], jobs: Deeds["jobs"]): void {
+  const subjects = sessionEvents.flatMap(({ channel, subject }) =>
+    channel === "jobs" && subject !== "" ? [subject] : [],
+  );
   expect(
     subjects.filter((id) => !jobs.has(id)),
     "jobs that nobody has made",
@@ -114,7 +116,7 @@ function hasEnd(events: readonly Recorded[], session: string | undefined, job: s
   return events.some(({ event }) => event.session === session && event.subject === job && isEnd(event.kind));
 }
 
-/** All that happened to a job, as it is told; that it went back into the queue only if somebody sees it there. */
+/** The events of everything that happened to a job; a return to the queue only counts if it was observed. */
 function stepsOf(row: Job | undefined): readonly string[] {
   if (row === undefined) throw new Error("a job without a row");
   const { assign_time, ack_time, state, operation } = row;
@@ -133,30 +135,31 @@ function stepsOf(row: Job | undefined): readonly string[] {
 }
 
 /** Each step once, in order. */
-function expectSteps(told: readonly Event[], { id, deed, steps, fate }: JobInSession): void {
-  const kinds = kindsOf(told, id).filter((kind) => kind !== "job.requeued");
+function expectSteps(sessionEvents: readonly Event[], { id, deed, steps, fate }: JobInSession): void {
+  const kinds = kindsOf(sessionEvents, id).filter((kind) => kind !== "job.requeued");
   if (fate === "foreign") expect(kinds, `${id} of another server`).toEqual([]);
-  else if (fate === "dying") expect(kinds, `${id}, as far as it was told`).toEqual(stepsUntilDeath(kinds, steps, deed));
+  else if (fate === "dying")
+    expect(kinds, `${id}, as far as it was recorded`).toEqual(stepsUntilDeath(kinds, steps, deed));
   else expect(kinds, `${id}, ${fate}`).toEqual(steps);
 }
 
-/** What was told before its process was killed, and what follows from that it is gone. */
+/** The events before the kill of its process, and those that follow from the kill. */
 function stepsUntilDeath(kinds: readonly string[], steps: readonly string[], { isOver }: Deed): readonly string[] {
   const end = steps.findIndex(isEnd);
   const differs = kinds.findIndex((kind, index) => kind !== steps[index]);
   const count = differs < 0 ? kinds.length : differs;
   const seen = steps.slice(0, isOver ? count : Math.min(count, end));
-  // What was not over goes on with the next process, and what nobody has heard of is not missed.
+  // Unfinished jobs continue with the next process, and jobs that were never observed are not expected.
   if (!isOver || seen.length === 0 || count > end) return seen;
   return [...seen, "job.lost", ...(seen.includes("command.started") ? ["command.finished"] : [])];
 }
 
-/** Each piece at its place, once; what is missing is said. */
-function expectOutput(told: readonly Event[], { id, deed: { written }, fate, recorderKills }: JobInSession) {
+/** Checks that each piece is at its position, once, and that missing output is a gap. */
+function expectOutput(sessionEvents: readonly Event[], { id, deed: { written }, fate, recorderKills }: JobInSession) {
   let recorded = 0;
   let gaps = 0;
   let isWhole = false;
-  for (const { kind, subject, detail, original } of told) {
+  for (const { kind, subject, detail, original } of sessionEvents) {
     const gap = detail?.$case === "gap" && detail.value.output?.job === id ? detail.value.output : undefined;
     const isAbout = subject === id && (kind === "terminal.written" || kind === "mirror.received");
     if (gap === undefined && !isAbout) continue;
@@ -174,7 +177,7 @@ function expectOutput(told: readonly Event[], { id, deed: { written }, fate, rec
   if (isKnown) expect(recorded, `all output of ${id}`).toBe(written.length);
   if (fate === "living" || fate === "inherited") expect(isWhole, `the end of ${id}`).toBe(true);
   if (fate === "foreign") expect({ recorded, gaps, isWhole }, id).toEqual({ recorded: 0, gaps: 0, isWhole: false });
-  const hasBegun = recorded > 0 || kindsOf(told, id).includes("job.started");
+  const hasBegun = recorded > 0 || kindsOf(sessionEvents, id).includes("job.started");
   if (hasBegun && !isWhole) expect(gaps, `gaps of ${id}, of which nobody knows the rest`).toBeGreaterThan(0);
   expect(gaps, `gaps of ${id}`).toBeLessThanOrEqual(1 + recorderKills);
   return { recorded, gaps };

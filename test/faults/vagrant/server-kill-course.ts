@@ -16,9 +16,9 @@ import { turn } from "./strike.ts";
 
 export type RecordedHost = { readonly fake: FakeVagrant; readonly events: () => Promise<readonly Recorded[]> };
 
-/** One server's way to its kill, and what comes after it. */
+/** The course of one server up to its kill and after it. */
 export type Course = {
-  /** To the place of the kill. */
+  /** Plays up to the position of the kill. */
   readonly begin: () => Promise<void>;
   readonly strike: () => Promise<void>;
   /** The sample is done to its end, or as a whole by the next process; all that is known in the end is recorded. */
@@ -43,7 +43,7 @@ export function startCourse({ fake, events }: RecordedHost, recording: Recording
   const steps = runSteps(recording, "failing");
   /** Now, as the courses come to it in any order. */
   const chance = {
-    /** Some states are told one by one, others are over before anybody is told. */
+    /** Some states are observed one by one, others pass before they can be observed. */
     isTurn: steps.map(() => random.below(3) > 0),
     meanwhile: random.below(5),
     isLeftEndedFirst: random.below(2) === 0,
@@ -98,10 +98,12 @@ export function startCourse({ fake, events }: RecordedHost, recording: Recording
     const session = sessionsOf(all).at(-1);
     for (const [id, { process: own, written, isOver }] of jobs) {
       if (own < current && isOver) continue;
-      const told = all.flatMap(({ event }) => (event.session === session && event.subject === id ? [event.kind] : []));
-      const pieces = told.filter((kind) => kind === "terminal.written").length;
+      const recordedKinds = all.flatMap(({ event }) =>
+        event.session === session && event.subject === id ? [event.kind] : [],
+      );
+      const pieces = recordedKinds.filter((kind) => kind === "terminal.written").length;
       if (own === current && pieces < written.length) throw new Error(`${pieces} of ${written.length} pieces of ${id}`);
-      const missing = lastKinds[stateOf(id)]?.find((kind) => !told.includes(kind));
+      const missing = lastKinds[stateOf(id)]?.find((kind) => !recordedKinds.includes(kind));
       if (missing !== undefined) throw new Error(`no ${missing} of ${id}`);
     }
     return true;
@@ -112,7 +114,7 @@ export function startCourse({ fake, events }: RecordedHost, recording: Recording
     current = 1;
   }
 
-  /** What the killed process has left: jobs whose runners are gone, or never come. */
+  /** The stale jobs of the killed process, whose runners are gone or never come. */
   function endLeft(): void {
     for (const [id, { process: own, isOver }] of jobs) {
       if (own === current || isOver) continue;
@@ -174,7 +176,7 @@ export function startCourse({ fake, events }: RecordedHost, recording: Recording
       const left = steps.length - playback.done();
       await playTo(playback.done() + Math.floor(left * chance.heardAgain));
       await heard();
-      // What a stream keeps back until its job is over it never tells: another one has to.
+      // A stream never sends what it holds back until its job has ended, so another stream has to.
       const release = chance.isLate ? fake.holdStreams("output") : () => {};
       await playTo(steps.length);
       release();
@@ -204,7 +206,7 @@ export function startCourse({ fake, events }: RecordedHost, recording: Recording
   };
 }
 
-/** What is told of a job that is in this state and stays there. */
+/** The kinds of events of a job that stays in this state. */
 const lastKinds: Readonly<Record<number, readonly string[]>> = {
   [Job_State.QUEUED]: ["job.queued"],
   [Job_State.WAITING]: ["job.assigned"],

@@ -11,7 +11,7 @@ const atOnce = 15;
 const recorders: readonly KillsOptions[] = [{}, { recorder: "killed" }, { recorder: "killed beside its taps" }];
 
 test.each(fates)(
-  "Vagrant servers, each %s at another place: what is known still is recorded once, what is not is a gap",
+  "Vagrant servers, each %s at another position: what is still known is recorded once, what is not is a gap",
   async (fate) => {
     const random = seeded(`vagrant servers ${fate}`);
     const places = sampleNames.flatMap((name) => placesOf(name).all.map((place) => killAt(random, name, fate, place)));

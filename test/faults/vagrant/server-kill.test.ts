@@ -5,10 +5,10 @@ import { fates } from "./server-kill.ts";
 import { killAt, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
 
 const sample = "up";
-/** What is not heard of a job's last output and of its end. */
+/** The part of a job's last output and end that is not observed. */
 const unheard: readonly (readonly Muted[])[] = [["states", "list"], ["output"], ["output", "states", "list"]];
 
-test("a Vagrant server may be killed anywhere: what it knew still is recorded once, what it took along is a gap", async () => {
+test("a Vagrant server may be killed anywhere: what it still knows is recorded once, what it lost is a gap", async () => {
   const random = seeded("vagrant server kills");
   const { all, ends } = placesOf(sample);
   const anywhere = random.shuffled(fates).map((fate, index) => {

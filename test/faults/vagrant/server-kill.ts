@@ -4,12 +4,12 @@ export type SampleName = (typeof sampleNames)[number];
 /**
  * What happens to a server in the middle of a sample:
  *
- * - killed: its process is gone at once, and a new one is there;
+ * - killed: its process ends at once, and a new one starts;
  * - crashed: the same by a request that ends it;
  * - left: the same by its own will, as a vagrant command ends;
  * - cut off: the network is away for some steps, and then the process is killed;
  * - cut: the network is away for some steps, and the process lives on;
- * - late: the process lives on, and so does the network; what the server keeps back it tells some steps later.
+ * - late: the process lives on, and so does the network; the server sends what it held back some steps later.
  */
 export const fates = ["killed", "crashed", "left", "cut off", "cut", "late"] as const;
 export type Fate = (typeof fates)[number];

@@ -109,12 +109,12 @@ async function killWhileWriting({ pid, kill }: ServiceProcess, courses: readonly
 
 /** Fake servers, and an ingest in a process of its own that records them. */
 async function startBench(count: number, tapsBeside: boolean) {
-  await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const log = stack.use(await openTestLog(nats.url));
+  await using cleanup = new AsyncDisposableStack();
+  const nats = cleanup.use(await startTestNats({ syncAlways: true }));
+  const log = cleanup.use(await openTestLog(nats.url));
   const hosts = await Promise.all(
     Array.from({ length: count }, async (_, index) => {
-      const fake = stack.use(await startFakeVagrant());
+      const fake = cleanup.use(await startFakeVagrant());
       const name = `d${index}`;
       const source = sourceName({ workspace: "default", developer: name, project: "shop", upstream: "vagrant" });
       return { name, fake, events: sourceEvents(log.reader, source) };
@@ -124,7 +124,7 @@ async function startBench(count: number, tapsBeside: boolean) {
     ...{ upstream: "vagrant", developer: name, project: "shop" },
     ...{ address: fake.address, redact: "off" },
   }));
-  const ingest = stack.use(
+  const ingest = cleanup.use(
     await startServiceProcess("ingest", {
       TAPEDECK_NATS_URL: nats.url,
       TAPEDECK_SOURCES: JSON.stringify(tapsBeside ? [] : sources),
@@ -133,13 +133,13 @@ async function startBench(count: number, tapsBeside: boolean) {
   );
   const { grpc = "" } = ingest.addresses;
   const taps = tapsBeside ? await Promise.all(hosts.map((host) => tapBeside(host, grpc))) : [];
-  for (const tap of taps) stack.use(tap);
+  for (const tap of taps) cleanup.use(tap);
   for (const { fake, events } of hosts) {
     const isDescribed = async () => (await events()).some(({ event: { kind } }) => kind === "host.described");
     await until(isDescribed, { message: "what is there to be described" });
     await until(() => fake.calls("_ListJobs").made > 0, { message: "a first look at the jobs" });
   }
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
     ingest,
     hosts,

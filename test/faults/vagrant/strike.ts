@@ -3,7 +3,7 @@ import type { VagrantBench } from "../../bench/vagrant-bench.ts";
 /**
  * What is done while something happens on fake servers, each on all of them at once; `steps` lets more happen:
  *
- * - told: ingest is killed right after some steps, with what they told perhaps in the log, perhaps not;
+ * - answered: ingest is killed right after some steps, with their events perhaps in the log, perhaps not;
  * - hanging: ingest is killed when all that happened is in the log;
  * - away: ingest is killed, and comes back some steps later;
  * - stopped: ingest is ended by SIGTERM right after some steps;
@@ -12,17 +12,17 @@ import type { VagrantBench } from "../../bench/vagrant-bench.ts";
  * - log: NATS is killed, and comes back some steps later;
  * - both: NATS is killed, some steps are done, and ingest is killed before NATS is back.
  */
-export const faults = ["told", "hanging", "away", "stopped", "cut", "gateway", "log", "both"] as const;
+export const faults = ["answered", "hanging", "away", "stopped", "cut", "gateway", "log", "both"] as const;
 export type Fault = (typeof faults)[number];
 
 export async function strike(fault: Fault, bench: VagrantBench, steps: () => void): Promise<void> {
   const { ingest, gateway, nats, hosts } = bench;
   switch (fault) {
-    case "told":
+    case "answered":
     case "stopped":
       steps();
       await turn();
-      await ingest.kill(fault === "told" ? "SIGKILL" : "SIGTERM");
+      await ingest.kill(fault === "answered" ? "SIGKILL" : "SIGTERM");
       return await ingest.start();
     case "hanging":
       await bench.recorded();
@@ -56,7 +56,7 @@ export async function strike(fault: Fault, bench: VagrantBench, steps: () => voi
   }
 }
 
-/** Whoever waits for something gets to it. */
+/** Gives pending waits a chance to finish. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

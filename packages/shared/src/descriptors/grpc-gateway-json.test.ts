@@ -71,7 +71,7 @@ describe("--event-log-file", () => {
   });
 });
 
-describe("what recordings do not show", () => {
+describe("cases that no recording shows", () => {
   const event = messageType("tapedeck.v1.Event");
   const render = (desc: typeof event, json: JsonValue) => toGatewayJson(desc, fromGatewayJson(desc, json));
 
@@ -103,7 +103,7 @@ describe("what recordings do not show", () => {
     ]);
   });
 
-  it("prints an event of no type, and one of a type that came later, as an empty object", () => {
+  it("prints an event without a type, or of a later type, as an empty object", () => {
     expect(render(eventTypes.v1, { event: {} })).toMatchObject({ event: {} });
     const field2999 = [0xba, 0xbb, 0x01, 0x00];
     expect(toGatewayJson(eventTypes.v1, Uint8Array.of(0x12, field2999.length, ...field2999))).toMatchObject({
@@ -117,7 +117,7 @@ describe("what recordings do not show", () => {
     expect(printed).toBe('{"build":null,"deploy":null,"test":null,"additional":{"__proto__":"2","a":"3","z":"1"}}');
   });
 
-  it("takes both dialects of a name, and ignores what it does not know", () => {
+  it("takes both dialects of a name, and ignores unknown fields", () => {
     const log = { level: "STANDARD", message: "m", task_id: "Build-1", subtask_id: "web" };
     const camel = { level: 7, message: "m", taskId: "Build-1", subtaskId: "web", later: [1] };
     const desc = messageType("proto.v2.SkaffoldLogEvent");
@@ -137,7 +137,7 @@ describe("what recordings do not show", () => {
     expect(LogEntry.decode(Uint8Array.from(entry)).entry).toBe("a\ufffdé\ufffd");
   });
 
-  it("throws for bytes that are no message", () => {
+  it("throws for bytes that are not a message", () => {
     expect(() => toGatewayJson(eventTypes.v1, Uint8Array.of(0x1a, 200))).toThrow();
   });
 });

@@ -35,8 +35,8 @@ function visited(desc: DescMessage, bytes: Uint8Array): string[] {
   return seen;
 }
 
-describe("which strings are shown", () => {
-  it("those in messages, lists and maps, but no enums, numbers or timestamps", () => {
+describe("the mapper sees", () => {
+  it("strings in messages, lists and maps, but not enums, numbers or timestamps", () => {
     const json = {
       buildState: { artifacts: { web: "Complete" }, statusCode: "BUILD_UNKNOWN" },
       forwardedPorts: { "8080": { podName: "web-1", targetPort: { type: 1, strVal: "http" } } },
@@ -53,11 +53,11 @@ describe("which strings are shown", () => {
     ]);
   });
 
-  it("a repeated single field each time, as the last one wins only in a decoder", () => {
+  it("each occurrence of a repeated single field, because only a decoder lets the last one win", () => {
     expect(visited(logEntry, Buffer.from("\x1a\x01a\x1a\x01b"))).toEqual(["entry=a", "entry=b"]);
   });
 
-  it("no field of another wire type than described, and no unknown one", () => {
+  it("no field of another wire type than described, and no unknown field", () => {
     const asVarint = [0x18, 5];
     const unknownString = [0x7a, 1, 0x61];
     const unknownGroup = [0x7b, 0x1a, 1, 0x61, 0x73, 0x74, 0x7d, 0, 0, 0, 0, 0x79, 0, 0, 0, 0, 0, 0, 0, 0, 0x7c];
@@ -80,7 +80,7 @@ describe("masking", () => {
     expect(masked(state, json)).toMatchObject({ forwardedPorts: { "-1": { podName: "SECRET=*" } } });
   });
 
-  it("returns the very input if nothing changed, and never writes to it", () => {
+  it("returns its input if nothing changed, and never writes to it", () => {
     const clean = fromGatewayJson(logEntry, { entry: "nothing here" });
     expect(mapStringFields(logEntry, clean, maskSecrets)).toEqual({ bytes: clean, changed: 0, malformed: false });
     expect(mapStringFields(logEntry, clean, maskSecrets).bytes).toBe(clean);
@@ -91,13 +91,13 @@ describe("masking", () => {
     expect(Uint8Array.from(secret)).toEqual(before);
   });
 
-  it("reads a view into a greater buffer", () => {
+  it("reads a view of a larger buffer", () => {
     const message = fromGatewayJson(logEntry, { entry: "SECRET=x" });
     const view = Buffer.concat([Buffer.from("zz"), message, Buffer.from("zz")]).subarray(2, 2 + message.length);
     expect(Buffer.from(mapStringFields(logEntry, view, maskSecrets).bytes).toString()).toContain("SECRET=*");
   });
 
-  it("leaves bytes alone that are no UTF-8, unless they are masked", () => {
+  it("leaves bytes that are not UTF-8 unchanged, unless they are masked", () => {
     const text = Buffer.from([...Buffer.from("\xff é SECRET="), 0xe2, 0x82, ...Buffer.from(" "), 0xc3]);
     const bad = Buffer.concat([Buffer.from([0xff]), text, Buffer.from([0xed, 0xa0, 0x80])]);
     const message = Buffer.concat([Buffer.from([0x1a, bad.length]), bad]);
@@ -107,14 +107,14 @@ describe("masking", () => {
     expect(mapStringFields(logEntry, message, maskSecrets).bytes).toEqual(expected);
   });
 
-  it("refuses a text of another length, and lets the mapper's own errors through", () => {
+  it("refuses a text of another length, and passes on the mapper's own errors", () => {
     const bytes = fromGatewayJson(logEntry, { entry: "ä" });
     expect(() => mapStringFields(logEntry, bytes, () => "*")).toThrow(RangeError);
     const failing = () => mapStringFields(logEntry, bytes, () => JSON.parse("{") as string);
     expect(failing).toThrow(SyntaxError);
   });
 
-  it("reaches into groups that are described", () => {
+  it("reaches into described groups", () => {
     const group = groupHolder();
     const bytes = Buffer.from("\x0b\x12\x08SECRET=x\x0c");
     expect(visited(group, bytes)).toEqual(["inner.text=SECRET=x"]);
@@ -122,7 +122,7 @@ describe("masking", () => {
   });
 });
 
-describe("malformed input comes back as it was", () => {
+describe("malformed input is returned unchanged", () => {
   const secret = [...Buffer.from("\x1a\x08SECRET=x")];
   const cases = {
     "cut in a tag": [...secret, 0x9a],
@@ -147,7 +147,7 @@ describe("malformed input comes back as it was", () => {
   });
 });
 
-describe("whatever the message", () => {
+describe("for any message", () => {
   const anyText = fc.string({ unit: "binary" });
   const anyMap = fc.dictionary(
     anyText.filter((key) => key !== "__proto__"),
@@ -161,7 +161,7 @@ describe("whatever the message", () => {
     debuggingContainers: fc.array(fc.record({ status: anyText, podName: anyText })),
   }) satisfies fc.Arbitrary<JsonObject>;
 
-  it("a mask over every value gives the bytes that an encoder makes of masked values", () => {
+  it("masking every value gives the bytes that an encoder gives for masked values", () => {
     fc.assert(
       fc.property(anyState, (json) => {
         const bytes = fromGatewayJson(state, json);
@@ -172,7 +172,7 @@ describe("whatever the message", () => {
     );
   });
 
-  it("unknown fields and groups in between stay as they are", () => {
+  it("unknown fields and groups in between are unchanged", () => {
     const unknown = Buffer.from([0x7b, 0x0a, 1, 0x61, 0x7c, 0xf2, 0x01, 2, 0x53, 0x53]);
     fc.assert(
       fc.property(anyText, anyText, (before, after) => {
@@ -184,7 +184,7 @@ describe("whatever the message", () => {
     );
   });
 
-  it("no bytes make it throw, write to its input, change a length, or give what a decoder reads no more", () => {
+  it("no bytes make it throw, write to its input, change a length, or return what a decoder can no longer read", () => {
     const mutated = fc
       .tuple(anyState, fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }))
       .map(([json, edits]) => {

@@ -68,7 +68,7 @@ export function httpStatusOf(code: ErrorCode): number {
   return table[code].http;
 }
 
-/** The error as it is, or `internal` with nothing leaked and the cause kept for the service's log. */
+/** A TapedeckError as it is; anything else as `internal`, with the cause kept for the service's log only. */
 export function fromUnknown(error: unknown): TapedeckError {
   return error instanceof TapedeckError ? error : new TapedeckError("internal", "internal error", {}, { cause: error });
 }

@@ -6,19 +6,19 @@ import { fromServiceError, toGrpcStatus } from "./grpc.ts";
 const asReceived = (error: unknown): ServiceError => Object.assign(new Error("as received"), toGrpcStatus(error));
 
 describe("errors over gRPC", () => {
-  it("come back as they went, with their details", () => {
+  it("arrive with their code, message and details", () => {
     const details = { field: "after", earliest: "abc-4", choices: ["a/b", "c/d"] };
     const back = fromServiceError(asReceived(new TapedeckError("out_of_range", "too old", details)));
     expect(back).toMatchObject({ code: "out_of_range", message: "too old", details });
   });
 
-  it("leak nothing of what nobody expected", () => {
+  it("reveal nothing of an unexpected error", () => {
     const status = toGrpcStatus(new Error("password is hunter2"));
     expect(status).toMatchObject({ code: 13, details: "internal error" });
     expect(JSON.stringify(status.metadata)).not.toContain("hunter2");
   });
 
-  it("say not_ready for a service that is away", () => {
+  it("say not_ready for an unreachable service", () => {
     const away = Object.assign(new Error(), { code: 14, details: "No connection", metadata: { get: () => [] } });
     expect(fromServiceError(away)).toMatchObject({ code: "not_ready" });
   });

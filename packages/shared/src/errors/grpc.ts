@@ -20,7 +20,7 @@ export function toGrpcStatus(error: unknown): StatusObject {
   return { code, details: own.message, metadata };
 }
 
-/** The error that a service of ours answered with; a service that can't be reached is `not_ready`. */
+/** The error that a Tapedeck service answered with; an unreachable service is `not_ready`. */
 export function fromServiceError(error: unknown): TapedeckError {
   if (!isServiceError(error)) return fromUnknown(error);
   const info = infoOf(error);

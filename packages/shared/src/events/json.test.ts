@@ -39,11 +39,11 @@ const identity = {
   summary: "web failed to build",
 };
 
-test("what is not known is left out", () => {
+test("unknown fields are omitted", () => {
   expect(json({})).toEqual(identity);
 });
 
-test("times keep their nanoseconds, numbers of 64 bits are text, words are the API's", () => {
+test("times keep their nanoseconds, 64-bit numbers are text, enums are the API's words", () => {
   const event = json({
     subject: "web",
     outcome: 2,
@@ -71,7 +71,7 @@ test("times keep their nanoseconds, numbers of 64 bits are text, words are the A
   });
 });
 
-test("the detail is one object, and people's own words in it stay as they are", () => {
+test("the detail is one object, and map keys in it are unchanged", () => {
   const value = {
     labels: { git_branch: "main" },
     redact: "on",
@@ -95,7 +95,7 @@ test("the detail is one object, and people's own words in it stay as they are", 
   });
 });
 
-test("the upstream's bytes come only when asked for", () => {
+test("the upstream's bytes are included only on request", () => {
   const original = Original.fromPartial({ type: "proto.LogEntry", bytes: Buffer.from([255, 0]), size: 2n });
   expect(json({ original })).not.toHaveProperty("original");
   expect(json({ original }, { original: true }).original).toEqual({ type: "proto.LogEntry", bytes: "/wA=", size: "2" });

@@ -5,11 +5,11 @@ import type { Recorded } from "../log/log.ts";
 import { formatPosition } from "../log/position.ts";
 import { outcomeNames, timeSourceNames } from "./names.ts";
 
-type Wire = { readonly seconds: bigint; readonly nanos: number };
+type WireTime = { readonly seconds: bigint; readonly nanos: number };
 
 /**
  * An event as every transport writes it: lowerCamelCase, times RFC 3339 with the upstream's nanoseconds,
- * 64-bit numbers as strings; what is not known or empty is left out, but for the identity of the event.
+ * 64-bit numbers as strings; unknown and empty fields are omitted, except for the identity of the event.
  */
 export function eventToJson({ seq, recordedAt, event }: Recorded, epoch: string, options: { original?: boolean } = {}) {
   return {
@@ -49,7 +49,7 @@ function originalToJson({ type, bytes, size }: NonNullable<Event["original"]>) {
 }
 
 /** RFC 3339, UTC, with 0, 3, 6 or 9 decimals. */
-export function timeToJson({ seconds, nanos }: Wire): string {
+export function timeToJson({ seconds, nanos }: WireTime): string {
   return toJson(TimestampSchema, create(TimestampSchema, { seconds, nanos }));
 }
 
@@ -63,7 +63,7 @@ function plain(value: object): Record<string, unknown> {
   );
 }
 
-/** Maps whose keys are people's own words stay as they are. */
+/** Maps whose keys are user data and stay as they are. */
 const maps: ReadonlySet<string> = new Set(["labels", "states", "ports", "dropped"]);
 
 function plainValue(name: string, field: unknown): unknown {
@@ -76,7 +76,7 @@ function plainValue(name: string, field: unknown): unknown {
   return plain(field);
 }
 
-function isTime(field: object): field is Wire {
+function isTime(field: object): field is WireTime {
   return "seconds" in field && "nanos" in field && typeof field.seconds === "bigint";
 }
 

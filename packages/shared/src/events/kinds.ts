@@ -7,11 +7,11 @@ export const kinds = [
   "session.identified", // a channel's fingerprint, by which a reconnect or an import finds the session again
   "session.described", // the upstream's own state at a moment
   "session.ended",
-  "session.lost", // it is over for us: nobody saw how or when it ended
+  "session.lost", // recording has ended: nobody observed how or when the session did
   "session.gap", // something may be missing between two known points
   "session.gap_filled", // what an open gap missed has been recorded since
   "session.erased",
-  // the upstream's process read its configuration: a new runner; and: it says that it ends
+  // the upstream's process read its configuration (a new runner), or announced its end
   "session.configured",
   "session.terminated",
   // dev loop
@@ -57,14 +57,14 @@ export const kinds = [
   "debugger.detached",
   "log.written",
   // pods, apps and images of a host
-  "host.described", // all that is known of it: whoever reads the log can begin here
+  "host.described", // the full description of a host: a reader of the log can begin here
   "pod.prepared",
   "pod.prepare_aborted",
   "pod.started",
   "pod.exited",
   "pod.collected",
-  "pod.changed", // what was seen changed, without one of the other facts
-  "pod.contradicted", // the host says again and again what can't be by the record, which follows it
+  "pod.changed", // an observed change that is none of the other facts
+  "pod.contradicted", // the host repeatedly contradicts the record, which then follows the host
   "app.started",
   "app.exited",
   "image.imported",
@@ -76,7 +76,7 @@ export const kinds = [
   "job.requeued",
   "job.started",
   "job.cancel_requested",
-  "job.succeeded", // its command may have failed: the outcome says it
+  "job.succeeded", // its command may have failed: see the outcome
   "job.failed",
   "job.canceled",
   "job.lost",
@@ -105,7 +105,7 @@ export const kinds = [
   "upstream.lost",
   "upstream.restored",
   "upstream.unreadable", // the bytes are kept
-  // another channel tells it too, or a frame without a fact of its own: kept to re-serve its channel
+  // a frame whose fact another channel has, or without a fact: kept to serve its channel again
   "mirror.received",
 ] as const;
 

@@ -64,7 +64,7 @@ const anyMatch = anyEvent.chain((event) => {
 });
 
 describe("a filter", () => {
-  it("asks the log for subjects that cover every event it matches", () => {
+  it("has subjects that cover every event it matches", () => {
     fc.assert(
       fc.property(anyMatch, ([input, event]) => {
         const filter = parseFilter(input);
@@ -81,7 +81,7 @@ describe("a filter", () => {
     );
   });
 
-  it("is the same when it is read again", () => {
+  it("is unchanged by a second parse", () => {
     fc.assert(
       fc.property(anyMatch, ([input]) => {
         expect(parseFilter(parseFilter(input))).toEqual(parseFilter(input));
@@ -89,19 +89,19 @@ describe("a filter", () => {
     );
   });
 
-  it("means a command by its own name as well as by its job", () => {
+  it("matches a command by its own name as well as by its job", () => {
     const operation = { kind: "command", subject: "up", runner: 0, loop: 0, instance: "J1" };
     const event = Event.fromPartial({ kind: "command.started", subject: "J1", operation });
     const about = (subject: string) => matches({ subjects: [subject] }, event);
     expect([about("J1"), about("up"), about("J2"), about("")]).toEqual([true, true, false, false]);
   });
 
-  it("never asks for another workspace", () => {
+  it("never has a subject of another workspace", () => {
     const filter = parseFilter({ sources: ["other/alice/shop/skaffold"], kinds: ["build.*"] });
     expect(toSubjects(filter, "acme").every((subject) => subject.startsWith("tapedeck.v1.acme."))).toBe(true);
   });
 
-  it("makes subjects of the log's shape, whatever people type", () => {
+  it("has subjects of the log's form, for any input", () => {
     const anything = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 3 });
     const input = fc.record({ developers: anything, projects: anything, upstreams: anything }, { requiredKeys: [] });
     fc.assert(
@@ -113,12 +113,12 @@ describe("a filter", () => {
     );
   });
 
-  it("widens when there are too many subjects", () => {
+  it("widens its subjects when there are too many", () => {
     const many = parseFilter({ developers: Array.from({ length: 90 }, (_, n) => `dev${n}`), kinds: ["build.*"] });
     expect(toSubjects(many, "acme")).toEqual(["tapedeck.v1.acme.*.*.*.*.build"]);
   });
 
-  it("makes no more subjects than it gives, however many values there are", () => {
+  it("never builds more subjects than it returns, for any number of values", () => {
     const values = (name: string) => Array.from({ length: 100 }, (_, n) => `${name}${n}`);
     const patterns = ["*.failed", "*.started", "*.changed"];
     const fields = { developers: values("d"), projects: values("p"), upstreams: values("u"), kinds: patterns };

@@ -15,7 +15,7 @@ it.each([
 });
 
 it.each(["", "yesterday", "2026-11-20", "2026-11-20T17:00:00", "2026-13-20T17:00:00Z", "t3k9x2-", "t3k9x2-07", "5"])(
-  "%j does not",
+  "%j does not name a point in the log",
   (text) => {
     expect(parseWhen(text)).toBeUndefined();
   },

@@ -10,7 +10,7 @@ import { openLog } from "./jetstream.ts";
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const awayMs = 60_000;
 
-test("a minute without the log is forgotten a few seconds after", async () => {
+test("the log works normally a few seconds after a minute of outage", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, maxReconnectAttempts: -1 });
   const warnings: string[] = [];

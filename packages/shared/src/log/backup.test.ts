@@ -47,8 +47,8 @@ async function* given(pieces: readonly Uint8Array[]) {
   yield* pieces;
 }
 
-describe("a log from a backup", () => {
-  it("is the log as it was, under a new epoch; what was written after the backup is foreign to it", async () => {
+describe("a log restored from a backup", () => {
+  it("is the same log under a new epoch, and positions after the backup are foreign to it", async () => {
     await using on = await desk();
     const first = await on.write(300);
     const before = await on.everything();
@@ -66,7 +66,7 @@ describe("a log from a backup", () => {
     expect([isKnown(after.epoch, 400), isKnown("zzzzzz", 1)]).toEqual([true, false]);
   });
 
-  it("goes on being written, and remembers all that it was when it is restored again", async () => {
+  it("can be written, and remembers all former epochs when it is restored again", async () => {
     await using on = await desk();
     const first = await on.write(3);
     const one = await on.backUp();
@@ -84,7 +84,7 @@ describe("a log from a backup", () => {
     ]);
   });
 
-  it("is refused where there is one, and from what is no backup, and leaves everything as it was", async () => {
+  it("is refused where a log exists or the file is not a backup, and nothing changes", async () => {
     await using on = await desk();
     await on.write(3);
     const { snapshot, pieces } = await on.backUp();

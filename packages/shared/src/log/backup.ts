@@ -3,12 +3,12 @@ import { createInbox, type Msg, type NatsConnection } from "nats";
 import { epochKey, epochOf, type FormerEpoch, formerEpochsKey, formerEpochsOf, newEpoch } from "./epoch.ts";
 import { streamName } from "./subjects.ts";
 
-/** What NATS says of a stream in a snapshot; kept beside the bytes, as `nats stream backup` keeps it. */
+/** NATS' description of a stream in a snapshot; kept beside the bytes, as `nats stream backup` does. */
 export type Snapshot = { readonly config: StreamConfig; readonly state: StreamInfo["state"] };
 
 export type Restored = { readonly epoch: string; readonly lastSeq: number; readonly former: readonly FormerEpoch[] };
 
-/** It was no backup of a log, or NATS refused; the message is one sentence for people. */
+/** The input is not a backup of a log, or NATS refused; the message is one sentence for people. */
 export class BackupError extends Error {
   override readonly name = "BackupError";
 }
@@ -16,7 +16,7 @@ export class BackupError extends Error {
 const chunkBytes = 128 * 1024;
 const api = "$JS.API.STREAM";
 
-/** How long NATS may say nothing: it looks through a whole stream before the first chunk. */
+/** How long NATS may be silent: it checks a whole stream before the first chunk. */
 const silentMs = 60_000;
 
 /**
@@ -37,8 +37,7 @@ export async function backUpLog(
     const { config, state } = await ask<Snapshot>(nc, `${api}.SNAPSHOT.${name}`, JSON.stringify(asked));
     for await (const piece of pieces) {
       if (piece.data.length === 0) {
-        if (piece.headers?.hasError)
-          throw new BackupError(`NATS broke the snapshot off: ${piece.headers.description}.`);
+        if (piece.headers?.hasError) throw new BackupError(`NATS aborted the snapshot: ${piece.headers.description}.`);
         return { config, state };
       }
       await take(piece.data);
@@ -74,7 +73,7 @@ export async function restoreLog(
   if (made.state.last_seq !== lastSeq) {
     throw new BackupError(`the restored log ends at ${made.state.last_seq}, and not at ${lastSeq} as its backup says.`);
   }
-  // Told by the server, and not by what was asked for.
+  // Asks the server instead of trusting the request.
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   const restored = epochOf(await jsm.streams.info(name));
   if (restored !== epoch) throw new BackupError("NATS did not give the restored log its new epoch.");
@@ -82,8 +81,8 @@ export async function restoreLog(
 }
 
 /**
- * Goes on with a log that has lost its end, as another log from there on: what is written now stands at positions that
- * were never given. Nobody may be writing.
+ * Continues a log that has lost its end under a new epoch, so that new events get positions that were never used.
+ * Nothing may be writing meanwhile.
  * @throws BackupError when there is no log
  */
 export async function renewEpoch(nc: NatsConnection, name = streamName): Promise<Restored> {

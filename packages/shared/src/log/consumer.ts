@@ -18,9 +18,9 @@ export type Delivered = {
   /** 1, 2, 3 … per consumer: a hole means that something was lost on the way. */
   readonly deliverySeq: number;
   readonly recordedAtMs: number;
-  /** When the log drops it, by the clock of the log; undefined: it stays. */
+  /** When the log drops the message, by the clock of the log; undefined: never. */
   readonly expiresAtMs?: number | undefined;
-  /** How many more match. */
+  /** How many further messages match. */
   readonly pending: number;
   readonly subject: string;
   readonly data: Uint8Array;
@@ -29,7 +29,7 @@ export type Delivered = {
 
 const forgetAfterNs = 10_000_000_000;
 
-/** `from`: the sequence that the first one comes after; or only the last message of each subject. */
+/** `from`: begins after this sequence, or delivers only the last message of each subject. */
 export async function addConsumer(
   { jsm, streamName }: StreamAccess,
   from: number | "last of each subject",
@@ -79,7 +79,7 @@ export function pull(
   return { [Symbol.dispose]: () => subscription.unsubscribe() };
 }
 
-/** The next message would exceed the pull's max_bytes: the pull is over, there is more to have. */
+/** The next message would exceed the pull's max_bytes: the pull has ended, and more messages are pending. */
 export function exceedsMaxBytes(description: string): boolean {
   return /max.?bytes/i.test(description);
 }
@@ -92,7 +92,7 @@ function readAnswer(msg: Msg): PullAnswer {
   return { type: "status", code: msg.headers?.code ?? 0, description: msg.headers?.description ?? "" };
 }
 
-/** Reads the headers when somebody asks for them: who only wants the event would pay as much again for them. */
+/** Parses the headers lazily: they cost as much as the event, which is all that most readers need. */
 class DeliveredMessage implements Delivered {
   readonly #msg: Msg;
   readonly seq: number;
@@ -132,7 +132,7 @@ export function readDelivery(reply: string) {
   return {
     seq: Number(tokens[first]),
     deliverySeq: Number(tokens[first + 1]),
-    // As text: so many nanoseconds are no exact number, and might round up to a moment that the log says is later.
+    // Cut as text: as a number the nanoseconds are inexact, and might round up to a later millisecond than the log's.
     recordedAtMs: Number(tokens[first + 2]?.slice(0, -6)),
     pending: Number(tokens[first + 3]),
   };

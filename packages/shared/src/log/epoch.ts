@@ -3,10 +3,10 @@ import type { StreamInfo } from "@nats-io/jetstream";
 /** Key in the stream's metadata. */
 export const epochKey = "tapedeck-epoch";
 
-/** JSON of FormerEpoch[], oldest first; missing on a log that never was restored. */
+/** JSON of FormerEpoch[], oldest first; missing on a log that was never restored. */
 export const formerEpochsKey = "tapedeck-former-epochs";
 
-/** What a log was before it was restored from a backup, and the last sequence that the backup had. */
+/** The epoch of a log before it was restored from a backup, and the backup's last sequence. */
 export type FormerEpoch = { readonly epoch: string; readonly lastSeq: number };
 
 /** Undefined when the stream was not made by Tapedeck. */

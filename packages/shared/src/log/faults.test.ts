@@ -11,7 +11,7 @@ import { openLog } from "./jetstream.ts";
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const forever = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
 
-test("a lost answer leaves the outcome unknown, and the source's last message tells it", async () => {
+test("a lost answer leaves the outcome unknown, and the source's last message resolves it", async () => {
   await using server = await startTestNats();
   await using way = await lossyWay(server.port);
   const nc = await connect({ servers: way.address, ...forever });
@@ -41,7 +41,7 @@ test("a lost answer leaves the outcome unknown, and the source's last message te
   await nc.close();
 });
 
-test("no answer and no server: unknown in time, then on with the log as it was", async () => {
+test("without an answer or a server the outcome is unknown in time, and writing continues with the log as it was", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, ...forever });
   const log = await openLog(nc, { timeoutMs: 200, syncKnown: true });
@@ -69,7 +69,7 @@ test("no answer and no server: unknown in time, then on with the log as it was",
   await nc.close();
 });
 
-test("who follows goes on by itself after kill -9 of the server, without loss or repeats", async () => {
+test("a follower continues by itself after kill -9 of the server, without loss or repeats", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, ...forever });
   const log = await openLog(nc, { timeoutMs: 300, syncKnown: true, ring: { entries: 8, bytes: 1e6 } });

@@ -1,40 +1,20 @@
-import { connect } from "nats";
 import { expect, test } from "vitest";
-import { type SourceName, sourceName } from "../source.ts";
+import type { SourceName } from "../source.ts";
 import { testWriter } from "../testing/log-messages.ts";
-import { startTestNats } from "../testing/nats.ts";
 import { searched } from "../testing/searches.ts";
 import { seeded } from "../testing/seeded.ts";
+import { startTestLog, testSources } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
-import { type OpenLogOptions, openLog } from "./jetstream.ts";
 import type { Recorded } from "./log.ts";
 import { sourceFilter } from "./subjects.ts";
 
-const sourceOf = (developer: string) =>
-  sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
-const sources = ["alice", "bob", "carol", "dave"].map(sourceOf);
-const _alice = sources[0] as SourceName;
-
-async function open(options: OpenLogOptions = {}) {
-  const server = await startTestNats();
-  const nc = await connect({ servers: server.url });
-  const log = await openLog(nc, { syncKnown: true, ...options });
-  return {
-    ...log,
-    nc,
-    async [Symbol.asyncDispose]() {
-      await log[Symbol.asyncDispose]();
-      await nc.close();
-      await server[Symbol.asyncDispose]();
-    },
-  };
-}
+const sources = testSources;
 
 type Follower = { readonly want: readonly SourceName[]; readonly after: number; readonly seen: Recorded[] };
 
-test("many followers that begin anywhere, anytime, at any pace see each event once and in order", async () => {
+test("many followers that begin anywhere, at any time and pace, see each event once and in order", async () => {
   // A small ring makes them fall out of it and come back all the time.
-  await using log = await open({ ring: { entries: 16, bytes: 1e6 }, historyReaders: 3 });
+  await using log = await startTestLog({ ring: { entries: 16, bytes: 1e6 }, historyReaders: 3 });
   const abort = new AbortController();
   const writers = sources.map((source) => ({ source, ...testWriter(log.writer, source) }));
   const written: { seq: number; source: SourceName }[] = [];

@@ -2,40 +2,21 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Original } from "@tapedeck/proto/tapedeck/v1/event";
-import { connect } from "nats";
 import { expect, test } from "vitest";
-import { type SourceName, sourceName } from "../source.ts";
+import type { SourceName } from "../source.ts";
 import { acknowledged, testMessage, testWriter } from "../testing/log-messages.ts";
-import { startTestNats } from "../testing/nats.ts";
+import { startTestLog, testSources } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
-import { type OpenLogOptions, openLog } from "./jetstream.ts";
 import type { NewMessage } from "./log.ts";
 import { sourceFilter, streamName } from "./subjects.ts";
 
-const sourceOf = (developer: string) =>
-  sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
-const sources = ["alice", "bob", "carol", "dave"].map(sourceOf);
+const sources = testSources;
 const alice = sources[0] as SourceName;
 
-async function open(options: OpenLogOptions = {}) {
-  const server = await startTestNats();
-  const nc = await connect({ servers: server.url });
-  const log = await openLog(nc, { syncKnown: true, ...options });
-  return {
-    ...log,
-    nc,
-    async [Symbol.asyncDispose]() {
-      await log[Symbol.asyncDispose]();
-      await nc.close();
-      await server[Symbol.asyncDispose]();
-    },
-  };
-}
-
-test("readers that stop asking block nobody, hold nothing, and miss nothing", async () => {
+test("readers that stop reading block nobody, hold nothing, and miss nothing", async () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage: () => void = runInNewContext("gc");
-  await using log = await open({ historyReaders: 2, ring: { entries: 64, bytes: 4 * 1024 * 1024 } });
+  await using log = await startTestLog({ historyReaders: 2, ring: { entries: 64, bytes: 4 * 1024 * 1024 } });
   const writer = testWriter(log.writer, alice);
   const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(16 * 1024, 1) });
   const abort = new AbortController();
@@ -69,8 +50,8 @@ test("readers that stop asking block nobody, hold nothing, and miss nothing", as
   abort.abort();
 });
 
-test("who waits is told how far the log has been passed, though nothing of it was for them", async () => {
-  await using log = await open();
+test("a waiting follower learns how far the log has advanced, even without a matching event", async () => {
+  await using log = await startTestLog();
   const bob = testWriter(log.writer, sources[1] as SourceName);
   const abort = new AbortController();
   const reached: number[] = [];
@@ -85,8 +66,8 @@ test("who waits is told how far the log has been passed, though nothing of it wa
   abort.abort();
 });
 
-test("what was erased from the log is not given from memory, also not to who reads just then", async () => {
-  await using log = await open();
+test("erased events are not served from memory, not even to a reader in the middle", async () => {
+  await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   const abort = new AbortController();
   const from = { afterSeq: 0, subjects: [sourceFilter(alice)] };
@@ -120,8 +101,8 @@ test("what was erased from the log is not given from memory, also not to who rea
   abort.abort();
 });
 
-test("what has expired from the log is not given from memory", async () => {
-  await using log = await open();
+test("expired events are not served from memory", async () => {
+  await using log = await startTestLog();
   const over = new AbortController();
   const seen: number[] = [];
   const reading = (async () => {

@@ -7,8 +7,8 @@ import type { Tail } from "./tail.ts";
 export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "history"> & { readonly tail: Tail };
 
 /**
- * See LogReader.follow. All that a subscriber keeps is how far it came (`done`). While that is inside the tail's ring it
- * reads there; when it has fallen out, or begins before, it reads history and comes back.
+ * See LogReader.follow. A subscriber keeps only its position (`done`). While that is inside the tail's ring it reads from
+ * there; when it falls out, or begins before it, it reads history and returns.
  *
  * The hand-over is exact because of its order: first what the tail has reached, then the leader's last match, which is
  * at least that, then history up to the match. Whatever is not after `reached` has been read then, also when the node
@@ -17,7 +17,7 @@ export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "history"> & {
 export async function* followLog(
   { tail, bounds, lastMatch, history }: FollowDeps,
   { afterSeq, subjects }: ReadFrom,
-  { signal, caughtUp, reached: tellReached }: FollowOptions,
+  { signal, caughtUp, reached: reportReached }: FollowOptions,
 ): AsyncGenerator<Recorded, void> {
   const matches = subjectMatcher(subjects);
   const retry = backoff(50, 2_000);
@@ -25,7 +25,7 @@ export async function* followLog(
   let logEnd: number | undefined;
   let done = afterSeq;
 
-  /** Undefined when the log is away; then a while has passed. */
+  /** Undefined if the log is away, after a delay. */
   const ask = async (question: () => Promise<number>): Promise<number | undefined> => {
     try {
       const answer = await unlessAborted(question(), signal);
@@ -43,7 +43,7 @@ export async function* followLog(
       await tail.changed(signal);
       continue;
     }
-    // "Caught up" promises all that was in the log when the subscription began, also when the tail is behind that.
+    // "Caught up" covers everything in the log when the subscription began, even if the tail is behind that.
     if (announce !== undefined && logEnd === undefined) {
       logEnd = await ask(async () => (await bounds()).lastSeq);
       continue;
@@ -74,8 +74,8 @@ export async function* followLog(
       announce(done);
       announce = undefined;
     }
-    if (announce === undefined) tellReached?.(done);
-    // Checked once more without a pause in between: what came while the last one was read has already woken us.
+    if (announce === undefined) reportReached?.(done);
+    // Checks again before waiting: an event that came while the last one was read has already woken us.
     if (ring.at(index) === undefined) await tail.changed(signal);
   }
 }

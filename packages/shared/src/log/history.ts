@@ -12,15 +12,15 @@ export type HistoryDeps<T> = StreamAccess & {
   readonly warn: Warn;
 };
 
-/** One turn reads this much at most, so that a reader that stops asking holds no more. One message always fits. */
+/** The most that one turn reads, which bounds what a paused reader holds. A single message always fits. */
 const batchBytes = 1024 * 1024;
 const largestBatch = 256;
 const firstBatch = 64;
 
-/** What was read and is not asked for is dropped after this time, and read again when it is. */
+/** A batch that nobody consumes is dropped after this time, and read again when somebody does. */
 const holdMs = 5_000;
 
-/** See LogReader.history. Reads batch by batch, each in a turn of its own: whoever stops asking blocks nobody. */
+/** See LogReader.history. Reads batch by batch, each in a turn of its own, so a paused reader blocks nobody. */
 export async function* readHistory<T>(
   deps: HistoryDeps<T>,
   { afterSeq, subjects }: ReadFrom,
@@ -29,19 +29,19 @@ export async function* readHistory<T>(
 ): AsyncGenerator<T, void> {
   const { turns, lastMatch, decode, warn } = deps;
   const retry = backoff(50, 2_000);
-  let reading: Reading | undefined;
+  let reading: ConsumerProgress | undefined;
   let done = afterSeq;
   let size = firstBatch;
   try {
     while (done < untilSeq && !signal.aborted) {
       let batch: Batch;
-      let complete: boolean; // nothing else is in the log: what `untilSeq` named need not exist any more
+      let complete: boolean; // the log holds nothing further: the message at `untilSeq` may be gone
       const endTurn = await turns.take(signal);
       if (endTurn === undefined) return;
       try {
         reading ??= { consumer: await unlessAborted(addConsumer(deps, done, subjects), signal), delivered: 0 };
         batch = await readBatch(deps, reading, size, signal);
-        // Whoever waits has a turn now; a consumer kept meanwhile would be one more than there are turns.
+        // Another reader waits for the turn; keeping this consumer would exceed the number of turns.
         if (turns.waiting > 0) reading = forget(deps, reading);
         const last = batch.messages.at(-1)?.seq ?? done;
         complete = last >= untilSeq || (batch.drained && (await unlessAborted(lastMatch(subjects), signal)) <= last);
@@ -67,7 +67,7 @@ export async function* readHistory<T>(
       }
       if (held.dropped) reading = forget(deps, reading);
       else if (complete) return;
-      // Who asks once in a while would otherwise read the same messages again and again.
+      // A slow reader would otherwise read the same messages again and again.
       size = held.dropped ? 1 : Math.min(largestBatch, size * 2);
     }
   } finally {
@@ -82,7 +82,7 @@ export async function* readLasts(
   signal: AbortSignal,
 ): AsyncGenerator<Recorded, void> {
   const { turns, decode } = deps;
-  let reading: Reading | undefined;
+  let reading: ConsumerProgress | undefined;
   try {
     for (let isDrained = false; !isDrained && !signal.aborted; ) {
       const endTurn = await turns.take(signal);
@@ -105,23 +105,28 @@ export async function* readLasts(
   }
 }
 
-/** Nobody pulled for so long that the server has forgotten the consumer. */
+/** The server has forgotten the consumer because nobody pulled for too long. */
 class ForgottenError extends Error {}
 
 /** A consumer, and how many messages it has delivered to us. */
-type Reading = { readonly consumer: Consumer; delivered: number };
+type ConsumerProgress = { readonly consumer: Consumer; delivered: number };
 
 type Batch = { readonly messages: Delivered[]; readonly drained: boolean };
 
-async function readBatch(deps: StreamAccess, reading: Reading, size: number, signal: AbortSignal): Promise<Batch> {
+async function readBatch(
+  deps: StreamAccess,
+  reading: ConsumerProgress,
+  size: number,
+  signal: AbortSignal,
+): Promise<Batch> {
   const batch = await pullOnce(deps, reading, { batch: size, max_bytes: batchBytes }, signal);
   if (batch.messages.length > 0 || batch.drained) return batch;
-  return pullOnce(deps, reading, { batch: 1 }, signal); // the next one is larger than a batch
+  return pullOnce(deps, reading, { batch: 1 }, signal); // the next message is larger than a batch
 }
 
 async function pullOnce(
   deps: StreamAccess,
-  reading: Reading,
+  reading: ConsumerProgress,
   request: { readonly batch: number; readonly max_bytes?: number },
   signal: AbortSignal,
 ): Promise<Batch> {
@@ -152,18 +157,18 @@ async function pullOnce(
   }
 }
 
-function forget({ jsm, streamName }: StreamAccess, reading: Reading | undefined): undefined {
-  // The server forgets it anyway; this is only sooner.
+function forget({ jsm, streamName }: StreamAccess, reading: ConsumerProgress | undefined): undefined {
+  // The server would forget the consumer anyway, only later.
   if (reading !== undefined) jsm.consumers.delete(streamName, reading.consumer.name).catch(() => {});
 }
 
-/** Gives messages one after another, and lets go of all when nobody has asked for a while. */
+/** Hands out messages one by one, and drops the rest when nobody has asked for a while. */
 function hold(messages: Delivered[]) {
   let index = 0;
   let dropped = false;
   const timer = setTimeout(() => {
     dropped = index < messages.length;
-    messages.length = 0; // in place: whoever is suspended between two messages keeps the array
+    messages.length = 0; // in place: a suspended reader keeps the array
   }, holdMs).unref();
   return {
     next(): Delivered | undefined {

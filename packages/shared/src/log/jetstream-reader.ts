@@ -23,36 +23,36 @@ export type ReaderDeps = StreamAccess & {
 
 export type JetstreamReader = LogReader &
   LogSurvey & {
-    /** As `history`, of the messages themselves. What can't be read is left out; so is what is gone. */
+    /** Like `history`, but the messages themselves. Omits unreadable and expired messages. */
     stored(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<Stored, void>;
     close(): Promise<void>;
   };
 
 export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const { jsm, streamName, epoch, former } = deps;
-  const warn = seldom(deps.warn);
+  const warn = rateLimited(deps.warn);
   const decode = decoder(deps.warn);
   const historyTurns: Turns = turns(deps.historyReaders);
   let tail: Tail | undefined;
 
   const bounds: LogReader["bounds"] = async () => {
-    const { state } = await away(jsm.streams.info(streamName));
+    const { state } = await orNotReady(jsm.streams.info(streamName));
     return { firstSeq: Math.max(1, state.first_seq), lastSeq: state.last_seq };
   };
 
   const now: LogReader["now"] = async () => {
-    const info = await away(jsm.streams.info(streamName));
-    // The server says it; only the client's type does not know.
+    const info = await orNotReady(jsm.streams.info(streamName));
+    // The server sends `ts`; only the client's type lacks it.
     const { ts } = info as typeof info & { readonly ts?: string };
     return { at: ts === undefined ? new Date() : new Date(ts), lastSeq: info.state.last_seq };
   };
 
   const lastMatch: LogReader["lastMatch"] = async (subjects) => {
-    // All: not the stream's last sequence, whose message may be gone, and not ">", which finds nothing then (2.15.1).
+    // For all subjects too: the message of the last sequence may be gone, and ">" then finds nothing (2.15.1).
     const lasts = withoutCovered(subjects.length === 0 ? [everySubject] : subjects).map((subject) =>
       jsm.streams.getMessage(streamName, { last_by_subj: subject }),
     );
-    return Math.max(...(await away(Promise.all(lasts))).map((message) => message?.seq ?? 0));
+    return Math.max(...(await orNotReady(Promise.all(lasts))).map((message) => message?.seq ?? 0));
   };
 
   const history: LogReader["history"] = (from, untilSeq, signal) =>
@@ -71,10 +71,10 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     lastOfEach: (subjects, signal) => readLasts({ ...deps, decode, turns: historyTurns }, subjects, signal),
 
     async firstSince(time) {
-      // The server's leader takes a start time here as well; only the client's type does not know.
+      // The leader also takes a start time here; only the client's type lacks it.
       const ms = Math.min(Math.max(time.getTime(), 0), lastMoment);
       const query = { start_time: new Date(ms).toISOString() } as unknown as MsgRequest;
-      return (await away(jsm.streams.getMessage(streamName, query)))?.seq;
+      return (await orNotReady(jsm.streams.getMessage(streamName, query)))?.seq;
     },
 
     follow(from, options) {
@@ -90,11 +90,11 @@ function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: De
   return { seq, recordedAtMs, subject, data, cursor: cursorIn(headers), expires: expiresAtMs !== undefined };
 }
 
-/** The server counts nanoseconds since 1970 in 64 bits, which end in 2262: what is later would be before everything. */
+/** The server counts nanoseconds since 1970 in 64 bits, which overflow in 2262: a later time would precede everything. */
 const lastMoment = Date.UTC(2262, 0);
 
-/** What clients are told when the log does not answer. */
-function away<T>(asked: Promise<T>): Promise<T> {
+/** Turns a failure of the log into the error that clients get. */
+function orNotReady<T>(asked: Promise<T>): Promise<T> {
   return asked.catch((cause: unknown) => {
     const isDeleted = cause instanceof Error && cause.name === "StreamNotFoundError";
     const text = isDeleted
@@ -104,13 +104,13 @@ function away<T>(asked: Promise<T>): Promise<T> {
   });
 }
 
-/** The same warning of many readers counts once in a while: when the log is away, it is away for all. */
-function seldom(warn: Warn): Warn {
-  const lastTold = new Map<string, number>();
+/** Limits a warning that many readers repeat: an outage of the log concerns all of them at once. */
+function rateLimited(warn: Warn): Warn {
+  const lastWarned = new Map<string, number>();
   return (message, fields) => {
     const now = performance.now();
-    if (now - (lastTold.get(message) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
-    lastTold.set(message, now);
+    if (now - (lastWarned.get(message) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
+    lastWarned.set(message, now);
     warn(message, fields);
   };
 }

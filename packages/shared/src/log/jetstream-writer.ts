@@ -31,7 +31,7 @@ type PubAck = {
   readonly error?: { readonly code: number; readonly err_code: number; readonly description: string };
 };
 
-/** The server took nothing, and said why. */
+/** The server stored nothing, and said why. */
 export class LogRefusedError extends Error {
   override readonly name = "LogRefusedError";
   readonly code: number;
@@ -40,7 +40,7 @@ export class LogRefusedError extends Error {
     this.code = code;
   }
 
-  /** It has no room: the server's own limit or the stream's. A disk without room looks like a server that does not answer. */
+  /** The server's or the stream's storage limit is reached. A full disk instead looks like a server that does not answer. */
   get isFull(): boolean {
     return fullCodes.includes(this.code) || /no space left|maximum bytes/.test(this.message);
   }
@@ -80,7 +80,7 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
     },
   };
 
-  /** All but the last go out without waiting: only the last one's answer tells what became of the batch. */
+  /** Sends all but the last without waiting: only the answer to the last one reports the batch's outcome. */
   async function send(
     messages: readonly NewMessage[],
     envelopes: readonly MsgHdrs[],
@@ -105,7 +105,7 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
       return { outcome: "refused", cause: new LogRefusedError(description, err_code) };
     }
     if (ack.stream !== streamName || ack.seq === undefined || (ack.count ?? 1) !== published) {
-      return { outcome: "unknown", cause: new Error(`an answer that is none: ${JSON.stringify(ack)}`) };
+      return { outcome: "unknown", cause: new Error(`unexpected answer: ${JSON.stringify(ack)}`) };
     }
     return { outcome: "acknowledged", lastSeq: ack.seq };
   }
@@ -136,13 +136,13 @@ function readMark(header: MsgHdrs, source: SourceName): WriterMark {
   const cursor = header.get(cursorHeader);
   if (writer === "" || cursor === "") {
     throw new Error(
-      `the last message of ${source} has no ${writerHeader} and ${cursorHeader}: somebody else writes here`,
+      `the last message of ${source} has no ${writerHeader} and ${cursorHeader}: another program writes here`,
     );
   }
   return { writer, cursor: JSON.parse(cursor) as Cursor };
 }
 
-/** Undefined for what somebody else wrote. */
+/** Undefined if another program wrote the message. */
 export function cursorIn(header: MsgHdrs | undefined): Cursor | undefined {
   const cursor = header?.get(cursorHeader) ?? "";
   return cursor === "" ? undefined : (JSON.parse(cursor) as Cursor);

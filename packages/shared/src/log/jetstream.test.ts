@@ -45,21 +45,21 @@ async function open(options: OpenLogOptions = {}) {
 logContract("JetStream", open);
 
 describe("opening", () => {
-  test("processes that make the log at the same time agree on its epoch, and it stays", async () => {
+  test("processes that create the log at the same time agree on its epoch, and it stays", async () => {
     await using server = await serve();
     const epochs = await Promise.all(Array.from({ length: 8 }, async () => (await openLog(server.nc)).epoch));
     expect(epochs[0]).toMatch(/^[0-9a-z]{6}$/);
     expect(new Set([...epochs, (await openLog(server.nc, { create: false })).epoch]).size).toBe(1);
   });
 
-  test("a log that is not there is made only when asked", async () => {
+  test("a missing log is created only on request", async () => {
     await using server = await serve();
     await expect(openLog(server.nc, { create: false })).rejects.toThrow(
       "there is no stream TAPEDECK on this nats-server yet.",
     );
   });
 
-  test("somebody else's stream is refused", async () => {
+  test("a foreign stream is refused", async () => {
     await using server = await serve();
     await server.streams.add({ name: streamName, subjects: ["other.>"] });
     await expect(openLog(server.nc)).rejects.toThrow(LogUnusableError);
@@ -74,15 +74,15 @@ describe("opening", () => {
     await connection.close();
   });
 
-  test("says that durability can't be known, unless it is", async () => {
+  test("warns that durability is unknown, unless it is known", async () => {
     const warnings: string[] = [];
     await using _log = await open({ warn: (message) => warnings.push(message), syncKnown: false });
     expect(warnings).toEqual([expect.stringContaining("sync_interval: always")]);
   });
 });
 
-describe("what should not be there", () => {
-  test("a message that is no event is told and skipped, in history and live", async () => {
+describe("unexpected contents", () => {
+  test("a message that is not an event is reported and skipped, in history and live", async () => {
     const warnings: unknown[] = [];
     await using log = await open({ warn: (_message, fields) => warnings.push(fields?.seq) });
     const abort = new AbortController();
@@ -104,7 +104,7 @@ describe("what should not be there", () => {
     await expect(writer.append(1)).rejects.toThrow("wrong-sequence");
   });
 
-  test("messages that vanish, the last ones too, are not waited for", async () => {
+  test("deleted messages are not waited for, not even the last ones", async () => {
     await using log = await open();
     await testWriter(log.writer, alice).append(10);
     for (const seq of [4, 9, 10]) await log.streams.deleteMessage(streamName, seq);
@@ -121,7 +121,7 @@ describe("what should not be there", () => {
     abort.abort();
   });
 
-  test("a message with a time to live goes, the others stay", async () => {
+  test("a message with a time to live expires, the others stay", async () => {
     await using log = await open();
     const text = { ...testMessage(alice, 1, { kind: "log.written" }), ttlSeconds: 1 };
     acknowledged(await log.writer.publish(alice, "w1", [text, testMessage(alice, 2)], 0));
@@ -129,7 +129,7 @@ describe("what should not be there", () => {
     expect((await log.writer.lastOf(alice))?.seq).toBe(2);
   });
 
-  test("whoever reads over messages that are gone gets the rest, wherever they were", async () => {
+  test("a reader gets the remaining messages wherever others were deleted", async () => {
     await using log = await open();
     const text = (ordinal: number) => ({ ...testMessage(alice, ordinal, { kind: "log.written" }), ttlSeconds: 1 });
     const stays = (ordinal: number) => testMessage(alice, ordinal);
@@ -161,7 +161,7 @@ describe("what should not be there", () => {
     expect(followed).toEqual([2, 4, 7]);
   });
 
-  test("following ends with an error when the log is made anew", async () => {
+  test("following ends with an error when the log is recreated", async () => {
     await using log = await open();
     const caughtUp = Promise.withResolvers<number>();
     const options = { signal: new AbortController().signal, caughtUp: caughtUp.resolve };

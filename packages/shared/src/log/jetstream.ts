@@ -14,7 +14,7 @@ export class LogUnusableError extends Error {
 }
 
 export type OpenLogOptions = {
-  /** Make the stream when it is missing. Default true. */
+  /** Create the stream if it is missing. Default true. */
   readonly create?: boolean;
   readonly streamName?: string;
   readonly replicas?: number;
@@ -26,7 +26,7 @@ export type OpenLogOptions = {
   readonly syncKnown?: boolean;
   /** How many pulls of history may run at once in this process; the rest wait their turn. Default 256. */
   readonly historyReaders?: number;
-  /** What the shared tail keeps of the newest events. Default 4,096 events and 32 MiB. */
+  /** How many of the newest events the shared tail keeps. Default 4,096 events and 32 MiB. */
   readonly ring?: RingLimits;
   readonly warn?: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 };
@@ -42,8 +42,8 @@ const streamExists = 10058;
 const noJetStream = 10039;
 
 /**
- * Opens the log on a NATS connection, and makes it when it is missing. Processes that make it at the same time agree on
- * one epoch. Disposing ends every follow; the connection stays the caller's.
+ * Opens the log on a NATS connection, and creates it if it is missing. Processes that create it at the same time agree
+ * on one epoch. Disposing ends every follow; the connection stays the caller's.
  * @throws LogUnusableError when the server is too old or without JetStream, or the stream is missing or not Tapedeck's
  */
 export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}): Promise<Log> {
@@ -111,13 +111,13 @@ async function ensureStream(
   try {
     return await jsm.streams.add(config);
   } catch (cause) {
-    // Somebody has made it before, maybe a moment ago: theirs counts.
+    // Another process has created it, maybe a moment ago.
     if (codeOf(cause) === streamExists) return undefined;
     throw cause;
   }
 }
 
-/** A server that has just started answers late, not at all, or that JetStream is not there yet. */
+/** A server that has just started answers late, not at all, or reports that JetStream is not ready. */
 async function whenReady<T>(waitMs: number, ask: () => Promise<T>): Promise<T> {
   const end = performance.now() + waitMs;
   const retry = backoff(50, 500);

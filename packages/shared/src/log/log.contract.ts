@@ -25,13 +25,13 @@ const bob = sourceName({ workspace: "acme", developer: "bob", project: "shop", u
 /** What every implementation of the log must do. Each call of `open` gives an empty log. */
 export function logContract(name: string, open: () => Promise<LogUnderTest>): void {
   describe(`${name}: writing`, () => {
-    test("a source without messages has no last one", async () => {
+    test("a source without messages has no last message", async () => {
       await using log = await open();
       expect(await log.writer.lastOf(alice)).toBeUndefined();
       expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 0 });
     });
 
-    test("its clock is that of its events, also when none was recorded", async () => {
+    test("its clock is the clock of its events, even before the first one", async () => {
       await using log = await open();
       const before = await log.reader.now();
       expect(before.lastSeq).toBe(0);
@@ -45,7 +45,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(Math.abs(after.at.getTime() - Date.now())).toBeLessThan(60_000);
     });
 
-    test.each([1, 2, 1_000])("%i messages land together and leave writer and cursor behind", async (count) => {
+    test.each([1, 2, 1_000])("%i messages land together and advance writer and cursor", async (count) => {
       await using log = await open();
       const messages = upTo(count).map((ordinal) => testMessage(alice, ordinal));
       expect(await log.writer.publish(alice, "w1", messages, 0)).toEqual({ outcome: "acknowledged", lastSeq: count });
@@ -64,7 +64,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 2 });
     });
 
-    test("sources don't get in each other's way", async () => {
+    test("sources do not affect each other", async () => {
       await using log = await open();
       await testWriter(log.writer, alice).append(3);
       const other = testWriter(log.writer, bob);
@@ -73,7 +73,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect((await log.writer.lastOf(alice))?.seq).toBe(3);
     });
 
-    test("of two writers of one source exactly one wins, every time", async () => {
+    test("exactly one of two writers of a source wins, every time", async () => {
       await using log = await open();
       let last = 0;
       for (let round = 1; round <= 50; round++) {
@@ -97,13 +97,13 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       { title: "more than 1,000 messages", messages: upTo(1_001).map((n) => testMessage(alice, n)) },
       { title: "more than 4 MiB together", messages: [large(2.1), large(2.1)] },
       { title: "one message above 7.9 MiB", messages: [large(7.95)] },
-    ])("$title can't be published", async ({ messages }) => {
+    ])("$title cannot be published", async ({ messages }) => {
       await using log = await open();
       await expect(log.writer.publish(alice, "w1", messages, 0)).rejects.toThrow(RangeError);
       expect((await log.reader.bounds()).lastSeq).toBe(0);
     });
 
-    test("one message of 7.8 MiB fits, and comes back", async () => {
+    test("one message of 7.8 MiB fits and is read back", async () => {
       await using log = await open();
       const message = large(7.8);
       expect(acknowledged(await log.writer.publish(alice, "w1", [message], 0))).toBe(1);
@@ -137,7 +137,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
   });
 
   describe(`${name}: history`, () => {
-    test("gives what matches between the ends, in order, and stops", async () => {
+    test("gives the matching events between its ends, in order, and stops", async () => {
       await using log = await open();
       const a = testWriter(log.writer, alice);
       const b = testWriter(log.writer, bob);
@@ -177,7 +177,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
   });
 
   describe(`${name}: following`, () => {
-    test("gives history, says that it has caught up, then gives what comes", async () => {
+    test("gives history, says that it has caught up, then gives new events", async () => {
       await using log = await open();
       const a = testWriter(log.writer, alice);
       await a.append(5);
@@ -210,7 +210,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       abort.abort();
     });
 
-    test("gives only what matches one of several filters", async () => {
+    test("gives only events that match one of several filters", async () => {
       await using log = await open();
       const a = testWriter(log.writer, alice);
       const b = testWriter(log.writer, bob);

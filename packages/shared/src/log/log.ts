@@ -2,7 +2,7 @@ import type { Event } from "../events/codec.ts";
 import type { SourceName } from "../source.ts";
 import type { FormerEpoch } from "./epoch.ts";
 
-/** An event as the log gives it back. */
+/** An event as read from the log. */
 export type Recorded = {
   /** Sequence in the stream; with the log's epoch it is the position. */
   readonly seq: number;
@@ -53,7 +53,7 @@ export type NewMessage = {
  * How a publish ended. Acknowledged: it is on disk. Wrong sequence: something of the source came after the expected
  * message, maybe this very publish from before. Unknown: timeout or disconnect, it may or may not be in the log, and may
  * still land. Refused: not in the log, for a reason that has nothing to do with the sequence. After wrong-sequence and
- * unknown ask `lastOf` before going on.
+ * unknown, ask `lastOf` before continuing.
  */
 export type Published =
   | { readonly outcome: "acknowledged"; readonly lastSeq: number }
@@ -78,14 +78,14 @@ export type LogWriter = {
   ): Promise<Published>;
 };
 
-/** A message as the log holds it, for who checks the log itself. */
+/** A message as the log stores it, for checks of the log itself. */
 export type Stored = {
   readonly seq: number;
   readonly recordedAtMs: number;
   readonly subject: string;
-  /** Undefined where it is no message of ours. */
+  /** Undefined if another program wrote the message. */
   readonly cursor: Cursor | undefined;
-  /** It goes in time. */
+  /** The log will drop it after a time. */
   readonly expires: boolean;
   readonly data: Uint8Array;
 };
@@ -99,7 +99,7 @@ export type ReadFrom = { readonly afterSeq: number; readonly subjects: readonly 
  */
 export type LogReader = {
   readonly epoch: string;
-  /** What it was before it was restored; see isOfLog. */
+  /** The epochs before it was restored; see isOfLog. */
   readonly former: readonly FormerEpoch[];
   /**
    * First kept sequence (1 on a log that never dropped anything) and last sequence (0 on an empty one), from the
@@ -126,7 +126,7 @@ export type LogReader = {
   follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<Recorded, void>;
 };
 
-/** What the log says last, of many sources at once. */
+/** The last events of many sources at once. */
 export type LogSurvey = {
   /**
    * The last event of each subject that matches one of the filters, in the order of the log; an event that comes meanwhile
@@ -142,7 +142,7 @@ export type FollowOptions = {
   readonly reached?: (seq: number) => void;
 };
 
-/** The stream that positions were given for is no more. */
+/** The stream that the positions belong to no longer exists. */
 export class LogReplacedError extends Error {
   override readonly name = "LogReplacedError";
 }

@@ -16,8 +16,8 @@ export function parsePosition(text: string): Position | undefined {
 }
 
 /**
- * Whether a position was given for this log: by itself, or before it was restored from a backup that has what the
- * position names. What the lost end of the log held is foreign to it.
+ * Whether a position belongs to this log: to its epoch, or to a former one up to the backup that it was restored
+ * from. Positions in the lost end of a former epoch are foreign.
  */
 export function isOfLog(
   { epoch, former }: { readonly epoch: string; readonly former: readonly FormerEpoch[] },

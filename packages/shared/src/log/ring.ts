@@ -1,11 +1,11 @@
 /** The newest entries in order of sequence, bounded in number and bytes. */
 export type Ring<T extends { readonly seq: number }> = {
   push(entry: T, bytes: number): void;
-  /** Everything after this sequence that was pushed is still here. */
+  /** The ring still holds every pushed entry after this sequence. */
   readonly floor: number;
-  /** Index of the first entry after a sequence. Indices stay the same while entries come and go. */
+  /** Index of the first entry after a sequence. Indices are stable while entries come and go. */
   indexAfter(seq: number): number;
-  /** Undefined when it is gone or not yet there. */
+  /** Undefined if the entry is gone or not yet pushed. */
   at(index: number): T | undefined;
   readonly bytes: number;
 };

@@ -14,7 +14,7 @@ test.each([
   expect(subjectMatches(filter, subject)).toBe(yes);
 });
 
-test("a set keeps only what nothing else covers", () => {
+test("a set keeps only subjects that no other one covers", () => {
   expect(withoutCovered(["a.b.c", "a.*.c", "a.b.c", "a.c.>", "a.c.d.>"])).toEqual(["a.*.c", "a.c.>"]);
   expect(withoutCovered(["a.b", "a.b"])).toEqual(["a.b"]);
   expect(withoutCovered(["a.>", "a.*"])).toEqual(["a.>"]);

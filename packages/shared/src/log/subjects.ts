@@ -21,7 +21,7 @@ export function channelFilter(source: SourceName, channel: string): string {
   return `${sourceSubject(source)}.${channel}.*`;
 }
 
-/** What Tapedeck itself says of the sessions and upstreams of all sources. */
+/** Tapedeck's own events about the sessions and upstreams of all sources. */
 export const everyLifeSubject = ["session", "upstream"].map((noun) => `${root}.*.*.*.*.tapedeck.${noun}`);
 
 /** Everything of a workspace. */
@@ -31,13 +31,13 @@ export function workspaceFilter(workspace: string): string {
 
 export const everySubject = `${root}.>`;
 
-/** Where control calls for a source are asked (core NATS request, not in the stream). */
+/** Where control calls for a source are requested (core NATS request, not in the stream). */
 export function controlSubject(source: SourceName): string {
   const { workspace, developer, project, upstream } = sourceParts(source);
   return `tapedeck.control.${workspace}.${developer}.${project}.${upstream}`;
 }
 
-/** Where record tells what a source's upstream answered about itself (core NATS message, not in the stream). */
+/** Where record publishes what a source's upstream answered about itself (core NATS message, not in the stream). */
 export function observedSubject(source: SourceName): string {
   const { workspace, developer, project, upstream } = sourceParts(source);
   return `${observedRoot}.${workspace}.${developer}.${project}.${upstream}`;
@@ -59,7 +59,7 @@ export function sourceOfSubject(subject: string): SourceName | undefined {
     : undefined;
 }
 
-/** Where is kept how far each source has come (a stream of its own, beside the log). */
+/** Where the end of each source is kept (a stream of its own, beside the log). */
 export function endSubject(source: SourceName): string {
   const { workspace, developer, project, upstream } = sourceParts(source);
   return `${endsRoot}.source.${workspace}.${developer}.${project}.${upstream}`;

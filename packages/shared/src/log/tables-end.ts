@@ -3,31 +3,31 @@ import { z } from "zod";
 import { pause } from "../sync/delay.ts";
 import { tablesEndSubject } from "./subjects.ts";
 
-/** How far the tables have come: all up to there was in the log. */
+/** How far the tables have come: everything up to this sequence was in the log. */
 export type TablesEnd = { readonly epoch: string; readonly seq: number };
 
 export const tablesEndSchema = z.object({ epoch: z.string(), seq: z.number() });
 
-/** A question that query answers; it is not stored. */
-const question = "tapedeck.tables.end";
-const againMs = 100;
+/** A request that query answers; it is not stored. */
+const requestSubject = "tapedeck.tables.end";
+const retryMs = 100;
 
 /**
- * Tells ingest how far query's tables have come, until it is disposed of: when asked, and, beside the log, at most every
- * so often when it has changed.
+ * Reports to ingest how far query's tables have come, until it is disposed of: on request, and at most every `everyMs`
+ * when it has changed.
  */
 export function tellTablesEnd(nats: NatsConnection, now: () => TablesEnd, everyMs = 1_000): Disposable {
   const encoded = () => JSON.stringify(now());
-  let told = "";
+  let published = "";
   const write = () => {
     const end = encoded();
-    if (end === told || nats.isClosed()) return;
+    if (end === published || nats.isClosed()) return;
     nats.publish(tablesEndSubject, end);
-    told = end;
+    published = end;
   };
   write();
   const timer = setInterval(write, everyMs).unref();
-  const asked = nats.subscribe(question, {
+  const asked = nats.subscribe(requestSubject, {
     callback: (error, message) => {
       if (error === null) message.respond(encoded());
     },
@@ -42,7 +42,7 @@ export function tellTablesEnd(nats: NatsConnection, now: () => TablesEnd, everyM
   };
 }
 
-/** What query says; undefined when none answers within the time, or the signal aborts. */
+/** Query's answer; undefined if none comes within the time, or the signal aborts. */
 export async function askTablesEnd(
   nats: NatsConnection,
   waitMs: number,
@@ -51,10 +51,10 @@ export async function askTablesEnd(
   const end = performance.now() + waitMs;
   while (signal?.aborted !== true && performance.now() < end) {
     try {
-      const { data } = await nats.request(question, "", { timeout: Math.max(1, end - performance.now()) });
+      const { data } = await nats.request(requestSubject, "", { timeout: Math.max(1, end - performance.now()) });
       return tablesEndSchema.parse(JSON.parse(new TextDecoder().decode(data)));
     } catch {
-      await pause(againMs, signal);
+      await pause(retryMs, signal);
     }
   }
   return undefined;

@@ -13,10 +13,10 @@ import { epochOf } from "./epoch.ts";
 import { LogReplacedError, type Recorded } from "./log.ts";
 import { type Ring, type RingLimits, ring } from "./ring.ts";
 
-/** An entry of the ring. Only read as an event when a subscriber gets it: most processes follow next to nothing. */
+/** An entry of the ring. Decoded only when a subscriber gets it: most processes follow next to nothing. */
 export class TailEntry {
   readonly seq: number;
-  /** Of the subject, split once for all subscribers. */
+  /** The subject's tokens, split once for all subscribers. */
   readonly tokens: readonly string[];
   readonly #message: Delivered;
   readonly #decode: Decode;
@@ -29,12 +29,12 @@ export class TailEntry {
     this.#decode = decode;
   }
 
-  /** What the log has dropped by then must not be given from memory; undefined: it stays. */
+  /** An event that the log has dropped must not be served from memory; undefined: it never expires. */
   get expiresAtMs(): number | undefined {
     return this.#message.expiresAtMs;
   }
 
-  /** Undefined when it is no event, or its session was erased since. */
+  /** Undefined if the message is not an event, or its session was erased. */
   get recorded(): Recorded | undefined {
     this.#recorded ??= { value: this.#decode(this.#message) };
     return this.#recorded.value;
@@ -80,7 +80,7 @@ export function openTail(deps: TailDeps): Tail {
   let failed: Error | undefined;
   let wakeIsDue = false;
 
-  /** Once per turn, however many events came in it. */
+  /** Wakes once per turn of the event loop, however many events came in it. */
   const wake = () => {
     if (wakeIsDue) return;
     wakeIsDue = true;
@@ -129,7 +129,7 @@ export function openTail(deps: TailDeps): Tail {
       last = logEnd;
     }
     const consumer = await addConsumer(deps, last, []);
-    // What was dropped from the log while nobody read it will not come.
+    // Messages that the log dropped while nobody read will not come.
     if (consumer.pendingAtStart === 0) last = Math.max(last, logEnd);
     wake();
     await pump(deps, consumer, { signal: closing.signal, lost: reconnects.signal }, (message) => {
@@ -181,12 +181,12 @@ export function openTail(deps: TailDeps): Tail {
   };
 }
 
-/** By its subject, which ends with the channel and the noun of the kind. */
+/** Decides by the subject, which ends with the channel and the noun of the kind. */
 function mayErase({ tokens }: TailEntry): boolean {
   return tokens.at(-1) === "session" && tokens.at(-2) === "tapedeck";
 }
 
-/** What was erased from the log must not be given from memory. What comes after the mark was recorded anew. */
+/** Erased events must not be served from memory. Events after the erasure were recorded anew. */
 function forget(entries: Ring<TailEntry>, session: string): void {
   let index = entries.indexAfter(entries.floor);
   for (let entry = entries.at(index); entry !== undefined; entry = entries.at(++index)) {
@@ -236,9 +236,9 @@ async function pump(
   const abort = () => resolve();
   const reconnected = () => reject(new Error("reconnected"));
   signal.addEventListener("abort", abort);
-  // A server that was away has forgotten the consumer: no need to wait for missed heartbeats.
+  // A server that was away has forgotten the consumer, so there is no need to wait for missed heartbeats.
   lost.addEventListener("abort", reconnected);
-  if (signal.aborted) resolve(); // since before we listened
+  if (signal.aborted) resolve(); // aborted before the listener was added
   try {
     pullMore();
     await promise;

@@ -62,7 +62,7 @@ describe("acceptPod", () => {
     expect(acceptPod(undefined, unnamed).apps[0]?.image).toBeUndefined();
   });
 
-  it("takes the rest as listed: networks, cgroup, annotations, manifest, fields it does not know", () => {
+  it("takes the rest as listed: networks, cgroup, annotations, manifest, unknown fields", () => {
     const before = pod("RUNNING", {}, { cgroup: "/a", networks: [{ name: "default", ipv4: "1", ipv6: "" }] });
     const listed = Pod.decode(Buffer.concat([Pod.encode(pod("GARBAGE")).finish(), Buffer.from([0xf8, 0x07, 0x01])]));
     expect(Buffer.from(Pod.encode(acceptPod(before, listed)).finish())).toEqual(
@@ -70,7 +70,7 @@ describe("acceptPod", () => {
     );
   });
 
-  it("changes nothing that it accepted before, and neither argument", () => {
+  it("is idempotent, and changes neither argument", () => {
     const before = Object.freeze(pod("RUNNING", { a: 7 }, { pid: 3, started_at: 4n }));
     const listed = Object.freeze(pod("EXITED", { a: 0 }, { pid: -1 }));
     const accepted = acceptPod(before, listed);

@@ -1,14 +1,14 @@
 import { type App, type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 
 /**
- * What is known of a pod once it was listed so. rkt reads a pod's files one by one while the pod is moved and cleaned
- * up around it (docs/upstreams/rkt.md#races), so an answer can lack what an earlier one told; that must not undo it:
+ * The known state of a pod after it was listed. rkt reads a pod's files one by one while the pod is moved and cleaned
+ * up around it (docs/upstreams/rkt.md#races), so an answer can lack what an earlier one had; that must not undo it:
  *
  * - times, pid, and an app's image name stay as known where the answer has none;
  * - a non-zero exit code stays once the pod has ended (while it runs, zero means that the app was started again);
  * - exit code -1 says that it could not be read: it counts as the one known, else as 0, "zero or not known".
  *
- * A pod that is being deleted is as listed: rkt tells next to nothing of it, and so does who plays it back.
+ * A pod that is being deleted is taken as listed: rkt reports next to nothing of it, and neither do recordings.
  * `before` is undefined for a pod that was not there. Pure; neither argument is changed.
  */
 export function acceptPod(before: Pod | undefined, listed: Pod): Pod {
@@ -26,12 +26,12 @@ export function acceptPod(before: Pod | undefined, listed: Pod): Pod {
   };
 }
 
-/** It ran and does not any more: EXITED, GARBAGE. */
+/** The pod ran and has stopped: EXITED, GARBAGE. */
 export function hasEnded({ state }: Pod): boolean {
   return state === PodState.POD_STATE_EXITED || state === PodState.POD_STATE_GARBAGE;
 }
 
-/** It is being deleted; rkt answers UNDEFINED, though it has a name for it. */
+/** The pod is being deleted; rkt answers UNDEFINED, although it has a name for that state. */
 export function isDeleted({ state }: Pod): boolean {
   return state === PodState.POD_STATE_UNDEFINED || state === PodState.POD_STATE_DELETING;
 }

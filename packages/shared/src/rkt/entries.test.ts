@@ -25,7 +25,7 @@ describe("entries", () => {
     expect(imageEntries(list)).toEqual([{ id: "sha512-1", bytes: image("sha512-1") }]);
   });
 
-  it("keeps bytes that another encoder would have written differently, and fields it does not know", () => {
+  it("keeps bytes that another encoder would write differently, and unknown fields", () => {
     const odd = Buffer.concat([pod("a"), Buffer.from([0xf8, 0x07, 0x81, 0x00])]);
     const list = Buffer.concat([Buffer.from([0x10, 0x05]), listOf([odd]), Buffer.from([0x1a, 0x01, 0x61])]);
     expect(podEntries(list)).toEqual([{ id: "a", bytes: odd }]);
@@ -41,7 +41,7 @@ describe("entries", () => {
     expect(podEntries(listOf([Buffer.alloc(0)]))).toEqual([{ id: "", bytes: Buffer.alloc(0) }]);
   });
 
-  it("says of any bytes whether they are a list, as the generated code does on the outside", () => {
+  it("recognises a list among any bytes, as the generated code does at the top level", () => {
     expect(podEntries(Buffer.from([0x0a, 0x05, 0x01]))).toBeUndefined();
     expect(podEntries(listOf([Buffer.from([0x0a, 0x05, 0x01])]))).toBeUndefined();
     fc.assert(

@@ -4,8 +4,8 @@ import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 export type Entry = { readonly id: string; readonly bytes: Buffer };
 
 /**
- * The pods of an encoded ListPodsResponse (or the one of an InspectPodResponse), in its order. Nothing but their ids is
- * decoded. Undefined for bytes that are no such message; an entry is looked at only as deep as its own fields.
+ * The pods of an encoded ListPodsResponse (or the one of an InspectPodResponse), in its order. Decodes only
+ * their ids. Undefined if the bytes are not such a message; an entry is checked only as deep as its own fields.
  */
 export function podEntries(answer: Uint8Array): readonly Entry[] | undefined {
   return entries(answer, 1);
@@ -16,7 +16,7 @@ export function imageEntries(answer: Uint8Array): readonly Entry[] | undefined {
   return entries(answer, 2);
 }
 
-/** What podEntries and imageEntries take apart: a ListPodsResponse or ListImagesResponse of these pods or images. */
+/** The inverse of podEntries and imageEntries: a ListPodsResponse or ListImagesResponse of these pods or images. */
 export function listOf(entries: readonly Uint8Array[]): Uint8Array {
   const writer = new BinaryWriter();
   for (const entry of entries) writer.tag(entriesField, WireType.LengthDelimited).bytes(entry);
@@ -37,7 +37,7 @@ function entries(answer: Uint8Array, idField: number): readonly Entry[] | undefi
   }
 }
 
-/** All there is of a field that holds text, bytes or messages. Throws for bytes that are no message. */
+/** All values of a field that holds text, bytes or messages. Throws if the bytes are not a message. */
 function fields(message: Uint8Array, wanted: number): Buffer[] {
   const reader = new BinaryReader(message);
   const found: Buffer[] = [];

@@ -1,17 +1,17 @@
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 
-/** How a recorder is, in sentences for people: what keeps it from recording, and what else should be known. */
+/** A recorder's condition, in sentences for people: what keeps it from recording, and other warnings. */
 export type Condition = { readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
 const subject = "tapedeck.condition.ingest";
 const everyMs = 1_000;
-/** A service that has said nothing for so long is gone, or can't be heard. */
+/** A service that was silent for so long is gone or unreachable. */
 const forgottenMs = 5_000;
 
-const told = z.object({ who: z.string(), problems: z.array(z.string()), warnings: z.array(z.string()) });
+const conditionMessage = z.object({ who: z.string(), problems: z.array(z.string()), warnings: z.array(z.string()) });
 
-/** Tells it every second, to whoever listens on the same NATS; nothing is stored. */
+/** Publishes the condition every second on NATS; nothing is stored. */
 export function tellCondition(nats: Pick<NatsConnection, "publish">, who: string, now: () => Condition): Disposable {
   const timer = setInterval(() => {
     try {
@@ -23,29 +23,29 @@ export function tellCondition(nats: Pick<NatsConnection, "publish">, who: string
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** What the recorders on a NATS have told of themselves. */
+/** The conditions that the recorders on a NATS report. */
 export class ToldConditions {
   readonly #last = new Map<string, Condition & { readonly at: number }>();
 
-  /** Until the connection is closed. */
+  /** Listens until the connection is closed. */
   listen(nats: Pick<NatsConnection, "subscribe">): void {
     nats.subscribe(subject, {
       callback: (error, message) => {
-        if (error === null) this.#hear(message.data);
+        if (error === null) this.#accept(message.data);
       },
     });
   }
 
-  #hear(data: Uint8Array): void {
+  #accept(data: Uint8Array): void {
     try {
-      const { who, ...condition } = told.parse(JSON.parse(new TextDecoder().decode(data)));
+      const { who, ...condition } = conditionMessage.parse(JSON.parse(new TextDecoder().decode(data)));
       this.#last.set(who, { ...condition, at: performance.now() });
     } catch {
-      // Somebody else's.
+      // A message of another program.
     }
   }
 
-  /** Each sentence once, of all who were heard lately. */
+  /** Each sentence once, of all recorders that reported lately. */
   get now(): Condition {
     for (const [who, { at }] of this.#last) if (performance.now() - at > forgottenMs) this.#last.delete(who);
     const all = [...this.#last.values()];

@@ -40,7 +40,7 @@ it("a write to a discarded socket does not end the process", async () => {
   expect(code).toBe(0);
 });
 
-it("any other uncaught error does", async () => {
+it("any other uncaught error ends the process", async () => {
   expect(await run(`setImmediate(() => { throw new Error("a mistake"); });`)).toEqual({
     code: 1,
     said: "fatal a mistake\n",

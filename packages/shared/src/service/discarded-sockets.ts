@@ -1,4 +1,4 @@
-/** What a socket says that is written to after its end. */
+/** Error codes of a write to a socket after its end. */
 const codes: ReadonlySet<unknown> = new Set([
   "ERR_STREAM_WRITE_AFTER_END",
   "ERR_STREAM_DESTROYED",

@@ -62,12 +62,12 @@ async function call(client: ClientHttp2Session): Promise<unknown> {
 const unimplemented = "12";
 
 describe("a connection is closed", () => {
-  it("that says nothing", async () => {
+  it("that sends nothing", async () => {
     const { port } = await listen();
     await isOver(silent(port));
   });
 
-  it("that speaks HTTP/2 and makes no request, though it answers pings", async () => {
+  it("that speaks HTTP/2 and makes no request, although it answers pings", async () => {
     const { port } = await listen();
     const told = session(port);
     await once(told.connection, "remoteSettings");
@@ -75,7 +75,7 @@ describe("a connection is closed", () => {
     await isOver(told);
   });
 
-  it("whose TLS handshake does not end", async () => {
+  it("whose TLS handshake does not finish", async () => {
     const certificate = await testCertificate(await mkdtemp(join(inject("serversFolder"), "door-")));
     const { port } = await listen({}, tls(certificate));
     const half = silent(port);
@@ -83,7 +83,7 @@ describe("a connection is closed", () => {
     await Promise.all([isOver(silent(port)), isOver(half)]);
   });
 
-  it("that ends its TLS handshake and makes no request", async () => {
+  it("that finishes its TLS handshake and makes no request", async () => {
     const certificate = await testCertificate(await mkdtemp(join(inject("serversFolder"), "door-")));
     const { port } = await listen({}, tls(certificate));
     const quiet = watched(connectTls({ port, host, rejectUnauthorized: false, ALPNProtocols: ["h2"] }).resume());
@@ -97,7 +97,7 @@ describe("a connection is closed", () => {
   });
 });
 
-it("a connection that has made a request is let be, however long it is quiet then", async () => {
+it("a connection that has made a request stays open, however long it is idle", async () => {
   const { port } = await listen();
   const asking = session(port);
   expect(await call(asking.connection)).toBe(unimplemented);
@@ -108,7 +108,7 @@ it("a connection that has made a request is let be, however long it is quiet the
   expect(await call(asking.connection)).toBe(unimplemented);
 });
 
-it("a connection too many is closed at once, and another one has its place when one ends", async () => {
+it("a connection over the limit is closed at once, and an ended one makes room", async () => {
   const { port } = await listen({ connections: 2, arrivalMs: 600_000 });
   const [first, second] = [session(port), session(port)];
   expect([await call(first.connection), await call(second.connection)]).toEqual([unimplemented, unimplemented]);
@@ -118,7 +118,7 @@ it("a connection too many is closed at once, and another one has its place when 
   expect(second.over).toBe(false);
 });
 
-it("its end is the end of every connection, and the port is free again", async () => {
+it("disposing of the listener closes every connection and frees the port", async () => {
   const limits = { connections: 100, arrivalMs: 600_000 };
   const listener = await listenGrpc(new Server(), { host, port: 0, credentials: plaintext() }, limits);
   const { port } = listener;

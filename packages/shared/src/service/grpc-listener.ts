@@ -6,7 +6,7 @@ import type { ConnectionInjector, Server, ServerCredentials } from "@grpc/grpc-j
 import { listenError } from "./health.ts";
 import type { SettingsReader } from "./settings.ts";
 
-/** What a listener lets connections do before anybody knows who they are. */
+/** Limits on connections that have not authenticated yet. */
 export type DoorLimits = {
   /** TCP connections at once; one more is closed at once. */
   readonly connections: number;
@@ -36,9 +36,9 @@ export type GrpcListener = AsyncDisposable & { readonly port: number };
 
 /**
  * Listens for a gRPC server, which by itself holds every connection for ever, however silent. The connections are ours
- * until the server gets them, so they can be counted and timed; one that has made a request is let be, however long it
- * says nothing after that (the server's keepalive finds those that are gone). Ends the server when it is disposed of.
- * @throws Error one sentence when the port can't be had
+ * until the server gets them, so they can be counted and timed; one that has made a request may stay idle for any time
+ * (the server's keepalive finds dead ones). Ends the server when it is disposed of.
+ * @throws Error one sentence if the port is not available
  */
 export async function listenGrpc(
   server: Server,
@@ -79,10 +79,10 @@ export async function listenGrpc(
   return { port: bound, [Symbol.asyncDispose]: async () => shutDown() };
 }
 
-/** By `endsOf`: what is to be told when a connection's first request begins. */
+/** By `endsOf`: called when a connection's first request begins. */
 const awaited = new Map<string, () => void>();
 
-// The gRPC server says nothing of calls that it refuses itself, and of connections nothing at all.
+// The gRPC server does not report connections, nor the calls that it refuses itself.
 subscribe("http2.server.stream.start", (message) => {
   if (awaited.size === 0) return;
   const { stream } = message as { readonly stream: ServerHttp2Stream };
@@ -99,11 +99,11 @@ function hand(socket: Socket, injector: ConnectionInjector, arrivalMs: number): 
   };
   awaited.set(ends, settle);
   socket.once("close", settle);
-  socket.on("error", () => {}); // its session tells, where there is one
+  socket.on("error", () => {}); // its session reports the error, if there is one
   injector.injectConnection(socket);
 }
 
-/** Tells a connection from all others that are open, also as TLS shows it. */
+/** Identifies an open connection, also behind TLS. */
 function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Pick<Socket, keyof AddressPair>): string {
   return `${localAddress} ${localPort} ${remoteAddress} ${remotePort}`;
 }
@@ -125,6 +125,6 @@ async function listen(host: string, port: number, take: (socket: Socket) => void
     listener.once("error", reject);
     listener.listen(port, host, resolve);
   });
-  listener.on("error", () => {}); // accepting failed, say for want of file descriptors: the next may not
+  listener.on("error", () => {}); // accepting failed, for example without file descriptors: the next one may succeed
   return listener;
 }

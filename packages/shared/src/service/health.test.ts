@@ -5,7 +5,7 @@ import { createMetrics } from "./metrics.ts";
 
 const local = { host: "127.0.0.1", port: 0 };
 
-test("a service is ready when all its checks say so, and else says why", async () => {
+test("a service is ready when all its checks pass, and otherwise says why not", async () => {
   let log: string | undefined = "the log is away";
   const checks = {
     log: () => log,
@@ -28,7 +28,7 @@ test("a service is ready when all its checks say so, and else says why", async (
   expect((await ask("/other")).status).toBe(404);
 });
 
-test("what operators should know stands beside that, and keeps nothing from being ready", async () => {
+test("warnings for operators are listed separately and do not affect readiness", async () => {
   let details = {};
   const metrics = createMetrics("test");
   await using health = await startHealthServer({ ...local, checks: {}, metrics, details: () => details });
@@ -38,7 +38,7 @@ test("what operators should know stands beside that, and keeps nothing from bein
   expect(await ask()).toEqual({ ready: true, checks: {}, details });
 });
 
-test("a taken port is one sentence that names it", async () => {
+test("a port that is in use is reported in one sentence that names it", async () => {
   const metrics = createMetrics("test");
   await using first = await startHealthServer({ ...local, checks: {}, metrics });
   const { port } = first;
@@ -79,7 +79,7 @@ test("a page whose name was rebound to this machine gets nothing", async () => {
   }
 });
 
-test("the address that it listens at needs no setting", async () => {
+test("the host that it listens on needs no setting", async () => {
   const metrics = createMetrics("test");
   await using health = await startHealthServer({ host: "0.0.0.0", port: 0, checks: {}, metrics });
   expect((await askAs(`0.0.0.0:${health.port}`, health.port, "/healthz")).status).toBe(200);

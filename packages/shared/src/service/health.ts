@@ -5,7 +5,7 @@ import { hostsSetting } from "./common-settings.ts";
 import { hostName, isAllowedHost } from "./host-names.ts";
 import type { SettingsReader } from "./settings.ts";
 
-/** Why the service can't serve now (what it throws counts too), or undefined when it can. */
+/** Returns or throws why the service can't serve now; undefined if it can. */
 export type ReadinessCheck = () => string | undefined | Promise<string | undefined>;
 
 export type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, string>> };
@@ -29,7 +29,7 @@ async function reasonOf(check: ReadinessCheck): Promise<string | undefined> {
   }
 }
 
-/** Where a service tells its health. */
+/** Where a service reports its health. */
 export type HealthPlace = {
   readonly host: string;
   readonly port: number;
@@ -59,7 +59,7 @@ export async function startHealthServer(
   options: HealthPlace & {
     readonly checks: Readonly<Record<string, ReadinessCheck>>;
     readonly metrics: Registry;
-    /** What operators should know though the service can serve; shown by /readyz where there is any. */
+    /** What operators should know although the service can serve; shown by /readyz if there is anything. */
     readonly details?: () => Readonly<Record<string, unknown>>;
   },
 ): Promise<HealthServer> {
@@ -111,7 +111,7 @@ function refusalOf(host: string | undefined): string {
   return JSON.stringify({ error: { code: "forbidden", message } });
 }
 
-/** One sentence for a port that can't be had. */
+/** One sentence about a port that is not available. */
 export function listenError(cause: NodeJS.ErrnoException, host: string, port: number): Error {
   if (cause.code === "EADDRINUSE") {
     return new Error(`port ${port} on ${host} is taken: stop what listens there, or choose another port`, { cause });

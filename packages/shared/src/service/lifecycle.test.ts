@@ -42,7 +42,7 @@ test.each([
   ["SIGTERM", (child: ChildProcess) => child.kill("SIGTERM")],
   ["SIGINT", (child: ChildProcess) => child.kill("SIGINT")],
   ["the end of its parent", (child: ChildProcess) => child.disconnect()],
-])("a service tells that it is ready, and %s stops it cleanly", async (_title, stop) => {
+])("a service reports that it is ready, and %s stops it cleanly", async (_title, stop) => {
   const { child, ended, told } = run(living(""));
   expect(await told).toEqual({ type: "ready", addresses: { http: "127.0.0.1:1" } });
   stop(child);
@@ -54,7 +54,7 @@ test.each([
   ]);
 });
 
-test("a second signal ends it at once", async () => {
+test("a second signal ends a service at once", async () => {
   const { child, ended, told } = run(living("process.send('stopping'); await new Promise(() => {});"));
   await told;
   const stopping = once(child, "message");
@@ -64,7 +64,7 @@ test("a second signal ends it at once", async () => {
   expect((await ended).code).toBe(130);
 });
 
-test("a service that can't start says why and ends with 1", async () => {
+test("a service that cannot start says why and exits with 1", async () => {
   const { ended, told } = run('throw new SettingsError(["TAPEDECK_X: \\"y\\" is not a port"]);');
   expect(await told).toMatchObject({ type: "failed" });
   const { code, lines } = await ended;
@@ -72,7 +72,7 @@ test("a service that can't start says why and ends with 1", async () => {
   expect(lines[0]).toMatchObject({ level: 60, msg: 'a setting is wrong:\n  TAPEDECK_X: "y" is not a port' });
 });
 
-test("a service that can't go on says why, stops as it should and ends with 1", async () => {
+test("a service that cannot continue says why, stops cleanly and exits with 1", async () => {
   const failed = 'failed: once(process, "message").then(() => { throw new Error("the log was replaced"); }),';
   const { child, ended, told } = run(`
     const { once } = await import("node:events");

@@ -6,13 +6,13 @@ import { SettingsError } from "./settings.ts";
 
 export type Service = AsyncDisposable & {
   readonly addresses?: Readonly<Record<string, string>>;
-  /** Rejects when it can't go on and won't mend by itself; the message is one sentence for people. */
+  /** Rejects when the service can't continue and won't recover; the message is one sentence for people. */
   readonly failed?: Promise<never>;
 };
 
 /**
  * The life of a service's process: start, wait for SIGINT, SIGTERM or its failure, stop, exit code. A second signal ends
- * it at once. With an IPC channel it tells its parent when it is ready or why it failed, and stops when the parent is gone.
+ * it at once. With an IPC channel it reports to its parent when it is ready or why it failed, and stops when the parent is gone.
  */
 export async function runService(log: Logger, start: () => Promise<Service>): Promise<void> {
   surviveDiscardedSockets(
@@ -45,7 +45,7 @@ export async function runService(log: Logger, start: () => Promise<Service>): Pr
     });
     log.info({ ...service.addresses }, "ready");
     process.send?.({ type: "ready", addresses: service.addresses ?? {} });
-    // Node would keep what it compiled at the end only, which one that is killed does not come to.
+    // Node would store its compile cache only at exit, which a killed process never reaches.
     flushCompileCache();
     if (!shutdown.signal.aborted) await once(shutdown.signal, "abort");
     log.info("stopping");

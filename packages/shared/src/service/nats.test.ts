@@ -4,7 +4,7 @@ import { until } from "../testing/until.ts";
 import { silentLogger } from "./logger.ts";
 import { connectNats } from "./nats.ts";
 
-test("a connection comes back by itself", async () => {
+test("a connection reconnects by itself", async () => {
   await using server = await startTestNats({ user: "tapedeck", password: "p%w" });
   const { host } = new URL(server.url);
   const nats = await connectNats("test", { url: host, user: "tapedeck", password: "p%w" }, silentLogger);
@@ -16,13 +16,13 @@ test("a connection comes back by itself", async () => {
   await nats.close();
 });
 
-test("a server that is away is told at once", async () => {
+test("an unreachable server is reported at once", async () => {
   await using server = await startTestNats();
   await server.stop();
   await expect(connectNats("test", { url: server.url }, silentLogger)).rejects.toThrow(/refused/i);
 });
 
-test("wrong credentials are told at once", async () => {
+test("wrong credentials are reported at once", async () => {
   await using server = await startTestNats({ user: "tapedeck", password: "right" });
   const { host } = new URL(server.url);
   const settings = { url: host, user: "tapedeck", password: "wrong" };

@@ -28,7 +28,7 @@ describe("settings", () => {
     expect(() => read.assertValid()).toThrow(/TAPEDECK_D: .* is not a list of texts/);
   });
 
-  it("are read in people's units", () => {
+  it("are parsed in their human units", () => {
     const read = settingsReader({ env: {}, file: file("a: 30d\nb: 500ms\nc: [x, y]\nd: 'on'\ne: {n: 1}") });
     expect(read.duration("a", 0)).toBe(30 * 86_400_000);
     expect(read.duration("b", 0)).toBe(500);
@@ -37,7 +37,7 @@ describe("settings", () => {
     expect(read.custom("e", z.strictObject({ n: z.number() }), undefined)).toEqual({ n: 1 });
   });
 
-  it("that are wrong are all told at once, with file, key and the expected form", () => {
+  it("that are wrong are all reported at once, with file, key and the expected form", () => {
     const read = settingsReader({
       env: { TAPEDECK_QUERY_PORT: "99999", TAPEDECK_PATIENCE: "0s" },
       file: file("gateway:\n  port: many\n  colour: red\nredact: maybe\nsources: [{name: 3}]\n"),
@@ -65,7 +65,7 @@ describe("settings", () => {
     ]);
   });
 
-  it("in a file that is no YAML name the line", () => {
+  it("in a file that is not YAML are reported with the line", () => {
     expect(() => file("a: [1\nb: 2")).toThrow(/^a setting is wrong:\n {2}tapedeck.yaml:2:/);
   });
 });

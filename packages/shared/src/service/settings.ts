@@ -4,7 +4,7 @@ import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import type { SettingAbout, SettingDefinition } from "./setting-definition.ts";
 
-/** Every problem of a configuration at once: where, which key, what was expected. */
+/** All problems of a configuration: the source, the key, and what was expected. */
 export class SettingsError extends Error {
   override name = "SettingsError";
   readonly problems: readonly string[];
@@ -20,7 +20,7 @@ export class SettingsError extends Error {
 /** A parsed tapedeck.yaml. */
 export type SettingsFile = { readonly path: string; readonly values: Readonly<Record<string, unknown>> };
 
-/** Throws SettingsError for a file that is no YAML mapping, with line and column. */
+/** @throws SettingsError with line and column if the file is not a YAML mapping */
 export function loadSettingsFile(path: string): SettingsFile {
   let text: string;
   try {
@@ -51,7 +51,7 @@ export function parseSettings(path: string, text: string): SettingsFile {
 
 export type SettingsSources = { readonly env: NodeJS.ProcessEnv; readonly file?: SettingsFile | undefined };
 
-/** The environment and the file that TAPEDECK_CONFIG names, where it does. */
+/** The environment, and the file that TAPEDECK_CONFIG names, if any. */
 export function settingsSources(env: NodeJS.ProcessEnv): SettingsSources {
   const path = env.TAPEDECK_CONFIG;
   return { env, file: path === undefined || path === "" ? undefined : loadSettingsFile(path) };
@@ -59,14 +59,12 @@ export function settingsSources(env: NodeJS.ProcessEnv): SettingsSources {
 
 type Range = { readonly min?: number; readonly max?: number };
 
-export type SettingsReader = ReturnType<typeof settingsReader>;
-
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** What `durationMs` understands, for errors. */
+/** The form that `durationMs` takes, for errors. */
 export const durationForm = 'a duration such as "500ms", "30s", "10m", "2h" or "30d"';
 
-/** Undefined for what is no duration. */
+/** Undefined if the value is not a duration. */
 export function durationMs(value: unknown): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(String(value));
   return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ""] ?? 0);
@@ -74,124 +72,143 @@ export function durationMs(value: unknown): number | undefined {
 
 /**
  * Reads settings by key, "gateway.grpc.port": from TAPEDECK_GATEWAY_GRPC_PORT, else from that path in tapedeck.yaml,
- * else the default. Problems are collected; `assertValid` throws them all at once. A setting that is wrong reads as
- * its default until then.
+ * else the default. Problems are collected, and `assertValid` throws them all at once. Until then a setting that is
+ * wrong reads as its default.
  */
-export function settingsReader({ env, file }: SettingsSources) {
-  const problems: string[] = [];
-  const definitions: SettingDefinition[] = [];
-  const knownKeys = (): ReadonlySet<string> => new Set(definitions.map(({ key }) => key));
+export class SettingsReader {
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #file: SettingsFile | undefined;
+  readonly #problems: string[] = [];
+  readonly #definitions: SettingDefinition[] = [];
 
-  const find = (key: string): { readonly value: unknown; readonly where: string } | undefined => {
-    const name = envName(key);
-    const fromEnv = env[name];
-    if (fromEnv !== undefined && fromEnv !== "") return { value: fromEnv, where: name };
-    const fromFile = file === undefined ? undefined : valueAt(file.values, key);
-    return fromFile === undefined || fromFile === null
-      ? undefined
-      : { value: fromFile, where: `${file?.path}: ${key}` };
-  };
+  constructor({ env, file }: SettingsSources) {
+    this.#env = env;
+    this.#file = file;
+  }
 
-  /** Reads with a parser that gives undefined for what it can't take. */
-  const read = <T, D>(
-    definition: SettingDefinition & { readonly fallback: D },
-    expected: string,
-    parse: (value: unknown) => T | undefined,
-  ): T | D => {
-    definitions.push(definition);
-    const { key, fallback } = definition;
-    const found = find(key);
-    if (found === undefined) return fallback;
-    const value = parse(found.value);
-    if (value !== undefined) return value;
-    problems.push(`${found.where}: ${JSON.stringify(found.value)} is not ${expected}`);
-    return fallback;
-  };
+  string<D>(key: string, fallback: D, about: SettingAbout = {}): string | D {
+    return this.#read({ key, form: "text", fallback, ...about }, "text", (value) =>
+      isScalar(value) ? String(value) : undefined,
+    );
+  }
 
-  const integer = <D>(
+  integer<D>(
     key: string,
     fallback: D,
     { min = 0, max = Number.MAX_SAFE_INTEGER, ...about }: Range & SettingAbout = {},
-  ): number | D =>
-    read({ key, form: "integer", fallback, min, max, ...about }, `a whole number from ${min} to ${max}`, (value) => {
+  ): number | D {
+    const definition = { key, form: "integer", fallback, min, max, ...about } as const;
+    return this.#read(definition, `a whole number from ${min} to ${max}`, (value) => {
       const number = toNumber(value);
       return number !== undefined && Number.isInteger(number) && number >= min && number <= max ? number : undefined;
     });
+  }
 
-  return {
-    string: <D>(key: string, fallback: D, about: SettingAbout = {}): string | D =>
-      read({ key, form: "text", fallback, ...about }, "text", (value) => (isScalar(value) ? String(value) : undefined)),
-    integer,
-    /** 0 means any free port. */
-    port: <D>(key: string, fallback: D, about: SettingAbout = {}): number | D =>
-      integer(key, fallback, { unit: "port", max: 65_535, ...about }),
-    boolean: <D>(key: string, fallback: D, about: SettingAbout = {}): boolean | D =>
-      read({ key, form: "boolean", fallback, ...about }, "true or false", (value) =>
-        booleans.get(String(value).toLowerCase()),
-      ),
-    /** Milliseconds, from "500ms", "30s", "10m", "2h" or "30d"; `min` in milliseconds. */
-    duration: <D>(
-      key: string,
-      fallback: D,
-      { min = 0, ...about }: { readonly min?: number } & SettingAbout = {},
-    ): number | D =>
-      read(
-        { key, form: "duration", fallback, min, ...about },
-        min === 0 ? durationForm : `${durationForm}, of at least ${min}ms`,
-        (value) => {
-          const ms = durationMs(value);
-          return ms !== undefined && ms >= min ? ms : undefined;
-        },
-      ),
-    /** From a YAML list; from the environment text with commas, or JSON. */
-    list: (key: string, fallback: readonly string[], about: SettingAbout = {}): readonly string[] =>
-      read({ key, form: "list", fallback, ...about }, "a list of texts", (given) => {
-        const json = typeof given === "string" ? fromJson(given) : undefined;
-        // A host may begin like JSON, too: [fd00::1].
-        const value = Array.isArray(json) ? json : given;
-        if (typeof value === "string")
-          return value
-            .split(",")
-            .map((item) => item.trim())
-            .filter((item) => item !== "");
-        return Array.isArray(value) && value.every(isScalar) ? value.map(String) : undefined;
-      }),
-    oneOf: <T extends string, D>(key: string, choices: readonly T[], fallback: D, about: SettingAbout = {}): T | D =>
-      read({ key, form: "choice", fallback, choices, ...about }, `one of ${choices.join(", ")}`, (value) =>
-        choices.find((choice) => choice === String(value)),
-      ),
-    /** Anything larger, by a schema; from the environment it is JSON. Each issue is a problem of its own. */
-    custom: <T, D>(key: string, schema: z.ZodType<T>, fallback: D, about: SettingAbout = {}): T | D => {
-      definitions.push({ key, form: "custom", fallback, schema, ...about });
-      const found = find(key);
-      if (found === undefined) return fallback;
-      const parsed = schema.safeParse(typeof found.value === "string" ? fromJson(found.value) : found.value);
-      if (parsed.success) return parsed.data;
-      for (const issue of parsed.error.issues) {
-        problems.push(`${found.where}${issue.path.map((step) => `.${String(step)}`).join("")}: ${issue.message}`);
-      }
-      return fallback;
-    },
-    /** Says what is wrong beyond the form of one setting. */
-    problem: (text: string): void => {
-      problems.push(text);
-    },
-    knownKeys,
-    /** Every read so far, for the page of the settings; a key that was read twice is there twice. */
-    definitions: (): readonly SettingDefinition[] => definitions,
-    /**
-     * Throws SettingsError when anything was wrong. With `complete`, every key of the product has been read by now,
-     * and keys of the file that nobody knows are problems too.
-     */
-    assertValid: ({ complete = false, alsoKnown = [] as Iterable<string> } = {}): void => {
-      const all = new Set([...knownKeys(), ...alsoKnown]);
-      const unknown =
-        complete && file !== undefined ? unknownKeys(file.values, all).map((key) => unknownKey(file, key, all)) : [];
-      // What several services read is told once.
-      const told = new Set([...problems, ...unknown]);
-      if (told.size > 0) throw new SettingsError([...told]);
-    },
-  };
+  /** 0 means any free port. */
+  port<D>(key: string, fallback: D, about: SettingAbout = {}): number | D {
+    return this.integer(key, fallback, { unit: "port", max: 65_535, ...about });
+  }
+
+  boolean<D>(key: string, fallback: D, about: SettingAbout = {}): boolean | D {
+    return this.#read({ key, form: "boolean", fallback, ...about }, "true or false", (value) =>
+      booleans.get(String(value).toLowerCase()),
+    );
+  }
+
+  /** Milliseconds, from "500ms", "30s", "10m", "2h" or "30d"; `min` in milliseconds. */
+  duration<D>(
+    key: string,
+    fallback: D,
+    { min = 0, ...about }: { readonly min?: number } & SettingAbout = {},
+  ): number | D {
+    const expected = min === 0 ? durationForm : `${durationForm}, of at least ${min}ms`;
+    return this.#read({ key, form: "duration", fallback, min, ...about }, expected, (value) => {
+      const ms = durationMs(value);
+      return ms !== undefined && ms >= min ? ms : undefined;
+    });
+  }
+
+  /** From a YAML list; from the environment text with commas, or JSON. */
+  list(key: string, fallback: readonly string[], about: SettingAbout = {}): readonly string[] {
+    return this.#read({ key, form: "list", fallback, ...about }, "a list of texts", toTexts);
+  }
+
+  oneOf<T extends string, D>(key: string, choices: readonly T[], fallback: D, about: SettingAbout = {}): T | D {
+    const definition = { key, form: "choice", fallback, choices, ...about } as const;
+    return this.#read(definition, `one of ${choices.join(", ")}`, (value) =>
+      choices.find((choice) => choice === String(value)),
+    );
+  }
+
+  /** A value of any shape, by a schema; from the environment it is JSON. Each issue is a problem of its own. */
+  custom<T, D>(key: string, schema: z.ZodType<T>, fallback: D, about: SettingAbout = {}): T | D {
+    this.#definitions.push({ key, form: "custom", fallback, schema, ...about });
+    const found = this.#find(key);
+    if (found === undefined) return fallback;
+    const parsed = schema.safeParse(typeof found.value === "string" ? fromJson(found.value) : found.value);
+    if (parsed.success) return parsed.data;
+    for (const issue of parsed.error.issues) {
+      this.problem(`${found.where}${issue.path.map((key) => `.${String(key)}`).join("")}: ${issue.message}`);
+    }
+    return fallback;
+  }
+
+  /** Adds a problem that the form of one setting does not show. */
+  problem(text: string): void {
+    this.#problems.push(text);
+  }
+
+  knownKeys(): ReadonlySet<string> {
+    return new Set(this.#definitions.map(({ key }) => key));
+  }
+
+  /** Every read so far, for the page of the settings; a key that was read twice occurs twice. */
+  definitions(): readonly SettingDefinition[] {
+    return this.#definitions;
+  }
+
+  /**
+   * Throws SettingsError if there was any problem. With `complete`, every key of the product has been read by now, and
+   * unknown keys of the file are problems too.
+   */
+  assertValid({ complete = false, alsoKnown = [] as Iterable<string> } = {}): void {
+    const file = this.#file;
+    const all = new Set([...this.knownKeys(), ...alsoKnown]);
+    const unknown =
+      complete && file !== undefined ? unknownKeys(file.values, all).map((key) => unknownKey(file, key, all)) : [];
+    // A problem of a setting that several services read is reported once.
+    const reported = new Set([...this.#problems, ...unknown]);
+    if (reported.size > 0) throw new SettingsError([...reported]);
+  }
+
+  /** `parse` returns undefined for a value that it can't take. */
+  #read<T, D>(
+    definition: SettingDefinition & { readonly fallback: D },
+    expected: string,
+    parse: (value: unknown) => T | undefined,
+  ): T | D {
+    this.#definitions.push(definition);
+    const { key, fallback } = definition;
+    const found = this.#find(key);
+    if (found === undefined) return fallback;
+    const value = parse(found.value);
+    if (value !== undefined) return value;
+    this.problem(`${found.where}: ${JSON.stringify(found.value)} is not ${expected}`);
+    return fallback;
+  }
+
+  #find(key: string): { readonly value: unknown; readonly where: string } | undefined {
+    const name = envName(key);
+    const fromEnv = this.#env[name];
+    if (fromEnv !== undefined && fromEnv !== "") return { value: fromEnv, where: name };
+    if (this.#file === undefined) return undefined;
+    const value = valueAt(this.#file.values, key);
+    return value === undefined || value === null ? undefined : { value, where: `${this.#file.path}: ${key}` };
+  }
+}
+
+export function settingsReader(sources: SettingsSources): SettingsReader {
+  return new SettingsReader(sources);
 }
 
 export function envName(key: string): string {
@@ -245,6 +262,19 @@ function isScalar(value: unknown): value is string | number | boolean {
 function toNumber(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return typeof value === "string" && /^\d+$/.test(value) ? Number(value) : undefined;
+}
+
+function toTexts(given: unknown): readonly string[] | undefined {
+  const json = typeof given === "string" ? fromJson(given) : undefined;
+  // A host may begin like JSON, too: [fd00::1].
+  const value = Array.isArray(json) ? json : given;
+  if (typeof value === "string") {
+    return value
+      .split(",")
+      .map((item) => item.trim())
+      .filter((item) => item !== "");
+  }
+  return Array.isArray(value) && value.every(isScalar) ? value.map(String) : undefined;
 }
 
 function fromJson(text: string): unknown {

@@ -12,7 +12,7 @@ const query = async (url: string, text: string): Promise<unknown[]> => {
   }
 };
 
-test("a database is empty, and gone when disposed of", async () => {
+test("a database is empty, and dropped when disposed of", async () => {
   let url = "";
   {
     await using database = await freshDatabase();
@@ -22,7 +22,7 @@ test("a database is empty, and gone when disposed of", async () => {
   await expect(query(url, "select 1")).rejects.toThrow(/does not exist/);
 });
 
-test("a template is filled once and copied for each", async () => {
+test("a template is filled once and copied for each database", async () => {
   let filled = 0;
   const template = {
     name: `numbers_${process.pid}`,

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { startTestNats } from "./nats.ts";
 import { until } from "./until.ts";
 
-test("what was acknowledged is there after a kill -9 and a restart on the same port", async () => {
+test("acknowledged messages survive a kill -9 and a restart on the same port", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nats = await connect({ servers: server.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
   const manager = await jetstreamManager(nats, { timeout: 300 });
@@ -19,13 +19,13 @@ test("what was acknowledged is there after a kill -9 and a restart on the same p
   await nats.close();
 });
 
-test("two servers have nothing in common", async () => {
+test("two servers share nothing", async () => {
   await using one = await startTestNats();
   await using other = await startTestNats();
   expect(one.port).not.toBe(other.port);
 });
 
-test("a server with a password lets nobody in without it", async () => {
+test("a server with a password refuses clients without it", async () => {
   await using server = await startTestNats({ user: "tapedeck", password: 'a "quoted" $word' });
   const { host } = new URL(server.url);
   await expect(connect({ servers: host, reconnect: false })).rejects.toThrow(/authorization/i);

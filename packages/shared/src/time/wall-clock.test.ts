@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { wallClock } from "./wall-clock.ts";
 
-it("has finer steps than the wall clock, and follows it through sleeps and settings", () => {
+it("wallClock has finer steps than the wall clock, and follows it through sleeps and adjustments", () => {
   let wall = 1_000_000;
   let steady = 5;
   const now = wallClock({ wall: () => wall, steady: () => steady });

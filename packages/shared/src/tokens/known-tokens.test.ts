@@ -46,7 +46,7 @@ async function desk(options: Partial<KnownTokensOptions> = {}) {
 const refused = (code: string, message: RegExp) =>
   expect.objectContaining({ code, message: expect.stringMatching(message) });
 
-it("a token is known from the moment on that it was made", async () => {
+it("a token is known as soon as it was created", async () => {
   const on = await desk({ lookMs: 3_600_000 });
   for (let n = 0; n < 5; n++) {
     const { text, record } = await on.made({ name: `ci ${n}` });
@@ -54,10 +54,10 @@ it("a token is known from the moment on that it was made", async () => {
   }
   const { text } = makeToken(wish);
   await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /not known/));
-  await expect(on.tokens.find("tdk_")).rejects.toEqual(refused("unauthenticated", /no token of Tapedeck/));
+  await expect(on.tokens.find("tdk_")).rejects.toEqual(refused("unauthenticated", /not a Tapedeck token/));
 });
 
-it("what is revoked is over for those who hold it, and for those who ask", async () => {
+it("a revoked token ends for its holders and is refused", async () => {
   const on = await desk();
   const [one, other] = [await on.made(), await on.made()];
   const [held, kept] = [await on.tokens.find(one.text), await on.tokens.find(other.text)];
@@ -71,7 +71,7 @@ it("what is revoked is over for those who hold it, and for those who ask", async
   expect(await on.store.list()).toEqual([other.record]);
 });
 
-it("so is what expires, and it goes on saying so", async () => {
+it("an expired token ends for its holders and is refused", async () => {
   const on = await desk();
   const { text } = await on.made({ lifetimeMs: 300 });
   const { over } = await on.tokens.find(text);
@@ -80,7 +80,7 @@ it("so is what expires, and it goes on saying so", async () => {
   await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /expired/));
 });
 
-it("while NATS is away known tokens go on, and expire; nobody else is let in, and what was revoked meanwhile is over after", async () => {
+it("while NATS is away known tokens work until they expire, others are refused, and revocations take effect afterwards", async () => {
   const told: string[] = [];
   const on = await desk({ warn: (message) => told.push(message) });
   const [one, other, short] = [await on.made(), await on.made(), await on.made({ lifetimeMs: 1_500 })];
@@ -109,7 +109,7 @@ it("while NATS is away known tokens go on, and expire; nobody else is let in, an
   expect(told).toHaveLength(2);
 });
 
-it("before the bucket was ever read nobody is let in", async () => {
+it("before the bucket was read for the first time every token is refused", async () => {
   const away = () => {
     throw new TapedeckError("not_ready", "away");
   };
@@ -124,7 +124,7 @@ it.each([
   ["a record of all workspaces", JSON.stringify({ ...makeToken(wish).record, workspace: "*" })],
   ["a record that does not expire", JSON.stringify({ ...makeToken(wish).record, expiresAt: null })],
   ["a record with a role that there is not", JSON.stringify({ ...makeToken(wish).record, roles: ["god"] })],
-])("%s under its key lets nobody in", async (_, value) => {
+])("a token whose stored value is %s is refused", async (_, value) => {
   const on = await desk();
   const token = makeToken(wish);
   on.connection.publish(subjectOf(token), value);
@@ -158,7 +158,7 @@ const removals: [string, (on: { connection: NatsConnection }, token: MadeToken) 
     },
   ],
 ];
-it.each(removals)("a token that was %s is over", async (_, remove) => {
+it.each(removals)("a token that was %s has ended", async (_, remove) => {
   const on = await desk();
   const token = await on.made();
   const { over } = await on.tokens.find(token.text);

@@ -14,129 +14,146 @@ export type KnownToken = {
 /** The tokens of a Tapedeck as this process knows them. */
 export type KnownTokens = AsyncDisposable & {
   /**
-   * A token by its text. One that is not known yet is looked for in the bucket.
-   * @throws TapedeckError unauthenticated; not_ready where that can't be told: the bucket was never read, or the token is
-   * unknown and the bucket is away
+   * Finds a token by its text; reads the bucket first if the token is not known.
+   * @throws TapedeckError unauthenticated; not_ready if the bucket was never read, or if it can't be read now and the
+   * token is unknown
    */
   find(text: string): Promise<KnownToken>;
 };
 
 export type KnownTokensOptions = {
-  /** The way to NATS; throws while that is away. */
+  /** The connection to NATS; throws while there is none. */
   readonly line: () => { readonly connection: NatsConnection; readonly broken: AbortSignal };
-  /** Told once when the bucket can't be read, and again when it can. */
+  /** Called once when the bucket can't be read, and once when it can be read again. */
   readonly warn?: (message: string, cause?: unknown) => void;
-  /** How often the bucket is looked at, and expiry: what was revoked is over within this time. Default 1,000. */
+  /** How often the bucket is read and expiry is checked: a revoked token ends within this time. Default 1,000. */
   readonly lookMs?: number;
 };
 
-/** Between two looks for tokens that nobody knows, so that guessing costs NATS next to nothing. */
-const leastMs = 50;
+/** The shortest time between two reads, so that guessing tokens costs NATS next to nothing. */
+const minReadIntervalMs = 50;
 
 /**
- * Keeps the tokens in memory: while NATS is away those that are known go on working, and still expire. What was revoked
- * meanwhile is over as soon as NATS is back.
+ * Keeps the tokens in memory: known tokens keep working while NATS is away, and still expire. Tokens that were revoked
+ * meanwhile end as soon as NATS is back.
  */
 export function knownTokens({ line, warn = () => {}, lookMs = 1_000 }: KnownTokensOptions): KnownTokens {
-  const closing = new AbortController();
-  const live = new Map<string, KnownToken & { readonly seq: number; readonly end: (message: string) => void }>();
-  let seen: TokensSeen | undefined;
-  let store: { readonly of: NatsConnection; readonly opened: Promise<TokenStore> } | undefined;
-  let looking: Promise<void> | undefined;
-  let lookedAt = Number.NEGATIVE_INFINITY;
-  let isAway = false;
+  return new TokenCache(line, warn, lookMs);
+}
 
-  async function look(): Promise<void> {
-    const { connection, broken } = line();
-    if (store?.of !== connection) store = { of: connection, opened: openTokenStore(connection) };
-    const { opened } = store;
+type LiveToken = KnownToken & { readonly seq: number; readonly end: (message: string) => void };
+
+class TokenCache implements KnownTokens {
+  readonly #line: KnownTokensOptions["line"];
+  readonly #warn: NonNullable<KnownTokensOptions["warn"]>;
+  readonly #intervalMs: number;
+  readonly #closing = new AbortController();
+  readonly #live = new Map<string, LiveToken>();
+  readonly #expiry: NodeJS.Timeout;
+  readonly #refreshing: Promise<void>;
+  #snapshot: TokensSeen | undefined;
+  #store: { readonly of: NatsConnection; readonly opened: Promise<TokenStore> } | undefined;
+  #reading: Promise<void> | undefined;
+  #lastReadAt = Number.NEGATIVE_INFINITY;
+
+  constructor(line: KnownTokensOptions["line"], warn: NonNullable<KnownTokensOptions["warn"]>, intervalMs: number) {
+    this.#line = line;
+    this.#warn = warn;
+    this.#intervalMs = intervalMs;
+    this.#expiry = setInterval(() => this.#expire(), intervalMs);
+    this.#refreshing = this.#refresh();
+  }
+
+  async find(text: string): Promise<KnownToken> {
+    const hash = tokenHash(text);
+    if (hash === undefined) throw unauthenticated("this is not a Tapedeck token: those begin with tdk_");
+    if (this.#snapshot === undefined || !this.#live.has(hash)) await this.#readAfresh();
+    const token = this.#live.get(hash);
+    if (token === undefined) {
+      throw unauthenticated("this token is not known: it was revoked, or is of another Tapedeck");
+    }
+    this.#expire();
+    token.over.throwIfAborted();
+    return token;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    clearInterval(this.#expiry);
+    await this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
+    let isAway = false;
+    while (!this.#closing.signal.aborted) {
+      try {
+        await this.#readSoon();
+        if (isAway) this.#warn("tokens can be looked up again");
+        isAway = false;
+      } catch (error) {
+        if (!isAway && !this.#closing.signal.aborted) {
+          this.#warn("tokens can't be looked up: known tokens keep working", error);
+        }
+        isAway = true;
+      }
+      await pause(this.#intervalMs, this.#closing.signal);
+    }
+  }
+
+  async #readAfresh(): Promise<void> {
+    // A read that is under way may have begun before the token was created.
+    await this.#reading?.catch(() => {});
+    await this.#readSoon().catch((cause) => {
+      throw new TapedeckError("not_ready", "tokens can't be looked up now: try again in a moment", {}, { cause });
+    });
+  }
+
+  /** Shares a read that is under way, and keeps the shortest interval. Rejects when NATS can't be asked. */
+  #readSoon(): Promise<void> {
+    const waitMs = Math.max(0, this.#lastReadAt + minReadIntervalMs - performance.now());
+    this.#reading ??= pause(waitMs, this.#closing.signal)
+      .then(() => this.#read())
+      .finally(() => {
+        this.#lastReadAt = performance.now();
+        this.#reading = undefined;
+      });
+    return this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    const { connection, broken } = this.#line();
+    if (this.#store?.of !== connection) this.#store = { of: connection, opened: openTokenStore(connection) };
+    const { opened } = this.#store;
     try {
-      learn(
-        await unlessAborted(
-          opened.then((from) => from.read(seen)),
-          broken,
-        ),
-      );
+      const read = opened.then((store) => store.read(this.#snapshot));
+      this.#accept(await unlessAborted(read, broken));
     } catch (error) {
-      store = undefined; // the bucket may have to be made again
+      this.#store = undefined; // the bucket may have to be created again
       throw error;
     }
   }
 
-  function learn(now: TokensSeen): void {
-    seen = now;
-    for (const [hash, token] of live) {
-      if (now.entries.get(hash)?.seq === token.seq) continue;
-      live.delete(hash);
+  #accept(snapshot: TokensSeen): void {
+    this.#snapshot = snapshot;
+    for (const [hash, token] of this.#live) {
+      if (snapshot.entries.get(hash)?.seq === token.seq) continue;
+      this.#live.delete(hash);
       token.end("the token was revoked");
     }
-    for (const [hash, { seq, record }] of now.entries) {
-      if (record === undefined || live.has(hash)) continue;
+    for (const [hash, { seq, record }] of snapshot.entries) {
+      if (record === undefined || this.#live.has(hash)) continue;
       const over = new AbortController();
       const end = (message: string) => over.abort(unauthenticated(message));
-      live.set(hash, { record, seq, over: over.signal, end });
+      this.#live.set(hash, { record, seq, over: over.signal, end });
     }
-    expire();
+    this.#expire();
   }
 
-  function expire(): void {
-    for (const { record, over, end } of live.values()) {
+  #expire(): void {
+    for (const { record, over, end } of this.#live.values()) {
       if (!over.aborted && isExpired(record)) end("the token has expired");
     }
   }
-
-  /** One at a time, and not again at once. Rejects when NATS can't be asked. */
-  function looked(): Promise<void> {
-    looking ??= pause(Math.max(0, lookedAt + leastMs - performance.now()), closing.signal)
-      .then(look)
-      .finally(() => {
-        lookedAt = performance.now();
-        looking = undefined;
-      });
-    return looking;
-  }
-
-  async function keepLooking(): Promise<void> {
-    while (!closing.signal.aborted) {
-      try {
-        await looked();
-        if (isAway) warn("tokens can be looked up again");
-        isAway = false;
-      } catch (error) {
-        if (!isAway && !closing.signal.aborted) warn("tokens can't be looked up: those that are known go on", error);
-        isAway = true;
-      }
-      await pause(lookMs, closing.signal);
-    }
-  }
-
-  const expiry = setInterval(expire, lookMs);
-  const looks = keepLooking();
-
-  return {
-    async find(text) {
-      const hash = tokenHash(text);
-      if (hash === undefined) throw unauthenticated("this is no token of Tapedeck: they begin with tdk_");
-      if (seen === undefined || !live.has(hash)) {
-        // What is under way may have begun before the token was made.
-        await looking?.catch(() => {});
-        await looked().catch((cause) => {
-          throw new TapedeckError("not_ready", "tokens can't be looked up now: try again in a moment", {}, { cause });
-        });
-      }
-      const token = live.get(hash);
-      if (token === undefined)
-        throw unauthenticated("this token is not known: it was revoked, or is of another Tapedeck");
-      expire();
-      token.over.throwIfAborted();
-      return token;
-    },
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      clearInterval(expiry);
-      await looks;
-    },
-  };
 }
 
 function unauthenticated(message: string): TapedeckError {

@@ -4,7 +4,7 @@ import { isExpired, makeToken, type TokenWish, tokenHash } from "./token.ts";
 
 const wish: TokenWish = { name: "Zoë's CI", workspace: "acme", roles: ["viewer"], lifetimeMs: 60_000 };
 
-it("a token is 32 random bytes that are kept nowhere; what is kept is by their hash", () => {
+it("a token is 32 random bytes that are not stored, only their hash is", () => {
   const [one, other] = [makeToken(wish), makeToken(wish)];
   expect(one.text).toMatch(/^tdk_[A-Za-z0-9_-]{43}$/);
   expect(Buffer.from(one.text.slice(4), "base64url")).toHaveLength(32);
@@ -15,14 +15,14 @@ it("a token is 32 random bytes that are kept nowhere; what is kept is by their h
   expect(JSON.stringify(one.record)).not.toContain(one.text.slice(4));
 });
 
-it("it is good until it expires", () => {
+it("a token is valid until it expires", () => {
   const { record } = makeToken(wish, Date.parse("2026-01-31T12:00:00Z"));
   expect(record).toMatchObject({ createdAt: "2026-01-31T12:00:00.000Z", expiresAt: "2026-01-31T12:01:00.000Z" });
   expect(isExpired(record, Date.parse("2026-01-31T12:00:59.999Z"))).toBe(false);
   expect(isExpired(record, Date.parse("2026-01-31T12:01:00Z"))).toBe(true);
 });
 
-it("roles are in one order, each once", () => {
+it("roles are in a fixed order without repeats", () => {
   const { record } = makeToken({ ...wish, roles: ["admin", "recorder", "admin"], developer: "alice" });
   expect(record.roles).toEqual(["recorder", "admin"]);
 });
@@ -38,7 +38,7 @@ it.each([
   ["with a name that breaks lines", { name: "a\nb" }, /control characters/],
   ["without an end", { lifetimeMs: Number.POSITIVE_INFINITY }, /has to expire/],
   ["that is over already", { lifetimeMs: 0 }, /has to expire/],
-] as [string, Partial<TokenWish>, RegExp][])("%s there is none", (_, more, problem) => {
+] as [string, Partial<TokenWish>, RegExp][])("a token %s cannot be made", (_, more, problem) => {
   expect(() => makeToken({ ...wish, ...more })).toThrow(problem);
 });
 
@@ -49,6 +49,6 @@ it.each([
   [`tdk_${"a".repeat(44)}`],
   [`tdk_${"*".repeat(43)}`],
   [`xyz_${"a".repeat(43)}`],
-])("%s is no token", (text) => {
+])("%s is not a token", (text) => {
   expect(tokenHash(text)).toBeUndefined();
 });

@@ -10,9 +10,9 @@ export type Role = (typeof roles)[number];
 
 const namePart = z.string().refine(isNamePart, "expected 1–64 of a-z 0-9 _ -");
 
-/** What is kept of a token, by the SHA-256 of its text; the text itself is kept nowhere. */
+/** The stored part of a token, by the SHA-256 of its text; the text itself is not stored. */
 export const tokenRecord = z.object({
-  /** How people name it when they revoke it: 12 hex digits. */
+  /** Names the token when it is revoked: 12 hex digits. */
   id: z.string().min(1).max(64),
   /** What it is for; the control calls made with it are recorded under this name. */
   name: z
@@ -20,16 +20,16 @@ export const tokenRecord = z.object({
     .min(1)
     .max(100)
     .regex(/^\P{Cc}+$/u, "expected no control characters"),
-  /** Nothing crosses it. */
+  /** The token gives access to this workspace only. */
   workspace: namePart,
   roles: z.array(z.enum(roles)).min(1),
-  /** Whose work a recorder's token records. */
+  /** The developer whose work a recorder's token records. */
   developer: namePart.optional(),
   /** An admin's: also for what concerns all workspaces, which is to back up and to rebuild. */
   everywhere: z.literal(true).optional(),
   /** RFC 3339, UTC. */
   createdAt: z.iso.datetime(),
-  /** From this moment on it is worth nothing. */
+  /** From this moment on the token is invalid. */
   expiresAt: z.iso.datetime(),
 });
 
@@ -38,7 +38,7 @@ export type TokenRecord = Readonly<z.infer<typeof tokenRecord>>;
 export type TokenWish = Omit<TokenRecord, "id" | "createdAt" | "expiresAt"> & { readonly lifetimeMs: number };
 
 export type MadeToken = {
-  /** To be shown once, to whoever asked for it. */
+  /** Shown once, to the person who requested it. */
   readonly text: string;
   readonly hash: string;
   readonly record: TokenRecord;
@@ -47,7 +47,7 @@ export type MadeToken = {
 /** `tdk_` and 32 random bytes in base64url. */
 const shape = /^tdk_[A-Za-z0-9_-]{43}$/;
 
-/** The longest that a token may be good for: ten years. */
+/** The longest lifetime of a token: ten years. */
 export const longestLifetimeMs = 3_650 * 86_400_000;
 
 /** @throws RangeError one sentence about what such a token lacks */
@@ -76,7 +76,7 @@ export function makeToken({ lifetimeMs, ...wish }: TokenWish, now = Date.now()):
   return { text, hash: sha256(text), record: record.data };
 }
 
-/** Under which a token is kept; undefined for what can't be one. */
+/** The key that a token is stored under; undefined if the text can't be a token. */
 export function tokenHash(text: string): string | undefined {
   return shape.test(text) ? sha256(text) : undefined;
 }

@@ -7,7 +7,7 @@ import { sourceName } from "@tapedeck/shared/source";
 export const pod = uuid(1);
 export const job = ulid(1);
 
-/** Three chapters for each upstream: how it was, what has changed, and how it is now. */
+/** Three chapters for each upstream: the beginning, a change, and the present state. */
 export function chapters(): readonly (readonly Story["events"][])[] {
   const early = story(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
   early.tell({ kind: "source.added" });
@@ -16,11 +16,11 @@ export function chapters(): readonly (readonly Story["events"][])[] {
   const skaffold = loops.session("01S1");
   const rkt = rktSession("01R1", host);
   const vagrant = vagrantSession("01V1", server);
-  const told = new Map<Story, number>();
+  const written = new Map<Story, number>();
   const chapter = () =>
     tales.map((tale) => {
-      const fresh = tale.events.slice(told.get(tale) ?? 0);
-      told.set(tale, tale.events.length);
+      const fresh = tale.events.slice(written.get(tale) ?? 0);
+      written.set(tale, tale.events.length);
       return fresh;
     });
   const things = (number: 1 | 2 | 3) => {

@@ -4,82 +4,74 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Story, startedAt, story } from "@tapedeck/query/testing/story";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
-import { startToldStack, type ToldStack } from "../stack/reported-conditions-stack.ts";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
+import { gatewayEnv } from "../stack/stack.ts";
 import { type CuttingProxy, cuttingProxy } from "../transports/cutting-proxy.ts";
 
-/** A stack whose log is written as told, and whose gateway can go and come while its address stays. */
-export type LiveDesk = AsyncDisposable & {
-  readonly told: ToldStack;
-  /** Where a client finds the gateway, whichever it is now. */
+/** A seeded stack whose gateway can be stopped and started while its address stays the same. */
+export type LiveHarness = AsyncDisposable & {
+  readonly seeded: SeededStack;
+  /** The address of the present gateway for clients. */
   readonly url: string;
-  /** Another way there, which can be cut. */
+  /** Another address of the gateway, whose connections can be cut. */
   cuttable(): Promise<CuttingProxy>;
-  /** Somebody who tells builds of acme/<developer>/shop. */
-  teller(developer: string): Teller;
+  /** A writer of builds of acme/<developer>/shop. */
+  writer(developer: string): ScenarioWriter;
   stop(): Promise<void>;
   start(): Promise<void>;
 };
 
-export type Teller = {
+export type ScenarioWriter = {
   readonly story: Story;
   readonly session: ReturnType<Story["session"]>;
-  /** Writes what was told since; resolves with its positions. */
+  /** Writes the scenario's new events; resolves with their positions. */
   written(): Promise<readonly Written[]>;
-  /** Builds of an artifact, started and ended, and writes them. */
+  /** Adds events of an artifact's builds, started and ended, and writes them. */
   builds(count: number, artifact?: string): Promise<readonly Written[]>;
 };
 
 export type Written = Event & { readonly position: string };
 
-export async function startLiveDesk(env: Readonly<Record<string, string>> = {}): Promise<LiveDesk> {
-  await using stack = new AsyncDisposableStack();
-  const told = stack.use(await startToldStack(env));
-  const { nats, query, ingest } = told.deck.parts;
+export async function startLiveHarness(env: Readonly<Record<string, string>> = {}): Promise<LiveHarness> {
+  await using cleanup = new AsyncDisposableStack();
+  const seeded = cleanup.use(await startSeededStack(env));
   let gateway: Gateway | undefined;
   const stop = async () => {
     await gateway?.[Symbol.asyncDispose]();
     gateway = undefined;
   };
   const start = async () => {
-    const addresses = {
-      TAPEDECK_NATS_URL: nats.url,
-      TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
-      TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc,
-      TAPEDECK_SERVICES_KEY: "test-key",
-      TAPEDECK_WORKSPACE: "acme",
-      TAPEDECK_GATEWAY_GRPC_PORT: "0",
-      TAPEDECK_GATEWAY_HTTP_PORT: "0",
-    };
-    gateway = await startGateway(readConfig({ env: { ...addresses, ...env } }), silentLogger);
+    const gatewaySettings = gatewayEnv(seeded.stack.parts);
+    gateway = await startGateway(readConfig({ env: { ...gatewaySettings, ...env } }), silentLogger);
   };
-  stack.defer(stop);
+  cleanup.defer(stop);
   await start();
-  const proxies = stack.use(new AsyncDisposableStack());
+  const proxies = cleanup.use(new AsyncDisposableStack());
   const cuttable = async () => proxies.use(await cuttingProxy(() => gateway?.addresses.http ?? "127.0.0.1:1"));
   const proxy = await cuttable();
-  const owned = stack.move();
+  const owned = cleanup.move();
   return {
-    told,
+    seeded,
     cuttable,
     url: `http://${proxy.address}`,
-    teller: (developer) => teller(told, developer),
+    writer: (developer) => writer(seeded, developer),
     stop,
     start,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
-function teller(told: ToldStack, developer: string): Teller {
+function writer(seeded: SeededStack, developer: string): ScenarioWriter {
   const own = story(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
   const session = own.session(`01${developer.toUpperCase()}`);
   let done = 0;
   const written = async () => {
     const fresh = own.events.slice(done);
     done = own.events.length;
-    const seqs = await told.write(fresh);
-    return fresh.map((event, index) => ({ ...event, position: told.at(seqs[index] ?? 0) }));
+    const seqs = await seeded.write(fresh);
+    return fresh.map((event, index) => ({ ...event, position: seeded.at(seqs[index] ?? 0) }));
   };
-  // Stories count from a day that may be any: this one is told now.
+  // Scenarios count from a fixed day; this one happens now.
   session.started({ branch: "main" }, Date.now() - startedAt);
   session.configured();
   session.loopStarted();
