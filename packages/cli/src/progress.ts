@@ -1,5 +1,5 @@
 import { SingleBar } from "cli-progress";
-import { bytesText } from "./ask/durations.ts";
+import { bytesText } from "./display/durations.ts";
 
 export type ProgressOptions = {
   /** "importing shop.tapedeck" */

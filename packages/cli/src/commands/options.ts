@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option } from "commander";
-import { momentForm, momentOf } from "../ask/moment.ts";
 import { parsePlace } from "../gateway-place.ts";
+import { momentForm, momentOf } from "./moment.ts";
 
 /** `--label name=value`, any number of times. */
 export function collectLabel(pair: string, labels: Readonly<Record<string, string>> = {}): Record<string, string> {

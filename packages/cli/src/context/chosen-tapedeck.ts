@@ -1,7 +1,7 @@
-import { localDeck } from "../ask/local-tapedeck.ts";
 import { CommandError } from "../command-error.ts";
 import { type Place, parsePlace, placeText } from "../gateway-place.ts";
 import { type Context, readContexts } from "./contexts.ts";
+import { localDeck } from "./local-tapedeck.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
 import type { TokenBackup } from "@tapedeck/shared/tokens/store";
-import { nobodyAt } from "../ask/api.ts";
+import { nobodyAt } from "../api/api.ts";
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
 

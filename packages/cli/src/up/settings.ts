@@ -11,8 +11,8 @@ import { envName, loadSettingsFile, type SettingsReader, settingsReader } from "
 import { demoWorkspace } from "@tapedeck/shared/source";
 import type { UpOptions } from "../commands/up/options.ts";
 import { environmentVariables, logLevels } from "../environment-variables.ts";
-import { projectName } from "../run/project-name.ts";
-import { vagrantProject } from "../run/vagrant-command.ts";
+import { projectName } from "../record/project-name.ts";
+import { vagrantProject } from "../record/vagrant-project.ts";
 import type { Listener } from "./ports.ts";
 import { natsUser } from "./servers.ts";
 

@@ -1,6 +1,6 @@
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
-import { bytesText } from "../../ask/durations.ts";
+import { bytesText } from "../../display/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
 import { type BackupEnd, remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";

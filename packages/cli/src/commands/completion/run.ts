@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import tab from "@bomb.sh/tab";
 import describe from "@bomb.sh/tab/commander";
 import type { Command } from "commander";
-import { apiAt, type Page } from "../../ask/api.ts";
+import { apiAt, type Page } from "../../api/api.ts";
 
 export type Shell = "bash" | "zsh" | "fish";
 

@@ -1,6 +1,6 @@
-import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
 import { localContext, readContexts, writeContexts } from "../../context/contexts.ts";
+import { table } from "../../display/table.ts";
 
 export type ContextsOptions = { readonly json?: boolean };
 

@@ -1,6 +1,6 @@
 import { version } from "@tapedeck/shared/version";
-import { durationText } from "../../ask/durations.ts";
 import { type About, askAbout } from "../../context/about.ts";
+import { durationText } from "../../display/durations.ts";
 import { type GrpcTarget, grpcTarget, type HttpBase, httpBase } from "../../gateway-address.ts";
 import { connectTo } from "./connect-to.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";

@@ -1,4 +1,4 @@
-import { readTroubles } from "../../ask/metrics.ts";
+import { readTroubles } from "../../api/metrics.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
 import { troubleWith } from "../../up/ports.ts";
 import { readUpSettings } from "../../up/settings.ts";

@@ -2,10 +2,10 @@ import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { namePart } from "@tapedeck/shared/source";
-import { bytesText } from "../../ask/durations.ts";
-import { loginName } from "../../run/labels.ts";
-import { projectName } from "../../run/project-name.ts";
-import { spillHome } from "../../run/spill-home.ts";
+import { bytesText } from "../../display/durations.ts";
+import { loginName } from "../../record/labels.ts";
+import { projectName } from "../../record/project-name.ts";
+import { spillHome } from "../../record/spill-home.ts";
 import { countWaitingSpills } from "../../up/waiting-spills.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 

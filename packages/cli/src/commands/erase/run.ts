@@ -1,10 +1,10 @@
 import { createInterface } from "node:readline/promises";
 import { eraseSession, findSession } from "@tapedeck/ingest/record/maintain/erase-session";
 import { CommandError } from "../../command-error.ts";
+import { shortSource } from "../../display/source-name.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { tellDeck } from "../../maintain/which-tapedeck.ts";
-import { shortSource } from "../sessions/run.ts";
 
 export type EraseOptions = {
   readonly session: string;

@@ -3,11 +3,11 @@ import { rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
+import { exportFrom, type ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
+import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import { shortSource } from "../sessions/run.ts";
-import { exportFrom, type ToExport } from "./exported.ts";
 import { type Filed, sessionFileChunks } from "./session-file-chunks.ts";
 
 export type ExportOptions = {

@@ -6,8 +6,8 @@ import { type ExportedEvent, endLine, eventLine, headerLine } from "@tapedeck/in
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import { isUpstreamName, type UpstreamName } from "@tapedeck/shared/upstreams";
+import type { ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
-import type { ToExport } from "./exported.ts";
 
 /** Counts while the file is made. */
 export type Filed = { events: number };

@@ -8,9 +8,9 @@ import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { parseSourceName, sourceParts } from "@tapedeck/shared/source";
 import { linkOptions } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
+import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import { shortSource } from "../sessions/run.ts";
 import type { ImportOptions } from "./options.ts";
 import { type Pushed, pushSession } from "./push-session.ts";
 

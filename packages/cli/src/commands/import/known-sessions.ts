@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { normalizers } from "@tapedeck/ingest/normalize/normalizers";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
 import { compare, type ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
-import type { Api, Page } from "../../ask/api.ts";
+import type { Api, Page } from "../../api/api.ts";
 
 /** What a session's fingerprint says of one of its channels. */
 type Identified = {

@@ -6,8 +6,8 @@ import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
 import { ulid } from "ulid";
 import { CommandError } from "../../command-error.ts";
 import type { GrpcTarget } from "../../gateway-address.ts";
-import { refusalIn } from "../../run/refusal.ts";
-import { spillHome } from "../../run/spill-home.ts";
+import { spillHome } from "../../record/spill-home.ts";
+import { refusalIn } from "./refusal.ts";
 
 export type ToImport = {
   readonly developer: string;

@@ -2,10 +2,10 @@ import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { CommandError } from "../../command-error.ts";
 import { askAbout } from "../../context/about.ts";
-import { askHidden } from "../../context/ask-hidden.ts";
 import { type Context, localContext, readContexts, writeContexts } from "../../context/contexts.ts";
 import { httpBaseOf } from "../../gateway-address.ts";
 import { parsePlace, placeText } from "../../gateway-place.ts";
+import { askHidden } from "./ask-hidden.ts";
 
 export type LoginOptions = { readonly name?: string; readonly ca?: string; readonly grpcPort?: number };
 

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
-import { type Api, apiAt, type Page } from "../../ask/api.ts";
-import { TextLines } from "../../ask/text-lines.ts";
+import { type Api, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
+import { TextLines } from "./text-lines.ts";
 
 export type LogsOptions = {
   readonly url?: string;

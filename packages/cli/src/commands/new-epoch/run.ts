@@ -1,9 +1,9 @@
 import { renewEpoch } from "@tapedeck/shared/log/backup";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../../command-error.ts";
+import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
-import { forgetTables } from "../restore/run.ts";
 
 export type NewEpochOptions = { readonly data: string; readonly yes?: boolean };
 

@@ -10,14 +10,14 @@ import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
 import { taps } from "@tapedeck/tap/taps";
 import { sentenceOf } from "../../command-error.ts";
 import { type GrpcTarget, grpcTarget } from "../../gateway-address.ts";
-import { pushAllThatWaits } from "../../record/push-all-that-waits.ts";
-import { recordedSource } from "../../record/recorded-source.ts";
+import { sessionLabels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
-import { stateLines } from "../../record/state-lines.ts";
-import { stopSignals } from "../../record/stop-signals.ts";
-import { sessionLabels } from "../../run/labels.ts";
-import { spillHome } from "../../run/spill-home.ts";
+import { spillHome } from "../../record/spill-home.ts";
 import type { RecordOptions } from "./options.ts";
+import { pushAllThatWaits } from "./push-all-that-waits.ts";
+import { recordedSource } from "./recorded-source.ts";
+import { stateLines } from "./state-lines.ts";
+import { stopSignals } from "./stop-signals.ts";
 
 /** How long Ctrl-C waits for Tapedeck to commit the rest. */
 const commitMs = 10_000;

@@ -11,7 +11,7 @@ import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect, type NatsConnection } from "nats";
 import { expect, inject, it, onTestFinished, vi } from "vitest";
-import { bytesText } from "../../ask/durations.ts";
+import { bytesText } from "../../display/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
 import { startCli } from "../../testing/cli.ts";
 import { progressPipe, progressTerminal } from "../../testing/progress.ts";

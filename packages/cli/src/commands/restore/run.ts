@@ -1,14 +1,13 @@
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { forgetForeignTables } from "@tapedeck/query/projecting/forget-tables";
 import { backUpLog, type Restored, restoreLog, type Snapshot } from "@tapedeck/shared/log/backup";
-import { openLog } from "@tapedeck/shared/log/jetstream";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { endsStream, streamName } from "@tapedeck/shared/log/subjects";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
+import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -48,13 +47,6 @@ export async function restore(
     }
     if (stayRevoked > 0) console.log(`${stayRevoked} tokens of the backup were revoked since, and stay it`);
   }
-}
-
-/** Makes tables that tell of more than the log has be made anew. True when they do. */
-export async function forgetTables(nats: NatsConnection, databaseUrl: string | undefined): Promise<boolean> {
-  if (databaseUrl === undefined) return false;
-  await using log = await openLog(nats, { create: false, syncKnown: true });
-  return forgetForeignTables(databaseUrl, log.reader);
 }
 
 function tell({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {

@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
-import { finds, recordedUpstreams } from "../../run/recordable.ts";
 import { collectLabel, formerly, urlOptionUnchecked } from "../options.ts";
 import type { RunOptions } from "./options.ts";
+import { finds, recordedUpstreams } from "./recordable.ts";
 
 export const runCommand = () =>
   new Command("run")
@@ -56,4 +56,4 @@ Example:
   tapedeck run -- vagrant up
   tapedeck run --upstream vagrant -- make machines`,
     )
-    .action(async (command: string[], options: RunOptions) => (await import("../../run/run.ts")).run(command, options));
+    .action(async (command: string[], options: RunOptions) => (await import("./run.ts")).run(command, options));

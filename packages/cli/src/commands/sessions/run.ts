@@ -1,6 +1,7 @@
-import { apiAt, type Page } from "../../ask/api.ts";
-import { agoText, durationText } from "../../ask/durations.ts";
-import { table } from "../../ask/table.ts";
+import { apiAt, type Page } from "../../api/api.ts";
+import { agoText, durationText } from "../../display/durations.ts";
+import { shortSource } from "../../display/source-name.ts";
+import { table } from "../../display/table.ts";
 
 export type SessionsOptions = {
   readonly url?: string;
@@ -48,11 +49,6 @@ export async function sessions(options: SessionsOptions): Promise<void> {
   ]);
   const columns = ["SESSION", "SOURCE", "STARTED", "LASTED", "LABELS"].map((title) => ({ title }));
   console.log(table(columns, rows));
-}
-
-/** Without the workspace, which is the same for all that one sees. */
-export function shortSource(source: string): string {
-  return source.split("/").slice(1).join("/");
 }
 
 /** Nobody knows how long a session lasted that was lost. */

@@ -6,8 +6,8 @@ import {
   type WorkspaceLogin,
 } from "@tapedeck/query/db/access/workspace-logins";
 import { namePart } from "@tapedeck/shared/source";
-import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
+import { table } from "../../display/table.ts";
 import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
 import { type DatabaseHere, openDatabaseHere } from "./database-here.ts";
 

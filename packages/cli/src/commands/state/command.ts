@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from "commander";
-import { momentForm, placeOf } from "../../ask/moment.ts";
+import { momentForm, placeOf } from "../moment.ts";
 import { jsonOption, sourceOption, urlOption } from "../options.ts";
 import type { StateOptions } from "./run.ts";
 

@@ -1,6 +1,6 @@
-import { apiAt, type Page } from "../../ask/api.ts";
-import { durationText } from "../../ask/durations.ts";
-import { table } from "../../ask/table.ts";
+import { apiAt, type Page } from "../../api/api.ts";
+import { durationText } from "../../display/durations.ts";
+import { table } from "../../display/table.ts";
 
 export type StatsBuildsOptions = {
   readonly url?: string;

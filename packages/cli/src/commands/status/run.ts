@@ -1,14 +1,14 @@
 import { basename, resolve } from "node:path";
 import { styleText } from "node:util";
-import { apiAt, type Page } from "../../ask/api.ts";
-import { agoText, bytesText } from "../../ask/durations.ts";
-import { readMetrics, readTroubles, sumOf } from "../../ask/metrics.ts";
-import { table } from "../../ask/table.ts";
-import { spillHome } from "../../run/spill-home.ts";
+import { apiAt, type Page } from "../../api/api.ts";
+import { readMetrics, readTroubles, sumOf } from "../../api/metrics.ts";
+import { agoText, bytesText } from "../../display/durations.ts";
+import { shortSource } from "../../display/source-name.ts";
+import { statusColour } from "../../display/status-colour.ts";
+import { table } from "../../display/table.ts";
+import { spillHome } from "../../record/spill-home.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
 import { countWaitingSpills } from "../../up/waiting-spills.ts";
-import { shortSource } from "../sessions/run.ts";
-import { statusColour } from "./status-colour.ts";
 
 export type StatusOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
 

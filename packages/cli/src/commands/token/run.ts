@@ -1,7 +1,7 @@
 import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
-import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
 import { isElsewhere } from "../../context/chosen-tapedeck.ts";
+import { table } from "../../display/table.ts";
 import { remoteTokens } from "./remote-tokens.ts";
 import type { Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";

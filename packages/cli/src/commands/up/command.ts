@@ -41,4 +41,4 @@ Example:
   tapedeck up --vagrant 127.0.0.1:9701 --project cluster
   tapedeck up --rkt 127.0.0.1:15441 --host-name node-1`,
     )
-    .action(async (options: UpOptions) => (await import("../../up/up.ts")).up(options));
+    .action(async (options: UpOptions) => (await import("./run.ts")).up(options));

@@ -1,8 +1,8 @@
 import { connect, TapedeckError } from "@tapedeck/client";
-import { type Api, apiAt, type Page } from "../../ask/api.ts";
-import { filterOf, parametersOf } from "../../ask/filter.ts";
+import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { filterOf, parametersOf } from "../../api/filter.ts";
 import { CommandError } from "../../command-error.ts";
-import { eventLines, type ShownEvent } from "../tail/run.ts";
+import { eventLines, type ShownEvent } from "../../display/event-lines.ts";
 
 export type WaitOptions = {
   readonly url?: string;

@@ -1,0 +1,111 @@
+import { isatty } from "node:tty";
+import { ulid } from "ulid";
+import { CommandError } from "../../command-error.ts";
+import { vagrantProject } from "../../record/vagrant-project.ts";
+import { programName, type RecordableCommand } from "./recordable.ts";
+import { canSeeSockets, type Look, watchSockets } from "./sockets.ts";
+import { logLevels, readVagrantCommand } from "./vagrant-command.ts";
+import { logFilter } from "./vagrant-log.ts";
+
+/** The second is how the packages of 2.3 and 2.4 call the one that has a server. */
+const programs: ReadonlySet<string> = new Set(["vagrant", "vagrant-go"]);
+
+/**
+ * Vagrant's server lives inside of one command, on a port that nobody chooses and nothing tells but its log
+ * (docs/upstreams/vagrant.md#server). On Linux the system shows who listens where; elsewhere the log has to do, which
+ * is not possible where it would be the user's terminal.
+ */
+export const vagrant: RecordableCommand = {
+  isIt: (program) => programs.has(programName(program)),
+
+  async prepare({ command, env, folder, find }) {
+    const [program = "", ...args] = command;
+    const isUpstream = vagrant.isIt(program);
+    const { subcommand, tellsOnly, logLevel } = readVagrantCommand(isUpstream ? args : [], env);
+    if (isUpstream && tellsOnly) return undefined;
+    if (env.VAGRANT_SERVER_ADDR) {
+      throw new CommandError(
+        `its server is the one at ${env.VAGRANT_SERVER_ADDR}: \`tapedeck record --upstream vagrant\` records that`,
+      );
+    }
+    const recordable = {
+      upstream: "vagrant",
+      isUpstream,
+      endsInside: true,
+      command,
+      project: () => vagrantProject(folder, env),
+      labels: isUpstream ? { command: `vagrant ${subcommand}` } : {},
+      // Two commands have two servers, though they share a database and maybe a port, one after the other.
+      settings: { server: ulid() },
+    } as const;
+
+    if (find !== "log" && canSeeSockets()) {
+      const watch = watchSockets();
+      const server = finding("its server, or what listened there,");
+      return {
+        ...recordable,
+        env: {},
+        address: ({ pid, ended }) => server.find(watch(pid), ended),
+        get unheard() {
+          return server.unheard();
+        },
+      };
+    }
+    if (find === "sockets") throw new CommandError("this system does not show who listens where");
+    if (isatty(2)) {
+      throw new CommandError(
+        "on this system only Vagrant's log says where it listens, and that would fill your terminal: " +
+          "send stderr elsewhere (2> vagrant.log) to record",
+      );
+    }
+    const addresses = addressRelay();
+    const server = finding("its server");
+    const isLogged = logLevel !== undefined && logLevels.indexOf(logLevel) <= logLevels.indexOf("info");
+    return {
+      ...recordable,
+      env: isLogged ? {} : { VAGRANT_LOG_LEVEL: "info" },
+      stderr: logFilter({ shown: logLevel, onAddress: addresses.tell }),
+      address: ({ ended }) => server.find(addresses.look, ended),
+      get unheard() {
+        return server.unheard();
+      },
+    };
+  },
+};
+
+/** Finds a command's server; `what` for people: what was gone before it could be reached. */
+function finding(what: string) {
+  let gone: readonly string[] = [];
+  return {
+    async find(look: Look, ended: AbortSignal): Promise<string | undefined> {
+      // A command can be over before all is loaded that can ask its server: it is seen at least.
+      const addresses = addressRelay();
+      const found = new AbortController();
+      look(addresses.tell, AbortSignal.any([ended, found.signal]));
+      // Loaded while the command starts.
+      const { firstServer } = await import("./vagrant-server.ts");
+      const server = await firstServer(addresses.look, ended);
+      found.abort();
+      gone = server.gone;
+      return server.address;
+    },
+    /** Why no server was found. */
+    unheard: () =>
+      gone.length === 0
+        ? "no Vagrant server was seen: only the one of vagrant-go is recorded"
+        : `${what} was gone before it could be reached (${gone.join(", ")})`,
+  };
+}
+
+/** Passes addresses on to the one who looks, those included that were told before somebody did. */
+function addressRelay(): { readonly tell: (address: string) => void; readonly look: Look } {
+  const told: string[] = [];
+  let tell = (address: string): void => void told.push(address);
+  return {
+    tell: (address) => tell(address),
+    look: (listener) => {
+      tell = listener;
+      told.forEach(listener);
+    },
+  };
+}
