@@ -20,7 +20,7 @@ export async function replay(session: string | undefined, options: ReplayOptions
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => stop.abort());
   const tape = tapeOf(await recordedSession({ session, source, url }));
   const host = "127.0.0.1";
-  await using served = await serveTape(tape, { host, port: rpcPort }, { host, port: rpcHttpPort });
+  await using served = await serveTape(tape, { grpc: { host, port: rpcPort }, http: { host, port: rpcHttpPort } });
   const name = tape.source.split("/").slice(1, 3).join("/");
   console.log(
     `replaying session ${tape.session} of ${name} (${tape.events.length} events), as its Skaffold would tell them:`,
