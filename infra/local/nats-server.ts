@@ -154,6 +154,6 @@ const whyNot = (log: string, { host = "127.0.0.1", port, dataDir }: StartNatsSer
     );
   }
   const last = log.split("\n").findLast((line) => line.includes("[FTL]") || line.startsWith("nats-server:"));
-  const reason = last?.replace(/^.*\[FTL\] */, "").replace(/^nats-server: */, "") ?? "it ended without a word";
+  const reason = last?.replace(/^.*\[FTL\] */, "").replace(/^nats-server: */, "") ?? "it exited without a message";
   return new LocalServerError(`nats-server did not start on ${dataDir}: ${reason}.`);
 };

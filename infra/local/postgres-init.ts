@@ -27,7 +27,7 @@ export const initialise = async (options: Initialise): Promise<void> => {
   if (state.kind === "cluster") {
     if (state.version === major) return;
     throw new LocalServerError(
-      `${dataDir} was made by Postgres ${state.version}, and this is Postgres ${major}: move it away and run tapedeck rebuild, which fills a new one from the log.`,
+      `${dataDir} was created by Postgres ${state.version}, and this is Postgres ${major}: move it away and run tapedeck rebuild, which fills a new one from the log.`,
     );
   }
   await create(options);
@@ -67,7 +67,7 @@ const create = async ({ dataDir, password, fsync = true, binaries, as }: Initial
       ...(fsync ? [] : ["--no-sync"]),
     ]);
     const { code, stderr } = await run(command, args, { env: { ...process.env, LC_ALL: "C" }, ...user });
-    if (code !== 0) throw new LocalServerError(`Postgres could not make ${dataDir}: ${stderr.trim()}.`);
+    if (code !== 0) throw new LocalServerError(`Postgres could not create ${dataDir}: ${stderr.trim()}.`);
     await rename(half, dataDir);
   } finally {
     await rm(half, { recursive: true, force: true });

@@ -54,7 +54,7 @@ const make = async (): Promise<Identity> => {
   const made = await lookUp();
   if (made) return made;
   throw new LocalServerError(
-    `Postgres refuses to run as root and there is no user ${NAME} to run as: make one (useradd --system ${NAME}) or start as a plain user.`,
+    `Postgres refuses to run as root and there is no user ${NAME} to run as: create one (useradd --system ${NAME}) or start as a plain user.`,
   );
 };
 

@@ -68,7 +68,7 @@ it("nothing is kept of a token that is not let in, nor without a certificate to 
   const ca = { TAPEDECK_CA: certFile };
   expect(await tapedeck(["login", url], { ...ca, TAPEDECK_TOKEN: "tdk_wrong" })).toMatchObject({
     code: 1,
-    err: expect.stringContaining(`${url} does not take this token`),
+    err: expect.stringContaining(`${url} does not accept this token`),
   });
   expect(await tapedeck(["login", url], { TAPEDECK_TOKEN: tokens.viewer ?? "" })).toMatchObject({
     code: 1,

@@ -118,7 +118,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
   [
     "a token that nobody knows",
     () => ({ TAPEDECK_TOKEN: `tdk_${"x".repeat(43)}` }),
-    /localhost:\d+ says: this token is not known: .*: give it a good one with `tapedeck login` or TAPEDECK_TOKEN$/,
+    /localhost:\d+ says: this token is not known: .*: provide a valid token with `tapedeck login` or TAPEDECK_TOKEN$/,
   ],
   [
     "a token that was revoked",
@@ -151,7 +151,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
       const { at, ca } = await proxied(["localhost"], expired);
       return { ...(await good()), TAPEDECK_URL: urlOf(at), TAPEDECK_CA: ca };
     },
-    /the certificate at localhost:\d+ has expired: it has to be renewed there$/,
+    /the certificate at localhost:\d+ has expired: renew it on the server$/,
   ],
   [
     "a certificate for another name",

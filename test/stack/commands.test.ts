@@ -112,7 +112,7 @@ it("wait tells by its code what came, and is gone on with after a position", asy
   expect(await tapedeck("wait", "--for", "loop.succeeded", "--after", position, "--timeout", "100ms")).toEqual({
     code: 124,
     out: "",
-    err: `tapedeck: nothing of that came in time; go on with --after ${position}\n`,
+    err: `tapedeck: no matching event came in time; continue with --after ${position}\n`,
   });
   expect(await tapedeck("wait", "--for", "nothing.like_it")).toMatchObject({
     code: 1,
@@ -131,7 +131,7 @@ it("logs shows what was printed, of whom it was asked for, without control chara
   const some = await tapedeck("logs", "-s", "alice/shop", "--artifact", app);
   expect(some.out.trimEnd().split("\n")).toEqual(lines.filter((line) => line.startsWith(`${app} | `)));
   expect((await tapedeck("logs", "-n", "2")).out.trimEnd().split("\n")).toEqual(lines.slice(-2));
-  expect((await tapedeck("logs", "--app", "nobody")).err).toBe("nothing of that was printed\n");
+  expect((await tapedeck("logs", "--app", "nobody")).err).toBe("no output matches\n");
   await using following = start(["logs", "-f", "-n", "1"]);
   await until(() => following.stdout() === `${lines.at(-1)}\n`, { message: "the last line" });
 });

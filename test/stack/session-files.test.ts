@@ -226,7 +226,7 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
     const last = await target.log.bounds();
     const [developer = "", project = ""] = to.split("/");
     expect(await importFile(target, fileOf(move), { developer, project })).toMatch(
-      /events: recorded already, as session/,
+      /events: already recorded, as session/,
     );
     expect(await target.log.bounds()).toEqual(last);
   });

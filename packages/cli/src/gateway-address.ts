@@ -79,7 +79,7 @@ export function httpBaseOf(deck: Deck, env: Env): HttpBase {
 function bearerOf({ token, tokenFrom }: Deck): string | undefined {
   if (token === undefined) return undefined;
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new CommandError(`${tokenFrom} is not a token: give it one as \`tapedeck token\` wrote it.`);
+    throw new CommandError(`${tokenFrom} is not a token: use one exactly as \`tapedeck token create\` printed it.`);
   }
   return `Bearer ${token}`;
 }
@@ -89,12 +89,12 @@ function assertPrivate({ isTls, host, port }: Place, env: Env, deck: Deck, token
   if (isTls || isLoopback(host)) return;
   if (token !== undefined) {
     throw new CommandError(
-      `the token of ${deck.tokenFrom} is not sent to ${host}:${port} in plaintext, which anybody on the way can read: write https://${host}:${deck.place.port}.`,
+      `the token of ${deck.tokenFrom} is not sent to ${host}:${port} in plaintext, which anybody on the network can read: use https://${host}:${deck.place.port}.`,
     );
   }
   if (!["1", "true"].includes(env.TAPEDECK_INSECURE?.toLowerCase() ?? "")) {
     throw new CommandError(
-      `${host}:${port} is not on this machine, and plaintext can be read on the way: write https://${host}:${deck.place.port}, or set TAPEDECK_INSECURE=true.`,
+      `${host}:${port} is not on this machine, and plaintext can be read on the network: use https://${host}:${deck.place.port}, or set TAPEDECK_INSECURE=true.`,
     );
   }
 }
@@ -105,7 +105,7 @@ function trustedCertificates({ ca: path }: Deck): readonly string[] {
   const pem = readCertificates(path);
   const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
   if (found === null || !found.every(isCertificate))
-    throw new CommandError(`${path} (TAPEDECK_CA, or of the context) holds no certificate: it has to be a PEM file.`);
+    throw new CommandError(`${path} (TAPEDECK_CA or the context) holds no certificate: it must be a PEM file.`);
   return found;
 }
 
@@ -121,6 +121,6 @@ function readCertificates(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    throw new CommandError(`${path} (TAPEDECK_CA, or of the context) can't be read.`);
+    throw new CommandError(`${path} (TAPEDECK_CA or the context) can't be read.`);
   }
 }

@@ -35,7 +35,7 @@ export function parsePlace(text: string): Place {
   const folder = path.replace(/\/+$/, "");
   if (!isWhole) {
     throw new CommandError(
-      `${text} is not an address: write https://tapedeck.example, or http://127.0.0.1:${usualPort} for this machine.`,
+      `${text} is not an address: use https://tapedeck.example, or http://127.0.0.1:${usualPort} for this machine.`,
     );
   }
   return { isTls: scheme.toLowerCase() === "https", host: host.toLowerCase(), port: number, path: folder };

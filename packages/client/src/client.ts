@@ -96,7 +96,8 @@ export function patientClient(
 
   function newLink(): Link {
     const WebSocket = given.WebSocket ?? (globalThis.WebSocket as WebSocketClass | undefined);
-    if (WebSocket === undefined) throw new TypeError("there is no WebSocket here: connect({ url, WebSocket })");
+    if (WebSocket === undefined)
+      throw new TypeError("there is no global WebSocket: pass one with connect({ url, WebSocket })");
     const link = openLink({
       WebSocket,
       url: `${base.replace(/^http/, "ws")}/api/v1/ws`,

@@ -108,7 +108,7 @@ export async function* subscription(
   }
 
   function refused(error: TapedeckError | undefined): void {
-    if (error === undefined) failed(new Error("the gateway told an error that can't be read"));
+    if (error === undefined) failed(new Error("the gateway reported an error that can't be read"));
     else if (isPassing(error.code)) retry = setTimeout(() => seat.start(), wait.next());
     else if (error.code === "out_of_range" && error.earliest !== undefined && asked.onGap !== undefined) {
       waiting.push({ gap: { after: after ?? "start", until: error.earliest } });

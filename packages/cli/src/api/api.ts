@@ -31,7 +31,7 @@ export function apiAt(url?: string): Api {
     if (response.ok) return body as Answer;
     const { error } = (body ?? {}) as ErrorBody;
     if (error?.choices !== undefined)
-      throw new CommandError(`which source? Say it with -s: ${choicesText(error.choices)}.`);
+      throw new CommandError(`several sources match: choose one with -s (${choicesText(error.choices)}).`);
     // The sentence is made for whoever calls the API.
     const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
     throw new CommandError(message ?? `${base} answered ${response.status}`);
@@ -58,13 +58,13 @@ function unreachable(base: string, error: unknown): CommandError {
   const { code, message } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   if (code === undefined || !/CERT|SIGNATURE|SELF_SIGNED|TLS|SSL/.test(code)) return nobodyAt(base);
   return new CommandError(
-    `${base} shows no certificate to trust (${message}): name its authority's PEM file in TAPEDECK_CA, or the host as the certificate does in --url.`,
+    `the certificate of ${base} is not trusted (${message}): set TAPEDECK_CA to the PEM file of its authority, or use the host name in the certificate with --url.`,
   );
 }
 
 export function nobodyAt(base: string): CommandError {
   return new CommandError(
-    `no Tapedeck answers at ${base}: start one with \`npm start\`, or say where it is with --url or \`tapedeck login\`.`,
+    `no Tapedeck server answers at ${base}: start one with \`npm start\`, or give its address with --url or \`tapedeck login\`.`,
   );
 }
 

@@ -54,9 +54,11 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
     const request = ListSourcesRequest.fromPartial({ filter });
     const { items } = await answer<ListSourcesResponse>((take) => client.listSources(request, metadata, take));
     const [only, ...others] = items.map((item) => item.source);
-    if (only === undefined) throw new CommandError(`there is nothing${of(source)}: see \`tapedeck status\`.`);
+    if (only === undefined) throw new CommandError(`there are no recordings${of(source)}: see \`tapedeck status\`.`);
     if (others.length > 0)
-      throw new CommandError(`which source? Say it with -s: ${[only, ...others].map(shortSource).join(", ")}.`);
+      throw new CommandError(
+        `several sources match: choose one with -s (${[only, ...others].map(shortSource).join(", ")}).`,
+      );
     return only;
   }
 
@@ -85,7 +87,7 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
       });
       const call = client.events(request, metadata);
       try {
-        if (!(yield* eventsUntilEnd(call))) throw new CommandError(`${name} broke off: try again.`);
+        if (!(yield* eventsUntilEnd(call))) throw new CommandError(`${name} closed the connection: try again.`);
       } catch (error) {
         throw error instanceof CommandError ? error : worded(error as ServiceError, name);
       } finally {
@@ -126,7 +128,7 @@ function chosenOf(items: readonly Session[], wanted: readonly string[], source: 
   const other = items.find((item) => item.source !== first.source);
   if (other !== undefined) {
     throw new CommandError(
-      `a file holds sessions of one source, and these are of ${first.source} and ${other.source}.`,
+      `a file holds sessions of one source, and these belong to ${first.source} and ${other.source}.`,
     );
   }
   const sessions = items.toSorted((one, next) => (one.session < next.session ? -1 : 1));
@@ -146,7 +148,7 @@ function justBefore(position: string): string {
 function worded({ code, details, message }: ServiceError, name: string): CommandError {
   if (code === status.UNAVAILABLE && !/ready|moment/.test(details)) {
     return new CommandError(
-      `no Tapedeck answers at ${name}: start one with \`npm start\`, or say where it is with --url or \`tapedeck login\`.`,
+      `no Tapedeck server answers at ${name}: start one with \`npm start\`, or give its address with --url or \`tapedeck login\`.`,
     );
   }
   return new CommandError(details || message);

@@ -4,7 +4,7 @@ import { durationMs } from "@tapedeck/shared/service/settings";
 
 /** What `moment` understands, for errors. */
 export const momentForm =
-  '"10m", "2h" or "3d" (so long ago), "yesterday", "last friday 14:00", or 2026-01-31T12:00:00Z';
+  '"10m", "2h" or "3d" (that long ago), "yesterday", "last friday 14:00", or 2026-01-31T12:00:00Z';
 
 /**
  * A time as people say it, in this machine's zone: how long ago, in words, or a date. A day without an hour is its

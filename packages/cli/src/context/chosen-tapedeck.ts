@@ -80,6 +80,6 @@ function refuseFormer(env: Env): void {
   const former = ["TAPEDECK_TO", "TAPEDECK_FROM"].find((name) => (env[name] ?? "") !== "");
   if (former === undefined) return;
   throw new CommandError(
-    `${former} is not read any more: unset it, and say where Tapedeck is with TAPEDECK_URL (one address for all commands, such as https://tapedeck.example) or \`tapedeck login\`.`,
+    `${former} is no longer used: unset it, and set TAPEDECK_URL (one address for all commands, such as https://tapedeck.example) or run \`tapedeck login\`.`,
   );
 }

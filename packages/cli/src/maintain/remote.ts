@@ -57,7 +57,7 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
 }
 
 function brokenOff(): CommandError {
-  return new CommandError("the connection was broken off: run it again.");
+  return new CommandError("the connection was lost: run the command again.");
 }
 
 const headBytes = 5;

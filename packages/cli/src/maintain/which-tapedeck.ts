@@ -9,7 +9,7 @@ export type WhichDeck = {
 /** Tells which Tapedeck a command works on, before anything is asked or done. True where it is not this machine's. */
 export function tellDeck(command: string, { url, data }: WhichDeck): boolean {
   const elsewhere = isElsewhere(url, process.env);
-  say(`${command} at ${elsewhere ? chosenText(url, process.env) : `the Tapedeck of this machine (${data})`}`);
+  say(`${command} at ${elsewhere ? chosenText(url, process.env) : `this machine's Tapedeck server (${data})`}`);
   return elsewhere;
 }
 
@@ -17,7 +17,7 @@ export function tellDeck(command: string, { url, data }: WhichDeck): boolean {
 export function tellHereOnly(command: string, data: string): void {
   if (!isElsewhere(undefined, process.env)) return;
   const chosen = chosenText(undefined, process.env);
-  say(`${command} works on this machine only (${data}), and not at ${chosen}, where other commands go`);
+  say(`${command} works on this machine only (${data}), not on ${chosen}, which other commands use`);
 }
 
 /** What programs read is on stdout. */

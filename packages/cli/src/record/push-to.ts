@@ -31,7 +31,7 @@ export function pushTo({ target, onWelcome, onSession, onAway, sourceTaken, ...o
     log: silent,
     sourceTaken: (message) => {
       const other = sourceTaken?.(message);
-      if (other === undefined) trouble = { why: "its source is recorded by another tap now", mends: true };
+      if (other === undefined) trouble = { why: "another tap records its source now", mends: true };
       return other;
     },
     welcomed: ({ source }) => {

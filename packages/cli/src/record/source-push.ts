@@ -88,8 +88,11 @@ export function pushSource(options: PushSource): SourcePush {
         const [, developer = "", project = ""] = source.split("/");
         const isAnothers = options.developer !== undefined && namePart(options.developer) !== developer;
         if (taken !== undefined)
-          say(`${developer}/${taken} is recorded by another tap: this one is ${developer}/${project}`);
-        else if (isFirst && isAnothers) say(`this is recorded as ${developer}/${project}: the token is ${developer}'s`);
+          say(
+            `${developer}/${taken} is already recorded by another tap: this one is recorded as ${developer}/${project}`,
+          );
+        else if (isFirst && isAnothers)
+          say(`this is recorded as ${developer}/${project}, because the token belongs to ${developer}`);
         taken = undefined;
         if (isFirst) others = pushOthers();
         isFirst = false;

@@ -70,7 +70,7 @@ const at = (text: string, ca?: TestCertificate) =>
   });
 
 test("nobody is there, or there is no such host", async () => {
-  expect(await troubleWith(at("127.0.0.1:9"))).toEqual({ why: "nobody listens at 127.0.0.1:9", mends: true });
+  expect(await troubleWith(at("127.0.0.1:9"))).toEqual({ why: "nothing listens at 127.0.0.1:9", mends: true });
   expect(await troubleWith(at("https://tapedeck.invalid"))).toEqual({
     why: "there is no host tapedeck.invalid",
     mends: true,
@@ -86,7 +86,7 @@ test("a certificate that is not trusted, or for another name", async () => {
   });
   const other = await troubleWith(at(`https://localhost:${otherPort}`, foreign));
   expect(other).toEqual({
-    why: `the certificate at localhost:${otherPort} is for another name (DNS:elsewhere.example): write the address with a name that it is for`,
+    why: `the certificate at localhost:${otherPort} is for another name (DNS:elsewhere.example): use a host name that the certificate is for`,
     mends: false,
   });
 });

@@ -50,7 +50,7 @@ async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" 
     target,
     spill,
     control: async ({ call }) => {
-      const message = "this process is gone";
+      const message = "this process has exited";
       return { call, code: status.UNAVAILABLE, message, response: Buffer.alloc(0) };
     },
     signal: AbortSignal.any([signal, refused.signal]),

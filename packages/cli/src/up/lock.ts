@@ -85,7 +85,7 @@ async function look(dataDir: string, except = ""): Promise<{ alive: readonly Run
 
 function alreadyRuns({ pid, mode: running, addresses, door }: RunningUp, wanted: RunningUp["mode"]): string {
   if (running === "demo" && wanted === "record") {
-    return `the demo runs here (process ${pid}), and your recordings never meet it: stop it first (Ctrl-C in its terminal, or kill ${pid}), then start again.`;
+    return `the demo runs here (process ${pid}), and it accepts no recordings: stop it first (Ctrl-C in its terminal, or kill ${pid}), then start again.`;
   }
   const scheme = door?.tls === true ? "https" : "http";
   const where = addresses.http === undefined ? "" : `, ${scheme}://${addresses.http}`;

@@ -134,7 +134,7 @@ function strangeVariables(env: NodeJS.ProcessEnv, keys: ReadonlySet<string>): re
     ...(logLevels.includes(level)
       ? []
       : [`TAPEDECK_LOG_LEVEL: ${JSON.stringify(level)} is not one of ${logLevels.join(", ")}`]),
-    ...unknown.map((name) => `${name}: there is no such setting`),
+    ...unknown.map((name) => `${name}: unknown setting`),
   ];
 }
 
@@ -143,14 +143,14 @@ function strangeFlags(options: UpOptions): readonly string[] {
   const { demo, skaffold, vagrant, rkt, developer, project, hostName, label, redact } = options;
   const orphans = (needed: string, isThere: boolean, flags: Readonly<Record<string, unknown>>) =>
     Object.entries(flags).flatMap(([name, value]) =>
-      isThere || value === undefined ? [] : [`--${name}: goes with ${needed}, or stands in tapedeck.yaml`],
+      isThere || value === undefined ? [] : [`--${name}: only valid with ${needed} (or set it in tapedeck.yaml)`],
     );
   const recorded = { skaffold: "Skaffold", vagrant: "Vagrant", rkt: "rkt host" } as const;
   const names = ["skaffold", "vagrant", "rkt"] as const;
   return [
     ...names
       .filter((name) => demo === true && options[name] !== undefined)
-      .map((name) => `--demo: the demo records no ${recorded[name]} of yours: leave it away, or --${name}`),
+      .map((name) => `--demo: the demo does not record your own ${recorded[name]}: omit --demo or --${name}`),
     ...orphans("--skaffold or --vagrant", (skaffold ?? vagrant) !== undefined, { developer, project }),
     ...orphans("--rkt", rkt !== undefined, { "host-name": hostName }),
     ...orphans("--skaffold, --vagrant or --rkt", (skaffold ?? vagrant ?? rkt) !== undefined, { label, redact }),

@@ -21,7 +21,8 @@ const patienceMs = 20_000;
 
 /** Pushes what taps that are gone could not push to this machine's Tapedeck, in the order in which they began; again and again. */
 export async function takeWaitingSpills({ home, to, target, say, signal }: TakeWaitingSpills): Promise<void> {
-  const onTaken = ({ hello }: OrphanedSpill) => say(`recorded what waited of ${hello.developer}/${hello.project}`);
+  const onTaken = ({ hello }: OrphanedSpill) =>
+    say(`delivered the waiting recording of ${hello.developer}/${hello.project}`);
   while (!signal.aborted) {
     await pushWaiting({ home, target, isMeant: isMeantFor(to), patienceMs, signal, onTaken });
     await pause(lookMs, signal);

@@ -85,11 +85,11 @@ it("a log that was backed up comes back: positions from before are good, what ca
     code: 1,
     err: expect.stringContaining("nothing is no backup of a log"),
   });
-  expect(await run("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("say --replace") });
+  expect(await run("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("add --replace") });
   const restored = await run("restore", "kept", "--replace");
   expect(restored).toMatchObject({ code: 0, err: "" });
-  expect(restored.out).toMatch(/^restored \d+ events; the log goes on as \w{6}\n/);
-  expect(restored.out).toContain("the tables told of more than the log has now");
+  expect(restored.out).toMatch(/^restored \d+ events; the log continues as epoch \w{6}\n/);
+  expect(restored.out).toContain("the tables are ahead of the log");
   expect(readdirSync(join(cwd, ".tapedeck", "replaced"))).toHaveLength(1);
 
   const second = await start();

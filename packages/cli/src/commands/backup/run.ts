@@ -22,7 +22,7 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
   await backup.finish(snapshot, tokens);
   progress[Symbol.dispose]();
   const { messages } = snapshot.state;
-  console.log(`${messages} events up to now are in ${folder} (${bytesText(progress.done)})`);
+  console.log(`backed up ${messages} events to ${folder} (${bytesText(progress.done)})`);
 }
 
 type Take = (piece: Uint8Array) => Promise<void>;

@@ -68,6 +68,6 @@ async function writeFile(file: string, from: Readable): Promise<void> {
 function told({ source, sessions }: ToExport, { events }: Filed, file: string): string {
   const running = sessions.filter(({ ended }) => !ended).length;
   const what = sessions.length === 1 ? `session ${sessions[0]?.session}` : `${sessions.length} sessions`;
-  const upToNow = running === 0 ? "" : sessions.length === 1 ? "; it goes on" : `; ${running} of them go on`;
+  const upToNow = running === 0 ? "" : sessions.length === 1 ? "; still running" : `; ${running} still running`;
   return `${file}: ${what} of ${shortSource(source)}, ${events} events${upToNow}`;
 }

@@ -59,7 +59,9 @@ function aboutFile() {
 function upstreamOf(source: string): UpstreamName {
   const upstream = source.split("/").at(-1) ?? "";
   if (isUpstreamName(upstream)) return upstream;
-  throw new CommandError(`${source} is of a tool that this tapedeck does not know: use a newer one.`);
+  throw new CommandError(
+    `${source} belongs to an upstream that this version of tapedeck does not support: use a newer one.`,
+  );
 }
 
 function aboutSession({ session, labels, upstream_version, started_at, ended_at, end_reason, ended }: Session) {

@@ -75,5 +75,5 @@ function tell(
   }
   const what = `session ${session} of ${header.source}, ${events} events`;
   const as = there === session ? "" : `, as session ${there}`;
-  console.log(`${shortSource(source)}: ${added === 0 ? `${what}: recorded already${as}` : `recorded ${what}${as}`}`);
+  console.log(`${shortSource(source)}: ${added === 0 ? `${what}: already recorded${as}` : `recorded ${what}${as}`}`);
 }

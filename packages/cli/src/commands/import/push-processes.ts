@@ -71,7 +71,7 @@ export async function pushProcesses(processes: readonly ImportedProcess[], optio
   const done = await pushing.finishWhileMoving(patienceMs).finally(() => clearInterval(telling));
   onRecorded(Number(spill.state().committed));
   stop.abort();
-  if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck takes it at ${target.name}`}`);
+  if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck server accepts it at ${target.name}`}`);
   return source;
 }
 

@@ -97,7 +97,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
       // The recorder has let go of the source when it ends the stream: only then can the next session come.
       if (ended !== undefined) return ended;
       over.signal.throwIfAborted();
-      throw new CommandError(`${target.name} takes no session files: it is an older Tapedeck.`);
+      throw new CommandError(`${target.name} does not accept session files: it runs an older version of Tapedeck.`);
     } catch (error) {
       throw over.signal.aborted ? over.signal.reason : error;
     } finally {
@@ -173,5 +173,7 @@ function timestamp(date: Date) {
 }
 
 function nobodyTakes(details: string, name: string): CommandError {
-  return new CommandError(`not imported: ${/moment/.test(details) ? details : `no Tapedeck takes it at ${name}`}`);
+  return new CommandError(
+    `not imported: ${/moment/.test(details) ? details : `no Tapedeck server accepts it at ${name}`}`,
+  );
 }

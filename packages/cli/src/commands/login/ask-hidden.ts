@@ -9,7 +9,7 @@ export async function askHidden(question: string): Promise<string> {
   try {
     return await new Promise<string>((resolve, reject) => {
       prompt.once("line", resolve);
-      prompt.once("SIGINT", () => reject(new Error("stopped: nothing was kept")));
+      prompt.once("SIGINT", () => reject(new Error("stopped: nothing was saved")));
       prompt.once("close", () => resolve(""));
     });
   } finally {

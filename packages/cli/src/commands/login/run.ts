@@ -17,7 +17,7 @@ export async function login(url: string, options: LoginOptions): Promise<void> {
   const place = parsePlace(url);
   const name = options.name ?? place.host;
   if (name === localContext)
-    throw new CommandError(`"${localContext}" is the Tapedeck of this machine: choose another name.`);
+    throw new CommandError(`"${localContext}" is reserved for this machine: choose another name.`);
   const whole = placeText(place);
   const ca = options.ca ?? (env.TAPEDECK_CA || undefined);
   const asking = (token: string | undefined) =>
@@ -37,8 +37,10 @@ export async function login(url: string, options: LoginOptions): Promise<void> {
   writeContexts(env, { current: name, contexts: { ...kept.contexts, [name]: context } });
   const { token: is } = about;
   const who =
-    is === undefined ? "which asks for no token" : `as ${is.name} (${is.roles.join(", ")}) of ${is.workspace}`;
-  console.log(`logged in to ${whole}, ${who}; all commands go there now (context ${name})`);
+    is === undefined
+      ? "which requires no token"
+      : `as ${is.name} (${is.roles.join(", ")}) in workspace ${is.workspace}`;
+  console.log(`logged in to ${whole}, ${who}; all commands now use it (context ${name})`);
 }
 
 /** From TAPEDECK_TOKEN, else asked for where there is a terminal, else the first line of stdin. */
@@ -49,7 +51,7 @@ async function tokenFor(url: string, env: NodeJS.ProcessEnv): Promise<string> {
   const token = read.trim().split("\n")[0]?.trim() ?? "";
   if (token !== "") return token;
   throw new CommandError(
-    `${url} asks for a token: type it, pipe it in, or set TAPEDECK_TOKEN (an admin makes one with \`tapedeck token create\`).`,
+    `${url} requires a token: type it, pipe it in, or set TAPEDECK_TOKEN (an admin creates one with \`tapedeck token create\`).`,
   );
 }
 
@@ -64,6 +66,6 @@ export function logout(named: string | undefined, { all }: LogoutOptions): void 
   const left = Object.fromEntries(Object.entries(contexts).filter(([name]) => !names.includes(name)));
   const stays = current !== undefined && left[current] !== undefined;
   writeContexts(env, { ...(stays && { current }), contexts: left });
-  const next = stays ? `context ${current}` : "the Tapedeck of this machine";
-  console.log(`forgot ${names.join(", ")}; commands go to ${next}`);
+  const next = stays ? `context ${current}` : "the Tapedeck server on this machine";
+  console.log(`removed ${names.join(", ")}; commands now use ${next}`);
 }

@@ -62,7 +62,7 @@ export async function logs(options: LogsOptions): Promise<void> {
     }
     for (const line of text.rest()) last.take(shown(line));
     last.release();
-    if (last.taken === 0 && !stop.signal.aborted) process.stderr.write("nothing of that was printed\n");
+    if (last.taken === 0 && !stop.signal.aborted) process.stderr.write("no output matches\n");
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }

@@ -32,8 +32,8 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
   });
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-  if (!swapped) console.log("stopped; the tables are as they were, and the next rebuild goes on from here");
-  else console.log(`the tables are made anew from ${lastSeq - firstSeq + 1} events (${seconds} s)`);
+  if (!swapped) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
+  else console.log(`rebuilt the tables from ${lastSeq - firstSeq + 1} events (${seconds} s)`);
 }
 
 async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo): Promise<void> {
@@ -48,6 +48,6 @@ async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo)
   }
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-  if (stop.signal.aborted) console.log("stopped; the tables are as they were, and the next rebuild goes on from here");
-  else console.log(`the tables are made anew from ${all} events (${seconds} s)`);
+  if (stop.signal.aborted) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
+  else console.log(`rebuilt the tables from ${all} events (${seconds} s)`);
 }

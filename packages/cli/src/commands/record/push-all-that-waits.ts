@@ -24,17 +24,17 @@ export async function pushAllThatWaits({ home, target, from, signal, say }: Push
   const isMeant = ({ to }: OrphanedSpill) => to === name || to === from;
   await takeLeftEventLogs(home, signal);
   const before = (await orphanedSpills(home)).filter(isMeant);
-  if (before.length === 0) say(`nothing waits for ${name}`);
+  if (before.length === 0) say(`nothing is waiting for ${name}`);
   await pushWaiting({
     ...{ home, target, isMeant, patienceMs, signal },
-    onTaken: ({ hello }) => say(`recorded what waited of ${hello.developer}/${hello.project}`),
+    onTaken: ({ hello }) => say(`delivered the waiting recording of ${hello.developer}/${hello.project}`),
     onLeft: ({ hello, dir }, trouble) =>
       say(
-        `${hello.developer}/${hello.project} still waits in ${dir}: ${trouble?.why ?? "it was not all taken in time"}`,
+        `${hello.developer}/${hello.project} still waits in ${dir}: ${trouble?.why ?? "not all of it was accepted in time"}`,
       ),
   });
   const left = await orphanedSpills(home);
-  for (const [to, count] of others(left, name)) say(`${count} more for ${to}`);
+  for (const [to, count] of others(left, name)) say(`${count} more wait for ${to}`);
   return left.filter(isMeant).length === 0;
 }
 

@@ -14,7 +14,7 @@ import type { RecordOptions } from "./options.ts";
 export function recordedSource(options: RecordOptions, env: NodeJS.ProcessEnv): SourceConfig {
   const { upstream, address, developer, project, label, redact, set } = options;
   if (upstream === undefined || address === undefined) {
-    throw new CommandError("say what to record: --upstream skaffold --address 127.0.0.1:50051");
+    throw new CommandError("specify what to record, such as --upstream skaffold --address 127.0.0.1:50051");
   }
   const defaults = {
     skaffold: () => ({ developer: loginName(), project: projectName(process.cwd(), undefined) }),

@@ -79,7 +79,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
     signal: stop.first,
     skipChannels: "logs" in source && source.logs === "off" ? ["logs"] : [],
     settings,
-    memory: fileMemory(home, key, (error) => say(`what the tap knows can't be kept: ${sentenceOf(error)}`)),
+    memory: fileMemory(home, key, (error) => say(`the tap's memory can't be saved: ${sentenceOf(error)}`)),
   });
   const { labels } = source;
   const ofFolder = upstream === "rkt" ? Promise.resolve({}) : sessionLabels(process.cwd(), env);

@@ -32,20 +32,24 @@ export function stateLines({ upstream, address, target, signal, say }: StateLine
   let source: string | undefined;
   let isTaken = false;
   let told: string | undefined;
-  say(`waiting for ${what}; Ctrl-C ends it`);
+  say(`waiting for ${what}; press Ctrl-C to stop`);
   return {
     see({ connection, what: seen }) {
       if (seen?.$case === "dialled" && seen.value.channels.length > 0) {
         open = connection;
         say(`connected to ${what}`);
       } else if (seen?.$case === "closed" && !seen.value.unseen && !signal.aborted) {
-        say(open === connection ? `lost ${what}: ${seen.value.reason}` : `${address}: ${seen.value.reason}`);
+        say(
+          open === connection
+            ? `lost the connection to ${what}: ${seen.value.reason}`
+            : `${address}: ${seen.value.reason}`,
+        );
         open = undefined;
       }
     },
     welcomed(now) {
       if (source !== now) say(`recording as ${now} at ${target.name}`);
-      else if (!isTaken) say(`${target.name} is back`);
+      else if (!isTaken) say(`${target.name} is available again`);
       source = now;
       isTaken = true;
       told = undefined;
@@ -54,12 +58,13 @@ export function stateLines({ upstream, address, target, signal, say }: StateLine
       const why = trouble?.why ?? "the connection is lost";
       // While it is away one reason often follows the other; what somebody has to mend is told always.
       if (!isTaken && told !== undefined && (trouble?.mends !== false || told === why)) return;
-      say(`${isTaken ? "not recorded for now" : "not recorded yet"}: ${why}; what is heard waits on this machine`);
+      say(`${isTaken ? "not recorded for now" : "not recorded yet"}: ${why}; events are kept on this machine`);
       isTaken = false;
       told = why;
     },
     ended({ waiting, folder, why }) {
-      if (waiting === 0) return say(source === undefined ? "nothing was heard" : `all is recorded as ${source}`);
+      if (waiting === 0)
+        return say(source === undefined ? "nothing was recorded" : `everything is recorded as ${source}`);
       const reason = why === undefined ? "" : ` (${why})`;
       say(
         `not recorded yet${reason}: ${waiting} ${waiting === 1 ? "item waits" : "items wait"} in ${folder} for the same command, or \`tapedeck record --waiting\``,

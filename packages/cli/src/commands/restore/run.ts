@@ -36,25 +36,25 @@ export async function restore(
   await forgetEnds(nats);
   const forgotten = await forgetTables(nats, machine.databaseUrl);
   tell(snapshot, restored);
-  if (kept !== undefined && kept.folder !== undefined) console.log(`what was there is kept in ${kept.folder}`);
-  if (forgotten) console.log("the tables told of more than the log has now: they are made anew at the next start");
+  if (kept !== undefined && kept.folder !== undefined) console.log(`the previous log is kept in ${kept.folder}`);
+  if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");
   if (tokens !== undefined && withTokens) {
     const { added, stayRevoked } = await (await openTokenStore(nats)).putBack(tokens);
     if (added > 0) {
       console.log(
-        `${added} tokens are back; one that was revoked after the backup, and of which this NATS knows nothing, is good again: see \`tapedeck token list\``,
+        `restored ${added} tokens; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
       );
     }
-    if (stayRevoked > 0) console.log(`${stayRevoked} tokens of the backup were revoked since, and stay it`);
+    if (stayRevoked > 0) console.log(`${stayRevoked} tokens of the backup have been revoked since, and stay revoked`);
   }
 }
 
 function tell({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
   const last = former.at(-1);
-  console.log(`restored ${state.messages} events; the log goes on as ${epoch}`);
+  console.log(`restored ${state.messages} events; the log continues as epoch ${epoch}`);
   if (last === undefined) return;
   const end = formatPosition({ epoch: last.epoch, seq: lastSeq });
-  console.log(`positions up to ${end} are valid as before; later ones of ${last.epoch} are from another log now`);
+  console.log(`positions up to ${end} remain valid; later ones of epoch ${last.epoch} are refused`);
 }
 
 const fileTime = () => new Date().toISOString().replace(/[:.]/g, "-");
@@ -85,7 +85,7 @@ async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string):
   const { messages, last_seq } = info.state;
   if (last_seq > 0 && !replace) {
     throw new CommandError(
-      `there is a log already (${messages} events): say --replace to put the backup in its place (it is kept as a backup of its own).`,
+      `a log exists already (${messages} events): add --replace to replace it (it is kept as a backup).`,
     );
   }
   if (last_seq > 0) {

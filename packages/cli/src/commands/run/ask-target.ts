@@ -11,8 +11,8 @@ const final: ReadonlySet<number> = new Set([status.UNAUTHENTICATED, status.PERMI
 
 /** What to do about those that a gateway words itself. */
 const remedies: Readonly<Record<number, string>> = {
-  [status.UNAUTHENTICATED]: "give it a good one with `tapedeck login` or TAPEDECK_TOKEN",
-  [status.PERMISSION_DENIED]: "an admin makes one with `tapedeck token create --role recorder`",
+  [status.UNAUTHENTICATED]: "provide a valid token with `tapedeck login` or TAPEDECK_TOKEN",
+  [status.PERMISSION_DENIED]: "an admin creates one with `tapedeck token create --role recorder`",
 };
 
 /**
@@ -53,5 +53,5 @@ function wrongIn(refusal: ServiceError, target: GrpcTarget): string | undefined 
   const isConnection = code === status.UNAVAILABLE && !/HTTP status/.test(details);
   if (trouble === undefined || trouble.mends || !(final.has(code) || isConnection)) return undefined;
   const remedy = trouble.why === details ? remedies[code] : undefined;
-  return remedy === undefined ? trouble.why : `${target.name} says: ${trouble.why}: ${remedy}`;
+  return remedy === undefined ? trouble.why : `${target.name} reports: ${trouble.why}: ${remedy}`;
 }

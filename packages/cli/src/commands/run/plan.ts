@@ -71,7 +71,7 @@ async function withEventLog(recordable: Recordable, plan: WithoutEventLog): Prom
     return { ...plan, eventLog: await openEventLog(recordable, plan) };
   } catch (error) {
     // What the streams tell is recorded still.
-    const problem = `${plan.home} can't be written (${sentenceOf(error)}): what ends quickly may not be recorded`;
+    const problem = `${plan.home} can't be written (${sentenceOf(error)}): short commands may not be recorded`;
     return { ...plan, eventLog: undefined, problem };
   }
 }

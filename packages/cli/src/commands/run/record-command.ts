@@ -87,7 +87,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
     onAway: (trouble) => {
       if (trouble === undefined || trouble.mends || told.has(trouble.why)) return;
       told.add(trouble.why);
-      warn(`not recorded for now: ${trouble.why}; what is heard waits on this machine`);
+      warn(`not recorded for now: ${trouble.why}; events are kept on this machine`);
     },
   });
 
@@ -105,7 +105,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       const all = await push.finish(commitMs, hurry);
       // Its server was there when it was found.
       if (options.endsInside && !connections.wasOpen()) {
-        warn(`this command is not recorded: its server was gone before it could be reached (${address})`);
+        warn(`this command is not recorded: its server exited before it could be reached (${address})`);
       }
       const { committed, nextIndex } = spill.state();
       // A command that opened no port said nothing: there is nothing to keep.

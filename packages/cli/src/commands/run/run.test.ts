@@ -88,7 +88,7 @@ describe("tapedeck run", () => {
     expect(await cli.ended).toBe(3);
     expect(told(cli.stdout())[0]).toMatchObject({ args: ["build"] });
     expect(cli.stderr()).toMatch(
-      /^tapedeck: not recorded yet \(nobody listens at 127.0.0.1:9\): what was heard waits in .* for the next `npm start -- --no-demo`\n$/,
+      /^tapedeck: not recorded yet \(nothing listens at 127.0.0.1:9\): the recording waits in .* for the next `npm start -- --no-demo`\n$/,
     );
 
     const [folder = ""] = waiting();
@@ -120,7 +120,9 @@ describe("tapedeck run", () => {
     process.kill(cli.child.pid ?? 0, "SIGINT");
     expect(await cli.ended).toBe(0);
     expect(recorder.hellos.map(({ project: name }) => name)).toEqual(["shop-3"]);
-    expect(cli.stderr()).toBe("tapedeck: alice/shop is recorded by another tap: this one is alice/shop-3\n");
+    expect(cli.stderr()).toBe(
+      "tapedeck: alice/shop is already recorded by another tap: this one is recorded as alice/shop-3\n",
+    );
   });
 
   it("tells why Tapedeck does not take it, and keeps it", async () => {
@@ -129,9 +131,7 @@ describe("tapedeck run", () => {
     const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "build"], { cwd, env });
     expect(await cli.ended).toBe(0);
     const [first, last] = cli.stderr().split("\n");
-    expect(first).toBe(
-      "tapedeck: not recorded for now: the demo takes no recordings; what is heard waits on this machine",
-    );
+    expect(first).toBe("tapedeck: not recorded for now: the demo takes no recordings; events are kept on this machine");
     expect(last).toContain("not recorded yet (the demo takes no recordings): what was heard waits in");
     expect(waiting()).toHaveLength(1);
   });
@@ -194,9 +194,7 @@ describe("tapedeck run", () => {
     cpSync(join(cwd, "skaffold.yaml"), file);
     const full = startCli(["run", "--spill", join(file, "spill"), "--", "skaffold", "build"], { cwd, env });
     expect(await full.ended).toBe(0);
-    expect(full.stderr()).toMatch(
-      /^tapedeck: .*spill can't be written \(.*\): what ends quickly may not be recorded\n/,
-    );
+    expect(full.stderr()).toMatch(/^tapedeck: .*spill can't be written \(.*\): short commands may not be recorded\n/);
   });
 
   it.each([
@@ -304,11 +302,11 @@ describe("tapedeck run", () => {
     const { cwd, env } = project();
     const cli = startCli(["run", "--", "no-such-command"], { cwd, env });
     expect(await cli.ended).toBe(127);
-    expect(cli.stderr()).toBe("tapedeck: no-such-command: there is no such command\n");
+    expect(cli.stderr()).toBe("tapedeck: no-such-command: command not found\n");
 
     const other = startCli(["run", "--", "./skaffold.yaml"], { cwd, env });
     expect(await other.ended).toBe(126);
-    expect(other.stderr()).toBe("tapedeck: ./skaffold.yaml can't be run: it is not executable for this user\n");
+    expect(other.stderr()).toBe("tapedeck: ./skaffold.yaml can't be run: permission denied\n");
   });
 });
 

@@ -168,9 +168,9 @@ async function finish(recording: CommandRecording, url: string | undefined, hurr
     const left = await recording.finish(hurry);
     const why = left.reason === undefined ? "" : ` (${left.reason})`;
     if (left.waiting > 0) {
-      warn(`not recorded yet${why}: what was heard waits in ${left.folder} for the next ${whoTakes(left, url)}`);
+      warn(`not recorded yet${why}: the recording waits in ${left.folder} for the next ${whoTakes(left, url)}`);
     } else if (left.unread) {
-      warn("not all is recorded yet: the rest of what Skaffold said is taken by the next `tapedeck run`");
+      warn("not everything is recorded yet: the next `tapedeck run` records the rest of Skaffold's events");
     }
   } catch (error) {
     warn(`what was not recorded yet is lost: ${sentenceOf(error)}`);
@@ -199,8 +199,8 @@ async function start(
     const { code } = error as NodeJS.ErrnoException;
     // A folder on the PATH that may not be looked into makes EACCES of any name that is nowhere.
     const missing = code === "ENOENT" || (code === "EACCES" && !program.includes("/") && onPath(program) === undefined);
-    const why = code === "EACCES" ? "it is not executable for this user" : sentenceOf(error);
-    warn(missing ? `${program}: there is no such command` : `${program} can't be run: ${why}`);
+    const why = code === "EACCES" ? "permission denied" : sentenceOf(error);
+    warn(missing ? `${program}: command not found` : `${program} can't be run: ${why}`);
     // As a shell says it.
     process.exit(missing ? 127 : 126);
   }

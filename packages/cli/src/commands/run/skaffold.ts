@@ -17,7 +17,7 @@ export const skaffold: RecordableCommand = {
     const asked = readSkaffoldCommand(command, env);
     const port = asked.rpcPort === undefined ? await freePort() : Number(asked.rpcPort);
     if (!Number.isInteger(port) || port <= 0 || port >= 65_536) {
-      throw new CommandError(`nobody can know which port --rpc-port ${asked.rpcPort} means`);
+      throw new CommandError(`--rpc-port ${asked.rpcPort} is not a fixed port`);
     }
     if (asked.subcommand === "render") throw new CommandError("skaffold render has no --rpc-port");
     return {

@@ -173,7 +173,7 @@ describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) 
     });
     expect(await cli.ended).toBe(4);
     expect(cli.stderr()).toBe(
-      "tapedeck: this command is not recorded: no Vagrant server was seen: only the one of vagrant-go is recorded\n",
+      "tapedeck: this command is not recorded: no Vagrant server was found: only the server of vagrant-go can be recorded\n",
     );
     expect(left()).toEqual([]);
   });
@@ -181,13 +181,13 @@ describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) 
 
 describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) => {
   it.each(["brief", "fleeting"] as const)(
-    "says of a %s server that it was gone before it could be reached",
+    "says of a %s server that it exited before it could be reached",
     async (kind) => {
       const { cwd, env, left } = project(kind);
       const cli = startCli(["run", "--find", find, "--", "vagrant", "up"], { cwd, env });
       expect(await cli.ended).toBe(5);
-      const who = find === "sockets" && kind === "brief" ? "its server, or what listened there," : "its server";
-      const said = `tapedeck: this command is not recorded: ${who} was gone before it could be reached`;
+      const who = find === "sockets" && kind === "brief" ? "its server (or another listener)" : "its server";
+      const said = `tapedeck: this command is not recorded: ${who} exited before it could be reached`;
       expect(cli.stderr()).toMatch(new RegExp(`^(?:==> web: .*\\n)?${said} \\(127\\.0\\.0\\.1:\\d+\\)\\n$`));
       expect(left()).toEqual([]);
     },
@@ -199,7 +199,7 @@ describe("tapedeck run of a vagrant", () => {
     const { cwd, env, left } = project("failing");
     const cli = startCli(["run", "--", "vagrant", "up"], { cwd, env });
     expect(await cli.ended).toBe(1);
-    expect(cli.stderr()).toMatch(/tapedeck: not recorded yet \(nobody listens at \S+\): what was heard waits in/);
+    expect(cli.stderr()).toMatch(/tapedeck: not recorded yet \(nothing listens at \S+\): what was heard waits in/);
     expect(left()).toHaveLength(1);
   });
 

@@ -25,7 +25,7 @@ export const vagrant: RecordableCommand = {
     if (isUpstream && tellsOnly) return undefined;
     if (env.VAGRANT_SERVER_ADDR) {
       throw new CommandError(
-        `its server is the one at ${env.VAGRANT_SERVER_ADDR}: \`tapedeck record --upstream vagrant\` records that`,
+        `it uses the server at ${env.VAGRANT_SERVER_ADDR}: record that with \`tapedeck record --upstream vagrant\``,
       );
     }
     const recordable = {
@@ -41,7 +41,7 @@ export const vagrant: RecordableCommand = {
 
     if (find !== "log" && canSeeSockets()) {
       const watch = watchSockets();
-      const server = finding("its server, or what listened there,");
+      const server = finding("its server (or another listener)");
       return {
         ...recordable,
         env: {},
@@ -51,11 +51,11 @@ export const vagrant: RecordableCommand = {
         },
       };
     }
-    if (find === "sockets") throw new CommandError("this system does not show who listens where");
+    if (find === "sockets") throw new CommandError("this system does not show which process listens on a port");
     if (isatty(2)) {
       throw new CommandError(
-        "on this system only Vagrant's log says where it listens, and that would fill your terminal: " +
-          "send stderr elsewhere (2> vagrant.log) to record",
+        "on this system only Vagrant's log shows where it listens, and the log would fill your terminal: " +
+          "redirect stderr (2> vagrant.log) to record",
       );
     }
     const addresses = addressRelay();
@@ -73,7 +73,7 @@ export const vagrant: RecordableCommand = {
   },
 };
 
-/** Finds a command's server; `what` for people: what was gone before it could be reached. */
+/** Finds a command's server; `what` for people: what exited before it could be reached. */
 function finding(what: string) {
   let gone: readonly string[] = [];
   return {
@@ -92,8 +92,8 @@ function finding(what: string) {
     /** Why no server was found. */
     unheard: () =>
       gone.length === 0
-        ? "no Vagrant server was seen: only the one of vagrant-go is recorded"
-        : `${what} was gone before it could be reached (${gone.join(", ")})`,
+        ? "no Vagrant server was found: only the server of vagrant-go can be recorded"
+        : `${what} exited before it could be reached (${gone.join(", ")})`,
   };
 }
 

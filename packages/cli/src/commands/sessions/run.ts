@@ -36,7 +36,7 @@ export async function sessions(options: SessionsOptions): Promise<void> {
     console.log(
       source === undefined && label === undefined && from === undefined && to === undefined
         ? "No sessions yet."
-        : "No such sessions.",
+        : "No matching sessions.",
     );
     return;
   }
@@ -59,7 +59,7 @@ export function lasted({
 }: Pick<Session, "startedAt" | "endedAt" | "endReason">): string {
   if (endedAt === null && endReason !== null) return "unknown";
   if (startedAt === null) return "-";
-  return endedAt === null ? "goes on" : durationText(Date.parse(endedAt) - Date.parse(startedAt));
+  return endedAt === null ? "running" : durationText(Date.parse(endedAt) - Date.parse(startedAt));
 }
 
 function about({ labels, gaps }: Session): string {

@@ -5,10 +5,10 @@ import type { StateOptions } from "./run.ts";
 
 export const stateCommand = () =>
   new Command("state")
-    .summary("show the state of a source, now or at any moment of the record")
-    .description("Shows the state of a source, now or at any moment of the record.")
+    .summary("show the state of a source, now or at any recorded moment")
+    .description(`Shows the state of a source, now or at any recorded moment.`)
     .addOption(sourceOption())
-    .option("--session <ulid>", "of this session (default: the newest)")
+    .option("--session <ulid>", "show this session (default: the newest)")
     .option("--at <moment>", "a position, or a time: 10m (ago), yesterday, 2026-01-31T12:00:00Z (default: now)", place)
     .addOption(jsonOption())
     .addOption(urlOption())
@@ -26,5 +26,5 @@ Example:
 function place(text: string): string {
   const found = placeOf(text);
   if (found !== undefined) return found;
-  throw new InvalidArgumentError(`It is neither a position nor ${momentForm}.`);
+  throw new InvalidArgumentError(`Expected a position, ${momentForm}.`);
 }

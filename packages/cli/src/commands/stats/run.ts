@@ -41,7 +41,7 @@ export async function statsBuilds(options: StatsBuildsOptions): Promise<void> {
   }
   if (page.items.length === 0) {
     const isAll = [from, to, developer, project, artifact, source].every((one) => one === undefined);
-    console.log(isAll ? "No builds yet." : "No such builds.");
+    console.log(isAll ? "No builds yet." : "No matching builds.");
     return;
   }
   const numbers = ["BUILDS", "FAILED", "P50", "P90", "P99", "CACHED"].map((title) => ({

@@ -129,7 +129,9 @@ async function healthOf(running: RunningUp | undefined, gateway: string): Promis
 /** A Tapedeck that records takes them within seconds; the demo never does. */
 function waitingText(waiting: number, running: RunningUp | undefined): string {
   const runs = waiting === 1 ? "1 recorded run waits" : `${waiting} recorded runs wait`;
-  return running?.mode === "demo" ? `${runs} for the end of the demo: npm start -- --no-demo` : `${runs} to be taken`;
+  return running?.mode === "demo"
+    ? `${runs} for the end of the demo: npm start -- --no-demo`
+    : `${runs} to be delivered`;
 }
 
 /** How people get in there; nothing for who is open to all on this machine. */

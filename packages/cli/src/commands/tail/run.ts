@@ -71,7 +71,7 @@ export async function tail(options: TailOptions): Promise<void> {
   using client = connect({
     url: api.base,
     ...(token !== undefined && { token }),
-    onConnection: (isOpen) => (isOpen ? undefined : tell("… the connection is lost; going on when it is back")),
+    onConnection: (isOpen) => (isOpen ? undefined : tell("… connection lost; reconnecting")),
   });
   const until = options.until ?? (options.follow ? undefined : "now");
   try {

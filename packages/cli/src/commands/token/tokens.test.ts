@@ -83,10 +83,10 @@ it.each([
 });
 
 it.each([
-  [{ TAPEDECK_NATS_URL: "" }, /no Tapedeck runs on .tapedeck.*--data.*TAPEDECK_NATS_URL.*--url/],
+  [{ TAPEDECK_NATS_URL: "" }, /no Tapedeck server runs on .tapedeck.*--data.*TAPEDECK_NATS_URL.*--url/],
   [{ TAPEDECK_NATS_URL: "nats://127.0.0.1:1" }, /the NATS at nats:\/\/127.0.0.1:1 can't be asked/],
   [{ TAPEDECK_NATS_PASSWORD: "wrong" }, /can't be asked \(.*[Aa]uthorization/],
-  [{ TAPEDECK_URL: "http://127.0.0.1:1" }, /no Tapedeck answers at http:\/\/127.0.0.1:1/],
+  [{ TAPEDECK_URL: "http://127.0.0.1:1" }, /no Tapedeck server answers at http:\/\/127.0.0.1:1/],
 ])("with %j it is said where it was looked for", async (more, words) => {
   expect(await token(["list"], more)).toMatchObject({ code: 1, err: expect.stringMatching(words) });
 });

@@ -91,9 +91,9 @@ limits: { connections: 0, query: 0s }
   it("does not play a demo and record at once", async () => {
     const flags = ["--skaffold", "127.0.0.1:50051", "--vagrant", "127.0.0.1:9701", "--rkt", "127.0.0.1:15441"];
     const { said } = await failedUp(["--demo", ...flags]);
-    expect(said).toContain("--demo: the demo records no Skaffold of yours: leave it away, or --skaffold");
-    expect(said).toContain("--demo: the demo records no Vagrant of yours: leave it away, or --vagrant");
-    expect(said).toContain("--demo: the demo records no rkt host of yours: leave it away, or --rkt");
+    expect(said).toContain("--demo: the demo does not record your own Skaffold: omit --demo or --skaffold");
+    expect(said).toContain("--demo: the demo does not record your own Vagrant: omit --demo or --vagrant");
+    expect(said).toContain("--demo: the demo does not record your own rkt host: omit --demo or --rkt");
   });
 
   it.each([
@@ -127,7 +127,7 @@ limits: { connections: 0, query: 0s }
     ["--rkt", "127.0.0.1:15441"],
   ])("refuses what is no host and port: %s", async (flag, example) => {
     const { said } = await failedUp([flag, "50051"]);
-    expect(said).toContain(`It is not HOST:PORT, such as ${example}.`);
+    expect(said).toContain(`Expected HOST:PORT, such as ${example}.`);
   });
 });
 

@@ -13,7 +13,7 @@ export type ServiceSpec = {
   readonly logFile: string;
   /** How long it may take to stop before it is killed. */
   readonly stopMs: number;
-  /** Told when it has died and is started again. */
+  /** Told when it exited unexpectedly and is restarted. */
   readonly onDeath?: (how: string) => void;
 };
 

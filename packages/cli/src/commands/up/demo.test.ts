@@ -103,7 +103,7 @@ describe("the demo", { timeout: 300_000 }, () => {
     const second = startCli(["up", "--skaffold", "127.0.0.1:50051"], { cwd });
     expect(await second.ended).toBe(1);
     expect(second.stderr()).toMatch(
-      /^tapedeck: the demo runs here \(process \d+\), and your recordings never meet it: stop it first .*\n$/,
+      /^tapedeck: the demo runs here \(process \d+\), and it accepts no recordings: stop it first .*\n$/,
     );
 
     const env = { ...up.env, PATH: installSkaffold(join(cwd, "bin")) };
@@ -112,7 +112,7 @@ describe("the demo", { timeout: 300_000 }, () => {
     expect(await run.ended).toBe(0);
     // Told while the command runs, where there is time for it, and at its end.
     expect(run.stderr()).toMatch(
-      /^(tapedeck: not recorded for now: this is the demo: .*\n)?tapedeck: not recorded yet \(this is the demo: .*\): what was heard waits in .*\n$/,
+      /^(tapedeck: not recorded for now: this is the demo: .*\n)?tapedeck: not recorded yet \(this is the demo: .*\): the recording waits in .*\n$/,
     );
     expect(readdirSync(join(cwd, "state", "tapedeck", "spill"))).toHaveLength(1);
     await toldOfAll(up.env.TAPEDECK_URL ?? "");

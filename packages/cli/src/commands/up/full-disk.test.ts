@@ -56,7 +56,7 @@ it.each([
   await mending;
   expect(restarted).toBe(restarts);
   expect(said[0]).toContain("the log's disk is full");
-  expect(said.slice(1)).toEqual(restarts === 1 ? ["recording goes on"] : []);
+  expect(said.slice(1)).toEqual(restarts === 1 ? ["recording resumes"] : []);
 });
 
 it("a NATS that takes nothing though it was started again is not started once more, but in the next full disk", async () => {
@@ -173,17 +173,17 @@ it.skipIf(!mayHaveDisk)(
     await status.ended;
     expect(status.stdout()).toContain(`gateway: ${full}`);
     const said = () => up.cli.stdout().split("\n");
-    await until(() => said().includes(`${full}; free some space, and recording goes on`), {
+    await until(() => said().includes(`${full}; free some space, and recording resumes`), {
       message: "`up` to say it",
     });
     expect((await frames()).length).toBeLessThan(all.length);
 
     rmSync(much);
-    await until(() => said().includes("recording goes on"), { message: "`up` to go on", deadlineMs: 60_000 });
+    await until(() => said().includes("recording resumes"), { message: "`up` to go on", deadlineMs: 60_000 });
     await until(async () => (await frames()).length === all.length, { message: "what waited to be recorded" });
     expect(await frames()).toEqual(all);
     await until(async () => (await ready()).status === 200, { message: "all to be well" });
-    expect(said()).not.toContain("NATS has died and is started again");
+    expect(said()).not.toContain("NATS exited unexpectedly and is restarted");
     expect(await up.stop()).toBe(0);
   },
 );

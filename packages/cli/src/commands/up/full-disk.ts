@@ -34,9 +34,9 @@ export async function mendFullDisk(options: MendFullDisk): Promise<void> {
     await pause(lookMs, signal);
     const isFull = sumOf(await readMetrics(ingest), "tapedeck_ingest_log_full") === 1;
     if (signal.aborted) return;
-    if (isFull && !isTold) say("nothing is recorded: the log's disk is full; free some space, and recording goes on");
+    if (isFull && !isTold) say("nothing is recorded: the log's disk is full; free some space, and recording resumes");
     if (!isFull) {
-      if (isTold) say("recording goes on");
+      if (isTold) say("recording resumes");
       isTold = false;
       isRestarted = false;
       continue;

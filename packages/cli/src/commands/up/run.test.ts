@@ -155,7 +155,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
       (await json<Items<Session>>("sessions")).items.find(({ source }) => source.includes("/bob/"));
     await until(async () => (await waited())?.endedAt, { message: "bob's run to be taken from its spill" });
     expect((await waited())?.labels).toMatchObject({ command: "skaffold build" });
-    expect(up.cli.stdout()).toContain("recorded what waited of bob/");
+    expect(up.cli.stdout()).toContain("delivered the waiting recording of bob/");
   });
 
   it("starts again what dies, and a tail goes on with each event once", async () => {
@@ -191,7 +191,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     const open = (await sessionsOf("alice-b/shop"))[0]?.session ?? "";
     const refused = ask("erase", "--session", open, "--yes");
     expect(await refused.ended).toBe(1);
-    expect(refused.stderr()).toContain("goes on: end it first");
+    expect(refused.stderr()).toContain("is still running: end it first");
 
     const file = join(dev, "event-log-file.v1.ndjson");
     const imported = ["import", file, "--developer", "Dora B", "--project", "shop"];

@@ -79,7 +79,7 @@ export async function up(options: UpOptions): Promise<void> {
         env,
         logFile: logs[name].path,
         stopMs: stopMs[name],
-        onDeath: (how) => say(`${name} ${how}; it is started again (see ${logs[name].path})`),
+        onDeath: (how) => say(`${name} ${how}; it is restarted (see ${logs[name].path})`),
       }),
     ),
   );

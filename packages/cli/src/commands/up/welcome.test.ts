@@ -50,14 +50,14 @@ it("says where people get in, and with what", () => {
     "Try, in another terminal:
       export TAPEDECK_TOKEN=$(\\
         npx tapedeck token create --name me --role admin --developer me -q)
-        lets you in, for 90 days
+        gives you access for 90 days
       npx tapedeck tail                       what happens, as it happens
       npx tapedeck state -s node-1/host       the pods and images of a rkt host
       npx tapedeck tail -s node-1/host -k 'pod.*'
         its pods alone
       grpcurl -H "authorization: Bearer $TAPEDECK_TOKEN" \\
         -H 'tapedeck-source: node-1/host' deck.example.com:7051 v1alpha.PublicAPI/ListenEvents
-        rkt's own API, with the events that no rkt tells
+        rkt's own API, with the events that rkt itself never sends
       psql postgres://tapedeck_analyst:a-password@127.0.0.1:7043/tapedeck \\
         -c 'select app, exit_code, count(*) from tapedeck.rkt_apps group by 1, 2'
         the same in SQL

@@ -37,7 +37,7 @@ export function welcome(options: Welcome): string {
 function headline({ mode, sources }: Welcome): string {
   if (mode === "demo") return bold("Tapedeck plays a demo: four skaffold dev, one vagrant up, and a rkt host.");
   const [only] = sources;
-  if (only === undefined) return bold("Tapedeck runs, and records what `tapedeck run` and other taps push.");
+  if (only === undefined) return bold("Tapedeck is running and records what `tapedeck run` and other taps push.");
   if (sources.length === 1) return bold(`Tapedeck records ${only.name} from ${only.address}.`);
   return bold(`Tapedeck records ${sources.length} sources.`);
 }
@@ -96,7 +96,7 @@ function toTry(options: Welcome): string[] {
 function lettingIn({ door, program: { here } }: Welcome): string[] {
   if (door.auth === "none") return [];
   const make = `${here} token create --name me --role admin --developer me -q`;
-  return [command(`export TAPEDECK_TOKEN=$(\\\n    ${make})`, "lets you in, for 90 days")];
+  return [command(`export TAPEDECK_TOKEN=$(\\\n    ${make})`, "gives you access for 90 days")];
 }
 
 type FirstSources = Readonly<Record<"desk" | "machines" | "host", WelcomeSource | undefined>>;
@@ -133,7 +133,7 @@ function rktToTry(options: Welcome, { id }: WelcomeSource) {
   const call = `-H 'tapedeck-source: ${id}' ${reachable(addresses.grpc, door)} v1alpha.PublicAPI/ListenEvents`;
   return [
     command(`${program.here} tail -s ${id} -k 'pod.*'`, "its pods alone"),
-    command(`${grpcurl(options)} \\\n    ${call}`, "rkt's own API, with the events that no rkt tells"),
+    command(`${grpcurl(options)} \\\n    ${call}`, "rkt's own API, with the events that rkt itself never sends"),
     ...(analystUrl === undefined ? [] : [inSql(analystUrl, sql)]),
   ];
 }
@@ -159,7 +159,7 @@ function inSql(url: string, sql: string): string {
 
 function next({ mode, sources, program, waiting }: Welcome): string[] {
   const held = waiting === 1 ? "one recorded run waits" : `${waiting} recorded runs wait`;
-  const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be taken: npm start -- --no-demo)`] : [];
+  const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be delivered: npm start -- --no-demo)`] : [];
   if (mode === "record") {
     if (sources.length > 0 && sources.every(({ upstream }) => upstream === "rkt")) return [];
     return [bold("Next, in your project's folder:"), ...commandsToRecord(program.anywhere)];
@@ -178,7 +178,7 @@ function next({ mode, sources, program, waiting }: Welcome): string[] {
 
 function commandsToRecord(program: string): string[] {
   return [
-    command(`${program} run -- skaffold dev`, "records any Skaffold, without ports and flags"),
+    command(`${program} run -- skaffold dev`, "records any Skaffold; needs no ports or flags"),
     command(`${program} run -- vagrant-go up`, "and a Vagrant that has a server"),
   ];
 }

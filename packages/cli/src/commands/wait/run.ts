@@ -50,7 +50,8 @@ export async function wait(options: WaitOptions): Promise<void> {
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
-  if (code === timedOut) process.stderr.write(`tapedeck: nothing of that came in time; go on with --after ${after}\n`);
+  if (code === timedOut)
+    process.stderr.write(`tapedeck: no matching event came in time; continue with --after ${after}\n`);
   process.exitCode = code ?? 0;
 }
 
