@@ -138,14 +138,14 @@ it("logs shows what was printed, of whom it was asked for, without control chara
 
 it("times are said as people say them", async () => {
   expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");
-  expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No such sessions.\n");
+  expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No matching sessions.\n");
   expect((await tapedeck("stats", "builds", "-s", "alice/shop", "--since", "2026-01-01")).out).toMatch(/^ARTIFACT/);
-  expect((await tapedeck("stats", "builds", "-s", "bob/shop")).out).toBe("No such builds.\n");
+  expect((await tapedeck("stats", "builds", "-s", "bob/shop")).out).toBe("No matching builds.\n");
   expect((await tapedeck("tail", "--since", "10m", "--no-follow", "-k", "loop.started")).out).toContain(
     "loop 1 started",
   );
   expect((await tapedeck("tail", "--since", "10m", "--until", "9m", "-k", "loop.started")).out).toBe("");
-  expect((await tapedeck("tail", "--since", "soon")).err).toContain('It is not "10m", "2h" or "3d" (so long ago)');
+  expect((await tapedeck("tail", "--since", "soon")).err).toContain('Expected "10m", "2h" or "3d" (that long ago)');
   expect((await tapedeck("export", "-s", "alice/shop", "--since", "1h")).out).toMatch(/^\{"format":"tapedeck-session"/);
   expect((await tapedeck("export", "-s", "alice/shop", "--until", "yesterday")).err).toContain("there are no sessions");
 });

@@ -91,20 +91,20 @@ it("after a login they are made there, with its token, and what works on this ma
   const nobody = "tapedeck: stdin is not a terminal, so the erasure can't be confirmed: add --yes.\n";
   expect(await tapedeck(erase, env)).toMatchObject({ code: 1, err: `${at("erase", there)}${nobody}` });
   expect(await tapedeck([...erase, "--yes"], env)).toMatchObject({
-    ...{ code: 1, err: expect.stringContaining("is still running: end it first") },
+    ...{ code: 1, err: expect.stringContaining("goes on: end it first") },
   });
 
   for (const [command = "", ...args] of [["restore", "nothing"], ["new-epoch"], ["sql-role", "list"]]) {
     const { code, err } = await tapedeck([command, ...args], env);
     const [first, second] = err.split("\n");
-    const where = `works on this machine only (.tapedeck), and not at http://${desk.on.deck.http} (context team)`;
-    expect([code, first]).toEqual([1, `tapedeck: ${command} ${where}, where other commands go`]);
+    const where = `works on this machine only (.tapedeck), not on http://${desk.on.deck.http} (context team)`;
+    expect([code, first]).toEqual([1, `tapedeck: ${command} ${where}, which other commands use`]);
     expect(second).toMatch(/^tapedeck: /);
   }
   const forAll = ["token", "create", "--name", "ops", "--role", "admin", "--all-workspaces"];
-  expect((await tapedeck(forAll, env)).err).toContain("made on the server itself");
+  expect((await tapedeck(forAll, env)).err).toContain("created on the server itself");
   expect((await tapedeck(["erase", "--help"], env)).out.replace(/\s+/g, " ")).toContain(
-    "an admin's token, that of the login or TAPEDECK_TOKEN",
+    "an admin's token, from the login or TAPEDECK_TOKEN",
   );
 });
 
@@ -132,7 +132,7 @@ it("a backup, a rebuild and an erasure are made from afar", async () => {
   expect(backup).toMatchObject({
     code: 0,
     err: expect.stringContaining(at("backup")),
-    out: expect.stringMatching(`^${events} events up to now`),
+    out: expect.stringMatching(`^backed up ${events} events to `),
   });
   expect((await readdir(join(cwd, "kept"))).sort()).toEqual(["backup.json", "stream.tar.s2", "tokens.json"]);
 
@@ -144,7 +144,7 @@ it("a backup, a rebuild and an erasure are made from afar", async () => {
   });
 
   const goesOn = await tapedeck(["erase", "--session", globex.session, "--yes"], named(hers));
-  expect(goesOn).toMatchObject({ code: 1, err: expect.stringContaining("is still running: end it first") });
+  expect(goesOn).toMatchObject({ code: 1, err: expect.stringContaining("goes on: end it first") });
   const source = sourceName({ workspace: "globex", developer: "alice", project: "shop", upstream: "skaffold" });
   const ended = { channel: "tapedeck", kind: "session.ended", session: globex.session } as const;
   await desk.on.tell([testEvent(source, 1_000, ended)]);

@@ -132,7 +132,7 @@ describe("a team's Tapedeck", () => {
     const run = laptop(alice.text).run("--developer", "dora");
     expect(await run.ended).toBe(0);
     expect(run.stderr().split("\n")).toEqual([
-      "tapedeck: this is recorded as alice/shop: the token is alice's",
+      "tapedeck: this is recorded as alice/shop, because the token belongs to alice",
       expect.stringMatching(/^tapedeck: recording as alice\/shop, session /),
       expect.stringMatching(/^tapedeck: recorded as alice\/shop, session /),
       "",
@@ -169,7 +169,7 @@ describe("a team's Tapedeck", () => {
     expect(await execute(viewer.text, source)).toMatchObject({ code: status.PERMISSION_DENIED });
     expect(fake.calls).toHaveLength(1);
     await fake.end("kill");
-    await tells(record, "lost Skaffold");
+    await tells(record, "lost the connection to Skaffold");
     expect(await execute(controller.text, source)).toMatchObject({ code: status.UNAVAILABLE });
   });
 

@@ -371,10 +371,14 @@ it("several sessions of a source are moved at once", async () => {
     sessions: [vagrant = expect.fail()],
   } = await verifySessionFile(fileOf("vagrant"));
   await expect(exportIds([idIn("team", vagrant.session), ...ids])).rejects.toThrow(
-    "a file holds sessions of one source, and these are of",
+    "a file holds sessions of one source, and these belong to",
   );
-  await expect(exportIds([])).rejects.toThrow(/^which source\? Say it with -s: (\w+\/\w+\/\w+(, )?){4}\.$/);
-  await expect(exportIds([], "bob/nothing")).rejects.toThrow("there is nothing of bob/nothing: see `tapedeck status`");
+  await expect(exportIds([])).rejects.toThrow(
+    /^several sources match: choose one with -s \((\w+\/\w+\/\w+(, )?){4}\)\.$/,
+  );
+  await expect(exportIds([], "bob/nothing")).rejects.toThrow(
+    "there are no recordings of bob/nothing: see `tapedeck status`",
+  );
   // The first of them would come before what is there.
   const earlier = foreignSession({ session: ulid(1_700_000_000_000) });
   await writeFile(file, textOf(sessionFileLines({ sessions: [earlier] })));

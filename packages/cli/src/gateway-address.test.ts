@@ -39,7 +39,7 @@ test("TAPEDECK_URL names it for every command, and the variables of before are r
   for (const former of ["TAPEDECK_TO", "TAPEDECK_FROM"]) {
     for (const place of [grpcTarget, httpBase]) {
       expect(() => place("https://h", { ...none, [former]: "127.0.0.1:7051" })).toThrow(
-        new RegExp(`^${former} is not read any more: .*TAPEDECK_URL.*tapedeck login`),
+        new RegExp(`^${former} is no longer used: .*TAPEDECK_URL.*tapedeck login`),
       );
     }
   }

@@ -23,14 +23,14 @@ const lineMs = 3_000;
 export class Progress implements Disposable {
   readonly #options: Required<Pick<ProgressOptions, "what" | "unit" | "to" | "now">>;
   #bar: SingleBar | undefined;
-  #toldAt: number;
+  #reportedAt: number;
   #total: number | undefined;
   #done = 0;
 
   constructor({ total, to = process.stderr, now = Date.now, ...options }: ProgressOptions) {
     this.#options = { ...options, to, now };
     this.#total = total;
-    this.#toldAt = now();
+    this.#reportedAt = now();
   }
 
   get done(): number {
@@ -43,8 +43,8 @@ export class Progress implements Disposable {
     this.#done = done;
     this.#total = total;
     if (to.isTTY) this.#draw();
-    else if (now() - this.#toldAt >= lineMs) {
-      this.#toldAt = now();
+    else if (now() - this.#reportedAt >= lineMs) {
+      this.#reportedAt = now();
       to.write(`${this.#line()}\n`);
     }
   }

@@ -1,3 +1,4 @@
+import type { Backoff } from "./backoff.ts";
 import type { WebSocketClass } from "./connection.ts";
 import type { TapedeckEvent } from "./event.ts";
 import { momentText } from "./filter.ts";
@@ -7,8 +8,6 @@ import type { KindsLike } from "./kinds.ts";
 import { type Link, openLink, type Seat, type Subscriber } from "./link.ts";
 import { type ListAsked, list } from "./lists.ts";
 import type { Message } from "./message.ts";
-import type { Backoff } from "./pause.ts";
-import { type Desk, type SubscriptionOptions, subscription } from "./subscription.ts";
 import type {
   Operation,
   OperationsOptions,
@@ -18,7 +17,8 @@ import type {
   SourcesOptions,
   State,
   StateOptions,
-} from "./things.ts";
+} from "./resources.ts";
+import { type LinkPool, type SubscriptionOptions, subscription } from "./subscription.ts";
 
 export type ConnectOptions = {
   /** The gateway's HTTP address, such as "http://127.0.0.1:7052". */
@@ -110,7 +110,7 @@ export function patientClient(
     return link;
   }
 
-  const desk: Desk = {
+  const pool: LinkPool = {
     join(subscriber: Subscriber): Seat {
       const link = links.find(({ size }) => size < mostOnSocket) ?? newLink();
       return link.join(subscriber);
@@ -128,9 +128,9 @@ export function patientClient(
 
   const client = {
     events: (options: EventsOptions = {}) =>
-      reading(options.signal, (over) => eventsOf(subscription(options, desk, over))),
+      reading(options.signal, (over) => eventsOf(subscription(options, pool, over))),
     subscribe: (options: SubscriptionOptions = {}) =>
-      reading(options.signal, (over) => subscription(options, desk, over)),
+      reading(options.signal, (over) => subscription(options, pool, over)),
     async state(source: string, { at, session, signal }: StateOptions = {}) {
       const asked = { source, session, at: at === undefined ? undefined : momentText(at) };
       return (await http.get("/api/v1/state", asked, signal)) as State;

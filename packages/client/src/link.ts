@@ -1,8 +1,8 @@
+import { type Backoff, backoff, pause } from "./backoff.ts";
 import { type ConnectionOptions, openConnection } from "./connection.ts";
 import { errorIn, TapedeckError } from "./error.ts";
 import type { TapedeckEvent } from "./event.ts";
 import type { UpstreamState } from "./message.ts";
-import { type Backoff, backoff, pause } from "./pause.ts";
 
 /** What the gateway says (PROTOCOL.md); of a subscription with its `id`. */
 export type ServerMessage = {

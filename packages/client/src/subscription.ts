@@ -1,8 +1,8 @@
+import { type Backoff, backoff } from "./backoff.ts";
 import { errorIn, type TapedeckError } from "./error.ts";
 import { type Filter, filterOf, type Moment, momentText } from "./filter.ts";
 import type { Seat, ServerMessage, Subscriber } from "./link.ts";
 import type { Message } from "./message.ts";
-import { type Backoff, backoff } from "./pause.ts";
 
 export type SubscriptionOptions<Pattern extends string = string> = Filter<Pattern> & {
   /**
@@ -36,7 +36,7 @@ export type SubscriptionOptions<Pattern extends string = string> = Filter<Patter
 /** All that was recorded after `after`, up to and including `until`, is lost to the reader. */
 export type Gap = { readonly after: string; readonly until: string };
 
-export type Desk = {
+export type LinkPool = {
   readonly join: (subscriber: Subscriber) => Seat;
   /** Characters of messages that may wait for a consumer; one always fits. */
   readonly mostWaiting: number;
@@ -52,7 +52,7 @@ type Waiting = { readonly message: Message; readonly size: number } | { readonly
  */
 export async function* subscription(
   asked: SubscriptionOptions,
-  { join, mostWaiting, backoff: times }: Desk,
+  { join, mostWaiting, backoff: times }: LinkPool,
   over: AbortSignal,
 ): AsyncGenerator<Message, void> {
   const waiting: Waiting[] = [];

@@ -18,7 +18,7 @@ export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: 
 
 type ErrorBody = { readonly error?: { readonly message?: string; readonly choices?: readonly string[] } };
 
-/** Reaches the Tapedeck that is named, or chosen (`chosenDeck`), with its token, and trusts its certificates. */
+/** Reaches the Tapedeck that is named, or chosen (`chosenTapedeck`), with its token, and trusts its certificates. */
 export function apiAt(url?: string): Api {
   const { base, headers, token } = httpBase(url);
   const ask = async <Answer>(path: string, init: RequestInit): Promise<Answer> => {
@@ -56,13 +56,13 @@ function choicesText(sources: readonly string[]): string {
 /** A certificate that is not trusted is another matter than nobody there. */
 function unreachable(base: string, error: unknown): CommandError {
   const { code, message } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
-  if (code === undefined || !/CERT|SIGNATURE|SELF_SIGNED|TLS|SSL/.test(code)) return nobodyAt(base);
+  if (code === undefined || !/CERT|SIGNATURE|SELF_SIGNED|TLS|SSL/.test(code)) return nobodyAnswers(base);
   return new CommandError(
     `the certificate of ${base} is not trusted (${message}): set TAPEDECK_CA to the PEM file of its authority, or use the host name in the certificate with --url.`,
   );
 }
 
-export function nobodyAt(base: string): CommandError {
+export function nobodyAnswers(base: string): CommandError {
   return new CommandError(
     `no Tapedeck server answers at ${base}: start one with \`npm start\`, or give its address with --url or \`tapedeck login\`.`,
   );

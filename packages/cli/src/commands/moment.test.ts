@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { momentOf, placeOf } from "./moment.ts";
+import { momentOf, positionOrTime } from "./moment.ts";
 
 /** A Wednesday, in this machine's zone. */
 const now = new Date(2026, 3, 15, 16, 30);
@@ -27,8 +27,8 @@ it.each(["", "10", "soon", "yesterday or so", "monday to friday", "abc-12", "sta
 );
 
 it("may be a place in the log as well", () => {
-  expect(placeOf("t3k9x2-10482", now)).toBe("t3k9x2-10482");
-  expect(placeOf("start", now)).toBe("start");
-  expect(placeOf("10m", now)).toBe(at(15, 16, 20).toISOString());
-  expect(placeOf("soon", now)).toBeUndefined();
+  expect(positionOrTime("t3k9x2-10482", now)).toBe("t3k9x2-10482");
+  expect(positionOrTime("start", now)).toBe("start");
+  expect(positionOrTime("10m", now)).toBe(at(15, 16, 20).toISOString());
+  expect(positionOrTime("soon", now)).toBeUndefined();
 });

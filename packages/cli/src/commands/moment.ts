@@ -28,7 +28,7 @@ export function momentOf(text: string, now = new Date()): Date | undefined {
 }
 
 /** The same for what may also be a place in the log: a position, or `start`. As the API takes it. */
-export function placeOf(text: string, now = new Date()): string | undefined {
+export function positionOrTime(text: string, now = new Date()): string | undefined {
   const type = parseWhen(text)?.type;
   return type === "position" || type === "start" ? text : momentOf(text, now)?.toISOString();
 }

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
-import { parsePlace } from "../gateway-place.ts";
+import { parseGatewayUrl } from "../gateway-url.ts";
 import { momentForm, momentOf } from "./moment.ts";
 
 /** `--label name=value`, any number of times. */
@@ -41,7 +41,7 @@ export const urlOption = () =>
   new Option(
     "--url <url>",
     "address of the Tapedeck server, such as https://tapedeck.example (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's)",
-  ).argParser(deckAddress);
+  ).argParser(tapedeckAddress);
 
 /** Flags that named the same thing before. */
 export const formerly = (flag: string, instead: string) =>
@@ -66,7 +66,7 @@ export const elsewhereOption = () =>
   new Option(
     "--url <url>",
     "address of the Tapedeck server (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's); another machine's server requires an admin's token, from the login or TAPEDECK_TOKEN",
-  ).argParser(deckAddress);
+  ).argParser(tapedeckAddress);
 
 export const jsonOption = () => new Option("--json", "print JSON, for programs");
 
@@ -80,9 +80,9 @@ export const dataOption = () =>
 export const urlOptionUnchecked = () => urlOption().argParser((text: string) => text);
 
 /** What else is wrong with it, such as a token that must not go there, is said when it is used. */
-function deckAddress(text: string): string {
+function tapedeckAddress(text: string): string {
   try {
-    parsePlace(text);
+    parseGatewayUrl(text);
     return text;
   } catch {
     throw new InvalidArgumentError("Expected https://HOST, such as https://tapedeck.example, or HOST:PORT.");

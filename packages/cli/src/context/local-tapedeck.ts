@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 
 /** The Tapedeck of this machine, on the ports and with the TLS that the settings here give it. */
-export function localDeck(env: NodeJS.ProcessEnv): { readonly url: string; readonly grpcPort: number } {
+export function localTapedeck(env: NodeJS.ProcessEnv): { readonly url: string; readonly grpcPort: number } {
   const path = env.TAPEDECK_CONFIG || "tapedeck.yaml";
   const read = settingsReader({ env, file: existsSync(path) ? loadSettingsFile(path) : undefined });
   const isTls = read.string("tls.cert", undefined) !== undefined;

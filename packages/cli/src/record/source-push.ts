@@ -36,7 +36,7 @@ export type SourcePush = {
 };
 
 /** Between looks for what other taps have left, and for each step forward of one of them. */
-const lookMs = 30_000;
+const pollMs = 30_000;
 const patienceMs = 10_000;
 /** For what has been told to stop. */
 const stopMs = 1_000;
@@ -125,7 +125,7 @@ export function pushSource(options: PushSource): SourcePush {
     const isMeant = (orphan: OrphanedSpill) => orphan.to === target.name && !isOurs(orphan);
     while (!leaving.signal.aborted) {
       await pushWaiting({ home, target, isMeant, patienceMs, signal: leaving.signal });
-      await pause(lookMs, leaving.signal);
+      await pause(pollMs, leaving.signal);
     }
   }
 

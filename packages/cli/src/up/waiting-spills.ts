@@ -1,7 +1,7 @@
 import { pause } from "@tapedeck/shared/sync/delay";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../gateway-address.ts";
-import { isLoopback } from "../gateway-place.ts";
+import { isLoopback } from "../gateway-url.ts";
 import { pushWaiting } from "../record/waiting.ts";
 
 export type TakeWaitingSpills = {
@@ -15,7 +15,7 @@ export type TakeWaitingSpills = {
   readonly signal: AbortSignal;
 };
 
-const lookMs = 3_000;
+const pollMs = 3_000;
 /** One at a time, and none for longer than this without a step forward: the source may just be recorded by another tap. */
 const patienceMs = 20_000;
 
@@ -25,7 +25,7 @@ export async function takeWaitingSpills({ home, to, target, say, signal }: TakeW
     say(`delivered the waiting recording of ${hello.developer}/${hello.project}`);
   while (!signal.aborted) {
     await pushWaiting({ home, target, isMeant: isMeantFor(to), patienceMs, signal, onTaken });
-    await pause(lookMs, signal);
+    await pause(pollMs, signal);
   }
 }
 

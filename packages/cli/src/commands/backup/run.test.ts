@@ -63,7 +63,7 @@ it("a log that was backed up comes back: positions from before are good, what ca
   });
   expect(await run("backup", "kept")).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^\d+ events up to now are in kept/),
+    out: expect.stringMatching(/^backed up \d+ events to kept/),
   });
   expect(await run("backup", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("kept is not empty") });
   await tellsHowFar(join(cwd, ".tapedeck"));
@@ -83,7 +83,7 @@ it("a log that was backed up comes back: positions from before are good, what ca
 
   expect(await run("restore", "nothing")).toMatchObject({
     code: 1,
-    err: expect.stringContaining("nothing is no backup of a log"),
+    err: expect.stringContaining("nothing is not a backup of a log"),
   });
   expect(await run("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("add --replace") });
   const restored = await run("restore", "kept", "--replace");

@@ -17,11 +17,11 @@ async function checkPorts(data: string, env: NodeJS.ProcessEnv): Promise<readonl
     const troubles = await Promise.all(listeners.map(troubleWith));
     const bad = listeners.filter((_, at) => troubles[at] !== undefined);
     if (bad.length === 0) return [ok("ports", `free: ${listeners.map(({ port }) => port).join(", ")}`)];
-    const told = bad.map(({ host, port, what }) => `${host}:${port} (${what})`).join(", ");
+    const taken = bad.map(({ host, port, what }) => `${host}:${port} (${what})`).join(", ");
     return [
       warn(
         "ports",
-        `taken: ${told}`,
+        `taken: ${taken}`,
         "stop what uses them (another Tapedeck?), or choose other ports before `tapedeck up`",
       ),
     ];

@@ -4,7 +4,7 @@ import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
-import { tellDeck } from "../../maintain/which-tapedeck.ts";
+import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 
 export type EraseOptions = {
   readonly session: string;
@@ -17,7 +17,7 @@ export type EraseOptions = {
 /** From this machine's Tapedeck, or by a gateway elsewhere. */
 export async function erase(options: EraseOptions): Promise<void> {
   const { session, data, yes, json } = options;
-  if (tellDeck("erase", options)) return eraseElsewhere(options);
+  if (announceTapedeck("erase", options)) return eraseElsewhere(options);
   await using machine = await openThisMachine(data);
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());

@@ -28,7 +28,7 @@ export async function exportSessions(
   using progress = new Progress({ what: `exporting ${shortSource(chosen.source)}`, unit: "events", ...progressTo });
   const filed: Filed = { events: 0 };
   const chunks = (made: Filed) =>
-    toldOf(sessionFileChunks(chosen, from.events, made), () => progress.reached(made.events));
+    afterEach(sessionFileChunks(chosen, from.events, made), () => progress.reached(made.events));
   const { output } = options;
   if (output === undefined) {
     await pipeline(Readable.from(chunks(filed)), process.stdout, { end: false });
@@ -36,12 +36,12 @@ export async function exportSessions(
   }
   await writeFile(output, Readable.from(chunks(filed)));
   progress[Symbol.dispose]();
-  console.log(told(chosen, filed, output));
+  console.log(resultLine(chosen, filed, output));
 }
 
-async function* toldOf<T>(chunks: AsyncIterable<T>, tell: () => void): AsyncGenerator<T, void> {
+async function* afterEach<T>(chunks: AsyncIterable<T>, done: () => void): AsyncGenerator<T, void> {
   for await (const chunk of chunks) {
-    tell();
+    done();
     yield chunk;
   }
 }
@@ -65,7 +65,7 @@ async function writeFile(file: string, from: Readable): Promise<void> {
   }
 }
 
-function told({ source, sessions }: ToExport, { events }: Filed, file: string): string {
+function resultLine({ source, sessions }: ToExport, { events }: Filed, file: string): string {
   const running = sessions.filter(({ ended }) => !ended).length;
   const what = sessions.length === 1 ? `session ${sessions[0]?.session}` : `${sessions.length} sessions`;
   const upToNow = running === 0 ? "" : sessions.length === 1 ? "; still running" : `; ${running} still running`;

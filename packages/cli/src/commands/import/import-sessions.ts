@@ -39,7 +39,7 @@ export async function importSessionFiles(
       before += session.events;
       // The bar makes room for the line, and comes back with the next session.
       progress[Symbol.dispose]();
-      tell(session, one, pushed, options);
+      printResult(session, one, pushed, options);
     }
   }
 }
@@ -61,7 +61,7 @@ function place({ header }: Verified, { developer, project, label = {} }: ImportO
   return { header, hello };
 }
 
-function tell(
+function printResult(
   { session, events }: FiledSession,
   { header }: Verified,
   { source, session: there, added }: Pushed,

@@ -25,7 +25,7 @@ export type ToImport = {
 const patienceMs = 60_000;
 /** Another import of the same source that has just ended may not have let go of it yet. */
 const takenMs = 5_000;
-const tellMs = 100;
+const progressMs = 100;
 
 /**
  * Pushes processes as one tap would have that saw them come and go: a connection for each, the frames at their own times,
@@ -67,8 +67,8 @@ export async function pushProcesses(processes: readonly ImportedProcess[], optio
       return Date.now() < takenUntil ? spill.hello() : undefined;
     },
   });
-  const telling = setInterval(() => onRecorded(Number(spill.state().committed)), tellMs);
-  const done = await pushing.finishWhileMoving(patienceMs).finally(() => clearInterval(telling));
+  const progressTimer = setInterval(() => onRecorded(Number(spill.state().committed)), progressMs);
+  const done = await pushing.finishWhileMoving(patienceMs).finally(() => clearInterval(progressTimer));
   onRecorded(Number(spill.state().committed));
   stop.abort();
   if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck server accepts it at ${target.name}`}`);

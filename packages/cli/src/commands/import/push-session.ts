@@ -41,7 +41,7 @@ export type Pushed = {
 const patienceMs = { unheard: 10_000, begun: 60_000 } as const;
 /** Events travel together up to this, and larger ones in pieces of it. */
 const itemBytes = 128 * 1024;
-const toldEvery = 100;
+const progressEvery = 100;
 
 /**
  * Pushes one session, from its beginning as often as it takes: the recorder passes over what it has.
@@ -146,7 +146,7 @@ async function* requests({ from, session, onPushed }: ToPush, hello: Hello): Asy
   let size = 0;
   let count = 0;
   for await (const event of from.reader.events(session)) {
-    if (count++ % toldEvery === 0) onPushed?.(count - 1);
+    if (count++ % progressEvery === 0) onPushed?.(count - 1);
     const bytes = Buffer.from(encodeEvent(event));
     if (events.length > 0 && size + bytes.byteLength > itemBytes) {
       yield recorded(events);

@@ -47,16 +47,16 @@ async function importEventLogs(files: readonly string[], options: ImportOptions,
   };
   const recordedAs = await recordAll(fresh, about, progressTo);
   const source = recordedAs === undefined ? asked : recordedAs.split("/").slice(1, 3).join("/");
-  const told = found.map(({ imported, session }) => ({
+  const results = found.map(({ imported, session }) => ({
     started: timeText(imported),
     messages: imported.frames.length,
     ...(session !== undefined && { session }),
   }));
   if (options.json) {
-    process.stdout.write(`${JSON.stringify({ source, processes: told, problems: logs.problems })}\n`);
+    process.stdout.write(`${JSON.stringify({ source, processes: results, problems: logs.problems })}\n`);
     return;
   }
-  for (const { started, messages, session } of told) {
+  for (const { started, messages, session } of results) {
     const what = `${messages} ${messages === 1 ? "message" : "messages"} of the process that began ${started}`;
     console.log(
       `${source}: ${session === undefined ? `recorded ${what}` : `${what}: already recorded (session ${session})`}`,

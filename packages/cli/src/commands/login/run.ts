@@ -4,7 +4,7 @@ import { CommandError } from "../../command-error.ts";
 import { askAbout } from "../../context/about.ts";
 import { type Context, localContext, readContexts, writeContexts } from "../../context/contexts.ts";
 import { httpBaseOf } from "../../gateway-address.ts";
-import { parsePlace, placeText } from "../../gateway-place.ts";
+import { gatewayUrlText, parseGatewayUrl } from "../../gateway-url.ts";
 import { askHidden } from "./ask-hidden.ts";
 
 export type LoginOptions = { readonly name?: string; readonly ca?: string; readonly grpcPort?: number };
@@ -14,14 +14,14 @@ export type LogoutOptions = { readonly all?: boolean };
 /** Keeps where a Tapedeck is, and the token for it, once that has let us in. */
 export async function login(url: string, options: LoginOptions): Promise<void> {
   const { env } = process;
-  const place = parsePlace(url);
-  const name = options.name ?? place.host;
+  const gateway = parseGatewayUrl(url);
+  const name = options.name ?? gateway.host;
   if (name === localContext)
     throw new CommandError(`"${localContext}" is reserved for this machine: choose another name.`);
-  const whole = placeText(place);
+  const whole = gatewayUrlText(gateway);
   const ca = options.ca ?? (env.TAPEDECK_CA || undefined);
   const asking = (token: string | undefined) =>
-    askAbout(httpBaseOf({ place, grpcPort: place.port, token, ca, tokenFrom: "this login" }, env));
+    askAbout(httpBaseOf({ gateway, grpcPort: gateway.port, token, ca, tokenFrom: "this login" }, env));
   // Without the token: whether there is a Tapedeck with a good certificate is to be known before a secret is typed.
   const first = await asking(undefined);
   const token = first.auth === "none" ? undefined : await tokenFor(whole, env);

@@ -3,13 +3,13 @@ import { formatPosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../../command-error.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
-import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
+import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 
 export type NewEpochOptions = { readonly data: string; readonly yes?: boolean };
 
 /** Goes on with what is left of a log that has lost its end, at positions that were never given. */
 export async function startNewEpoch({ data, yes = false }: NewEpochOptions): Promise<void> {
-  tellHereOnly("new-epoch", data);
+  announceLocalOnly("new-epoch", data);
   if (!yes) throw new CommandError("positions beyond the log's end become permanently invalid: confirm with --yes.");
   await using machine = await openStoppedMachine(data);
   const { epoch, lastSeq, former } = await renewEpoch(machine.nats);

@@ -4,7 +4,7 @@ import { views } from "@tapedeck/query/views/views";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
-import { tellDeck } from "../../maintain/which-tapedeck.ts";
+import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type RebuildOptions = { readonly data: string; readonly url?: string };
@@ -12,7 +12,7 @@ export type RebuildOptions = { readonly data: string; readonly url?: string };
 /** Of this machine's Tapedeck, or by a gateway elsewhere. */
 export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
   const { data, url } = options;
-  if (tellDeck("rebuild", options)) return rebuildElsewhere(url, progressTo);
+  if (announceTapedeck("rebuild", options)) return rebuildElsewhere(url, progressTo);
   await using machine = await openThisMachine(data);
   const { reader } = machine.log;
   const { configFile } = machine.running;

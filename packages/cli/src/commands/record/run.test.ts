@@ -65,12 +65,12 @@ test.concurrent("records what runs already, waits for it, goes on with the next 
   expect(await cli.ended).toBe(0);
   expect(cli.stderr()).toBe("");
   expect(lines(cli)).toEqual([
-    `waiting for Skaffold at ${address}; Ctrl-C ends it`,
+    `waiting for Skaffold at ${address}; press Ctrl-C to stop`,
     expect.stringMatching(/^(connected to|recording as)/),
     expect.stringMatching(/^(connected to|recording as)/),
-    expect.stringMatching(/^lost Skaffold at /),
+    expect.stringMatching(/^lost the connection to Skaffold at /),
     `connected to Skaffold at ${address}`,
-    "all is recorded as default/alice/My Shop/skaffold",
+    "everything is recorded as default/alice/My Shop/skaffold",
   ]);
   expect(recorder.hellos).toHaveLength(1);
   expect(recorder.hellos[0]).toMatchObject({ project: "My Shop", labels: { ticket: "7", user: expect.any(String) } });
@@ -167,7 +167,7 @@ test.concurrent("`record --waiting` takes what waits, for the same address or fo
   await using elsewhere = await startRecorder();
   await using nothing = cli(["record", "--waiting", "--url", elsewhere.url]);
   expect(await nothing.ended).toBe(0);
-  expect(lines(nothing)).toEqual([`nothing is waiting for ${elsewhere.address}`, `2 more for ${address}`]);
+  expect(lines(nothing)).toEqual([`nothing is waiting for ${elsewhere.address}`, `2 more wait for ${address}`]);
   expect(elsewhere.hellos).toEqual([]);
 
   await using refusing = await startRecorder({ port, refusal: { code: 7, details: "no such role" } });

@@ -31,18 +31,18 @@ export function stateLines({ upstream, address, target, signal, say }: StateLine
   let open: string | undefined;
   let source: string | undefined;
   let isTaken = false;
-  let told: string | undefined;
+  let lastReason: string | undefined;
   say(`waiting for ${what}; press Ctrl-C to stop`);
   return {
-    see({ connection, what: seen }) {
-      if (seen?.$case === "dialled" && seen.value.channels.length > 0) {
+    see({ connection, what: value }) {
+      if (value?.$case === "dialled" && value.value.channels.length > 0) {
         open = connection;
         say(`connected to ${what}`);
-      } else if (seen?.$case === "closed" && !seen.value.unseen && !signal.aborted) {
+      } else if (value?.$case === "closed" && !value.value.unseen && !signal.aborted) {
         say(
           open === connection
-            ? `lost the connection to ${what}: ${seen.value.reason}`
-            : `${address}: ${seen.value.reason}`,
+            ? `lost the connection to ${what}: ${value.value.reason}`
+            : `${address}: ${value.value.reason}`,
         );
         open = undefined;
       }
@@ -52,15 +52,15 @@ export function stateLines({ upstream, address, target, signal, say }: StateLine
       else if (!isTaken) say(`${target.name} is available again`);
       source = now;
       isTaken = true;
-      told = undefined;
+      lastReason = undefined;
     },
     away(trouble) {
       const why = trouble?.why ?? "the connection is lost";
-      // While it is away one reason often follows the other; what somebody has to mend is told always.
-      if (!isTaken && told !== undefined && (trouble?.mends !== false || told === why)) return;
+      // While it is away one reason often follows the other; what somebody has to mend is lastReason always.
+      if (!isTaken && lastReason !== undefined && (trouble?.mends !== false || lastReason === why)) return;
       say(`${isTaken ? "not recorded for now" : "not recorded yet"}: ${why}; events are kept on this machine`);
       isTaken = false;
-      told = why;
+      lastReason = why;
     },
     ended({ waiting, folder, why }) {
       if (waiting === 0)

@@ -9,7 +9,7 @@ import { CommandError } from "../../command-error.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
-import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
+import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type RestoreOptions = {
@@ -25,17 +25,17 @@ export async function restore(
   { data, replace = false, tokens: withTokens = true }: RestoreOptions,
   progressTo: ProgressTo = {},
 ): Promise<void> {
-  tellHereOnly("restore", data);
+  announceLocalOnly("restore", data);
   const { snapshot, pieces, tokens } = await readBackup(folder);
   await using machine = await openStoppedMachine(data);
   const { nats } = machine;
   const kept = await makeRoom(nats, replace, join(machine.dataDir, "replaced", fileTime()));
   const { num_replicas = snapshot.config.num_replicas } = kept ?? {};
   const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
-  const restored = await restoreLog(nats, fitting, told(pieces(), progressTo));
+  const restored = await restoreLog(nats, fitting, withProgress(pieces(), progressTo));
   await forgetEnds(nats);
   const forgotten = await forgetTables(nats, machine.databaseUrl);
-  tell(snapshot, restored);
+  printResult(snapshot, restored);
   if (kept !== undefined && kept.folder !== undefined) console.log(`the previous log is kept in ${kept.folder}`);
   if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");
   if (tokens !== undefined && withTokens) {
@@ -49,7 +49,7 @@ export async function restore(
   }
 }
 
-function tell({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
+function printResult({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
   const last = former.at(-1);
   console.log(`restored ${state.messages} events; the log continues as epoch ${epoch}`);
   if (last === undefined) return;
@@ -60,7 +60,10 @@ function tell({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
 const fileTime = () => new Date().toISOString().replace(/[:.]/g, "-");
 
 /** While they are taken, how much it was. */
-async function* told(pieces: AsyncIterable<Uint8Array>, progressTo: ProgressTo): AsyncGenerator<Uint8Array, void> {
+async function* withProgress(
+  pieces: AsyncIterable<Uint8Array>,
+  progressTo: ProgressTo,
+): AsyncGenerator<Uint8Array, void> {
   using progress = new Progress({ what: "restore", unit: "bytes", ...progressTo });
   for await (const piece of pieces) {
     progress.reached(progress.done + piece.length);

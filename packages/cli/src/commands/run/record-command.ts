@@ -70,7 +70,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const connections = openConnections(completing?.take.bind(completing) ?? spill.append, options);
   const running = taps[upstream].run({ address, settings, emit: connections.emit, signal: leaving.signal });
 
-  const told = new Set<string>();
+  const warned = new Set<string>();
   const push = pushSource({
     ...{ target, home, spill, control: running.control, developer: options.asked, say: warn },
     identity: options.labels.then((labels) => {
@@ -85,8 +85,8 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
     onSession: sessions.found,
     // What passes by itself is worth a word only if it has not when the command ends.
     onAway: (trouble) => {
-      if (trouble === undefined || trouble.mends || told.has(trouble.why)) return;
-      told.add(trouble.why);
+      if (trouble === undefined || trouble.mends || warned.has(trouble.why)) return;
+      warned.add(trouble.why);
       warn(`not recorded for now: ${trouble.why}; events are kept on this machine`);
     },
   });
@@ -156,7 +156,7 @@ function openConnections(pass: (item: TapItem) => unknown, { isUpstream, endsIns
       pass(item);
       return;
     }
-    // The end of the upstream's process is told with the command's end, which comes later, and with its exit code.
+    // The end of the upstream's process is warned with the command's end, which comes later, and with its exit code.
     if (isUpstream || endsInside) held = item;
     else pass(item);
     if (--open === 0) idle.resolve();

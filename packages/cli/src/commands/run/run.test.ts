@@ -132,7 +132,7 @@ describe("tapedeck run", () => {
     expect(await cli.ended).toBe(0);
     const [first, last] = cli.stderr().split("\n");
     expect(first).toBe("tapedeck: not recorded for now: the demo takes no recordings; events are kept on this machine");
-    expect(last).toContain("not recorded yet (the demo takes no recordings): what was heard waits in");
+    expect(last).toContain("not recorded yet (the demo takes no recordings): the recording waits in");
     expect(waiting()).toHaveLength(1);
   });
 
@@ -182,9 +182,7 @@ describe("tapedeck run", () => {
     const { cwd, env } = project();
     const cli = startCli(["run", "--", "sh", "-c", "exit 6"], { cwd, env: { ...env, SKAFFOLD_RPC_PORT: "0" } });
     expect(await cli.ended).toBe(6);
-    expect(cli.stderr()).toBe(
-      "tapedeck: this command is not recorded: nobody can know which port --rpc-port 0 means\n",
-    );
+    expect(cli.stderr()).toBe("tapedeck: this command is not recorded: --rpc-port 0 is not a fixed port\n");
 
     const render = startCli(["run", "--", "skaffold", "render"], { cwd, env });
     expect(await render.ended).toBe(0);
@@ -198,10 +196,10 @@ describe("tapedeck run", () => {
   });
 
   it.each([
-    [{ TAPEDECK_URL: "tapedeck.example" }, /tapedeck.example is not an address: write https:\/\/tapedeck.example/],
+    [{ TAPEDECK_URL: "tapedeck.example" }, /tapedeck.example is not an address: use https:\/\/tapedeck.example/],
     [{ TAPEDECK_URL: "10.0.0.5:7052" }, /10.0.0.5:7051 is not on this machine/],
     [{ TAPEDECK_URL: "10.0.0.5:7052", TAPEDECK_TOKEN: "tdk_x" }, /the token of TAPEDECK_TOKEN is not sent/],
-    [{ TAPEDECK_TO: "127.0.0.1:7051" }, /TAPEDECK_TO is not read any more/],
+    [{ TAPEDECK_TO: "127.0.0.1:7051" }, /TAPEDECK_TO is no longer used/],
     [{ TAPEDECK_TOKEN: "no token" }, /TAPEDECK_TOKEN is not a token/],
     [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "/no/such/file" }, /TAPEDECK_CA.* can't be read/],
     [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "broken.pem" }, /TAPEDECK_CA.* holds no certificate/],

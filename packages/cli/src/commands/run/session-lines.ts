@@ -1,5 +1,5 @@
-import { chosenDeck } from "../../context/chosen-tapedeck.ts";
-import { placeText } from "../../gateway-place.ts";
+import { chosenTapedeck } from "../../context/chosen-tapedeck.ts";
+import { gatewayUrlText } from "../../gateway-url.ts";
 import type { Env } from "./recordable.ts";
 
 export type SessionLines = {
@@ -31,5 +31,5 @@ export function sessionLines(url: string | undefined, env: Env, say: (line: stri
 }
 
 function sessionLink(url: string | undefined, session: string, env: Env): string {
-  return `${placeText(chosenDeck(url, env).place)}/api/v1/sessions?session=${session}`;
+  return `${gatewayUrlText(chosenTapedeck(url, env).gateway)}/api/v1/sessions?session=${session}`;
 }

@@ -16,7 +16,7 @@ export function canSeeSockets(): boolean {
 }
 
 /** Tells addresses, each once, at which somebody has begun to listen, until the signal. */
-export type Look = (tell: (address: string) => void, signal: AbortSignal) => void;
+export type AddressSource = (report: (address: string) => void, signal: AbortSignal) => void;
 
 const restMs = 15;
 /** A command is not to pay for being watched: no more than this part of a processor's time. */
@@ -28,15 +28,15 @@ export function restAfter(tookMs: number): number {
 }
 
 /** Those at which a process, or one that it has started, comes to listen. To be called before there is that process. */
-export function watchSockets(): (pid: number) => Look {
+export function watchSockets(): (pid: number) => AddressSource {
   const known = new Set(listeningSockets().map(({ inode }) => inode));
   const isNew = ({ inode }: ListeningSocket) => !known.has(inode);
-  return (pid) => async (tell, signal) => {
+  return (pid) => async (report, signal) => {
     while (!signal.aborted) {
       const began = performance.now();
       // The processes are looked through only when there is something new, as there are hundreds of them.
       const added = listeningSockets().filter(isNew);
-      if (added.length > 0) for (const { address } of heldBy(pid, added)) tell(address);
+      if (added.length > 0) for (const { address } of heldBy(pid, added)) report(address);
       for (const { inode } of added) known.add(inode);
       await pause(restAfter(performance.now() - began), signal);
     }

@@ -16,15 +16,15 @@ describe("a Vagrant command line", () => {
     ["snapshot", "snapshot"],
     ["ssh web -- -A ls", "ssh"],
   ])("%s is %s", (line, subcommand) => {
-    expect(read(line)).toMatchObject({ subcommand, tellsOnly: false });
+    expect(read(line)).toMatchObject({ subcommand, isInformational: false });
   });
 
   it.each(["", "--version", "-v", "version", "help up", "up --help", "up -h"])("%o only tells something", (line) => {
-    expect(read(line).tellsOnly).toBe(true);
+    expect(read(line).isInformational).toBe(true);
   });
 
   it("asks a machine, not Vagrant, for what stands behind --", () => {
-    expect(read("ssh -- ls --help -VVV")).toMatchObject({ tellsOnly: false, logLevel: undefined });
+    expect(read("ssh -- ls --help -VVV")).toMatchObject({ isInformational: false, logLevel: undefined });
   });
 
   it.each([

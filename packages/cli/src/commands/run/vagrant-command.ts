@@ -5,7 +5,7 @@ export type VagrantCommand = {
   /** "up", "box add" …; undefined where there is none. */
   readonly subcommand: string | undefined;
   /** It only tells something about the program. */
-  readonly tellsOnly: boolean;
+  readonly isInformational: boolean;
   /** What it logs to stderr by the user's own wish; undefined: nothing. */
   readonly logLevel: LogLevel | undefined;
 };
@@ -33,9 +33,9 @@ export function readVagrantCommand(args: readonly string[], env: Env): VagrantCo
   const words = own.filter((arg) => !arg.startsWith("-"));
   const [first, second] = words;
   const subcommand = first !== undefined && families.has(first) && second !== undefined ? `${first} ${second}` : first;
-  const tellsOnly =
+  const isInformational =
     first === undefined || first === "version" || first === "help" || own.includes("-h") || own.includes("--help");
   const levels = [env.VAGRANT_LOG_LEVEL?.toLowerCase(), ...own.map((arg) => verbosity[arg])];
   const logLevel = logLevels.find((level) => levels.includes(level));
-  return { subcommand, tellsOnly, logLevel };
+  return { subcommand, isInformational, logLevel };
 }

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { VagrantClient } from "@tapedeck/proto/vagrant/vagrant";
 import { backoff, pause } from "@tapedeck/shared/sync/delay";
-import type { Look } from "./sockets.ts";
+import type { AddressSource } from "./sockets.ts";
 
 export type FoundServer = {
   /** The address of the first Vagrant server that answered; undefined: none did before the command had ended. */
@@ -11,7 +11,7 @@ export type FoundServer = {
   readonly gone: readonly string[];
 };
 
-export async function firstServer(look: Look, ended: AbortSignal): Promise<FoundServer> {
+export async function firstServer(look: AddressSource, ended: AbortSignal): Promise<FoundServer> {
   const over = new AbortController();
   const signal = AbortSignal.any([ended, over.signal]);
   const found = Promise.withResolvers<string | undefined>();

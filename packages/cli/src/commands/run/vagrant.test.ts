@@ -186,7 +186,7 @@ describe.each(ways)("tapedeck run of a vagrant that is found by its %s", (find) 
       const { cwd, env, left } = project(kind);
       const cli = startCli(["run", "--find", find, "--", "vagrant", "up"], { cwd, env });
       expect(await cli.ended).toBe(5);
-      const who = find === "sockets" && kind === "brief" ? "its server (or another listener)" : "its server";
+      const who = find === "sockets" && kind === "brief" ? "its server \\(or another listener\\)" : "its server";
       const said = `tapedeck: this command is not recorded: ${who} exited before it could be reached`;
       expect(cli.stderr()).toMatch(new RegExp(`^(?:==> web: .*\\n)?${said} \\(127\\.0\\.0\\.1:\\d+\\)\\n$`));
       expect(left()).toEqual([]);
@@ -199,7 +199,7 @@ describe("tapedeck run of a vagrant", () => {
     const { cwd, env, left } = project("failing");
     const cli = startCli(["run", "--", "vagrant", "up"], { cwd, env });
     expect(await cli.ended).toBe(1);
-    expect(cli.stderr()).toMatch(/tapedeck: not recorded yet \(nothing listens at \S+\): what was heard waits in/);
+    expect(cli.stderr()).toMatch(/tapedeck: not recorded yet \(nothing listens at \S+\): the recording waits in/);
     expect(left()).toHaveLength(1);
   });
 
@@ -258,7 +258,7 @@ describe("tapedeck run of a vagrant", () => {
     });
     expect(await cli.ended).toBe(4);
     expect(cli.stderr()).toBe(
-      "tapedeck: this command is not recorded: its server is the one at 10.0.0.7:9701: `tapedeck record --upstream vagrant` records that\n",
+      "tapedeck: this command is not recorded: it uses the server at 10.0.0.7:9701: record that with `tapedeck record --upstream vagrant`\n",
     );
   });
 });

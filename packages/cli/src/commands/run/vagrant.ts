@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 import { CommandError } from "../../command-error.ts";
 import { vagrantProject } from "../../record/vagrant-project.ts";
 import { programName, type RecordableCommand } from "./recordable.ts";
-import { canSeeSockets, type Look, watchSockets } from "./sockets.ts";
+import { type AddressSource, canSeeSockets, watchSockets } from "./sockets.ts";
 import { logLevels, readVagrantCommand } from "./vagrant-command.ts";
 import { logFilter } from "./vagrant-log.ts";
 
@@ -21,8 +21,8 @@ export const vagrant: RecordableCommand = {
   async prepare({ command, env, folder, find }) {
     const [program = "", ...args] = command;
     const isUpstream = vagrant.isIt(program);
-    const { subcommand, tellsOnly, logLevel } = readVagrantCommand(isUpstream ? args : [], env);
-    if (isUpstream && tellsOnly) return undefined;
+    const { subcommand, isInformational, logLevel } = readVagrantCommand(isUpstream ? args : [], env);
+    if (isUpstream && isInformational) return undefined;
     if (env.VAGRANT_SERVER_ADDR) {
       throw new CommandError(
         `it uses the server at ${env.VAGRANT_SERVER_ADDR}: record that with \`tapedeck record --upstream vagrant\``,
@@ -64,7 +64,7 @@ export const vagrant: RecordableCommand = {
     return {
       ...recordable,
       env: isLogged ? {} : { VAGRANT_LOG_LEVEL: "info" },
-      stderr: logFilter({ shown: logLevel, onAddress: addresses.tell }),
+      stderr: logFilter({ shown: logLevel, onAddress: addresses.report }),
       address: ({ ended }) => server.find(addresses.look, ended),
       get unheard() {
         return server.unheard();
@@ -77,11 +77,11 @@ export const vagrant: RecordableCommand = {
 function finding(what: string) {
   let gone: readonly string[] = [];
   return {
-    async find(look: Look, ended: AbortSignal): Promise<string | undefined> {
+    async find(look: AddressSource, ended: AbortSignal): Promise<string | undefined> {
       // A command can be over before all is loaded that can ask its server: it is seen at least.
       const addresses = addressRelay();
       const found = new AbortController();
-      look(addresses.tell, AbortSignal.any([ended, found.signal]));
+      look(addresses.report, AbortSignal.any([ended, found.signal]));
       // Loaded while the command starts.
       const { firstServer } = await import("./vagrant-server.ts");
       const server = await firstServer(addresses.look, ended);
@@ -97,15 +97,15 @@ function finding(what: string) {
   };
 }
 
-/** Passes addresses on to the one who looks, those included that were told before somebody did. */
-function addressRelay(): { readonly tell: (address: string) => void; readonly look: Look } {
-  const told: string[] = [];
-  let tell = (address: string): void => void told.push(address);
+/** Passes addresses on to the one who looks, those included that were reported before somebody did. */
+function addressRelay(): { readonly report: (address: string) => void; readonly look: AddressSource } {
+  const reported: string[] = [];
+  let report = (address: string): void => void reported.push(address);
   return {
-    tell: (address) => tell(address),
+    report: (address) => report(address),
     look: (listener) => {
-      tell = listener;
-      told.forEach(listener);
+      report = listener;
+      reported.forEach(listener);
     },
   };
 }

@@ -106,7 +106,7 @@ it("what a database user may not set for a login is said", async () => {
 
 it.each([
   [{ TAPEDECK_POSTGRES_URL: "" }, /no Tapedeck server runs on .tapedeck.*--data.*TAPEDECK_POSTGRES_URL/],
-  [{ TAPEDECK_POSTGRES_URL: "postgres://a:secret@127.0.0.1:1/tapedeck" }, /the Postgres at 127.0.0.1:1 can't be asked/],
+  [{ TAPEDECK_POSTGRES_URL: "postgres://a:secret@127.0.0.1:1/tapedeck" }, /Postgres at 127.0.0.1:1 can't be reached/],
   [{ TAPEDECK_LIMITS_SQL_CONNECTIONS: "many" }, /TAPEDECK_LIMITS_SQL_CONNECTIONS: "many" is not a whole number/],
 ])("with %j it is said what is wrong", async (more, words) => {
   const { code, err } = await sqlRole(["list"], more);

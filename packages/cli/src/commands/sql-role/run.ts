@@ -8,7 +8,7 @@ import {
 import { namePart } from "@tapedeck/shared/source";
 import { CommandError } from "../../command-error.ts";
 import { table } from "../../display/table.ts";
-import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
+import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 import { type DatabaseHere, openDatabaseHere } from "./database-here.ts";
 
 /** `data`: the folder of this machine's `up`, whose Postgres is used unless the settings name another. */
@@ -60,7 +60,7 @@ export async function dropSqlRole(login: string, { json, data }: SqlRoleOptions)
 }
 
 function open(data: string): Promise<DatabaseHere> {
-  tellHereOnly("sql-role", data);
+  announceLocalOnly("sql-role", data);
   return openDatabaseHere(data, process.env);
 }
 

@@ -8,7 +8,7 @@ it("tells since when a source is not heard", () => {
 });
 
 it.each([
-  ["goes on", null, null],
+  ["running", null, null],
   ["unknown", null, "nothing is heard of it any more"],
   ["1 min 5 s", "2026-11-22T10:01:05Z", "process ended"],
 ])("tells of a session that its length is: %s", (text, endedAt, endReason) => {

@@ -72,7 +72,7 @@ export async function state({ url, json, source, session, at }: StateOptions): P
 
 /** What follows is what was known then. */
 export function notHeardText(since: string, now = Date.now()): string {
-  return `no contact since ${since.replace(/\.\d+/, "")} (${agoText(since, now)})`;
+  return `not heard since ${since.replace(/\.\d+/, "")} (${agoText(since, now)})`;
 }
 
 /** rkt does not tell when a pod ended; the record knows when it was seen so. */

@@ -22,7 +22,7 @@ type Source = {
   readonly notHeardSince: string | null;
 };
 
-/** What waits where; undefined where it can't be told (the services are on another machine, say). */
+/** What waits where; undefined where it can't be reported (the services are on another machine, say). */
 type Health = {
   readonly spillBytes: number | undefined;
   readonly queryLag: number | undefined;
@@ -42,7 +42,7 @@ export async function status(options: StatusOptions): Promise<void> {
     .get<Page<Source>>("/api/v1/sources", { limit: 1_000 })
     .catch(async (error: unknown) => {
       // Where the list can't be had, the reason is shown if it is known.
-      if (!options.json) tellTroubles(await healthOf(running, api.base));
+      if (!options.json) printTroubles(await healthOf(running, api.base));
       throw error;
     });
   const items = [...known, ...neverSeen(running, known)];
@@ -69,10 +69,10 @@ export async function status(options: StatusOptions): Promise<void> {
   }
   console.log(`\n${healthLine(health, position, doorText(running))}`);
   if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
-  tellTroubles(health);
+  printTroubles(health);
 }
 
-function tellTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
+function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
   for (const problem of problems) console.log(styleText("red", problem));
   for (const warning of warnings) console.log(styleText("yellow", warning));
 }
@@ -113,16 +113,16 @@ async function healthOf(running: RunningUp | undefined, gateway: string): Promis
     return { metrics, warnings, problems: problems.map((problem) => `${service}: ${problem}`) };
   };
   // The gateway says of the others what it hears, wherever they are.
-  const [ingest, query, told] = await Promise.all([ask("ingest"), ask("query"), readTroubles(gateway)]);
+  const [ingest, query, reported] = await Promise.all([ask("ingest"), ask("query"), readTroubles(gateway)]);
   const here = [...ingest.problems, ...query.problems];
-  const fromGateway = running === undefined ? told.problems.map((problem) => `gateway: ${problem}`) : [];
+  const fromGateway = running === undefined ? reported.problems.map((problem) => `gateway: ${problem}`) : [];
   return {
     spillBytes: sumOf(ingest.metrics, "tapedeck_ingest_spill_bytes"),
     queryLag: sumOf(query.metrics, "tapedeck_query_lag_events"),
     foldDrift: sumOf(query.metrics, "tapedeck_query_fold_drift_total"),
     waitingSpills: await countWaitingSpills(spillHome(process.env)),
     problems: [...here, ...fromGateway],
-    warnings: [...new Set([...ingest.warnings, ...told.warnings])],
+    warnings: [...new Set([...ingest.warnings, ...reported.warnings])],
   };
 }
 

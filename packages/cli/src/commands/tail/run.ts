@@ -66,12 +66,12 @@ export async function tail(options: TailOptions): Promise<void> {
   await api.get("/api/v1/events", { ...parametersOf(filter), limit: 1 });
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const tell = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);
+  const notify = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);
   const { token } = api;
   using client = connect({
     url: api.base,
     ...(token !== undefined && { token }),
-    onConnection: (isOpen) => (isOpen ? undefined : tell("… connection lost; reconnecting")),
+    onConnection: (isOpen) => (isOpen ? undefined : notify("… connection lost; reconnecting")),
   });
   const until = options.until ?? (options.follow ? undefined : "now");
   try {

@@ -80,10 +80,10 @@ limits: { connections: 0, query: 0s }
     expect(said.split("\n")).toEqual([
       "tapedeck: 5 settings are wrong:",
       '  TAPEDECK_LOG_LEVEL: "loud" is not one of trace, debug, info, warn, error, fatal, silent',
-      "  TAPEDECK_GATEWAY_HTTP_PROT: there is no such setting",
-      "  --developer: goes with --skaffold or --vagrant, or stands in tapedeck.yaml",
-      "  --host-name: goes with --rkt, or stands in tapedeck.yaml",
-      "  --redact: goes with --skaffold, --vagrant or --rkt, or stands in tapedeck.yaml",
+      "  TAPEDECK_GATEWAY_HTTP_PROT: unknown setting",
+      "  --developer: only valid with --skaffold or --vagrant (or set it in tapedeck.yaml)",
+      "  --host-name: only valid with --rkt (or set it in tapedeck.yaml)",
+      "  --redact: only valid with --skaffold, --vagrant or --rkt (or set it in tapedeck.yaml)",
       "",
     ]);
   });
@@ -111,7 +111,7 @@ limits: { connections: 0, query: 0s }
         mkdirSync(join(folder, "data", "postgres"), { recursive: true });
         writeFileSync(join(folder, "data", "postgres", "PG_VERSION"), "9\n");
       },
-      /was made by Postgres 9, and this is Postgres \d+/,
+      /was created by Postgres 9, and this is Postgres \d+/,
     ],
     ["a place where there can be no folders", "/proc/tapedeck", () => {}, /\/proc\/tapedeck can't be the data folder/],
   ])("refuses %s as its data folder in one sentence", async (_, data, prepare, sentence) => {

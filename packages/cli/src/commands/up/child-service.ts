@@ -96,7 +96,7 @@ export async function startChildService(spec: ServiceSpec): Promise<ChildService
   };
 }
 
-type Told = {
+type Reports = {
   readonly ready: (addresses: Readonly<Record<string, string>>) => void;
   readonly failed: (message: string) => void;
 };
@@ -105,7 +105,7 @@ type Told = {
  * In a session of its own, so that a Ctrl-C in the terminal comes to us alone and we decide who stops when. When we are
  * killed its IPC channel closes, and it stops by itself. It logs to a file and not to a pipe that would break then.
  */
-function spawnService({ name, main, args = [], env, logFile }: ServiceSpec, told: Told) {
+function spawnService({ name, main, args = [], env, logFile }: ServiceSpec, reports: Reports) {
   const log = openSync(logFile, "a", 0o600);
   const child: ChildProcess = spawn(process.execPath, [main, ...args], {
     stdio: ["ignore", log, log, "ipc"],
@@ -114,8 +114,8 @@ function spawnService({ name, main, args = [], env, logFile }: ServiceSpec, told
   });
   closeSync(log);
   child.on("message", (message: { type?: string; addresses?: Record<string, string>; message?: string }) => {
-    if (message.type === "ready") told.ready(message.addresses ?? {});
-    if (message.type === "failed") told.failed(message.message ?? `${name} did not start`);
+    if (message.type === "ready") reports.ready(message.addresses ?? {});
+    if (message.type === "failed") reports.failed(message.message ?? `${name} did not start`);
   });
   const exited = new Promise<Exit>((resolve) => {
     child.once("exit", (code, signal) => resolve({ code, signal }));

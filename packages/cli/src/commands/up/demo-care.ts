@@ -22,16 +22,16 @@ export type PauseUnwatched = {
   /** Default 30 minutes. */
   readonly unwatchedMs?: number;
   /** Default 2 s. */
-  readonly lookMs?: number;
+  readonly pollMs?: number;
 };
 
 /** Pauses the demo while nobody has asked Tapedeck anything for half an hour; it goes on with the next request. */
 export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
-  const { demo, http, say, signal, unwatchedMs = 30 * minute, lookMs = 2_000 } = options;
+  const { demo, http, say, signal, unwatchedMs = 30 * minute, pollMs = 2_000 } = options;
   const started = Date.now();
   let isPaused = false;
   while (!signal.aborted) {
-    await pause(lookMs, signal);
+    await pause(pollMs, signal);
     const seconds = sumOf(await readMetrics(http), "tapedeck_gateway_last_viewer_timestamp_seconds");
     // A gateway that is just being started again says nothing, or 0.
     if (seconds === undefined) continue;

@@ -150,7 +150,7 @@ describe("the demo", { timeout: 300_000 }, () => {
       say: () => {},
       signal: stop.signal,
       unwatchedMs: 300,
-      lookMs: 5,
+      pollMs: 5,
     });
     await until(() => done.length === 1, { message: "the pause" });
     lastViewer = Date.now() / 1_000 + 60;

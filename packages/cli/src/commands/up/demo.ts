@@ -16,7 +16,7 @@ type Actor = {
   readonly labels: Readonly<Record<string, string>>;
 };
 
-const desk = { upstream: "skaffold" } as const;
+const developer = { upstream: "skaffold" } as const;
 const machines = { upstream: "vagrant" } as const;
 const host = { upstream: "rkt", project: "host" } as const;
 
@@ -26,23 +26,23 @@ const host = { upstream: "rkt", project: "host" } as const;
  */
 const actors: readonly Actor[] = [
   {
-    ...desk,
+    ...developer,
     ...{ developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 0.1 },
     labels: { branch: "main", commit: "5c1d0a97e4b2", team: "checkout" },
   },
   {
-    ...desk,
+    ...developer,
     ...{ developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 0.08 },
     labels: { branch: "fix/manifests", commit: "a0f3e2d91c77", dirty: "true", team: "checkout" },
   },
   {
-    ...desk,
+    ...developer,
     ...{ developer: "chris", project: "blog", recording: "10-status-check-port-forward-sync-app-logs", speed: 0.12 },
     labels: { branch: "main", commit: "77d20be1f035", team: "content" },
   },
   {
     // The last Skaffold of the 1.x line, and an api that does not build every now and then.
-    ...desk,
+    ...developer,
     ...{ developer: "erin", project: "cart", recording: "20-old-v1.39.18", speed: 0.15 },
     labels: { branch: "spike/api", commit: "0be86f7713aa", ticket: "SHOP-12" },
   },
@@ -76,7 +76,7 @@ export type Demo = AsyncDisposable & {
 };
 
 /**
- * A process remembers all that it said, so it is followed by a new one now and then, as on a real desk; and a session
+ * A process remembers all that it said, so it is followed by a new one now and then, as on a real part; and a session
  * that never ended would never be forgotten.
  */
 const lifeMs = 90 * 60_000;
@@ -85,29 +85,29 @@ const between = 60_000;
 /** Starts the demo's developers and its host: real gRPC servers that play what Skaffold, Vagrant and rkt did. */
 export async function startDemo(): Promise<Demo> {
   const over = new AbortController();
-  const desks = await Promise.all(actors.map((actor, nth) => startDesk(actor, nth, over.signal)));
+  const parts = await Promise.all(actors.map((actor, nth) => startActor(actor, nth, over.signal)));
   return {
-    sources: desks.map(({ source }) => source),
+    sources: parts.map(({ source }) => source),
     pause: () => {
-      for (const desk of desks) desk.send("pause");
+      for (const part of parts) part.send("pause");
     },
     resume: () => {
-      for (const desk of desks) desk.send("resume");
+      for (const part of parts) part.send("resume");
     },
     [Symbol.asyncDispose]: async () => {
       over.abort();
-      await Promise.all(desks.map(({ done }) => done));
+      await Promise.all(parts.map(({ done }) => done));
     },
   };
 }
 
-type Desk = {
+type RunningActor = {
   readonly source: DemoSource;
   readonly send: (message: "pause" | "resume") => void;
   readonly done: Promise<void>;
 };
 
-async function startDesk(actor: Actor, nth: number, signal: AbortSignal): Promise<Desk> {
+async function startActor(actor: Actor, nth: number, signal: AbortSignal): Promise<RunningActor> {
   let current = await startFake(actor, 0);
   let paused = false;
   const { port } = current;
@@ -120,7 +120,7 @@ async function startDesk(actor: Actor, nth: number, signal: AbortSignal): Promis
       if (signal.aborted) return;
       await pause(2_000, signal);
       if (signal.aborted) return;
-      // A port that is taken just then: the desk stays empty for a while.
+      // A port that is taken just then: the part stays empty for a while.
       const next = await startFake(actor, port).catch(() => undefined);
       if (next !== undefined) current = next;
       if (paused) current.send("pause");

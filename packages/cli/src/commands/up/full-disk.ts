@@ -12,7 +12,7 @@ export type MendFullDisk = {
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
   /** Default 2 s. */
-  readonly lookMs?: number;
+  readonly pollMs?: number;
   /** What counts as room. Default 64 MiB. */
   readonly roomBytes?: number;
   /** A server that is started again takes a moment until it takes anything. Default 10 s. */
@@ -26,22 +26,23 @@ const usualRoom = 64 * 1024 * 1024;
  * so; when there is room, the server is started again, and what waited is recorded.
  */
 export async function mendFullDisk(options: MendFullDisk): Promise<void> {
-  const { ingest, nats, folder, say, signal, lookMs = 2_000, roomBytes = usualRoom, settleMs = 10_000 } = options;
-  let isTold = false;
+  const { ingest, nats, folder, say, signal, pollMs = 2_000, roomBytes = usualRoom, settleMs = 10_000 } = options;
+  let isReported = false;
   /** In this room: a server that takes nothing though it was started anew has another trouble. */
   let isRestarted = false;
   while (!signal.aborted) {
-    await pause(lookMs, signal);
+    await pause(pollMs, signal);
     const isFull = sumOf(await readMetrics(ingest), "tapedeck_ingest_log_full") === 1;
     if (signal.aborted) return;
-    if (isFull && !isTold) say("nothing is recorded: the log's disk is full; free some space, and recording resumes");
+    if (isFull && !isReported)
+      say("nothing is recorded: the log's disk is full; free some space, and recording resumes");
     if (!isFull) {
-      if (isTold) say("recording resumes");
-      isTold = false;
+      if (isReported) say("recording resumes");
+      isReported = false;
       isRestarted = false;
       continue;
     }
-    isTold = true;
+    isReported = true;
     const { bavail, bsize } = await statfs(folder);
     const hasRoom = bavail * bsize >= roomBytes;
     if (!hasRoom) isRestarted = false;

@@ -56,6 +56,6 @@ it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens 
 
   expect(await ask("state", "-s", "rack-4/host")).toMatch(/^4f27\w+ +aborted prepare +-/m);
   expect(await ask("status")).toMatch(new RegExp(`^rack-4/host/rkt +recording +${still.address} `, "m"));
-  expect(await ask("sessions", "-s", "rack-4/host")).toMatch(/rack-4\/host\/rkt .* goes on {2}row=b$/m);
+  expect(await ask("sessions", "-s", "rack-4/host")).toMatch(/rack-4\/host\/rkt .* running {2}row=b$/m);
   expect(await up.stop()).toBe(0);
 });

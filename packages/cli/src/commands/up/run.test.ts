@@ -27,8 +27,8 @@ const killed = {
   "gateway/src/main": "gateway was killed",
   "query/src/main": "query was killed",
   "ingest/src/main": "ingest was killed",
-  "nats-server": "NATS has died",
-  "bin/postgres": "Postgres has died",
+  "nats-server": "NATS exited unexpectedly",
+  "bin/postgres": "Postgres exited unexpectedly",
 };
 
 const idsIn = ({ stdout }: RunningCli) =>
@@ -191,7 +191,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     const open = (await sessionsOf("alice-b/shop"))[0]?.session ?? "";
     const refused = ask("erase", "--session", open, "--yes");
     expect(await refused.ended).toBe(1);
-    expect(refused.stderr()).toContain("is still running: end it first");
+    expect(refused.stderr()).toContain("goes on: end it first");
 
     const file = join(dev, "event-log-file.v1.ndjson");
     const imported = ["import", file, "--developer", "Dora B", "--project", "shop"];

@@ -105,7 +105,7 @@ export async function up(options: UpOptions): Promise<void> {
     }),
     address,
   }));
-  await lock.tell({ mode, storeDir, addresses, door, configFile: settings.configFile, sources: tapped });
+  await lock.publish({ mode, storeDir, addresses, door, configFile: settings.configFile, sources: tapped });
   const home = spillHome(process.env);
   const analyst = `postgres://tapedeck_analyst:${analystPassword(secrets)}@${postgres}/${databaseName}`;
   say(

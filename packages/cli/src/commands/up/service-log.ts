@@ -12,7 +12,7 @@ type Line = {
 
 const warning = 40;
 const error = 50;
-const lookMs = 300;
+const pollMs = 300;
 const largestBytes = 10 * 1024 * 1024;
 /** A service that warns without end must not fill the terminal; all is in its file. */
 const mostLines = 20;
@@ -44,7 +44,7 @@ async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, say:
   let { from } = log;
   let rest = "";
   while (!signal.aborted) {
-    await pause(lookMs, signal);
+    await pause(pollMs, signal);
     const text = await readFrom(file, from);
     from += text.length;
     const lines = (rest + text.toString()).split("\n");

@@ -79,17 +79,17 @@ function sourceRows(mode: Welcome["mode"], sources: Welcome["sources"]): string[
 function toTry(options: Welcome): string[] {
   const { sources, program } = options;
   const first = (name: UpstreamName) => sources.find(({ upstream }) => upstream === name);
-  const [desk, machines, host] = [first("skaffold"), first("vagrant"), first("rkt")];
+  const [skaffold, vagrant, rkt] = [first("skaffold"), first("vagrant"), first("rkt")];
   const state = (source: WelcomeSource | undefined, remark: string) =>
     source === undefined ? [] : [command(`${program.here} state -s ${source.id}`, remark)];
   return [
     bold("Try, in another terminal:"),
     ...lettingIn(options),
     command(`${program.here} tail`, "what happens, as it happens"),
-    ...state(desk, "what is built and deployed now"),
-    ...state(machines, "a Vagrant project's machines"),
-    ...state(host, "the pods and images of a rkt host"),
-    ...moreToTry(options, { desk, machines, host }),
+    ...state(skaffold, "what is built and deployed now"),
+    ...state(vagrant, "a Vagrant project's machines"),
+    ...state(rkt, "the pods and images of a rkt host"),
+    ...moreToTry(options, { skaffold, vagrant, rkt }),
   ];
 }
 
@@ -99,23 +99,26 @@ function lettingIn({ door, program: { here } }: Welcome): string[] {
   return [command(`export TAPEDECK_TOKEN=$(\\\n    ${make})`, "gives you access for 90 days")];
 }
 
-type FirstSources = Readonly<Record<"desk" | "machines" | "host", WelcomeSource | undefined>>;
+type FirstSources = Readonly<Record<UpstreamName, WelcomeSource | undefined>>;
 
 /** Of one upstream: more would be too much to read. */
-function moreToTry(options: Welcome, { desk, machines, host }: FirstSources): string[] {
-  if (desk !== undefined) return skaffoldToTry(options, desk);
-  if (machines !== undefined) return vagrantToTry(options, machines);
-  return host === undefined ? skaffoldToTry(options, undefined) : rktToTry(options, host);
+function moreToTry(options: Welcome, { skaffold, vagrant, rkt }: FirstSources): string[] {
+  if (skaffold !== undefined) return skaffoldToTry(options, skaffold);
+  if (vagrant !== undefined) return vagrantToTry(options, vagrant);
+  return rkt === undefined ? skaffoldToTry(options, undefined) : rktToTry(options, rkt);
 }
 
-function skaffoldToTry({ addresses, door, program: { here }, analystUrl }: Welcome, desk: WelcomeSource | undefined) {
+function skaffoldToTry(
+  { addresses, door, program: { here }, analystUrl }: Welcome,
+  skaffold: WelcomeSource | undefined,
+) {
   // The log may hold more sources than are configured now.
-  const source = desk === undefined ? "" : `?source=${desk.id}`;
+  const source = skaffold === undefined ? "" : `?source=${skaffold.id}`;
   const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
   const url = httpUrl({ addresses, door });
   const curl = door.auth === "tokens" ? `curl ${tokenHeader} \\\n    ` : "curl ";
   return [
-    ...(desk === undefined ? [command(`${here} state`, "what is built and deployed now")] : []),
+    ...(skaffold === undefined ? [command(`${here} state`, "what is built and deployed now")] : []),
     command(`${here} stats builds`, "how long builds take"),
     command(`${curl}-N '${url}/v1/events${source}'`, "Skaffold's own API, for any number of readers"),
     analystUrl === undefined ? command(`${curl}'${url}/v1/state${source}'`, "and its state") : inSql(analystUrl, sql),

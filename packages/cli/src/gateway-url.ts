@@ -9,7 +9,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** A gateway's address as people write it. */
-export type Place = {
+export type GatewayUrl = {
   readonly isTls: boolean;
   /** In brackets for IPv6. */
   readonly host: string;
@@ -18,7 +18,7 @@ export type Place = {
 };
 
 /** "https://tapedeck.example:7052", without a slash at its end. */
-export function placeText({ isTls, host, port, path }: Place): string {
+export function gatewayUrlText({ isTls, host, port, path }: GatewayUrl): string {
   return `${isTls ? "https" : "http"}://${host}:${port}${path}`;
 }
 
@@ -27,7 +27,7 @@ export function placeText({ isTls, host, port, path }: Place): string {
  * Read by hand: `new URL` drops :443 of https and :80 of http, which are not our defaults.
  * @throws CommandError when it is none of these
  */
-export function parsePlace(text: string): Place {
+export function parseGatewayUrl(text: string): GatewayUrl {
   const [, scheme = "", host = "", port, path = ""] =
     /^(?:(https?):\/\/)?(\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(?::(\d{1,5}))?(\/[^\s?#]*)?$/i.exec(text.trim()) ?? [];
   const number = port === undefined ? usualPort : Number(port);
