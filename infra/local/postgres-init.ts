@@ -49,7 +49,7 @@ const inspect = async (dataDir: string): Promise<State> => {
   return names[0] === undefined ? { kind: "empty" } : { kind: "foreign", found: names[0] };
 };
 
-/** Beside its place and then renamed, so that a start that was cut short leaves nothing half made. */
+/** Creates it under another name and renames it, so that an interrupted start leaves nothing incomplete. */
 const create = async ({ dataDir, password, fsync = true, binaries, as }: Initialise): Promise<void> => {
   const half = await mkdtemp(`${dataDir}.new-`);
   const secrets = await mkdtemp(join(tmpdir(), "tapedeck-"));

@@ -5,7 +5,7 @@ import { run } from "./run.ts";
 export type Identity = { readonly uid: number; readonly gid: number };
 
 export type AsPostgres = {
-  /** Who must own the data directory; undefined when it is ourselves. */
+  /** Owner of the data directory; undefined: the current user. */
   readonly owner: Identity | undefined;
   /** What to spawn instead of a command of Postgres, and as whom. */
   command(

@@ -23,7 +23,7 @@ export type StartPostgres = {
   readonly host?: string;
   /** 0 takes a free one. */
   readonly port: number;
-  /** Of the superuser `postgres`. Without one everybody on this machine is let in; for tests. */
+  /** Password of the superuser `postgres`. Without one everybody on this machine has access; for tests. */
   readonly password?: string;
   /** false: the data directory goes when the server is stopped. Default true. */
   readonly persistent?: boolean;

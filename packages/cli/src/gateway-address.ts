@@ -9,20 +9,20 @@ import { type GatewayUrl, gatewayUrlText, isLoopback } from "./gateway-url.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Where a gateway takes gRPC calls, and what goes with every call. */
+/** A gateway's gRPC address, and what every call carries. */
 export type GrpcTarget = {
   /** "host:port", as grpc-js takes it. */
   readonly address: string;
   readonly credentials: ChannelCredentials;
-  /** With `authorization`, where there is a token. Made for one client: calls may add to it. */
+  /** Contains `authorization` if there is a token. Belongs to one client: calls may add to it. */
   readonly metadata: Metadata;
-  /** Of a client: what is on this machine is not asked through a proxy. */
+  /** Options of a client. Addresses on this machine are never reached through a proxy. */
   readonly options: ChannelOptions;
   /** The same for the same gateway however it was written: "127.0.0.1:7051", "https://tapedeck.example:7051". */
   readonly name: string;
 };
 
-/** Where a gateway's HTTP is, and what goes with every request. */
+/** A gateway's HTTP address, and what every request carries. */
 export type HttpBase = {
   /** "http://127.0.0.1:7052", without a slash at its end. */
   readonly base: string;

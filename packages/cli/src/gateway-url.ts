@@ -1,6 +1,6 @@
 import { CommandError } from "./command-error.ts";
 
-/** Where a gateway's HTTP listens when no port is written. */
+/** Default HTTP port of a gateway. */
 const usualPort = 7052;
 
 /** Whether this is an address of this machine that nobody else can listen on. */

@@ -6,14 +6,14 @@ export type ProgressOptions = {
   readonly what: string;
   /** "events", or "bytes", which are shown as people read them. */
   readonly unit: string;
-  /** As far as it is known; undefined: nobody knows. */
+  /** Undefined if the total is unknown. */
   readonly total?: number | undefined;
   /** Default: stderr, so that stdout stays data. */
   readonly to?: NodeJS.WriteStream;
   readonly now?: () => number;
 };
 
-/** Where a command tells how far it is, and by which clock; nothing said: on stderr. */
+/** Stream and clock of a progress report. The default stream is stderr. */
 export type ProgressTo = Pick<ProgressOptions, "to" | "now">;
 
 /** Between two lines in a pipe; what is done sooner has none. */

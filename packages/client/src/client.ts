@@ -5,7 +5,7 @@ import { momentText } from "./filter.ts";
 import { httpAt } from "./http.ts";
 import { iterable } from "./iterable.ts";
 import type { KindsLike } from "./kinds.ts";
-import { type Link, openLink, type Seat, type Subscriber } from "./link.ts";
+import { Link, type Seat, type Subscriber } from "./link.ts";
 import { type ListAsked, list } from "./lists.ts";
 import type { Message } from "./message.ts";
 import type {
@@ -23,11 +23,11 @@ import { type LinkPool, type SubscriptionOptions, subscription } from "./subscri
 export type ConnectOptions = {
   /** The gateway's HTTP address, such as "http://127.0.0.1:7052". */
   readonly url: string;
-  /** Where the gateway wants one. In a page it can be read by everyone who can see the page. */
+  /** Required if the gateway uses tokens. In a page, everyone who can see the page can read it. */
   readonly token?: string;
-  /** Where there is no global one (Node 20): that of the package `ws`. */
+  /** Needed where there is no global one (Node 20): that of the package `ws`. */
   readonly WebSocket?: WebSocketClass;
-  /** Told when live reading is cut, which mends itself, and when it goes on. */
+  /** Called when the connection for live reading is lost, which repairs itself, and when it is back. */
   readonly onConnection?: (isOpen: boolean) => void;
   /** Characters of messages that may wait in each iteration for a consumer who is slower than they come; 1 Mi. */
   readonly mostWaiting?: number;
@@ -98,7 +98,7 @@ export function patientClient(
     const WebSocket = given.WebSocket ?? (globalThis.WebSocket as WebSocketClass | undefined);
     if (WebSocket === undefined)
       throw new TypeError("there is no global WebSocket: pass one with connect({ url, WebSocket })");
-    const link = openLink({
+    const link = new Link({
       WebSocket,
       url: `${base.replace(/^http/, "ws")}/api/v1/ws`,
       protocols: ["tapedeck.v1.json", ...(token === undefined ? [] : [`tapedeck.bearer.${token}`])],

@@ -52,7 +52,7 @@ export type Source = {
   readonly projectName: string;
   readonly address: string;
   readonly gaps: number;
-  /** Where it is lost: nothing has been heard of it since. */
+  /** Set while the source is lost: time of the last contact. */
   readonly notHeardSince: string | null;
 };
 
@@ -109,7 +109,7 @@ export type State = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
-  /** Where the source is lost: nothing has been heard of its upstream since. */
+  /** Set while the source is lost: time of the last contact with its upstream. */
   readonly notHeardSince: string | null;
   /** What it reflects. */
   readonly position: string;

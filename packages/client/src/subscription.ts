@@ -47,8 +47,8 @@ type Waiting = { readonly message: Message; readonly size: number } | { readonly
 
 /**
  * Every message once and in order, over as many connections as it takes. What was received is kept for the consumer and
- * not asked for again. Of a consumer who does not keep up as much is kept as may wait; then the gateway is asked to stop,
- * and to go on from there when all of it has been taken: the log is the buffer.
+ * not requested again. Buffers at most `mostWaiting` for a consumer that falls behind; then the gateway is asked to stop,
+ * and to continue from there once the buffer is empty: the log is the buffer.
  */
 export async function* subscription(
   asked: SubscriptionOptions,

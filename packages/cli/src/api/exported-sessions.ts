@@ -34,7 +34,7 @@ export type ExportFrom = Disposable & {
   events(session: Session, until: string): AsyncGenerator<ExportedEvent, void>;
 };
 
-/** Of a Tapedeck anywhere, through its public API. */
+/** Reads sessions from any Tapedeck server through its public API. */
 export function exportFrom({ address, credentials, metadata, name }: GrpcTarget): ExportFrom {
   // One event may have 8 MiB, which is above what a client takes by default.
   const client = new TapedeckClient(address, credentials, { "grpc.max_receive_message_length": 16 * 1024 * 1024 });
@@ -99,7 +99,7 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
   };
 }
 
-/** As many as a page of the API has. */
+/** The largest page of the API. */
 const mostSessions = 1_000;
 
 function timeFromText(text: string) {

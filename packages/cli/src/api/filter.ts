@@ -12,7 +12,7 @@ export type FilterOptions = {
   readonly outcome?: readonly string[] | undefined;
 };
 
-/** As it was said: the gateway says what is wrong with it. */
+/** Does not check the values: the gateway reports invalid ones. */
 export function filterOf({ source, developer, project, session, kind, subject, outcome }: FilterOptions): Filter {
   const fields = { sources: source, developers: developer, projects: project, sessions: session, subjects: subject };
   return Object.fromEntries(

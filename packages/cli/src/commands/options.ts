@@ -61,7 +61,7 @@ export const sinceOption = (what: string) =>
 
 export const untilOption = (what: string) => new Option("--until <time>", `${what}: as for --since`).argParser(moment);
 
-/** For commands of admins: they need no gateway on this machine, and a token elsewhere. */
+/** For commands of admins, which need no gateway on this machine, but a token on another one. */
 export const elsewhereOption = () =>
   new Option(
     "--url <url>",

@@ -13,7 +13,7 @@ export type ChosenTapedeck = {
   readonly token: string | undefined;
   /** Path of a PEM file. */
   readonly ca: string | undefined;
-  /** Where the token is from, for people. */
+  /** Origin of the token, for people. */
   readonly tokenFrom: string;
   /** The context that has this very address. */
   readonly context?: string;

@@ -8,7 +8,7 @@ import { CommandError } from "../command-error.ts";
 const context = z.object({
   /** "https://tapedeck.example:7052" */
   url: z.string(),
-  /** Where the same gateway takes gRPC. */
+  /** gRPC port of the same gateway. */
   grpcPort: z.int().min(1).max(65_535).optional(),
   token: z.string().optional(),
   /** Path of a PEM file with the authorities that are trusted there. */

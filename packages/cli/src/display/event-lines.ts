@@ -47,7 +47,7 @@ function eventColour({ kind, outcome = "" }: ShownEvent): Colour {
   return outcome === "failed" || ofVerb === "reset" ? statusColour(outcome) : ofVerb;
 }
 
-/** With its day where that is not today. */
+/** Includes the date unless it is today. */
 function timeText(moment: Date): string {
   const time = moment.toTimeString().slice(0, 8);
   // sv-SE writes a day as 2026-01-31.

@@ -19,7 +19,7 @@ export type Erasing = { readonly source: string; readonly events: number; readon
 export type Rebuilding = { readonly events: number; readonly done: number };
 export type BackupEnd = { readonly snapshot: Snapshot; readonly tokens: TokenBackup };
 
-/** By the HTTP of the gateway that is named, or chosen (`chosenTapedeck`), with an admin's token where one is needed. */
+/** Uses the HTTP API of the named or chosen gateway (`chosenTapedeck`), with an admin's token if one is needed. */
 export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   const { base, headers } = httpBase(url);
 
@@ -62,7 +62,7 @@ function brokenOff(): CommandError {
 
 const headBytes = 5;
 
-/** As the gateway's /api/v1/backup writes them: a letter, a length, and so many bytes. */
+/** Reads the frames of the gateway's /api/v1/backup: a letter, a length, and that many bytes. */
 async function* framesOf(stream: AsyncIterable<Uint8Array>) {
   let rest = Buffer.alloc(0);
   for await (const chunk of stream) {

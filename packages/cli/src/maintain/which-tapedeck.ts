@@ -20,7 +20,7 @@ export function announceLocalOnly(command: string, data: string): void {
   say(`${command} works on this machine only (${data}), not on ${chosen}, which other commands use`);
 }
 
-/** What programs read is on stdout. */
+/** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
   process.stderr.write(`tapedeck: ${line}\n`);
 }

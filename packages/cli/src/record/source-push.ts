@@ -16,7 +16,7 @@ export type PushSource = {
   readonly control: PushOptions["control"];
   /** What the tap says of itself, as soon as all of it is known. */
   readonly identity: Promise<TapIdentity>;
-  /** Whom the user has named; undefined: nobody, so that the token may say it without a word. */
+  /** The developer that the user has named. If undefined, the token's developer is used without a message. */
   readonly developer: string | undefined;
   /** One line for people. */
   readonly say: (line: string) => void;
@@ -38,7 +38,7 @@ export type SourcePush = {
 /** Between looks for what other taps have left, and for each step forward of one of them. */
 const pollMs = 30_000;
 const patienceMs = 10_000;
-/** For what has been told to stop. */
+/** How long stopping may take. */
 const stopMs = 1_000;
 const hurriedStopMs = 100;
 /** The same for one of the same source, which keeps this one waiting. */

@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 
 /**
- * Where frames wait that no Tapedeck has taken yet, one folder per tap. It belongs to the user and not to a project:
+ * Folder of frames that are not delivered yet, with one folder per tap. It belongs to the user and not to a project:
  * `tapedeck run` works in the project's folder, `tapedeck up` in its own, and the next `up` has to find what waits.
  */
 export function spillHome(

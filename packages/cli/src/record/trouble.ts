@@ -3,7 +3,7 @@ import type { GrpcTarget } from "../gateway-address.ts";
 
 /** Why Tapedeck does not take what is recorded. */
 export type Trouble = {
-  /** For people, without a full stop. */
+  /** A sentence for people, without a full stop. */
   readonly why: string;
   /** It may pass by itself: the network, a restart. Else somebody has to do something. */
   readonly mends: boolean;

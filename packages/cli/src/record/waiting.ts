@@ -18,7 +18,7 @@ export type PushWaiting = {
   readonly signal: AbortSignal;
   readonly onTaken?: (orphan: OrphanedSpill) => void;
   readonly onLeft?: (orphan: OrphanedSpill, trouble: Trouble | undefined) => void;
-  /** Told whether the target answers just now. */
+  /** Called when the target begins or stops to answer. */
   readonly onConnection?: (isConnected: boolean) => void;
 };
 

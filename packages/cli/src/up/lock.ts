@@ -70,7 +70,7 @@ async function refuseIfRunning(dataDir: string, mode: RunningUp["mode"]): Promis
   if (running !== undefined) throw new CommandError(alreadyRuns(running, mode));
 }
 
-/** Who else is there, and what those left that were killed. */
+/** Finds other running instances, and the lock files of killed ones. */
 async function findLocks(
   dataDir: string,
   except = "",

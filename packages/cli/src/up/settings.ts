@@ -22,7 +22,7 @@ export type UpSettings = {
   /** Its gateway asks for no token and speaks no TLS. */
   readonly isOpen: boolean;
   readonly dataDir: string;
-  /** Where NATS, Postgres and the logs are: the demo has a place of its own. */
+  /** Folder of NATS, Postgres and the logs. The demo has a folder of its own. */
   readonly storeDir: string;
   readonly configFile: string | undefined;
   readonly sources: readonly UpSource[];
@@ -43,7 +43,7 @@ export type Door = {
   readonly hostName?: string | undefined;
 };
 
-/** As ingest is told; what is left out has its default. */
+/** A source as ingest's settings have it. Omitted fields have their defaults. */
 export type UpSource = Pick<SourceConfig, "upstream" | "developer" | "project" | "address"> &
   Partial<Pick<SourceConfig, "labels" | "redact" | "standby">>;
 
@@ -61,7 +61,7 @@ export type ListenerName = (typeof listenerNames)[number];
 
 const database = "tapedeck";
 
-/** As if the settings said it. */
+/** `--insecure` has the effect of the setting. */
 const insecure = { [envName("insecure")]: "true" };
 
 /**
@@ -219,14 +219,14 @@ export function serviceEnv(
   };
 }
 
-/** For query, which owns the database. */
+/** Address for query, which owns the database. */
 export function ownerUrl(address: string, { postgresPassword }: Secrets): string {
   return `postgres://postgres:${postgresPassword}@${address}/${database}`;
 }
 
 export const databaseName = database;
 
-/** Of tapedeck_analyst: stays the same for one machine, and is of no use for anything else. */
+/** Password of tapedeck_analyst. It is stable on one machine and gives no other access. */
 export function analystPassword({ postgresPassword }: Secrets): string {
   return createHmac("sha256", postgresPassword).update("tapedeck_analyst").digest("base64url").slice(0, 16);
 }

@@ -9,7 +9,7 @@ export type TakeWaitingSpills = {
   readonly home: string;
   /** The gateway's gRPC, "host:port": what is meant for it is taken. */
   readonly to: string;
-  /** Where it is pushed. */
+  /** Target of the push. */
   readonly target: GrpcTarget;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;

@@ -18,7 +18,7 @@ export function checkNode(version = process.versions.node): Finding {
   return fail("Node.js", `${version} is too old`, `install Node.js ${leastNode} or newer`);
 }
 
-/** Where `up` keeps the log, or would. */
+/** Checks the folder in which `up` keeps the log, or will keep it. */
 export async function checkDataFolder(folder: string): Promise<readonly Finding[]> {
   const is = await stat(folder).catch(() => undefined);
   if (is !== undefined && !is.isDirectory()) {

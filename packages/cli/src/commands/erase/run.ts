@@ -14,7 +14,7 @@ export type EraseOptions = {
   readonly json?: boolean;
 };
 
-/** From this machine's Tapedeck, or by a gateway elsewhere. */
+/** Erases a session on this machine's Tapedeck server, or through another one's gateway. */
 export async function erase(options: EraseOptions): Promise<void> {
   const { session, data, yes, json } = options;
   if (announceTapedeck("erase", options)) return eraseElsewhere(options);

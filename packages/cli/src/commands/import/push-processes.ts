@@ -12,12 +12,12 @@ import { refusalIn } from "./refusal.ts";
 export type ToImport = {
   readonly developer: string;
   readonly project: string;
-  /** Where they were read, for people. */
+  /** The files that they were read from, for people. */
   readonly file: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly redact: "on" | "off";
   readonly target: GrpcTarget;
-  /** Told how many messages are recorded so far. */
+  /** Called with the number of messages recorded so far. */
   readonly onRecorded?: (messages: number) => void;
 };
 

@@ -24,7 +24,7 @@ export type ToPush = {
   readonly from: PushFrom;
   readonly header: SessionFileHeader;
   readonly session: FiledSession;
-  /** Told with each step, and with 0 when it begins again. */
+  /** Called with the number of events sent, and with 0 when it begins again. */
   readonly onPushed?: (events: number) => void;
 };
 

@@ -43,7 +43,7 @@ export async function login(url: string, options: LoginOptions): Promise<void> {
   console.log(`logged in to ${whole}, ${who}; all commands now use it (context ${name})`);
 }
 
-/** From TAPEDECK_TOKEN, else asked for where there is a terminal, else the first line of stdin. */
+/** Takes TAPEDECK_TOKEN, else asks in a terminal, else reads the first line of stdin. */
 async function tokenFor(url: string, env: NodeJS.ProcessEnv): Promise<string> {
   const given = env.TAPEDECK_TOKEN?.trim() ?? "";
   if (given !== "") return given;

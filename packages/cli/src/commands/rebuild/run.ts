@@ -9,7 +9,7 @@ import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type RebuildOptions = { readonly data: string; readonly url?: string };
 
-/** Of this machine's Tapedeck, or by a gateway elsewhere. */
+/** Rebuilds the tables of this machine's Tapedeck server, or of another one through its gateway. */
 export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
   const { data, url } = options;
   if (announceTapedeck("rebuild", options)) return rebuildElsewhere(url, progressTo);

@@ -6,7 +6,7 @@ import { pushWaiting } from "../../record/waiting.ts";
 export type PushAllThatWaits = {
   readonly home: string;
   readonly target: GrpcTarget;
-  /** Whom it was meant for, where that is another address than the target's. */
+  /** The address that the recordings are meant for, if it differs from the target's. */
   readonly from: true | string;
   readonly signal: AbortSignal;
   readonly say: (line: string) => void;

@@ -100,7 +100,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   return all;
 }
 
-/** Of another Tapedeck there is another tap. */
+/** Each Tapedeck server has a tap of its own. */
 function keyOf({ name }: GrpcTarget): string {
   return `record-${createHash("sha256").update(name).digest("hex").slice(0, 12)}`;
 }

@@ -5,12 +5,12 @@ import { exportFrom } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 
-/** Where a session comes from: a file that `tapedeck export` wrote, or a Tapedeck. */
+/** Origin of a session: a file that `tapedeck export` wrote, or a Tapedeck server. */
 export type SessionOrigin = {
   /** A session's id, or a file. */
   readonly session: string | undefined;
   readonly source: string | undefined;
-  /** Of a Tapedeck. */
+  /** Address of the Tapedeck server. */
   readonly url: string | undefined;
 };
 

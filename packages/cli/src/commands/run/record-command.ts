@@ -16,9 +16,9 @@ import type { SessionLines } from "./session-lines.ts";
 
 export type RecordCommand = {
   readonly upstream: UpstreamName;
-  /** Where the upstream in the command listens. */
+  /** Address of the upstream in the command. */
   readonly address: string;
-  /** Of the upstream's tap. */
+  /** Settings of the upstream's tap. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
   readonly plan: RunPlan;
   readonly sessions: SessionLines;

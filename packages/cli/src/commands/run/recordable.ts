@@ -22,11 +22,11 @@ export type Asked = {
 };
 
 export type EventLog = {
-  /** By which the command is told the file. */
+  /** The variable that names the file to the command. */
   readonly variable: string;
   /** The user's own; "": there is to be none; undefined: one is to be chosen. */
   readonly file: string | undefined;
-  /** Where whoever writes it listens until then. */
+  /** Address of the process that writes it. */
   readonly address: string;
 };
 
@@ -41,23 +41,23 @@ export type Recordable = {
    */
   readonly endsInside?: boolean;
   readonly command: readonly string[];
-  /** Beside what the command inherits. */
+  /** Added to the inherited environment. */
   readonly env: Env;
   /** The project's name, as long as the user gives none. */
   readonly project: () => string;
   readonly labels: Labels;
-  /** Of the upstream's tap. */
+  /** Settings of the upstream's tap. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Where present, the command's stderr goes through this to ours. Else it has ours. */
+  /** If present, the command's stderr is piped through this. Otherwise the command inherits stderr. */
   readonly stderr?: Transform;
   /**
-   * Where the upstream in the command listens, as soon as that is known; undefined when the command has ended before.
+   * Address of the upstream in the command, as soon as it is known; undefined if the command has ended before.
    * Never rejects.
    */
   readonly address: (ran: { readonly pid: number; readonly ended: AbortSignal }) => Promise<string | undefined>;
   /** The file to which the upstream writes at its end what it has said: what the streams did not give is in it. */
   readonly eventLog?: EventLog;
-  /** For the user, where a command ends that never had an address; undefined: nothing is to be said. */
+  /** Message for a command that ended without an address; undefined: no message. */
   readonly unheard?: string;
 };
 

@@ -42,7 +42,7 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   const ran = await start(recordable.command, { ...inherited, ...recordable.env, ...inside }, recordable.stderr, plan);
   const recording = record(prepared, ran, options);
   const exit = await ran.exited;
-  // From here on a signal is for us.
+  // From here on signals are handled here.
   const hurry = hurrySignal();
   ran.release();
   const recorded = await unlessHurried(recording, hurry.signal);
@@ -81,7 +81,7 @@ function eventLogVariable({ recordable, plan: { eventLog } }: Prepared): Record<
   return recordable.eventLog && eventLog ? { [recordable.eventLog.variable]: eventLog.path } : {};
 }
 
-/** As soon as it is known where the upstream listens; undefined when it never is. */
+/** Records once the address of the upstream is known; undefined if it never is. */
 async function record(
   { recordable, plan }: Prepared,
   { pid, exited }: CommandProcess,
@@ -201,7 +201,7 @@ async function start(
     const missing = code === "ENOENT" || (code === "EACCES" && !program.includes("/") && onPath(program) === undefined);
     const why = code === "EACCES" ? "permission denied" : sentenceOf(error);
     warn(missing ? `${program}: command not found` : `${program} can't be run: ${why}`);
-    // As a shell says it.
+    // The exit codes of a shell.
     process.exit(missing ? 127 : 126);
   }
 }

@@ -6,11 +6,11 @@ export type SkaffoldCommand = {
   readonly isSkaffold: boolean;
   /** "dev", "build" …; undefined when there is none or it is not Skaffold itself. */
   readonly subcommand: string | undefined;
-  /** As the user gave it, by flag or variable; undefined: choose one. */
+  /** The user's own, by flag or variable; undefined: choose one. */
   readonly rpcPort: string | undefined;
-  /** Of -f, --filename or SKAFFOLD_FILENAME. */
+  /** Value of -f, --filename or SKAFFOLD_FILENAME. */
   readonly filename: string | undefined;
-  /** As the user gave it, by flag or variable; undefined: choose one. "" is a file that the user does not want. */
+  /** The user's own, by flag or variable; undefined: choose one. "" means that the user wants no file. */
   readonly eventLogFile: string | undefined;
 };
 

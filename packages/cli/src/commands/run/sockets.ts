@@ -4,7 +4,7 @@ import { pause } from "@tapedeck/shared/sync/delay";
 /** A TCP socket that waits for connections on this machine's loopback. */
 export type ListeningSocket = {
   readonly inode: string;
-  /** As one dials it: "127.0.0.1:40000". */
+  /** "127.0.0.1:40000" */
   readonly address: string;
 };
 

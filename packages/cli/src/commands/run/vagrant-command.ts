@@ -10,7 +10,7 @@ export type VagrantCommand = {
   readonly logLevel: LogLevel | undefined;
 };
 
-/** From everything to nothing. */
+/** Ordered from everything to nothing. */
 export const logLevels = ["trace", "debug", "info", "warn", "error", "off"] as const;
 export type LogLevel = (typeof logLevels)[number];
 

@@ -7,7 +7,7 @@ import type { AddressSource } from "./sockets.ts";
 export type FoundServer = {
   /** The address of the first Vagrant server that answered; undefined: none did before the command had ended. */
   readonly address: string | undefined;
-  /** Where somebody listened who was gone before anybody could be asked there. */
+  /** Addresses of processes that exited before they could be asked. */
   readonly gone: readonly string[];
 };
 
@@ -59,7 +59,7 @@ async function accepts(address: string): Promise<boolean> {
     return await new Promise((resolve) => {
       socket.once("connect", () => setTimeout(resolve, settlingMs, true));
       socket.once("close", () => resolve(false));
-      // Else nothing tells that it was closed.
+      // Without a reader the close is not reported.
       socket.on("error", () => {}).resume();
     });
   } finally {

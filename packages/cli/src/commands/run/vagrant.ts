@@ -97,7 +97,7 @@ function finding(what: string) {
   };
 }
 
-/** Passes addresses on to the one who looks, those included that were reported before somebody did. */
+/** Passes addresses to its listener, including those reported before there was one. */
 function addressRelay(): { readonly report: (address: string) => void; readonly look: AddressSource } {
   const reported: string[] = [];
   let report = (address: string): void => void reported.push(address);

@@ -73,7 +73,7 @@ async function refusedAsCommand<T>(make: () => Promise<T>): Promise<T> {
   }
 }
 
-/** For people; what programs read is on stdout. */
+/** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }

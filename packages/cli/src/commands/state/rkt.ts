@@ -70,7 +70,7 @@ function podRows(pod: RktPod, ends: PodEnds, now: number): string[][] {
   return [[...ofPod, ...first], ...others.map((app) => ["", "", "", ...app])];
 }
 
-/** As `rkt list` shortens it, and the name where kubelet gave it one. */
+/** The short id of `rkt list`, and the name if kubelet gave it one. */
 function podName({ id = "", annotations = [] }: RktPod): string {
   const name = annotations.find(({ Key }) => Key === "rkt.kubernetes.io/name")?.value;
   return [id.slice(0, 8), name].filter(Boolean).join(" ");

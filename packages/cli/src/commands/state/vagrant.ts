@@ -99,7 +99,7 @@ function runsText(jobs: readonly VagrantJob[], commands: readonly VagrantCommand
   );
 }
 
-/** As the user typed it: "up web1 --provision"; "(init)" for a job without a command. */
+/** The command line: "up web1 --provision"; "(init)" for a job without a command. */
 function jobText(job: VagrantJob | undefined): string {
   if (job === undefined) return "";
   const { command, cli_args: { args = [], flags = [] } = {} } = job.command ?? {};

@@ -41,7 +41,7 @@ export async function status(options: StatusOptions): Promise<void> {
   const { items: known, position } = await api
     .get<Page<Source>>("/api/v1/sources", { limit: 1_000 })
     .catch(async (error: unknown) => {
-      // Where the list can't be had, the reason is shown if it is known.
+      // If the list is unavailable, the reason is shown if it is known.
       if (!options.json) printTroubles(await healthOf(running, api.base));
       throw error;
     });
@@ -77,7 +77,7 @@ function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnin
   for (const warning of warnings) console.log(styleText("yellow", warning));
 }
 
-/** Of what was imported nobody waits for more. */
+/** An imported source is not waiting for more. */
 function statusCells({ status, address, notHeardSince }: Source): readonly [status: string, where: string] {
   const files = /^file:(.*)$/.exec(address)?.[1];
   if (files !== undefined && status !== "recording") {

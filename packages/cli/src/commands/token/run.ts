@@ -6,7 +6,7 @@ import { remoteTokens } from "./remote-tokens.ts";
 import type { Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";
 
-/** Where the tokens are: behind a gateway, or in this machine's NATS. */
+/** Location of the tokens: behind a gateway, or in this machine's NATS. */
 export type TokensAt = { readonly url?: string; readonly data: string };
 
 export type CreateTokenOptions = TokensAt & {
@@ -106,12 +106,12 @@ function cellsOf({
   ];
 }
 
-/** As its calendar here says it. */
+/** The date in the local time zone. */
 function dayOf(time: string): string {
   return new Date(time).toLocaleDateString("sv-SE");
 }
 
-/** For people; what programs read is on stdout. */
+/** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -13,7 +13,7 @@ import { natsUser } from "../../up/servers.ts";
 import type { Tokens } from "./tokens.ts";
 
 /**
- * In the NATS of the Tapedeck that `up` runs on a data folder, or in the one that the settings name (`nats.url`): so is the
+ * Opens the tokens in the NATS that `up` runs on a data folder, or in the one that the settings name (`nats.url`). So is the
  * first token made, with which an admin can make others from elsewhere.
  * @throws CommandError when there is neither, or it can't be reached
  */

@@ -13,7 +13,7 @@ export type ServiceSpec = {
   readonly logFile: string;
   /** How long it may take to stop before it is killed. */
   readonly stopMs: number;
-  /** Told when it exited unexpectedly and is restarted. */
+  /** Called when it exited unexpectedly and is restarted. */
   readonly onDeath?: (how: string) => void;
 };
 
@@ -102,7 +102,7 @@ type Reports = {
 };
 
 /**
- * In a session of its own, so that a Ctrl-C in the terminal comes to us alone and we decide who stops when. When we are
+ * Runs in a session of its own, so that a Ctrl-C in the terminal reaches `up` alone, which decides the order. When `up` is
  * killed its IPC channel closes, and it stops by itself. It logs to a file and not to a pipe that would break then.
  */
 function spawnService({ name, main, args = [], env, logFile }: ServiceSpec, reports: Reports) {

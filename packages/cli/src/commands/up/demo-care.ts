@@ -78,7 +78,7 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
   for (; !signal.aborted; await pause(everyMs, signal)) await forget().catch(() => {});
 }
 
-/** Where the oldest of the sessions begins that the sources are in. (Asking the gateway would look like a viewer.) */
+/** Start of the oldest current session of any source. (A request to the gateway would count as a viewer.) */
 async function firstOfCurrentSessions(reader: LogReader, signal: AbortSignal): Promise<number> {
   const starts = new Map<string, number>();
   const { lastSeq } = await reader.bounds();

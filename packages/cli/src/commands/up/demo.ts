@@ -12,7 +12,7 @@ type Actor = {
   /** Folder in packages/fakes/recordings/<upstream>, of Vagrant a file. */
   readonly recording: string;
   readonly speed: number;
-  /** Of its sessions. */
+  /** Labels of its sessions. */
   readonly labels: Readonly<Record<string, string>>;
 };
 
@@ -63,7 +63,7 @@ const fakeArgs: Readonly<Record<UpstreamName, (port: number) => readonly string[
   skaffold: (port) => ["--loop", "--cache-hits", "--port", String(port)],
   // Each life begins without jobs, by which Tapedeck knows that it is another server.
   vagrant: (port) => ["--pause", "5000", "--listen", String(port)],
-  // With a data directory of its own each life is a session, as a Skaffold process is: see `forgetOld`.
+  // Each life gets its own data directory and so is a session, like a Skaffold process: see `forgetOld`.
   rkt: (port) => ["--listen", String(port), "--dir", `/var/lib/rkt-${new Date().toISOString().slice(0, 16)}`],
 };
 
@@ -76,7 +76,7 @@ export type Demo = AsyncDisposable & {
 };
 
 /**
- * A process remembers all that it said, so it is followed by a new one now and then, as on a real part; and a session
+ * A process remembers all that it said, so it is followed by a new one now and then, as at a real developer's desk; and a session
  * that never ended would never be forgotten.
  */
 const lifeMs = 90 * 60_000;
@@ -120,7 +120,7 @@ async function startActor(actor: Actor, nth: number, signal: AbortSignal): Promi
       if (signal.aborted) return;
       await pause(2_000, signal);
       if (signal.aborted) return;
-      // A port that is taken just then: the part stays empty for a while.
+      // A port that is taken just then: the actor is absent for a while.
       const next = await startFake(actor, port).catch(() => undefined);
       if (next !== undefined) current = next;
       if (paused) current.send("pause");

@@ -28,7 +28,7 @@ const usualRoom = 64 * 1024 * 1024;
 export async function mendFullDisk(options: MendFullDisk): Promise<void> {
   const { ingest, nats, folder, say, signal, pollMs = 2_000, roomBytes = usualRoom, settleMs = 10_000 } = options;
   let isReported = false;
-  /** In this room: a server that takes nothing though it was started anew has another trouble. */
+  /** Restarts once while there is room: if the server still accepts nothing, the cause is another one. */
   let isRestarted = false;
   while (!signal.aborted) {
     await pause(pollMs, signal);

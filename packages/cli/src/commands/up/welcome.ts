@@ -27,7 +27,7 @@ export type WelcomeSource = {
 
 /** What is said when everything runs: where it is, what to try, what to do next. Fits 80 columns. */
 export function welcome(options: Welcome): string {
-  // With nothing recorded there is nothing to look at yet.
+  // Nothing is recorded yet, so there is nothing to inspect.
   const isEmpty = options.mode === "record" && options.sources.length === 0;
   const [first, second] = isEmpty ? [next(options), toTry(options)] : [toTry(options), next(options)];
   const parts = [[headline(options)], places(options), first, second].filter((lines) => lines.length > 0);
@@ -42,7 +42,7 @@ function headline({ mode, sources }: Welcome): string {
   return bold(`Tapedeck records ${sources.length} sources.`);
 }
 
-/** By a name that the certificate may have, and that can be dialled where everything is listened on. */
+/** Uses the host name of the certificate, and one that can be dialled if the gateway listens on all interfaces. */
 function reachable(address = "", { tls, hostName = "localhost" }: Door): string {
   const isEverywhere = /^(0\.0\.0\.0|\[::\]):/.test(address);
   return tls || isEverywhere ? address.replace(/^.*(?=:\d+$)/, hostName) : address;
@@ -101,7 +101,7 @@ function lettingIn({ door, program: { here } }: Welcome): string[] {
 
 type FirstSources = Readonly<Record<UpstreamName, WelcomeSource | undefined>>;
 
-/** Of one upstream: more would be too much to read. */
+/** Shows one upstream only, to keep the text short. */
 function moreToTry(options: Welcome, { skaffold, vagrant, rkt }: FirstSources): string[] {
   if (skaffold !== undefined) return skaffoldToTry(options, skaffold);
   if (vagrant !== undefined) return vagrantToTry(options, vagrant);

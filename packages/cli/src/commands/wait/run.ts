@@ -17,7 +17,7 @@ export type WaitOptions = {
   readonly after?: string;
 };
 
-/** As `timeout(1)` has it. */
+/** The exit code of `timeout(1)`. */
 const timedOut = 124;
 const stoppedBy = { SIGINT: 130, SIGTERM: 143 } as const;
 /** Timers take no more. */
@@ -55,7 +55,7 @@ export async function wait(options: WaitOptions): Promise<void> {
   process.exitCode = code ?? 0;
 }
 
-/** Where the log ends now; also says what is wrong with the filter before anybody waits for what can't come. */
+/** Position of the log's end. The request also reports an invalid filter before the wait begins. */
 async function positionNow(api: Api, filter: ReturnType<typeof filterOf>): Promise<string> {
   return (await api.get<Page<object>>("/api/v1/events", { ...parametersOf(filter), last: 1 })).position;
 }
