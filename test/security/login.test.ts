@@ -85,7 +85,7 @@ it("after a login every command goes there with its token: recording, reading, a
     TAPEDECK_TOKEN: tokens.recorder ?? "",
   });
   expect(login).toMatchObject({ code: 0, err: "" });
-  expect(login.out).toContain(`logged in to ${url}, as a recorder (recorder) of acme`);
+  expect(login.out).toContain(`logged in to ${url}, as a recorder (recorder) in workspace acme`);
   expect(login.out).not.toContain(tokens.recorder);
   expect(statSync(kept()).mode & 0o777).toBe(0o600);
   expect(JSON.parse(readFileSync(kept(), "utf8"))).toEqual({

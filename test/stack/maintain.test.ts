@@ -140,7 +140,7 @@ it("a backup, a rebuild and an erasure are made from afar", async () => {
   expect(rebuilt).toMatchObject({
     code: 0,
     err: expect.stringContaining(at("rebuild")),
-    out: expect.stringContaining(`anew from ${events} events`),
+    out: expect.stringContaining(`rebuilt the tables from ${events} events`),
   });
 
   const goesOn = await tapedeck(["erase", "--session", globex.session, "--yes"], named(hers));

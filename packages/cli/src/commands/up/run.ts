@@ -24,13 +24,13 @@ import {
   type UpSource,
 } from "../../up/settings.ts";
 import { countWaitingSpills, takeWaitingSpills } from "../../up/waiting-spills.ts";
-import { startChildService } from "./child-service.ts";
+import { type ChildService, startChildService } from "./child-service.ts";
 import { startDemo } from "./demo.ts";
 import { forgetOld, pauseUnwatched } from "./demo-care.ts";
 import { mendFullDisk } from "./full-disk.ts";
 import type { UpOptions } from "./options.ts";
 import { type LogFile, openLogFile, showLogs } from "./service-log.ts";
-import { welcome } from "./welcome.ts";
+import { type WelcomeSource, welcome } from "./welcome.ts";
 
 /** In the order of their starts; they stop in the opposite order, so that ingest records as long as it can. */
 const services = ["ingest", "query", "gateway"] as const;
@@ -71,20 +71,7 @@ export async function up(options: UpOptions): Promise<void> {
   const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
   const logs = await openLogs(storeDir);
   const env = serviceEnv(settings, listeners, sources, secrets);
-  const started = await Promise.allSettled(
-    services.map((name) =>
-      startChildService({
-        name,
-        main: fileURLToPath(import.meta.resolve(`@tapedeck/${name}/main`)),
-        env,
-        logFile: logs[name].path,
-        stopMs: stopMs[name],
-        onDeath: (how) => say(`${name} ${how}; it is restarted (see ${logs[name].path})`),
-      }),
-    ),
-  );
-  const running = started.flatMap((service) => (service.status === "fulfilled" ? [stack.use(service.value)] : []));
-  for (const service of started) if (service.status === "rejected") throw service.reason;
+  const running = await startServices(stack, { env, logs, say });
   // Before ingest leaves, so that it hears how the demo's processes end.
   if (demo) stack.use(demo);
   if (stop.aborted) return;
@@ -99,13 +86,14 @@ export async function up(options: UpOptions): Promise<void> {
     ...(settings.natsUrl === undefined && { nats: addressOf(listeners.nats) }),
     ...(postgres !== undefined && { postgres }),
   };
-  const tapped = sources.map(({ developer, project, upstream = "skaffold", address }) => ({
-    source: sourceName({
-      ...{ workspace: settings.workspace, developer: namePart(developer), project: namePart(project), upstream },
-    }),
-    address,
-  }));
-  await lock.publish({ mode, storeDir, addresses, door, configFile: settings.configFile, sources: tapped });
+  await lock.publish({
+    mode,
+    storeDir,
+    addresses,
+    door,
+    configFile: settings.configFile,
+    sources: tappedSources(sources, settings),
+  });
   const home = spillHome(process.env);
   const analyst = `postgres://tapedeck_analyst:${analystPassword(secrets)}@${postgres}/${databaseName}`;
   say(
@@ -114,12 +102,7 @@ export async function up(options: UpOptions): Promise<void> {
       door,
       addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
       storeDir,
-      sources: sources.map(({ developer, project, upstream = "skaffold", address }) => ({
-        upstream,
-        name: `${developer}/${project}`,
-        id: `${namePart(developer)}/${namePart(project)}`,
-        address,
-      })),
+      sources: sources.map(welcomeSource),
       analystUrl: postgres === undefined ? undefined : analyst,
       program: programName(),
       waiting: await countWaitingSpills(home, gateway.grpc),
@@ -130,29 +113,69 @@ export async function up(options: UpOptions): Promise<void> {
   const { signal } = over;
   showLogs(Object.values(logs), options.verbose ?? false, signal, say);
   const demoDatabase = postgres === undefined ? {} : { databaseUrl: ownerUrl(postgres, secrets) };
+  const target = ownIngest(settings, addressOf(listeners.ingestGrpc), secrets);
   const chores = [
     demo && pauseUnwatched({ demo, http, say, signal }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
     servers.nats && mendFullDisk({ ingest: addresses.ingest, nats: servers.nats, folder: storeDir, say, signal }),
     demo === undefined &&
       settings.isOpen &&
-      takeWaitingSpills({ home, to: gateway.grpc ?? "", target: ownIngest(), say, signal }),
+      takeWaitingSpills({ home, to: gateway.grpc ?? "", target, say, signal }),
   ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => say(sentenceOf(error))));
   stack.defer(async () => {
     over.abort();
     await Promise.all(chores);
   });
   if (!stop.aborted) await once(stop, "abort");
+}
 
-  /** Past the gateway, which may want a token: what waits here is this machine's. */
-  function ownIngest(): GrpcTarget {
-    const address = addressOf(listeners.ingestGrpc);
-    const metadata = new Metadata();
-    metadata.set("tapedeck-key", secrets.servicesKey);
-    metadata.set("tapedeck-workspace", settings.workspace);
-    const options = { "grpc.enable_http_proxy": 0 };
-    return { address, credentials: credentials.createInsecure(), metadata, options, name: address };
-  }
+type StartServices = {
+  readonly env: Readonly<Record<string, string>>;
+  readonly logs: Readonly<Record<(typeof services)[number], LogFile>>;
+  readonly say: (line: string) => void;
+};
+
+/** Starts all services at once. Those that start are disposed of with the stack, even if another one fails. */
+async function startServices(
+  stack: AsyncDisposableStack,
+  { env, logs, say }: StartServices,
+): Promise<readonly ChildService[]> {
+  const started = await Promise.allSettled(
+    services.map((name) =>
+      startChildService({
+        name,
+        main: fileURLToPath(import.meta.resolve(`@tapedeck/${name}/main`)),
+        env,
+        logFile: logs[name].path,
+        stopMs: stopMs[name],
+        onDeath: (how) => say(`${name} ${how}; it is restarted (see ${logs[name].path})`),
+      }),
+    ),
+  );
+  const running = started.flatMap((service) => (service.status === "fulfilled" ? [stack.use(service.value)] : []));
+  for (const service of started) if (service.status === "rejected") throw service.reason;
+  return running;
+}
+
+function tappedSources(sources: readonly UpSource[], { workspace }: UpSettings) {
+  return sources.map(({ developer, project, upstream = "skaffold", address }) => ({
+    source: sourceName({ workspace, developer: namePart(developer), project: namePart(project), upstream }),
+    address,
+  }));
+}
+
+function welcomeSource({ developer, project, upstream = "skaffold", address }: UpSource): WelcomeSource {
+  const [name, id] = [`${developer}/${project}`, `${namePart(developer)}/${namePart(project)}`];
+  return { upstream, name, id, address };
+}
+
+/** Ingest itself, past the gateway, which may require a token: recordings that wait here belong to this machine. */
+function ownIngest({ workspace }: UpSettings, address: string, { servicesKey }: Secrets): GrpcTarget {
+  const metadata = new Metadata();
+  metadata.set("tapedeck-key", servicesKey);
+  metadata.set("tapedeck-workspace", workspace);
+  const options = { "grpc.enable_http_proxy": 0 };
+  return { address, credentials: credentials.createInsecure(), metadata, options, name: address };
 }
 
 /** `timeout`, npm and others pass on what the terminal has sent to all already. */
