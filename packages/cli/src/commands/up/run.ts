@@ -79,13 +79,7 @@ export async function up(options: UpOptions): Promise<void> {
   const gateway = running.find(({ name }) => name === "gateway")?.addresses() ?? {};
   const http = gateway.http ?? "";
   const postgres = settings.postgresUrl === undefined ? addressOf(listeners.postgres) : undefined;
-  const addresses = {
-    ...gateway,
-    ingest: addressOf(listeners.ingestHealth),
-    query: addressOf(listeners.queryHealth),
-    ...(settings.natsUrl === undefined && { nats: addressOf(listeners.nats) }),
-    ...(postgres !== undefined && { postgres }),
-  };
+  const addresses = { ...gateway, ...ownAddresses(settings, listeners) };
   await lock.publish({
     mode,
     storeDir,
@@ -118,15 +112,23 @@ export async function up(options: UpOptions): Promise<void> {
     demo && pauseUnwatched({ demo, http, say, signal }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
     servers.nats && mendFullDisk({ ingest: addresses.ingest, nats: servers.nats, folder: storeDir, say, signal }),
-    demo === undefined &&
-      settings.isOpen &&
-      takeWaitingSpills({ home, to: gateway.grpc ?? "", target, say, signal }),
+    demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", target, say, signal }),
   ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => say(sentenceOf(error))));
   stack.defer(async () => {
     over.abort();
     await Promise.all(chores);
   });
   if (!stop.aborted) await once(stop, "abort");
+}
+
+/** Addresses of what `up` itself runs, by name, beside those of the gateway. */
+function ownAddresses({ natsUrl, postgresUrl }: UpSettings, listeners: UpSettings["listeners"]) {
+  return {
+    ingest: addressOf(listeners.ingestHealth),
+    query: addressOf(listeners.queryHealth),
+    ...(natsUrl === undefined && { nats: addressOf(listeners.nats) }),
+    ...(postgresUrl === undefined && { postgres: addressOf(listeners.postgres) }),
+  };
 }
 
 type StartServices = {
