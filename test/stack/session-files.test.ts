@@ -405,7 +405,7 @@ it("a session that went on when it was exported goes on with a later export, and
   foreign.tell(...frameOf("v2", "there", "log.written"), ended);
   await importNow();
   expect(await listed()).toMatchObject({ items: [{ endReason: "process ended" }] });
-  expect(await importNow()).toMatch(/recorded already/);
+  expect(await importNow()).toMatch(/already recorded/);
 });
 
 it("a source that is being recorded takes no imports", async () => {

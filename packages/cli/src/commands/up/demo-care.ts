@@ -40,7 +40,7 @@ export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
     isPaused = !isWatched;
     if (isPaused) demo.pause();
     else demo.resume();
-    say(isPaused ? "nobody watches: the demo pauses until the next request" : "the demo continues");
+    say(isPaused ? "no viewers: the demo pauses until the next request" : "the demo continues");
   }
 }
 
