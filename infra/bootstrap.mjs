@@ -74,7 +74,7 @@ const isInstalled = async () => {
 const holdsWhatTheLockSays = () => {
   const installed = readJson(join(root, "node_modules", ".package-lock.json"))?.packages;
   const wanted = readJson(lockFile)?.packages;
-  if (!wanted) fail("package-lock.json is missing or damaged: get it back from git.");
+  if (!wanted) fail("package-lock.json is missing or damaged: restore it from git.");
   if (!installed) return false;
   for (const [path, entry] of Object.entries(wanted).filter(([path]) => path.includes("node_modules/"))) {
     // A workspace of this repository has no version that tells.

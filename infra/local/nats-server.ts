@@ -19,14 +19,14 @@ export type StartNatsServer = {
   readonly logFile?: string;
   /** Every acknowledged message is on disk. Default true; tests that lose no power may turn it off. */
   readonly syncAlways?: boolean;
-  /** As nats-server's configuration says it; for tests. Default: as much as the disk has. */
+  /** In the syntax of nats-server's configuration; for tests. Default: the size of the disk. */
   readonly maxFileStore?: string;
   /** Stop a server that an earlier, killed process left running on this data directory. The caller knows that it is alone. */
   readonly takeOver?: boolean;
 };
 
 export type NatsServer = AsyncDisposable & {
-  /** With user and password when there are any. */
+  /** Includes user and password if there are any. */
   readonly url: string;
   readonly port: number;
   readonly pid: number;
@@ -154,6 +154,6 @@ const whyNot = (log: string, { host = "127.0.0.1", port, dataDir }: StartNatsSer
     );
   }
   const last = log.split("\n").findLast((line) => line.includes("[FTL]") || line.startsWith("nats-server:"));
-  const reason = last?.replace(/^.*\[FTL\] */, "").replace(/^nats-server: */, "") ?? "it ended without a word";
+  const reason = last?.replace(/^.*\[FTL\] */, "").replace(/^nats-server: */, "") ?? "it exited without a message";
   return new LocalServerError(`nats-server did not start on ${dataDir}: ${reason}.`);
 };

@@ -27,7 +27,7 @@ export const initialise = async (options: Initialise): Promise<void> => {
   if (state.kind === "cluster") {
     if (state.version === major) return;
     throw new LocalServerError(
-      `${dataDir} was made by Postgres ${state.version}, and this is Postgres ${major}: move it away and run tapedeck rebuild, which fills a new one from the log.`,
+      `${dataDir} was created by Postgres ${state.version}, and this is Postgres ${major}: move it away and run tapedeck rebuild, which fills a new one from the log.`,
     );
   }
   await create(options);
@@ -49,7 +49,7 @@ const inspect = async (dataDir: string): Promise<State> => {
   return names[0] === undefined ? { kind: "empty" } : { kind: "foreign", found: names[0] };
 };
 
-/** Beside its place and then renamed, so that a start that was cut short leaves nothing half made. */
+/** Creates it under another name and renames it, so that an interrupted start leaves nothing incomplete. */
 const create = async ({ dataDir, password, fsync = true, binaries, as }: Initialise): Promise<void> => {
   const half = await mkdtemp(`${dataDir}.new-`);
   const secrets = await mkdtemp(join(tmpdir(), "tapedeck-"));
@@ -67,7 +67,7 @@ const create = async ({ dataDir, password, fsync = true, binaries, as }: Initial
       ...(fsync ? [] : ["--no-sync"]),
     ]);
     const { code, stderr } = await run(command, args, { env: { ...process.env, LC_ALL: "C" }, ...user });
-    if (code !== 0) throw new LocalServerError(`Postgres could not make ${dataDir}: ${stderr.trim()}.`);
+    if (code !== 0) throw new LocalServerError(`Postgres could not create ${dataDir}: ${stderr.trim()}.`);
     await rename(half, dataDir);
   } finally {
     await rm(half, { recursive: true, force: true });

@@ -5,7 +5,7 @@ import { run } from "./run.ts";
 export type Identity = { readonly uid: number; readonly gid: number };
 
 export type AsPostgres = {
-  /** Who must own the data directory; undefined when it is ourselves. */
+  /** Owner of the data directory; undefined: the current user. */
   readonly owner: Identity | undefined;
   /** What to spawn instead of a command of Postgres, and as whom. */
   command(
@@ -54,7 +54,7 @@ const make = async (): Promise<Identity> => {
   const made = await lookUp();
   if (made) return made;
   throw new LocalServerError(
-    `Postgres refuses to run as root and there is no user ${NAME} to run as: make one (useradd --system ${NAME}) or start as a plain user.`,
+    `Postgres refuses to run as root and there is no user ${NAME} to run as: create one (useradd --system ${NAME}) or start as a plain user.`,
   );
 };
 

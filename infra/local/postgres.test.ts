@@ -90,6 +90,6 @@ test("a data directory of something else or of another version is refused", asyn
   await expect(startPostgres({ dataDir, port: 0 })).rejects.toThrow(/holds something else \(thesis\.tex\)/);
   await writeFile(join(dataDir, "PG_VERSION"), "13\n");
   await expect(startPostgres({ dataDir, port: 0 })).rejects.toThrow(
-    /was made by Postgres 13, and this is Postgres \d+/,
+    /was created by Postgres 13, and this is Postgres \d+/,
   );
 });

@@ -23,7 +23,7 @@ export type StartPostgres = {
   readonly host?: string;
   /** 0 takes a free one. */
   readonly port: number;
-  /** Of the superuser `postgres`. Without one everybody on this machine is let in; for tests. */
+  /** Password of the superuser `postgres`. Without one everybody on this machine has access; for tests. */
   readonly password?: string;
   /** false: the data directory goes when the server is stopped. Default true. */
   readonly persistent?: boolean;
@@ -51,7 +51,7 @@ const MAX_CONNECTIONS = 200;
 const TRIES = 5;
 
 /**
- * Starts a Postgres on a data directory, which is made at the first start, and resolves when it accepts connections.
+ * Starts a Postgres on a data directory, which is created at the first start, and resolves when it accepts connections.
  * As root the server runs as the system's user `postgres`, because Postgres refuses to be root.
  * @throws LocalServerError for a taken port, a data directory of something else, of another major version or in use
  */
@@ -183,6 +183,6 @@ const whyNot = (log: string, host: string, port: number, dataDir: string): Local
   }
   const last = log.split("\n").findLast((line) => line.includes("FATAL:"));
   return new LocalServerError(
-    `Postgres did not start on ${dataDir}: ${last?.replace(/^.*FATAL: */, "") ?? (log.trim() || "it ended without a word")}.`,
+    `Postgres did not start on ${dataDir}: ${last?.replace(/^.*FATAL: */, "") ?? (log.trim() || "it exited without a message")}.`,
   );
 };

@@ -23,7 +23,7 @@ export const loadSecrets = async (file: string): Promise<Secrets> => {
   await create(file);
   const made = await read(file);
   if (made) return made;
-  throw unusable(file, "it went away again");
+  throw unusable(file, "it disappeared");
 };
 
 const read = async (file: string): Promise<Secrets | undefined> => {
@@ -36,7 +36,7 @@ const read = async (file: string): Promise<Secrets | undefined> => {
   }
   const secrets = parse(text);
   const missing = NAMES.find((name) => typeof secrets[name] !== "string" || secrets[name] === "");
-  if (missing !== undefined) throw unusable(file, `${missing} is not in it`);
+  if (missing !== undefined) throw unusable(file, `it lacks ${missing}`);
   await chmod(file, 0o600);
   return secrets as Secrets;
 };
@@ -68,4 +68,4 @@ const create = async (file: string): Promise<void> => {
 };
 
 const unusable = (file: string, why: string): LocalServerError =>
-  new LocalServerError(`${file} can't be used (${why}): delete it, and new secrets are made at the next start.`);
+  new LocalServerError(`${file} can't be used (${why}): delete it, and new secrets are created at the next start.`);

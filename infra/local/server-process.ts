@@ -11,7 +11,7 @@ export type ServerProcess = {
   readonly pid: number;
   /** Resolves when the process is gone, whatever ended it. Never rejects. */
   readonly exited: Promise<Exit>;
-  /** Asks politely, and after ten seconds no longer. */
+  /** Sends the stop signal, and SIGKILL after ten seconds. */
   stop(): Promise<void>;
   kill(signal?: NodeJS.Signals): Promise<Exit>;
 };
@@ -24,7 +24,7 @@ export type ServerCommand = {
   /** Output goes to a file and not through a pipe, so that the server can still end cleanly when whoever started it is gone. */
   readonly logFile: string;
   readonly stopSignal: NodeJS.Signals;
-  /** What of its command line tells it from every other process. */
+  /** The part of its command line that identifies it. */
   readonly mark: string;
 };
 

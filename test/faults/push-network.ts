@@ -191,7 +191,7 @@ export async function ended({ cli }: RecordedOver): Promise<void> {
   cli.child.kill("SIGINT");
   expect([await cli.ended, cli.stdout().split("\n").at(-2)]).toEqual([
     0,
-    expect.stringContaining("all is recorded as"),
+    expect.stringContaining("everything is recorded as"),
   ]);
 }
 

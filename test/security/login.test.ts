@@ -68,14 +68,14 @@ it("a login with a refused token, or without a trusted certificate, stores nothi
   const ca = { TAPEDECK_CA: certFile };
   expect(await tapedeck(["login", url], { ...ca, TAPEDECK_TOKEN: "tdk_wrong" })).toMatchObject({
     code: 1,
-    err: expect.stringContaining(`${url} does not take this token`),
+    err: expect.stringContaining(`${url} does not accept this token`),
   });
   expect(await tapedeck(["login", url], { TAPEDECK_TOKEN: tokens.viewer ?? "" })).toMatchObject({
     code: 1,
-    err: expect.stringMatching(/no Tapedeck can be asked at .*: name its authority's PEM file/),
+    err: expect.stringMatching(/no Tapedeck server answers at .*: give the PEM file of its authority/),
   });
   expect((await tapedeck(["login", url], ca)).err).toContain(
-    "asks for a token: type it, pipe it in, or set TAPEDECK_TOKEN",
+    "requires a token: type it, pipe it in, or set TAPEDECK_TOKEN",
   );
   expect(() => statSync(kept())).toThrow("ENOENT");
 });
@@ -85,7 +85,7 @@ it("after a login every command uses its address and token: recording, reading, 
     TAPEDECK_TOKEN: tokens.recorder ?? "",
   });
   expect(login).toMatchObject({ code: 0, err: "" });
-  expect(login.out).toContain(`logged in to ${url}, as a recorder (recorder) of acme`);
+  expect(login.out).toContain(`logged in to ${url}, as a recorder (recorder) in workspace acme`);
   expect(login.out).not.toContain(tokens.recorder);
   expect(statSync(kept()).mode & 0o777).toBe(0o600);
   expect(JSON.parse(readFileSync(kept(), "utf8"))).toEqual({
@@ -115,7 +115,9 @@ it("after a login every command uses its address and token: recording, reading, 
     { name: "team", url, hasToken: true, current: true },
     { name: "reader", url, hasToken: true, current: false },
   ]);
-  expect((await tapedeck(["logout"])).out).toContain("forgot team; commands go to the Tapedeck of this machine");
+  expect((await tapedeck(["logout"])).out).toContain(
+    "removed team; commands now use the Tapedeck server on this machine",
+  );
   expect((await tapedeck(["logout", "--all"])).code).toBe(0);
   expect(readFileSync(kept(), "utf8")).not.toContain("tdk_");
   expect((await tapedeck(["logout"])).err).toBe("tapedeck: you are not logged in: see `tapedeck context`.\n");
@@ -123,7 +125,7 @@ it("after a login every command uses its address and token: recording, reading, 
 
 it("former variables and flags are refused with their replacement", async () => {
   expect((await tapedeck(["status"], { TAPEDECK_TO: "127.0.0.1:7051" })).err).toMatch(
-    /^tapedeck: TAPEDECK_TO is not read/,
+    /^tapedeck: TAPEDECK_TO is no longer used/,
   );
-  expect((await tapedeck(["export", "--from", "x"])).err).toContain("It is --url now.");
+  expect((await tapedeck(["export", "--from", "x"])).err).toContain("Use --url instead.");
 });

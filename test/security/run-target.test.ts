@@ -118,7 +118,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
   [
     "a token that nobody knows",
     () => ({ TAPEDECK_TOKEN: `tdk_${"x".repeat(43)}` }),
-    /localhost:\d+ says: this token is not known: .*: give it a good one with `tapedeck login` or TAPEDECK_TOKEN$/,
+    /localhost:\d+ reports: this token is not known: .*: provide a valid token with `tapedeck login` or TAPEDECK_TOKEN$/,
   ],
   [
     "a token that was revoked",
@@ -127,23 +127,23 @@ const wrong: readonly [string, Wrong, RegExp][] = [
       await revoke();
       return { TAPEDECK_TOKEN: text };
     },
-    /says: this token is not known: it was revoked.*: give it a good one/,
+    /reports: this token is not known: it was revoked.*: provide a valid token/,
   ],
   [
     "a token that has expired",
     async () => ({ TAPEDECK_TOKEN: (await token(["recorder"], Date.now() - 2 * hour)).text }),
-    /says: the token has expired: give it a good one/,
+    /reports: the token has expired: provide a valid token/,
   ],
-  ["no token", () => ({}), /says: a token is needed: .*: give it a good one/],
+  ["no token", () => ({}), /reports: a token is needed: .*: provide a valid token/],
   [
     "a token without the role",
     async () => ({ TAPEDECK_TOKEN: (await token(["viewer"])).text }),
-    /says: this needs a token with the role recorder; this one has viewer: an admin makes one with `tapedeck token create/,
+    /reports: this needs a token with the role recorder; this one has viewer: an admin creates one with `tapedeck token create/,
   ],
   [
     "a certificate that nobody trusts",
     async () => ({ ...(await good()), TAPEDECK_URL: urlOf((await proxied()).at) }),
-    /the certificate at localhost:\d+ is not trusted \(.*\): name its authority's PEM file in TAPEDECK_CA$/,
+    /the certificate at localhost:\d+ is not trusted \(.*\): set TAPEDECK_CA to the PEM file of its authority$/,
   ],
   [
     "a certificate that has expired",
@@ -151,7 +151,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
       const { at, ca } = await proxied(["localhost"], expired);
       return { ...(await good()), TAPEDECK_URL: urlOf(at), TAPEDECK_CA: ca };
     },
-    /the certificate at localhost:\d+ has expired: it has to be renewed there$/,
+    /the certificate at localhost:\d+ has expired: renew it on the server$/,
   ],
   [
     "a certificate for another name",
@@ -159,12 +159,12 @@ const wrong: readonly [string, Wrong, RegExp][] = [
       const { at, ca } = await proxied(["elsewhere.example"]);
       return { ...(await good()), TAPEDECK_URL: urlOf(at), TAPEDECK_CA: ca };
     },
-    /the certificate at localhost:\d+ is for another name \(DNS:elsewhere.example\): write the address with a name/,
+    /the certificate at localhost:\d+ is for another name \(DNS:elsewhere.example\): use a host name that the certificate is for/,
   ],
   [
     "the port of the gateway's HTTP",
     async () => ({ ...(await good()), TAPEDECK_GRPC_PORT: String(portOf(stack.http)) }),
-    /localhost:\d+ is no gRPC of a Tapedeck: its port is 7051, where nobody has chosen another$/,
+    /localhost:\d+ is not the gRPC port of a Tapedeck server: the default port is 7051$/,
   ],
   [
     "a web server without TLS",
@@ -172,7 +172,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
       const port = await listen(httpServer((_, response) => response.end("hello")));
       return { ...(await good()), TAPEDECK_GRPC_PORT: String(port) };
     },
-    /what listens at localhost:\d+ does not speak TLS: is the port right\?$/,
+    /the server at localhost:\d+ does not speak TLS: check the port$/,
   ],
   [
     "another gRPC server",
@@ -186,7 +186,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
       );
       return { TAPEDECK_URL: urlOf(`127.0.0.1:${port}`) };
     },
-    /is no gRPC of a Tapedeck \(The server does not implement/,
+    /is not the gRPC port of a Tapedeck server \(The server does not implement/,
   ],
   ["a time that is none", async () => ({ ...(await good()), TAPEDECK_ANSWER_WITHIN: "soon" }), /is not a duration/],
 ];
@@ -264,7 +264,7 @@ describe("a command is recorded", () => {
     expect(await ran.ended).toBe(0);
     expect(ran.stdout()).toContain('"args":["build"]');
     expect(ran.stderr()).not.toContain("this command is not recorded");
-    expect(ran.stderr()).toContain("what was heard waits in");
+    expect(ran.stderr()).toContain("the recording waits in");
     expect(waiting()).toHaveLength(1);
   });
 });

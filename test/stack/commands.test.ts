@@ -112,7 +112,7 @@ it("wait reports the result by its exit code, and can continue after a position"
   expect(await tapedeck("wait", "--for", "loop.succeeded", "--after", position, "--timeout", "100ms")).toEqual({
     code: 124,
     out: "",
-    err: `tapedeck: nothing of that came in time; go on with --after ${position}\n`,
+    err: `tapedeck: no matching event came in time; continue with --after ${position}\n`,
   });
   expect(await tapedeck("wait", "--for", "nothing.like_it")).toMatchObject({
     code: 1,
@@ -131,21 +131,21 @@ it("logs prints the output of the requested source without control characters", 
   const some = await tapedeck("logs", "-s", "alice/shop", "--artifact", app);
   expect(some.out.trimEnd().split("\n")).toEqual(lines.filter((line) => line.startsWith(`${app} | `)));
   expect((await tapedeck("logs", "-n", "2")).out.trimEnd().split("\n")).toEqual(lines.slice(-2));
-  expect((await tapedeck("logs", "--app", "nobody")).err).toBe("nothing of that was printed\n");
+  expect((await tapedeck("logs", "--app", "nobody")).err).toBe("no output matches\n");
   await using following = start(["logs", "-f", "-n", "1"]);
   await until(() => following.stdout() === `${lines.at(-1)}\n`, { message: "the last line" });
 });
 
 it("times may be written as people write them", async () => {
   expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");
-  expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No such sessions.\n");
+  expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No matching sessions.\n");
   expect((await tapedeck("stats", "builds", "-s", "alice/shop", "--since", "2026-01-01")).out).toMatch(/^ARTIFACT/);
-  expect((await tapedeck("stats", "builds", "-s", "bob/shop")).out).toBe("No such builds.\n");
+  expect((await tapedeck("stats", "builds", "-s", "bob/shop")).out).toBe("No matching builds.\n");
   expect((await tapedeck("tail", "--since", "10m", "--no-follow", "-k", "loop.started")).out).toContain(
     "loop 1 started",
   );
   expect((await tapedeck("tail", "--since", "10m", "--until", "9m", "-k", "loop.started")).out).toBe("");
-  expect((await tapedeck("tail", "--since", "soon")).err).toContain('It is not "10m", "2h" or "3d" (so long ago)');
+  expect((await tapedeck("tail", "--since", "soon")).err).toContain('Expected "10m", "2h" or "3d" (that long ago)');
   expect((await tapedeck("export", "-s", "alice/shop", "--since", "1h")).out).toMatch(/^\{"format":"tapedeck-session"/);
   expect((await tapedeck("export", "-s", "alice/shop", "--until", "yesterday")).err).toContain("there are no sessions");
 });

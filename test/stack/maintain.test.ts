@@ -88,7 +88,7 @@ it("after a login maintenance commands use its address and token; local commands
     err: expect.stringContaining(at("backup", there)),
   });
   const erase = ["erase", "--session", acme.session];
-  const nobody = "tapedeck: nobody is there to ask whether to erase: say --yes.\n";
+  const nobody = "tapedeck: stdin is not a terminal, so the erasure can't be confirmed: add --yes.\n";
   expect(await tapedeck(erase, env)).toMatchObject({ code: 1, err: `${at("erase", there)}${nobody}` });
   expect(await tapedeck([...erase, "--yes"], env)).toMatchObject({
     ...{ code: 1, err: expect.stringContaining("goes on: end it first") },
@@ -97,14 +97,14 @@ it("after a login maintenance commands use its address and token; local commands
   for (const [command = "", ...args] of [["restore", "nothing"], ["new-epoch"], ["sql-role", "list"]]) {
     const { code, err } = await tapedeck([command, ...args], env);
     const [first, second] = err.split("\n");
-    const where = `works on this machine only (.tapedeck), and not at http://${harness.on.stack.http} (context team)`;
-    expect([code, first]).toEqual([1, `tapedeck: ${command} ${where}, where other commands go`]);
+    const where = `works on this machine only (.tapedeck), not on http://${harness.on.stack.http} (context team)`;
+    expect([code, first]).toEqual([1, `tapedeck: ${command} ${where}, which other commands use`]);
     expect(second).toMatch(/^tapedeck: /);
   }
   const forAll = ["token", "create", "--name", "ops", "--role", "admin", "--all-workspaces"];
-  expect((await tapedeck(forAll, env)).err).toContain("made on the server itself");
+  expect((await tapedeck(forAll, env)).err).toContain("created on the server itself");
   expect((await tapedeck(["erase", "--help"], env)).out.replace(/\s+/g, " ")).toContain(
-    "an admin's token, that of the login or TAPEDECK_TOKEN",
+    "an admin's token, from the login or TAPEDECK_TOKEN",
   );
 });
 
@@ -132,7 +132,7 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
   expect(backup).toMatchObject({
     code: 0,
     err: expect.stringContaining(at("backup")),
-    out: expect.stringMatching(`^${events} events up to now`),
+    out: expect.stringMatching(`^backed up ${events} events to `),
   });
   expect((await readdir(join(cwd, "kept"))).sort()).toEqual(["backup.json", "stream.tar.s2", "tokens.json"]);
 
@@ -140,7 +140,7 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
   expect(rebuilt).toMatchObject({
     code: 0,
     err: expect.stringContaining(at("rebuild")),
-    out: expect.stringContaining(`anew from ${events} events`),
+    out: expect.stringContaining(`rebuilt the tables from ${events} events`),
   });
 
   const goesOn = await tapedeck(["erase", "--session", globex.session, "--yes"], named(hers));

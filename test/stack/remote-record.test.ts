@@ -132,7 +132,7 @@ describe("a team's Tapedeck", () => {
     const run = laptop(alice.text).run("--developer", "dora");
     expect(await run.ended).toBe(0);
     expect(run.stderr().split("\n")).toEqual([
-      "tapedeck: this is recorded as alice/shop: the token is alice's",
+      "tapedeck: this is recorded as alice/shop, because the token belongs to alice",
       expect.stringMatching(/^tapedeck: recording as alice\/shop, session /),
       expect.stringMatching(/^tapedeck: recorded as alice\/shop, session /),
       "",
@@ -169,7 +169,7 @@ describe("a team's Tapedeck", () => {
     expect(await execute(viewer.text, source)).toMatchObject({ code: status.PERMISSION_DENIED });
     expect(fake.calls).toHaveLength(1);
     await fake.end("kill");
-    await tells(record, "lost Skaffold");
+    await tells(record, "lost the connection to Skaffold");
     expect(await execute(controller.text, source)).toMatchObject({ code: status.UNAVAILABLE });
   });
 
@@ -198,7 +198,7 @@ describe("a team's Tapedeck", () => {
     await until(async () => framesOf(await events("rita", "blog"), "v1").length >= 20, { message: "the beginning" });
     await revoke();
     await tells(before, "not recorded for now: ");
-    expect(before.stdout()).toMatch(/not recorded for now: .*token.*; what is heard waits on this machine/);
+    expect(before.stdout()).toMatch(/not recorded for now: .*token.*; events are kept on this machine/);
     await fake.play();
     expect([fake.health.v1.stalled, fake.health.v2.stalled]).toEqual([false, false]);
     process.kill(before.child.pid ?? 0, "SIGINT");
@@ -257,9 +257,9 @@ describe("a team's Tapedeck", () => {
         expect(await ran.ended).toBe(0);
         const [now = "", end = ""] = ran.stderr().split("\n");
         expect(now).toMatch(words);
-        expect(now).toMatch(/^tapedeck: not recorded for now: .*; what is heard waits on this machine$/);
+        expect(now).toMatch(/^tapedeck: not recorded for now: .*; events are kept on this machine$/);
         expect(end).toMatch(
-          /^tapedeck: not recorded yet \(.*\): what was heard waits in .* `tapedeck run` to there, or/,
+          /^tapedeck: not recorded yet \(.*\): the recording waits in .* `tapedeck run` to there, or/,
         );
         expect(ran.stderr()).not.toContain("tdk_x");
         expect(readdirSync(spill)).toHaveLength(1);

@@ -2,10 +2,11 @@ import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import type { SkaffoldServer } from "@tapedeck/gateway/skaffold-server";
 import { exportSessions } from "tapedeck/commands/export/run";
 import { play } from "tapedeck/commands/replay/play";
 import { recordedSession } from "tapedeck/commands/replay/recorded-session";
-import { type ServedTape, serveTape } from "tapedeck/commands/replay/serve";
+import { serveTape } from "tapedeck/commands/replay/serve";
 import { type Tape, tapeOf } from "tapedeck/commands/replay/tape";
 import { urlOf } from "tapedeck/testing/recorder";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
@@ -23,7 +24,7 @@ const never = new AbortController().signal;
 const cleanup = new AsyncDisposableStack();
 let stack: Stack;
 let tape: Tape;
-let served: ServedTape;
+let served: SkaffoldServer;
 
 beforeAll(async () => {
   const fake = cleanup.use(await startFakeSkaffold({ recording }));
@@ -32,7 +33,7 @@ beforeAll(async () => {
   await fake.play();
   await stack.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
   tape = tapeOf(await recordedSession({ session: undefined, source: "alice/shop", url: urlOf(stack.grpc) }));
-  served = cleanup.use(await serveTape(tape, anyPort, anyPort));
+  served = cleanup.use(await serveTape(tape, { grpc: anyPort, http: anyPort }));
 });
 afterAll(() => cleanup.disposeAsync());
 

@@ -226,7 +226,7 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
     const last = await target.log.bounds();
     const [developer = "", project = ""] = to.split("/");
     expect(await importFile(target, fileOf(move), { developer, project })).toMatch(
-      /events: recorded already, as session/,
+      /events: already recorded, as session/,
     );
     expect(await target.log.bounds()).toEqual(last);
   });
@@ -371,10 +371,14 @@ it("several sessions of a source are moved at once", async () => {
     sessions: [vagrant = expect.fail()],
   } = await verifySessionFile(fileOf("vagrant"));
   await expect(exportIds([idIn("team", vagrant.session), ...ids])).rejects.toThrow(
-    "a file holds sessions of one source, and these are of",
+    "a file holds sessions of one source, and these belong to",
   );
-  await expect(exportIds([])).rejects.toThrow(/^which source\? Say it with -s: (\w+\/\w+\/\w+(, )?){4}\.$/);
-  await expect(exportIds([], "bob/nothing")).rejects.toThrow("there is nothing of bob/nothing: see `tapedeck status`");
+  await expect(exportIds([])).rejects.toThrow(
+    /^several sources match: choose one with -s \((\w+\/\w+\/\w+(, )?){4}\)\.$/,
+  );
+  await expect(exportIds([], "bob/nothing")).rejects.toThrow(
+    "there are no recordings of bob/nothing: see `tapedeck status`",
+  );
   // The first of them would precede the existing events.
   const earlier = foreignSession({ session: ulid(1_700_000_000_000) });
   await writeFile(file, textOf(sessionFileLines({ sessions: [earlier] })));
@@ -401,7 +405,7 @@ it("a session that was running at its export continues with a later export, and 
   foreign.tell(...frameOf("v2", "there", "log.written"), ended);
   await importNow();
   expect(await listed()).toMatchObject({ items: [{ endReason: "process ended" }] });
-  expect(await importNow()).toMatch(/recorded already/);
+  expect(await importNow()).toMatch(/already recorded/);
 });
 
 it("a source that is being recorded refuses imports", async () => {

@@ -5,8 +5,8 @@ export class CommandError extends Error {
 
 const systemErrors: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full: free some space and start again",
-  EACCES: "this user may not do that there: choose another folder, or change its owner",
-  EROFS: "the disk can't be written to: choose another folder",
+  EACCES: "permission denied: choose another folder, or change its owner",
+  EROFS: "the file system is read-only: choose another folder",
   EMFILE: "too many files are open: raise the limit (ulimit -n)",
 };
 

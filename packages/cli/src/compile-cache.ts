@@ -1,4 +1,4 @@
 import { fileURLToPath } from "node:url";
 
-/** Where Node keeps our sources compiled, which halves the time that a command takes to start. */
+/** Node's cache of compiled sources, which halves the start-up time of a command. */
 export const compileCache = fileURLToPath(new URL("../../../node_modules/.cache/tapedeck", import.meta.url));

@@ -16,7 +16,7 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
   },
   {
     name: "TAPEDECK_CONFIG",
-    otherwise: "`tapedeck.yaml`, if there",
+    otherwise: "`tapedeck.yaml`, if present",
     description: "The file of the settings. Services that are started one by one read no file without it.",
   },
   {
@@ -37,7 +37,7 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
   },
   {
     name: "TAPEDECK_GRPC_PORT",
-    otherwise: "as `tapedeck login` was told, else one below the port of the URL",
+    otherwise: "as `tapedeck login` found, else one below the port of the URL",
     description: "The port on which the same host takes gRPC.",
   },
   {
@@ -57,14 +57,14 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
   },
   {
     name: "TAPEDECK_DEVELOPER",
-    otherwise: "login name; of a rkt host this machine's name; of an imported file what stands in it",
-    description: "Whose recordings `run`, `record` and `import` make.",
+    otherwise: "login name; for a rkt host: this machine's name; for an imported file: as in the file",
+    description: "The developer of recordings by `run`, `record` and `import`.",
   },
   {
     name: "TAPEDECK_PROJECT",
     otherwise:
-      "from skaffold.yaml, else the Vagrantfile's folder, else this folder; of a rkt host `host`; of an imported file what stands in it",
-    description: "Which project `run`, `record` and `import` record.",
+      "from skaffold.yaml, else the Vagrantfile's folder, else this folder; for a rkt host: `host`; for an imported file: as in the file",
+    description: "The project of recordings by `run`, `record` and `import`.",
   },
   {
     name: "TAPEDECK_REDACT",
@@ -78,17 +78,17 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
   {
     name: "TAPEDECK_SPILL",
     otherwise: "`$XDG_STATE_HOME/tapedeck/spill`, else `~/.local/state/tapedeck/spill`",
-    description: "Where `run` and `record` leave what no Tapedeck took, and where `up` looks for it.",
+    description: "Where `run` and `record` keep undelivered recordings, and where `up` looks for them.",
   },
   {
     name: "TAPEDECK_OFF",
     otherwise: "off",
-    description: "With `1`, `tapedeck run` runs the command as it is, and records nothing.",
+    description: "With `1`, `tapedeck run` runs the command without recording it.",
   },
   {
     name: "TAPEDECK_ANSWER_WITHIN",
     otherwise: "`250ms`",
     description:
-      "How long `tapedeck run` waits, before the command starts, for Tapedeck to say whether it takes the recording; `0s` does not ask.",
+      "How long `tapedeck run` waits, before the command starts, for Tapedeck to say whether it accepts the recording; `0s` does not ask.",
   },
 ];

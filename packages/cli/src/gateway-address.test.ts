@@ -39,7 +39,7 @@ test("TAPEDECK_URL names it for every command, and the variables of before are r
   for (const former of ["TAPEDECK_TO", "TAPEDECK_FROM"]) {
     for (const place of [grpcTarget, httpBase]) {
       expect(() => place("https://h", { ...none, [former]: "127.0.0.1:7051" })).toThrow(
-        new RegExp(`^${former} is not read any more: .*TAPEDECK_URL.*tapedeck login`),
+        new RegExp(`^${former} is no longer used: .*TAPEDECK_URL.*tapedeck login`),
       );
     }
   }
@@ -76,7 +76,7 @@ test.each(["tapedeck.example", "7051", ":7051", "a b:1", "h:0", "h:65536", "ftp:
 test("plaintext leaves this machine only where that is said, and with a token never", () => {
   const [far, token] = ["10.0.0.5:7052", { ...none, TAPEDECK_TOKEN: "tdk_secret" }];
   for (const place of [grpcTarget, httpBase]) {
-    expect(() => place(far, none)).toThrow(/not on this machine.*write https:\/\/10.0.0.5:7052/);
+    expect(() => place(far, none)).toThrow(/not on this machine.*use https:\/\/10.0.0.5:7052/);
     expect(() => place(far, { ...none, TAPEDECK_INSECURE: "true" })).not.toThrow();
     expect(() => place(far, { TAPEDECK_INSECURE: "true", ...token })).toThrow(/token.*is not sent/);
     expect(() => place("127.0.0.1.example:7051", token)).toThrow(/token.*is not sent/);

@@ -5,25 +5,27 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { type ChannelCredentials, type ChannelOptions, credentials, Metadata } from "@grpc/grpc-js";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { CommandError } from "./command-error.ts";
-import { chosenDeck, type Deck } from "./context/chosen-tapedeck.ts";
-import { type Place, placeText } from "./gateway-place.ts";
+import type { ChosenTapedeck } from "./context/chosen-tapedeck.ts";
+import { chosenTapedeck } from "./context/chosen-tapedeck.ts";
+import type { GatewayUrl } from "./gateway-url.ts";
+import { gatewayUrlText } from "./gateway-url.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Where a gateway takes gRPC calls, and what goes with every call. */
+/** A gateway's gRPC address, and what every call carries. */
 export type GrpcTarget = {
   /** "host:port", as grpc-js takes it. */
   readonly address: string;
   readonly credentials: ChannelCredentials;
-  /** With `authorization`, where there is a token. Made for one client: calls may add to it. */
+  /** Contains `authorization` if there is a token. Belongs to one client: calls may add to it. */
   readonly metadata: Metadata;
-  /** Of a client: what is on this machine is not asked through a proxy. */
+  /** Options of a client. Addresses on this machine are never reached through a proxy. */
   readonly options: ChannelOptions;
   /** The same for the same gateway however it was written: "127.0.0.1:7051", "https://tapedeck.example:7051". */
   readonly name: string;
 };
 
-/** Where a gateway's HTTP is, and what goes with every request. */
+/** A gateway's HTTP address, and what every request carries. */
 export type HttpBase = {
   /** "http://127.0.0.1:7052", without a slash at its end. */
   readonly base: string;
@@ -40,19 +42,19 @@ export type HttpBase = {
  * certificates or the token can't be used
  */
 export function grpcTarget(url?: string, env: Env = process.env): GrpcTarget {
-  const deck = chosenDeck(url, env);
-  const { isTls, host } = deck.place;
-  const token = bearerOf(deck);
-  assertPrivate({ ...deck.place, port: deck.grpcPort }, env, deck, token);
+  const chosen = chosenTapedeck(url, env);
+  const { isTls, host } = chosen.gateway;
+  const token = bearerOf(chosen);
+  assertPrivate({ ...chosen.gateway, port: chosen.grpcPort }, env, chosen, token);
   const metadata = new Metadata();
   if (token !== undefined) metadata.set("authorization", token);
-  const address = `${host}:${deck.grpcPort}`;
+  const address = `${host}:${chosen.grpcPort}`;
   const options = isLoopback(host) ? { "grpc.enable_http_proxy": 0 } : {};
   const common = { address, metadata, options };
   if (!isTls) return { ...common, credentials: credentials.createInsecure(), name: address };
   // grpc-js names the address to the server, of which Node.js would warn on the user's terminal.
   if (isIP(host.replace(/[[\]]/g, "")) > 0) process.noDeprecation = true;
-  const trusted = credentials.createSsl(Buffer.from(trustedCertificates(deck).join("\n")));
+  const trusted = credentials.createSsl(Buffer.from(trustedCertificates(chosen).join("\n")));
   return { ...common, credentials: trusted, name: `https://${address}` };
 }
 
@@ -62,51 +64,56 @@ export function grpcTarget(url?: string, env: Env = process.env): GrpcTarget {
  * @throws CommandError as `grpcTarget`
  */
 export function httpBase(url?: string, env: Env = process.env): HttpBase {
-  return httpBaseOf(chosenDeck(url, env), env);
+  return httpBaseOf(chosenTapedeck(url, env), env);
 }
 
-export function httpBaseOf(deck: Deck, env: Env): HttpBase {
-  const bearer = bearerOf(deck);
-  assertPrivate(deck.place, env, deck, bearer);
-  if (deck.place.isTls) setDefaultCACertificates(trustedCertificates(deck));
+export function httpBaseOf(chosen: ChosenTapedeck, env: Env): HttpBase {
+  const bearer = bearerOf(chosen);
+  assertPrivate(chosen.gateway, env, chosen, bearer);
+  if (chosen.gateway.isTls) setDefaultCACertificates(trustedCertificates(chosen));
   return {
-    base: placeText(deck.place),
-    token: deck.token,
+    base: gatewayUrlText(chosen.gateway),
+    token: chosen.token,
     headers: bearer === undefined ? {} : { authorization: bearer },
   };
 }
 
 /** There is no flag for a token: what stands on a command line can be read by everyone on the machine. */
-function bearerOf({ token, tokenFrom }: Deck): string | undefined {
+function bearerOf({ token, tokenFrom }: ChosenTapedeck): string | undefined {
   if (token === undefined) return undefined;
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new CommandError(`${tokenFrom} is not a token: give it one as \`tapedeck token\` wrote it.`);
+    throw new CommandError(`${tokenFrom} is not a token: use one exactly as \`tapedeck token create\` printed it.`);
   }
   return `Bearer ${token}`;
 }
 
 /** Plaintext stays on this machine, unless TAPEDECK_INSECURE says that the network is private; a token always does. */
-function assertPrivate({ isTls, host, port }: Place, env: Env, deck: Deck, token: string | undefined): void {
+function assertPrivate(
+  { isTls, host, port }: GatewayUrl,
+  env: Env,
+  chosen: ChosenTapedeck,
+  token: string | undefined,
+): void {
   if (isTls || isLoopback(host)) return;
   if (token !== undefined) {
     throw new CommandError(
-      `the token of ${deck.tokenFrom} is not sent to ${host}:${port} in plaintext, which anybody on the way can read: write https://${host}:${deck.place.port}.`,
+      `the token of ${chosen.tokenFrom} is not sent to ${host}:${port} in plaintext, which anybody on the network can read: use https://${host}:${chosen.gateway.port}.`,
     );
   }
   if (!["1", "true"].includes(env.TAPEDECK_INSECURE?.toLowerCase() ?? "")) {
     throw new CommandError(
-      `${host}:${port} is not on this machine, and plaintext can be read on the way: write https://${host}:${deck.place.port}, or set TAPEDECK_INSECURE=true.`,
+      `${host}:${port} is not on this machine, and plaintext can be read on the network: use https://${host}:${chosen.gateway.port}, or set TAPEDECK_INSECURE=true.`,
     );
   }
 }
 
 /** A file that is named stands alone, so that it can also say whom not to trust. */
-function trustedCertificates({ ca: path }: Deck): readonly string[] {
+function trustedCertificates({ ca: path }: ChosenTapedeck): readonly string[] {
   if (path === undefined) return [...getCACertificates("default"), ...getCACertificates("system")];
   const pem = readCertificates(path);
   const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
   if (found === null || !found.every(isCertificate))
-    throw new CommandError(`${path} (TAPEDECK_CA, or of the context) holds no certificate: it has to be a PEM file.`);
+    throw new CommandError(`${path} (TAPEDECK_CA or the context) holds no certificate: it must be a PEM file.`);
   return found;
 }
 
@@ -122,6 +129,6 @@ function readCertificates(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    throw new CommandError(`${path} (TAPEDECK_CA, or of the context) can't be read.`);
+    throw new CommandError(`${path} (TAPEDECK_CA or the context) can't be read.`);
   }
 }

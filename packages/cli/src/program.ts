@@ -12,7 +12,7 @@ const program = new Command("tapedeck")
   .version(version)
   .enablePositionalOptions()
   .configureHelp({ showGlobalOptions: false })
-  .showHelpAfterError("(--help says more)")
+  .showHelpAfterError("(see --help)")
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "tapedeck: ")) });
 
 for (const command of [...allCommands(), ...(isCompleting ? [] : [completionCommand()])]) program.addCommand(command);

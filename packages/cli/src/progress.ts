@@ -1,19 +1,19 @@
 import { SingleBar } from "cli-progress";
-import { bytesText } from "./ask/durations.ts";
+import { bytesText } from "./display/durations.ts";
 
 export type ProgressOptions = {
   /** "importing shop.tapedeck" */
   readonly what: string;
   /** "events", or "bytes", which are shown as people read them. */
   readonly unit: string;
-  /** As far as it is known; undefined: nobody knows. */
+  /** Undefined if the total is unknown. */
   readonly total?: number | undefined;
   /** Default: stderr, so that stdout stays data. */
   readonly to?: NodeJS.WriteStream;
   readonly now?: () => number;
 };
 
-/** Where a command tells how far it is, and by which clock; nothing said: on stderr. */
+/** Stream and clock of a progress report. The default stream is stderr. */
 export type ProgressTo = Pick<ProgressOptions, "to" | "now">;
 
 /** Between two lines in a pipe; what is done sooner has none. */
@@ -23,14 +23,14 @@ const lineMs = 3_000;
 export class Progress implements Disposable {
   readonly #options: Required<Pick<ProgressOptions, "what" | "unit" | "to" | "now">>;
   #bar: SingleBar | undefined;
-  #toldAt: number;
+  #reportedAt: number;
   #total: number | undefined;
   #done = 0;
 
   constructor({ total, to = process.stderr, now = Date.now, ...options }: ProgressOptions) {
     this.#options = { ...options, to, now };
     this.#total = total;
-    this.#toldAt = now();
+    this.#reportedAt = now();
   }
 
   get done(): number {
@@ -43,8 +43,8 @@ export class Progress implements Disposable {
     this.#done = done;
     this.#total = total;
     if (to.isTTY) this.#draw();
-    else if (now() - this.#toldAt >= lineMs) {
-      this.#toldAt = now();
+    else if (now() - this.#reportedAt >= lineMs) {
+      this.#reportedAt = now();
       to.write(`${this.#line()}\n`);
     }
   }

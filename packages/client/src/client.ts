@@ -1,14 +1,13 @@
+import type { Backoff } from "./backoff.ts";
 import type { WebSocketClass } from "./connection.ts";
 import type { TapedeckEvent } from "./event.ts";
 import { momentText } from "./filter.ts";
 import { httpAt } from "./http.ts";
 import { iterable } from "./iterable.ts";
 import type { KindsLike } from "./kinds.ts";
-import { type Link, openLink, type Seat, type Subscriber } from "./link.ts";
+import { Link, type Seat, type Subscriber } from "./link.ts";
 import { type ListAsked, list } from "./lists.ts";
 import type { Message } from "./message.ts";
-import type { Backoff } from "./pause.ts";
-import { type Desk, type SubscriptionOptions, subscription } from "./subscription.ts";
 import type {
   Operation,
   OperationsOptions,
@@ -18,16 +17,17 @@ import type {
   SourcesOptions,
   State,
   StateOptions,
-} from "./things.ts";
+} from "./resources.ts";
+import { type LinkPool, type SubscriptionOptions, subscription } from "./subscription.ts";
 
 export type ConnectOptions = {
   /** The gateway's HTTP address, such as "http://127.0.0.1:7052". */
   readonly url: string;
-  /** Where the gateway wants one. In a page it can be read by everyone who can see the page. */
+  /** Required if the gateway uses tokens. In a page, everyone who can see the page can read it. */
   readonly token?: string;
-  /** Where there is no global one (Node 20): that of the package `ws`. */
+  /** Needed where there is no global one (Node 20): that of the package `ws`. */
   readonly WebSocket?: WebSocketClass;
-  /** Told when live reading is cut, which mends itself, and when it goes on. */
+  /** Called when the connection for live reading is lost, which repairs itself, and when it is back. */
   readonly onConnection?: (isOpen: boolean) => void;
   /** Characters of messages that may wait in each iteration for a consumer who is slower than they come; 1 Mi. */
   readonly mostWaiting?: number;
@@ -96,8 +96,9 @@ export function patientClient(
 
   function newLink(): Link {
     const WebSocket = given.WebSocket ?? (globalThis.WebSocket as WebSocketClass | undefined);
-    if (WebSocket === undefined) throw new TypeError("there is no WebSocket here: connect({ url, WebSocket })");
-    const link = openLink({
+    if (WebSocket === undefined)
+      throw new TypeError("there is no global WebSocket: pass one with connect({ url, WebSocket })");
+    const link = new Link({
       WebSocket,
       url: `${base.replace(/^http/, "ws")}/api/v1/ws`,
       protocols: ["tapedeck.v1.json", ...(token === undefined ? [] : [`tapedeck.bearer.${token}`])],
@@ -109,7 +110,7 @@ export function patientClient(
     return link;
   }
 
-  const desk: Desk = {
+  const pool: LinkPool = {
     join(subscriber: Subscriber): Seat {
       const link = links.find(({ size }) => size < mostOnSocket) ?? newLink();
       return link.join(subscriber);
@@ -127,9 +128,9 @@ export function patientClient(
 
   const client = {
     events: (options: EventsOptions = {}) =>
-      reading(options.signal, (over) => eventsOf(subscription(options, desk, over))),
+      reading(options.signal, (over) => eventsOf(subscription(options, pool, over))),
     subscribe: (options: SubscriptionOptions = {}) =>
-      reading(options.signal, (over) => subscription(options, desk, over)),
+      reading(options.signal, (over) => subscription(options, pool, over)),
     async state(source: string, { at, session, signal }: StateOptions = {}) {
       const asked = { source, session, at: at === undefined ? undefined : momentText(at) };
       return (await http.get("/api/v1/state", asked, signal)) as State;

@@ -1,4 +1,4 @@
-/** As much of the standard's WebSocket as is used here: that of browsers and Node, and that of the package `ws`. */
+/** The part of the standard WebSocket that is used here. Browsers, Node and the package `ws` provide it. */
 export type WebSocketLike = {
   send(text: string): void;
   close(code?: number): void;

@@ -18,7 +18,7 @@ export type DetailOf<K extends Kind> = K extends "session.gap" | "session.gap_fi
     : never;
 
 export type EventFields = {
-  /** Where it stands in the log: keep the last one you have handled, and go on `after` it. */
+  /** Position in the log: store the last one that you have handled, and continue `after` it. */
   readonly position: string;
   /** The log's own time of it. */
   readonly recordedAt: string;

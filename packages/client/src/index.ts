@@ -6,5 +6,5 @@ export type { DetailOf, EventFields, Outcome, TapedeckEvent } from "./event.ts";
 export type { Filter, Moment, SourceFilter } from "./filter.ts";
 export { type Kind, type KindPattern, type KindsLike, kinds } from "./kinds.ts";
 export type { Message, StateMessage, UpstreamState } from "./message.ts";
+export type * from "./resources.ts";
 export type { Gap, SubscriptionOptions } from "./subscription.ts";
-export type * from "./things.ts";

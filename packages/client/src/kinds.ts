@@ -111,7 +111,7 @@ export type Kind = (typeof kinds)[number];
 type NounOf<K extends Kind> = K extends `${infer Noun}.${string}` ? Noun : never;
 type VerbOf<K extends Kind> = K extends `${string}.${infer Verb}` ? Verb : never;
 
-/** As a filter takes it: `build.failed`, `build.*`, `*.failed`, `*`. */
+/** A pattern of a filter: `build.failed`, `build.*`, `*.failed`, `*`. */
 export type KindPattern = Kind | `${NounOf<Kind>}.*` | `*.${VerbOf<Kind>}` | "*";
 
 /** The kinds that a pattern lets through; of a text that is no pattern known here, any. */

@@ -1,8 +1,8 @@
+import { type Backoff, backoff, pause } from "./backoff.ts";
 import { type ConnectionOptions, openConnection } from "./connection.ts";
 import { errorIn, TapedeckError } from "./error.ts";
 import type { TapedeckEvent } from "./event.ts";
 import type { UpstreamState } from "./message.ts";
-import { type Backoff, backoff, pause } from "./pause.ts";
 
 /** What the gateway says (PROTOCOL.md); of a subscription with its `id`. */
 export type ServerMessage = {
@@ -27,9 +27,6 @@ export type Subscriber = {
 /** A subscriber's place on a link: while it is started, it is subscribed whenever there is a connection. */
 export type Seat = { start(): void; stop(): void; leave(): void };
 
-/** A socket that comes back, and closes when nobody sits on it. */
-export type Link = { readonly size: number; join(subscriber: Subscriber): Seat };
-
 export type LinkOptions = ConnectionOptions & {
   readonly backoff: Backoff;
   /** Why a socket was not let in: a script is not told. Undefined when there is nothing to say, or waiting helps. */
@@ -52,87 +49,127 @@ const finalCloses: Readonly<Record<number, string>> = {
 /** A little more than the gateway counts by. */
 const heldMs = 1_100;
 
-export function openLink(options: LinkOptions): Link {
-  const seats = new Set<Sitting>();
-  const subscribed = new Map<string, Sitting>();
-  /** Asked to stop, and not answered. */
-  const leaving = new Set<string>();
-  const wait = backoff(options.backoff);
-  let ids = 0;
-  let send: ((message: object) => void) | undefined;
-  let life: AbortController | undefined;
-  let again: ReturnType<typeof setTimeout> | undefined;
+type End = { readonly wasOpen: boolean; readonly code: number; readonly reason: string };
 
-  function subscribe(seat: Sitting): void {
-    if (send === undefined || !seat.isStarted || seat.id !== undefined) return;
-    // A new id each time: what is still under way to an earlier one is nobody's.
-    seat.id = String(++ids);
-    subscribed.set(seat.id, seat);
-    send({ type: "subscribe", id: seat.id, ...seat.subscriber.request() });
+/** A socket that reconnects, and closes when it has no subscriber. */
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #seats = new Set<Sitting>();
+  readonly #subscribed = new Map<string, Sitting>();
+  /** Subscriptions that the gateway was asked to stop, and has not confirmed. */
+  readonly #leaving = new Set<string>();
+  readonly #wait: ReturnType<typeof backoff>;
+  #lastId = 0;
+  #send: ((message: object) => void) | undefined;
+  #life: AbortController | undefined;
+  #leaveAgainTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    this.#wait = backoff(options.backoff);
   }
 
-  function forget(seat: Sitting): void {
-    if (seat.id !== undefined) subscribed.delete(seat.id);
+  get size(): number {
+    return this.#seats.size;
+  }
+
+  join(subscriber: Subscriber): Seat {
+    const seat: Sitting = { subscriber, id: undefined, isStarted: false };
+    this.#seats.add(seat);
+    if (this.#life === undefined) this.#begin();
+    return {
+      start: () => {
+        seat.isStarted = this.#seats.has(seat);
+        this.#subscribe(seat);
+      },
+      stop: () => this.#stop(seat),
+      leave: () => {
+        this.#stop(seat);
+        this.#seats.delete(seat);
+        if (this.#seats.size > 0) return;
+        this.#life?.abort();
+        this.#life = undefined;
+      },
+    };
+  }
+
+  #begin(): void {
+    const life = new AbortController();
+    this.#life = life;
+    this.#stayConnected(life.signal).catch((error: unknown) => {
+      if (!life.signal.aborted) this.#fail(error);
+    });
+  }
+
+  #subscribe(seat: Sitting): void {
+    if (this.#send === undefined || !seat.isStarted || seat.id !== undefined) return;
+    // Each subscription has a new id, so that messages still in flight to an earlier one are ignored.
+    seat.id = String(++this.#lastId);
+    this.#subscribed.set(seat.id, seat);
+    this.#send({ type: "subscribe", id: seat.id, ...seat.subscriber.request() });
+  }
+
+  #forget(seat: Sitting): void {
+    if (seat.id !== undefined) this.#subscribed.delete(seat.id);
     seat.id = undefined;
   }
 
-  function stop(seat: Sitting): void {
+  #stop(seat: Sitting): void {
     seat.isStarted = false;
-    if (seat.id !== undefined && send !== undefined) {
-      leaving.add(seat.id);
-      send({ type: "unsubscribe", id: seat.id });
+    if (seat.id !== undefined && this.#send !== undefined) {
+      this.#leaving.add(seat.id);
+      this.#send({ type: "unsubscribe", id: seat.id });
     }
-    forget(seat);
+    this.#forget(seat);
   }
 
-  /** Who says more than it may is not obeyed for the rest of that second. */
-  function leaveAgain(): void {
-    again ??= setTimeout(() => {
-      again = undefined;
-      for (const id of leaving) send?.({ type: "unsubscribe", id });
+  /** The gateway ignores a client over its message rate for the rest of that second. */
+  #leaveAgain(): void {
+    this.#leaveAgainTimer ??= setTimeout(() => {
+      this.#leaveAgainTimer = undefined;
+      for (const id of this.#leaving) this.#send?.({ type: "unsubscribe", id });
     }, heldMs);
   }
 
-  function fail(error: unknown): void {
-    const all = [...seats];
-    seats.clear();
-    life?.abort();
-    life = undefined;
+  #fail(error: unknown): void {
+    const all = [...this.#seats];
+    this.#seats.clear();
+    this.#life?.abort();
+    this.#life = undefined;
     for (const seat of all) {
-      forget(seat);
+      this.#forget(seat);
       seat.subscriber.failed(error);
     }
   }
 
-  async function stayConnected(signal: AbortSignal): Promise<void> {
+  async #stayConnected(signal: AbortSignal): Promise<void> {
+    const { onConnection, refusal } = this.#options;
     while (!signal.aborted) {
-      const end = await oneConnection(signal);
+      const end = await this.#oneConnection(signal);
       if (signal.aborted) return;
-      if (end.wasOpen) options.onConnection(false);
-      const error = final(end) ?? (end.wasOpen ? undefined : await options.refusal(signal));
+      if (end.wasOpen) onConnection(false);
+      const error = final(end) ?? (end.wasOpen ? undefined : await refusal(signal));
       if (signal.aborted) return;
-      if (error !== undefined) return fail(error);
-      await pause(wait.next(), signal);
+      if (error !== undefined) return this.#fail(error);
+      await pause(this.#wait.next(), signal);
     }
   }
 
-  type End = { readonly wasOpen: boolean; readonly code: number; readonly reason: string };
-
-  async function oneConnection(signal: AbortSignal): Promise<End> {
+  async #oneConnection(signal: AbortSignal): Promise<End> {
     let resolve = (_: End) => {};
     const lost = new Promise<End>((done) => {
       resolve = done;
     });
-    const connection = openConnection(options, {
-      opened() {
-        send = connection.send;
-        options.onConnection(true);
-        for (const seat of seats) subscribe(seat);
+    const connection = openConnection(this.#options, {
+      opened: () => {
+        this.#send = connection.send;
+        this.#options.onConnection(true);
+        for (const seat of this.#seats) this.#subscribe(seat);
       },
-      received(text) {
+      received: (text) => {
         const message = parsed(text);
-        if (message === undefined) resolve({ wasOpen: true, code: 1007, reason: "this is no Tapedeck" });
-        else take(message, text.length);
+        if (message === undefined) resolve({ wasOpen: true, code: 1007, reason: "it is not a Tapedeck server" });
+        else this.#take(message, text.length);
       },
       lost: (end) => resolve(end),
     });
@@ -143,63 +180,32 @@ export function openLink(options: LinkOptions): Link {
     } finally {
       signal.removeEventListener("abort", leave);
       connection.close();
-      send = undefined;
-      clearTimeout(again);
-      again = undefined;
-      leaving.clear();
-      for (const seat of seats) forget(seat);
+      this.#send = undefined;
+      clearTimeout(this.#leaveAgainTimer);
+      this.#leaveAgainTimer = undefined;
+      this.#leaving.clear();
+      for (const seat of this.#seats) this.#forget(seat);
     }
   }
 
-  function take(message: ServerMessage, size: number): void {
-    if (message.position !== undefined) wait.reset();
+  #take(message: ServerMessage, size: number): void {
+    if (message.position !== undefined) this.#wait.reset();
     if (message.type === "error" && message.id === undefined) {
-      // To nobody in particular: it is about the socket, or one of us does not know the protocol.
+      // An error without an id concerns the socket, or one side does not know the protocol.
       const error = errorIn(message);
-      if (error?.code === "limit_exceeded") leaveAgain();
-      else if (error !== undefined) fail(error);
+      if (error?.code === "limit_exceeded") this.#leaveAgain();
+      else if (error !== undefined) this.#fail(error);
       return;
     }
-    if (message.type === "complete") leaving.delete(message.id ?? "");
-    const seat = subscribed.get(message.id ?? "");
+    if (message.type === "complete") this.#leaving.delete(message.id ?? "");
+    const seat = this.#subscribed.get(message.id ?? "");
     if (seat === undefined) return;
     if (message.type === "complete" || message.type === "error") {
       seat.isStarted = false;
-      forget(seat);
+      this.#forget(seat);
     }
     seat.subscriber.received(message, size);
   }
-
-  return {
-    get size() {
-      return seats.size;
-    },
-    join(subscriber) {
-      const seat: Sitting = { subscriber, id: undefined, isStarted: false };
-      seats.add(seat);
-      if (life === undefined) {
-        const begun = new AbortController();
-        life = begun;
-        stayConnected(begun.signal).catch((error: unknown) => {
-          if (!begun.signal.aborted) fail(error);
-        });
-      }
-      return {
-        start() {
-          seat.isStarted = seats.has(seat);
-          subscribe(seat);
-        },
-        stop: () => stop(seat),
-        leave() {
-          stop(seat);
-          seats.delete(seat);
-          if (seats.size > 0) return;
-          life?.abort();
-          life = undefined;
-        },
-      };
-    },
-  };
 }
 
 function final({ code, reason }: { readonly code: number; readonly reason: string }): TapedeckError | undefined {

@@ -1,6 +1,6 @@
 import { type Moment, momentText } from "./filter.ts";
 import type { Http, Parameters } from "./http.ts";
-import type { OperationsOptions, SessionsOptions, SourcesOptions } from "./things.ts";
+import type { OperationsOptions, SessionsOptions, SourcesOptions } from "./resources.ts";
 
 type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string };
 

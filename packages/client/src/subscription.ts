@@ -1,8 +1,8 @@
+import { type Backoff, backoff } from "./backoff.ts";
 import { errorIn, type TapedeckError } from "./error.ts";
 import { type Filter, filterOf, type Moment, momentText } from "./filter.ts";
 import type { Seat, ServerMessage, Subscriber } from "./link.ts";
 import type { Message } from "./message.ts";
-import { type Backoff, backoff } from "./pause.ts";
 
 export type SubscriptionOptions<Pattern extends string = string> = Filter<Pattern> & {
   /**
@@ -36,7 +36,7 @@ export type SubscriptionOptions<Pattern extends string = string> = Filter<Patter
 /** All that was recorded after `after`, up to and including `until`, is lost to the reader. */
 export type Gap = { readonly after: string; readonly until: string };
 
-export type Desk = {
+export type LinkPool = {
   readonly join: (subscriber: Subscriber) => Seat;
   /** Characters of messages that may wait for a consumer; one always fits. */
   readonly mostWaiting: number;
@@ -47,12 +47,12 @@ type Waiting = { readonly message: Message; readonly size: number } | { readonly
 
 /**
  * Every message once and in order, over as many connections as it takes. What was received is kept for the consumer and
- * not asked for again. Of a consumer who does not keep up as much is kept as may wait; then the gateway is asked to stop,
- * and to go on from there when all of it has been taken: the log is the buffer.
+ * not requested again. Buffers at most `mostWaiting` for a consumer that falls behind; then the gateway is asked to stop,
+ * and to continue from there once the buffer is empty: the log is the buffer.
  */
 export async function* subscription(
   asked: SubscriptionOptions,
-  { join, mostWaiting, backoff: times }: Desk,
+  { join, mostWaiting, backoff: times }: LinkPool,
   over: AbortSignal,
 ): AsyncGenerator<Message, void> {
   const waiting: Waiting[] = [];
@@ -108,7 +108,7 @@ export async function* subscription(
   }
 
   function refused(error: TapedeckError | undefined): void {
-    if (error === undefined) failed(new Error("the gateway told an error that can't be read"));
+    if (error === undefined) failed(new Error("the gateway reported an error that can't be read"));
     else if (isPassing(error.code)) retry = setTimeout(() => seat.start(), wait.next());
     else if (error.code === "out_of_range" && error.earliest !== undefined && asked.onGap !== undefined) {
       waiting.push({ gap: { after: after ?? "start", until: error.earliest } });

@@ -23,7 +23,7 @@ import { tokenCommand } from "./token/command.ts";
 import { upCommand } from "./up/command.ts";
 import { waitCommand } from "./wait/command.ts";
 
-/** As `tapedeck --help` lists them, but for `completion`, which is left out while a shell completes. */
+/** The order of `tapedeck --help`. `completion` is absent because it is left out while a shell completes. */
 export const allCommands = (): readonly Command[] => [
   upCommand(),
   runCommand(),

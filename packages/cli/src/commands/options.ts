@@ -1,11 +1,11 @@
 import { InvalidArgumentError, Option } from "commander";
-import { momentForm, momentOf } from "../ask/moment.ts";
-import { parsePlace } from "../gateway-place.ts";
+import { parseGatewayUrl } from "../gateway-url.ts";
+import { momentForm, momentOf } from "./moment.ts";
 
 /** `--label name=value`, any number of times. */
 export function collectLabel(pair: string, labels: Readonly<Record<string, string>> = {}): Record<string, string> {
   const at = pair.indexOf("=");
-  if (at < 1) throw new InvalidArgumentError("It is not name=value.");
+  if (at < 1) throw new InvalidArgumentError("Expected name=value.");
   return { ...labels, [pair.slice(0, at)]: pair.slice(at + 1) };
 }
 
@@ -19,72 +19,72 @@ export const hostPort = (text: string): string => hostPortLike("127.0.0.1:50051"
 export function hostPortLike(example: string): (text: string) => string {
   return (text) => {
     const port = Number(/^[^\s:]+:(\d{1,5})$/.exec(text)?.[1] ?? Number.NaN);
-    if (!(port >= 1 && port <= 65_535)) throw new InvalidArgumentError(`It is not HOST:PORT, such as ${example}.`);
+    if (!(port >= 1 && port <= 65_535)) throw new InvalidArgumentError(`Expected HOST:PORT, such as ${example}.`);
     return text;
   };
 }
 
 export function wholeNumber(text: string): number {
   const number = Number(text);
-  if (!Number.isInteger(number) || number < 1) throw new InvalidArgumentError("It is not a whole number above 0.");
+  if (!Number.isInteger(number) || number < 1) throw new InvalidArgumentError("Expected a whole number above 0.");
   return number;
 }
 
 export function portNumber(text: string): number {
   const number = Number(text);
   if (/^\d{1,5}$/.test(text) && number >= 1 && number <= 65_535) return number;
-  throw new InvalidArgumentError("It is not a port.");
+  throw new InvalidArgumentError("Expected a port number.");
 }
 
 /** The Tapedeck that a command is meant for. TAPEDECK_URL is read where a token and certificates are, too. */
 export const urlOption = () =>
   new Option(
     "--url <url>",
-    "which Tapedeck, such as https://tapedeck.example (env: TAPEDECK_URL; default: the one of `tapedeck login`, else of this machine)",
-  ).argParser(deckAddress);
+    "address of the Tapedeck server, such as https://tapedeck.example (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's)",
+  ).argParser(tapedeckAddress);
 
 /** Flags that named the same thing before. */
 export const formerly = (flag: string, instead: string) =>
   new Option(`${flag} <former>`).hideHelp().argParser(() => {
-    throw new InvalidArgumentError(`It is ${instead} now.`);
+    throw new InvalidArgumentError(`Use ${instead} instead.`);
   });
 
 function moment(text: string): string {
   const time = momentOf(text);
   if (time !== undefined) return time.toISOString();
-  throw new InvalidArgumentError(`It is not ${momentForm}.`);
+  throw new InvalidArgumentError(`Expected ${momentForm}.`);
 }
 
 /** A time, as RFC 3339 for the API. */
 export const sinceOption = (what: string) =>
-  new Option("--since <time>", `${what}: 10m, yesterday, a date or time`).argParser(moment);
+  new Option("--since <time>", `${what}: 10m (ago), yesterday, a date or a time`).argParser(moment);
 
-export const untilOption = (what: string) => new Option("--until <time>", `${what}: as --since`).argParser(moment);
+export const untilOption = (what: string) => new Option("--until <time>", `${what}: as for --since`).argParser(moment);
 
-/** For commands of admins: they need no gateway on this machine, and a token elsewhere. */
+/** For commands of admins, which need no gateway on this machine, but a token on another one. */
 export const elsewhereOption = () =>
   new Option(
     "--url <url>",
-    "which Tapedeck (env: TAPEDECK_URL; default: the one of `tapedeck login`, else of this machine); another one asks for an admin's token, that of the login or TAPEDECK_TOKEN",
-  ).argParser(deckAddress);
+    "address of the Tapedeck server (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's); another machine's server requires an admin's token, from the login or TAPEDECK_TOKEN",
+  ).argParser(tapedeckAddress);
 
-export const jsonOption = () => new Option("--json", "for programs: JSON");
+export const jsonOption = () => new Option("--json", "print JSON, for programs");
 
 export const sourceOption = () =>
-  new Option("-s, --source <source>", "developer/project, where there are several").env("TAPEDECK_SOURCE");
+  new Option("-s, --source <source>", "developer/project, if there are several").env("TAPEDECK_SOURCE");
 
 export const dataOption = () =>
-  new Option("--data <folder>", "where the data are").default(".tapedeck").env("TAPEDECK_DATA");
+  new Option("--data <folder>", "the data folder").default(".tapedeck").env("TAPEDECK_DATA");
 
 /** For a command that runs even with a wrong address, and reports that itself. */
 export const urlOptionUnchecked = () => urlOption().argParser((text: string) => text);
 
 /** What else is wrong with it, such as a token that must not go there, is said when it is used. */
-function deckAddress(text: string): string {
+function tapedeckAddress(text: string): string {
   try {
-    parsePlace(text);
+    parseGatewayUrl(text);
     return text;
   } catch {
-    throw new InvalidArgumentError("It is not https://HOST, such as https://tapedeck.example, and not HOST:PORT.");
+    throw new InvalidArgumentError("Expected https://HOST, such as https://tapedeck.example, or HOST:PORT.");
   }
 }

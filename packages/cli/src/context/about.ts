@@ -28,16 +28,17 @@ export async function askAbout({ base, headers }: HttpBase): Promise<About> {
     const { message, code } =
       (error as { readonly cause?: NodeJS.ErrnoException }).cause ?? (error as Error & { code?: string });
     const isTls = /CERT|SIGNATURE|SELF_SIGNED|TLS|SSL/.test(code ?? "");
-    const hint = isTls ? ": name its authority's PEM file (--ca, TAPEDECK_CA)" : "";
-    throw new CommandError(`no Tapedeck can be asked at ${base} (${message || code})${hint}.`);
+    const hint = isTls ? ": give the PEM file of its authority (--ca, TAPEDECK_CA)" : "";
+    throw new CommandError(`no Tapedeck server answers at ${base} (${message || code})${hint}.`);
   });
   const body: unknown = await response.json().catch(() => undefined);
   const said = (body as { readonly error?: { readonly message?: string } } | undefined)?.error?.message;
-  if (response.status === 401) throw new CommandError(`${base} does not take this token: ${said ?? "it is not good"}.`);
+  if (response.status === 401)
+    throw new CommandError(`${base} does not accept this token: ${said ?? "it is not valid"}.`);
   const read = about.safeParse(body);
   if (response.ok && read.success) return read.data;
   throw new CommandError(
-    `${base} is no Tapedeck, or an older one (GET /about answered ${response.status}${said ? `: ${said}` : ""}).`,
+    `${base} is not a Tapedeck server, or an older one (GET /about answered ${response.status}${said ? `: ${said}` : ""}).`,
   );
 }
 

@@ -1,19 +1,19 @@
-import { localDeck } from "../ask/local-tapedeck.ts";
 import { CommandError } from "../command-error.ts";
-import { type Place, parsePlace, placeText } from "../gateway-place.ts";
+import { type GatewayUrl, gatewayUrlText, parseGatewayUrl } from "../gateway-url.ts";
 import { type Context, readContexts } from "./contexts.ts";
+import { localTapedeck } from "./local-tapedeck.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** The Tapedeck that a command is meant for. */
-export type Deck = {
-  readonly place: Place;
+export type ChosenTapedeck = {
+  readonly gateway: GatewayUrl;
   readonly grpcPort: number;
   /** TAPEDECK_TOKEN, else the token of the context that has this very address. */
   readonly token: string | undefined;
   /** Path of a PEM file. */
   readonly ca: string | undefined;
-  /** Where the token is from, for people. */
+  /** Origin of the token, for people. */
   readonly tokenFrom: string;
   /** The context that has this very address. */
   readonly context?: string;
@@ -23,19 +23,20 @@ export type Deck = {
  * The one that is named (`--url`, TAPEDECK_URL), else the context that was logged in to last, else that of this machine.
  * @throws CommandError when that can't be told, or a variable is set that is gone
  */
-export function chosenDeck(named: string | undefined, env: Env): Deck {
+export function chosenTapedeck(named: string | undefined, env: Env): ChosenTapedeck {
   refuseFormer(env);
   const { current, contexts } = readContexts(env);
   const url = named || env.TAPEDECK_URL || undefined;
   if (url !== undefined) {
-    const place = parsePlace(url);
-    const known = Object.entries(contexts).find(([, one]) => isSame(parsePlace(one.url), place));
-    return deckOf(place, known, env);
+    const gateway = parseGatewayUrl(url);
+    const known = Object.entries(contexts).find(([, one]) => isSame(parseGatewayUrl(one.url), gateway));
+    return tapedeckAt(gateway, known, env);
   }
   const chosen = current === undefined ? undefined : contexts[current];
-  if (current !== undefined && chosen !== undefined) return deckOf(parsePlace(chosen.url), [current, chosen], env);
-  const here = localDeck(env);
-  return { ...deckOf(parsePlace(here.url), undefined, env), grpcPort: portOf(env) ?? here.grpcPort };
+  if (current !== undefined && chosen !== undefined)
+    return tapedeckAt(parseGatewayUrl(chosen.url), [current, chosen], env);
+  const here = localTapedeck(env);
+  return { ...tapedeckAt(parseGatewayUrl(here.url), undefined, env), grpcPort: portOf(env) ?? here.grpcPort };
 }
 
 /** Whether another Tapedeck is meant than the one of this machine's settings and data folder. */
@@ -46,16 +47,20 @@ export function isElsewhere(named: string | undefined, env: Env): boolean {
 
 /** Names the Tapedeck that is chosen, for people: "https://tapedeck.example:7052 (context team)". */
 export function chosenText(named: string | undefined, env: Env): string {
-  const { place, context } = chosenDeck(named, env);
-  return `${placeText(place)}${context === undefined ? "" : ` (context ${context})`}`;
+  const { gateway, context } = chosenTapedeck(named, env);
+  return `${gatewayUrlText(gateway)}${context === undefined ? "" : ` (context ${context})`}`;
 }
 
-function deckOf(place: Place, known: readonly [name: string, Context] | undefined, env: Env): Deck {
+function tapedeckAt(
+  gateway: GatewayUrl,
+  known: readonly [name: string, Context] | undefined,
+  env: Env,
+): ChosenTapedeck {
   const [name, context] = known ?? [];
   const given = env.TAPEDECK_TOKEN?.trim() || undefined;
   return {
-    place,
-    grpcPort: portOf(env) ?? context?.grpcPort ?? place.port - 1,
+    gateway,
+    grpcPort: portOf(env) ?? context?.grpcPort ?? gateway.port - 1,
     token: given ?? context?.token,
     ca: env.TAPEDECK_CA || context?.ca,
     ...(name !== undefined && { context: name }),
@@ -71,7 +76,7 @@ function portOf(env: Env): number | undefined {
   throw new CommandError(`TAPEDECK_GRPC_PORT is not a port: "${text}".`);
 }
 
-function isSame(one: Place, other: Place): boolean {
+function isSame(one: GatewayUrl, other: GatewayUrl): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
@@ -80,6 +85,6 @@ function refuseFormer(env: Env): void {
   const former = ["TAPEDECK_TO", "TAPEDECK_FROM"].find((name) => (env[name] ?? "") !== "");
   if (former === undefined) return;
   throw new CommandError(
-    `${former} is not read any more: unset it, and say where Tapedeck is with TAPEDECK_URL (one address for all commands, such as https://tapedeck.example) or \`tapedeck login\`.`,
+    `${former} is no longer used: unset it, and set TAPEDECK_URL (one address for all commands, such as https://tapedeck.example) or run \`tapedeck login\`.`,
   );
 }

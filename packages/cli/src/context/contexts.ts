@@ -8,7 +8,7 @@ import { CommandError } from "../command-error.ts";
 const context = z.object({
   /** "https://tapedeck.example:7052" */
   url: z.string(),
-  /** Where the same gateway takes gRPC. */
+  /** gRPC port of the same gateway. */
   grpcPort: z.int().min(1).max(65_535).optional(),
   token: z.string().optional(),
   /** Path of a PEM file with the authorities that are trusted there. */
@@ -46,11 +46,10 @@ export function readContexts(env: Env): Contexts {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return { contexts: {} };
-    throw new CommandError(`${path} can't be read (${code ?? "unknown"}): make it yours, or remove it.`);
+    throw new CommandError(`${path} can't be read (${code ?? "unknown"}): change its owner, or remove it.`);
   }
   const read = contexts.safeParse(jsonIn(text));
-  if (!read.success)
-    throw new CommandError(`${path} is not what \`tapedeck login\` writes: remove it, and log in again.`);
+  if (!read.success) throw new CommandError(`${path} is not a valid file of contexts: remove it, and log in again.`);
   return read.data;
 }
 

@@ -48,11 +48,9 @@ export type ReadBackup = {
 export async function readBackup(folder: string): Promise<ReadBackup> {
   const pieces = join(folder, piecesFile);
   const isThere = (path: string) => stat(path).then(Boolean, () => false);
-  if (!(await isThere(pieces)))
-    throw new CommandError(`${folder} is no backup of a log: there is no ${piecesFile} in it.`);
+  if (!(await isThere(pieces))) throw new CommandError(`${folder} is not a backup of a log: it has no ${piecesFile}.`);
   const text = await readFile(join(folder, snapshotFile), "utf8").catch(() => undefined);
-  if (text === undefined)
-    throw new CommandError(`the backup in ${folder} was broken off: there is no ${snapshotFile} in it.`);
+  if (text === undefined) throw new CommandError(`the backup in ${folder} is incomplete: it has no ${snapshotFile}.`);
   const tokens = await tokensIn(join(folder, tokensFile));
   return {
     tokens,
@@ -67,7 +65,7 @@ async function tokensIn(file: string): Promise<TokenBackup | undefined> {
   try {
     return tokenBackup.parse(JSON.parse(text));
   } catch (cause) {
-    throw new CommandError(`${file} is not what a backup keeps of tokens.`, { cause });
+    throw new CommandError(`${file} is not a valid backup of tokens.`, { cause });
   }
 }
 
@@ -78,5 +76,5 @@ function snapshotIn(text: string, folder: string): Snapshot {
   } catch {
     // said below
   }
-  throw new CommandError(`${join(folder, snapshotFile)} is not what NATS says of a snapshot.`);
+  throw new CommandError(`${join(folder, snapshotFile)} is not a valid description of a snapshot.`);
 }

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
 import type { TokenBackup } from "@tapedeck/shared/tokens/store";
-import { nobodyAt } from "../ask/api.ts";
+import { nobodyAnswers } from "../api/api.ts";
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
 
@@ -19,13 +19,13 @@ export type Erasing = { readonly source: string; readonly events: number; readon
 export type Rebuilding = { readonly events: number; readonly done: number };
 export type BackupEnd = { readonly snapshot: Snapshot; readonly tokens: TokenBackup };
 
-/** By the HTTP of the gateway that is named, or chosen (`chosenDeck`), with an admin's token where one is needed. */
+/** Uses the HTTP API of the named or chosen gateway (`chosenTapedeck`), with an admin's token if one is needed. */
 export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   const { base, headers } = httpBase(url);
 
   async function ask(method: string, path: string, signal?: AbortSignal): Promise<Readable> {
     const response = await fetch(`${base}/api/v1/${path}`, { method, headers, ...(signal && { signal }) }).catch(() => {
-      throw nobodyAt(base);
+      throw nobodyAnswers(base);
     });
     if (response.ok && response.body !== null) return Readable.fromWeb(response.body as ReadableStream);
     const { error } = ((await response.json().catch(() => ({}))) ?? {}) as { error?: { message?: string } };
@@ -34,10 +34,10 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
 
   async function* progress<T>(method: string, path: string, signal: AbortSignal): AsyncGenerator<T, void> {
     for await (const line of createInterface({ input: await ask(method, path, signal) })) {
-      const { type, error, ...told } = JSON.parse(line) as { type: string; error?: { message: string } };
+      const { type, error, ...update } = JSON.parse(line) as { type: string; error?: { message: string } };
       if (type === "complete") return;
       if (error !== undefined) throw new CommandError(error.message);
-      yield told as Awaited<T>;
+      yield update as Awaited<T>;
     }
     if (!signal.aborted) throw brokenOff();
   }
@@ -57,12 +57,12 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
 }
 
 function brokenOff(): CommandError {
-  return new CommandError("the connection was broken off: run it again.");
+  return new CommandError("the connection was lost: run the command again.");
 }
 
 const headBytes = 5;
 
-/** As the gateway's /api/v1/backup writes them: a letter, a length, and so many bytes. */
+/** Reads the frames of the gateway's /api/v1/backup: a letter, a length, and that many bytes. */
 async function* framesOf(stream: AsyncIterable<Uint8Array>) {
   let rest = Buffer.alloc(0);
   for await (const chunk of stream) {

@@ -32,6 +32,6 @@ it.each(passwords)("a NATS of the user's is opened with the password %s", async 
   await machine.nats.flush();
   expect(machine.nats.isClosed()).toBe(false);
   await expect(openStoppedMachine(await dataFolder("other"), { ...env, TAPEDECK_NATS_PASSWORD: "no" })).rejects.toThrow(
-    /the NATS at 127.0.0.1:\d+ can't be asked/,
+    /^NATS at 127.0.0.1:\d+ can't be reached/,
   );
 });

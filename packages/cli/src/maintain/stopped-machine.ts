@@ -30,7 +30,7 @@ export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = 
   const running = await runningUp(dataDir);
   if (running !== undefined) {
     throw new CommandError(
-      `Tapedeck runs on ${data} (process ${running.pid}): stop it first, and start it again after.`,
+      `Tapedeck runs on ${data} (process ${running.pid}): stop it first, and start it again afterwards.`,
     );
   }
   await checkDataFolder(dataDir);
@@ -73,7 +73,7 @@ async function dial(settings: NatsSettings): Promise<NatsConnection> {
     return await connectNats("cli", settings, silentLogger);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new CommandError(`the NATS at ${new URL(settings.url).host} can't be asked (${why}).`, { cause });
+    throw new CommandError(`NATS at ${new URL(settings.url).host} can't be reached (${why}).`, { cause });
   }
 }
 
@@ -88,7 +88,7 @@ async function refuseWriters(nats: NatsConnection): Promise<void> {
     if (lease.data.byteLength === 0) continue;
     const source = lease.subject.replace("$KV.TAPEDECK_OWNERS.", "");
     throw new CommandError(
-      `a Tapedeck runs on this NATS (it has ${source}): stop its services first. What was killed is taken for gone after 6 s.`,
+      `a Tapedeck server uses this NATS (it records ${source}): stop its services first. A killed service counts as gone after 6 s.`,
     );
   }
 }

@@ -23,13 +23,13 @@ export async function openThisMachine(data: string): Promise<ThisMachine> {
   const running = await runningUp(dataDir);
   if (running?.addresses.http === undefined) {
     throw new CommandError(
-      `no Tapedeck runs on ${data}: start it with \`npm start\`, or say where its data are (--data).`,
+      `no Tapedeck server runs on ${data}: start it with \`npm start\`, or give its data folder (--data).`,
     );
   }
   const { nats: natsAddress, postgres } = running.addresses;
   if (natsAddress === undefined || postgres === undefined) {
     throw new CommandError(
-      "NATS or Postgres of this Tapedeck are not its own: this works only where `up` started both.",
+      "this Tapedeck server does not run its own NATS and Postgres: the command works only where `up` started both.",
     );
   }
   await using stack = new AsyncDisposableStack();

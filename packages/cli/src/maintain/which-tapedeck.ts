@@ -1,26 +1,26 @@
 import { chosenText, isElsewhere } from "../context/chosen-tapedeck.ts";
 
-export type WhichDeck = {
+export type WhichTapedeck = {
   readonly url?: string;
   /** The data folder of this machine's Tapedeck. */
   readonly data: string;
 };
 
 /** Tells which Tapedeck a command works on, before anything is asked or done. True where it is not this machine's. */
-export function tellDeck(command: string, { url, data }: WhichDeck): boolean {
+export function announceTapedeck(command: string, { url, data }: WhichTapedeck): boolean {
   const elsewhere = isElsewhere(url, process.env);
-  say(`${command} at ${elsewhere ? chosenText(url, process.env) : `the Tapedeck of this machine (${data})`}`);
+  say(`${command} at ${elsewhere ? chosenText(url, process.env) : `this machine's Tapedeck server (${data})`}`);
   return elsewhere;
 }
 
 /** Warns that a command works on this machine only: a user who has chosen another Tapedeck may not expect that. */
-export function tellHereOnly(command: string, data: string): void {
+export function announceLocalOnly(command: string, data: string): void {
   if (!isElsewhere(undefined, process.env)) return;
   const chosen = chosenText(undefined, process.env);
-  say(`${command} works on this machine only (${data}), and not at ${chosen}, where other commands go`);
+  say(`${command} works on this machine only (${data}), not on ${chosen}, which other commands use`);
 }
 
-/** What programs read is on stdout. */
+/** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
   process.stderr.write(`tapedeck: ${line}\n`);
 }

@@ -9,7 +9,7 @@ export type PushTo = Pick<PushOptions, "spill" | "control" | "signal" | "sourceT
   readonly onWelcome?: (source: string) => void;
   /** The session that is recorded, whenever it is known that there is one or another one. */
   readonly onSession?: (session: string) => void;
-  /** Told with every attempt that failed and every connection that was lost; undefined: for no reason that could be told. */
+  /** Called after every failed attempt and every lost connection; undefined if the reason is unknown. */
   readonly onAway?: (trouble: Trouble | undefined) => void;
 };
 
@@ -31,7 +31,7 @@ export function pushTo({ target, onWelcome, onSession, onAway, sourceTaken, ...o
     log: silent,
     sourceTaken: (message) => {
       const other = sourceTaken?.(message);
-      if (other === undefined) trouble = { why: "its source is recorded by another tap now", mends: true };
+      if (other === undefined) trouble = { why: "another tap records its source now", mends: true };
       return other;
     },
     welcomed: ({ source }) => {

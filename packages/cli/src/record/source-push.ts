@@ -16,7 +16,7 @@ export type PushSource = {
   readonly control: PushOptions["control"];
   /** What the tap says of itself, as soon as all of it is known. */
   readonly identity: Promise<TapIdentity>;
-  /** Whom the user has named; undefined: nobody, so that the token may say it without a word. */
+  /** The developer that the user has named. If undefined, the token's developer is used without a message. */
   readonly developer: string | undefined;
   /** One line for people. */
   readonly say: (line: string) => void;
@@ -36,9 +36,9 @@ export type SourcePush = {
 };
 
 /** Between looks for what other taps have left, and for each step forward of one of them. */
-const lookMs = 30_000;
+const pollMs = 30_000;
 const patienceMs = 10_000;
-/** For what has been told to stop. */
+/** How long stopping may take. */
 const stopMs = 1_000;
 const hurriedStopMs = 100;
 /** The same for one of the same source, which keeps this one waiting. */
@@ -88,8 +88,11 @@ export function pushSource(options: PushSource): SourcePush {
         const [, developer = "", project = ""] = source.split("/");
         const isAnothers = options.developer !== undefined && namePart(options.developer) !== developer;
         if (taken !== undefined)
-          say(`${developer}/${taken} is recorded by another tap: this one is ${developer}/${project}`);
-        else if (isFirst && isAnothers) say(`this is recorded as ${developer}/${project}: the token is ${developer}'s`);
+          say(
+            `${developer}/${taken} is already recorded by another tap: this one is recorded as ${developer}/${project}`,
+          );
+        else if (isFirst && isAnothers)
+          say(`this is recorded as ${developer}/${project}, because the token belongs to ${developer}`);
         taken = undefined;
         if (isFirst) others = pushOthers();
         isFirst = false;
@@ -122,7 +125,7 @@ export function pushSource(options: PushSource): SourcePush {
     const isMeant = (orphan: OrphanedSpill) => orphan.to === target.name && !isOurs(orphan);
     while (!leaving.signal.aborted) {
       await pushWaiting({ home, target, isMeant, patienceMs, signal: leaving.signal });
-      await pause(lookMs, leaving.signal);
+      await pause(pollMs, leaving.signal);
     }
   }
 

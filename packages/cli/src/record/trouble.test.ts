@@ -70,9 +70,9 @@ const at = (text: string, ca?: TestCertificate) =>
   });
 
 test("nobody is there, or there is no such host", async () => {
-  expect(await troubleWith(at("127.0.0.1:9"))).toEqual({ why: "nobody listens at 127.0.0.1:9", mends: true });
+  expect(await troubleWith(at("127.0.0.1:9"))).toEqual({ why: "nothing listens at 127.0.0.1:9", mends: true });
   expect(await troubleWith(at("https://tapedeck.invalid"))).toEqual({
-    why: "there is no host tapedeck.invalid",
+    why: "the host tapedeck.invalid was not found",
     mends: true,
   });
 });
@@ -81,12 +81,12 @@ test("a certificate that is not trusted, or for another name", async () => {
   const [port, otherPort] = [await grpc(known), await grpc(foreign)];
   const untrusted = await troubleWith(at(`https://localhost:${port}`, foreign));
   expect(untrusted).toEqual({
-    why: `the certificate at localhost:${port} is not trusted (self-signed certificate): name its authority's PEM file in TAPEDECK_CA`,
+    why: `the certificate at localhost:${port} is not trusted (self-signed certificate): set TAPEDECK_CA to the PEM file of its authority`,
     mends: false,
   });
   const other = await troubleWith(at(`https://localhost:${otherPort}`, foreign));
   expect(other).toEqual({
-    why: `the certificate at localhost:${otherPort} is for another name (DNS:elsewhere.example): write the address with a name that it is for`,
+    why: `the certificate at localhost:${otherPort} is for another name (DNS:elsewhere.example): use a host name that the certificate is for`,
     mends: false,
   });
 });
@@ -94,11 +94,11 @@ test("a certificate that is not trusted, or for another name", async () => {
 test("TLS where there is none, and the reverse", async () => {
   const [plain, tls] = [await grpc(), await grpc(known)];
   expect(await troubleWith(at(`https://localhost:${plain}`, known))).toEqual({
-    why: `what listens at localhost:${plain} does not speak TLS: is the port right?`,
+    why: `the server at localhost:${plain} does not speak TLS: check the port`,
     mends: false,
   });
   expect(await troubleWith(at(`127.0.0.1:${tls}`))).toEqual({
-    why: `127.0.0.1:${tls} hangs up: if it speaks TLS, write https://127.0.0.1:${tls}`,
+    why: `127.0.0.1:${tls} closes the connection: if it speaks TLS, use https://127.0.0.1:${tls}`,
     mends: true,
   });
 });
@@ -107,14 +107,14 @@ test("another port than the one of gRPC", async () => {
   const http = await listen(httpServer((_, response) => response.end("hello")));
   const https = await listen(httpsServer({ cert: known.cert, key: known.key }, (_, response) => response.end("hello")));
   const wrong = (name: string) => ({
-    why: `${name} is no gRPC of a Tapedeck: its port is 7051, where nobody has chosen another`,
+    why: `${name} is not the gRPC port of a Tapedeck server: the default port is 7051`,
     mends: false,
   });
   expect(await troubleWith(at(`127.0.0.1:${http}`))).toEqual(wrong(`127.0.0.1:${http}`));
   expect(await troubleWith(at(`https://localhost:${https}`, known))).toEqual(wrong(`https://localhost:${https}`));
   const other = await troubleWith(at(`https://localhost:${await grpc(known)}`, known));
   expect(other).toMatchObject({
-    why: expect.stringContaining("is no gRPC of a Tapedeck (The server does not implement"),
+    why: expect.stringContaining("is not the gRPC port of a Tapedeck server (The server does not implement"),
     mends: false,
   });
 });

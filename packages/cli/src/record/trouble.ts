@@ -3,7 +3,7 @@ import type { GrpcTarget } from "../gateway-address.ts";
 
 /** Why Tapedeck does not take what is recorded. */
 export type Trouble = {
-  /** For people, without a full stop. */
+  /** A sentence for people, without a full stop. */
   readonly why: string;
   /** It may pass by itself: the network, a restart. Else somebody has to do something. */
   readonly mends: boolean;
@@ -34,7 +34,7 @@ export function troubleOf(error: unknown, target: Pick<GrpcTarget, "address" | "
 function stranger({ name }: Pick<GrpcTarget, "name">, text?: string): Trouble {
   const said = text === undefined ? "" : ` (${text})`;
   return {
-    why: `${name} is no gRPC of a Tapedeck${said}: its port is 7051, where nobody has chosen another`,
+    why: `${name} is not the gRPC port of a Tapedeck server${said}: the default port is 7051`,
     mends: false,
   };
 }
@@ -47,29 +47,29 @@ function connectionTrouble(text: string, { address, name }: Pick<GrpcTarget, "ad
     const names = /.*(?:altnames|list): (.+)/i.exec(last)?.[1];
     const said = names === undefined ? "" : ` (${names})`;
     return {
-      why: `the certificate at ${address} is for another name${said}: write the address with a name that it is for`,
+      why: `the certificate at ${address} is for another name${said}: use a host name that the certificate is for`,
       mends: false,
     };
   }
   if (/certificate has expired/i.test(last)) {
-    return { why: `the certificate at ${address} has expired: it has to be renewed there`, mends: false };
+    return { why: `the certificate at ${address} has expired: renew it on the server`, mends: false };
   }
   if (/certificate|issuer|CA cert/i.test(last)) {
     const said = last.split(";")[0] ?? last;
-    const why = `the certificate at ${address} is not trusted (${said}): name its authority's PEM file in TAPEDECK_CA`;
+    const why = `the certificate at ${address} is not trusted (${said}): set TAPEDECK_CA to the PEM file of its authority`;
     return { why, mends: false };
   }
   if (/application protocol|ALPN/i.test(last)) return stranger({ name });
   if (/SSL routines|wrong version number|EPROTO/i.test(last)) {
-    return { why: `what listens at ${address} does not speak TLS: is the port right?`, mends: false };
+    return { why: `the server at ${address} does not speak TLS: check the port`, mends: false };
   }
   if (/^Protocol error/.test(last)) return stranger({ name });
   // A server that is just dying does that too.
   if (/^Failed to connect|^Connection dropped/.test(last) && name === address) {
-    return { why: `${address} hangs up: if it speaks TLS, write https://${address}`, mends: true };
+    return { why: `${address} closes the connection: if it speaks TLS, use https://${address}`, mends: true };
   }
-  if (/ECONNREFUSED/.test(last)) return { why: `nobody listens at ${address}`, mends: true };
-  if (/ENOTFOUND|EAI_|Name resolution failed/.test(last)) return { why: `there is no host ${host}`, mends: true };
+  if (/ECONNREFUSED/.test(last)) return { why: `nothing listens at ${address}`, mends: true };
+  if (/ENOTFOUND|EAI_|Name resolution failed/.test(last)) return { why: `the host ${host} was not found`, mends: true };
   if (/ETIMEDOUT|no answer within|EHOSTUNREACH|ENETUNREACH|keepalive/i.test(last)) {
     return { why: `${address} can't be reached`, mends: true };
   }

@@ -18,7 +18,7 @@ export type PushWaiting = {
   readonly signal: AbortSignal;
   readonly onTaken?: (orphan: OrphanedSpill) => void;
   readonly onLeft?: (orphan: OrphanedSpill, trouble: Trouble | undefined) => void;
-  /** Told whether the target answers just now. */
+  /** Called when the target begins or stops to answer. */
   readonly onConnection?: (isConnected: boolean) => void;
 };
 
@@ -50,7 +50,7 @@ async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" 
     target,
     spill,
     control: async ({ call }) => {
-      const message = "this process is gone";
+      const message = "this process has exited";
       return { call, code: status.UNAVAILABLE, message, response: Buffer.alloc(0) };
     },
     signal: AbortSignal.any([signal, refused.signal]),

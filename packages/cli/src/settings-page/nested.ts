@@ -11,7 +11,7 @@ const propertySchema = z.looseObject({
   minimum: z.number().optional(),
   maximum: z.number().optional(),
   default: z.unknown().optional(),
-  /** In place of `default`, which may depend on the machine. */
+  /** Replaces `default`, which may depend on the machine. */
   defaultText: z.string().optional(),
   /** A number that stands for a duration in ms. */
   isDuration: z.literal(true).optional(),
@@ -56,7 +56,7 @@ export function nestedTables({ key, schema }: SettingDefinition): readonly Neste
   });
 }
 
-/** Else zod leaves out the defaults of what it transforms. */
+/** zod omits the defaults of transformed schemas otherwise. */
 const withDefault: NonNullable<z.core.ToJSONSchemaParams["override"]> = ({ zodSchema, jsonSchema }) => {
   if (zodSchema instanceof z.ZodDefault) jsonSchema.default = zodSchema.def.defaultValue as typeof jsonSchema.default;
 };

@@ -8,7 +8,7 @@ const durationUnits = [
   ["s", 1_000],
 ] as const;
 
-/** As people write it: the largest unit that gives a whole number, "24h" for a day. */
+/** Uses the largest unit that gives a whole number, "24h" for a day. */
 export function durationText(ms: number): string {
   const [unit, size] = durationUnits.find(([name, size]) => name !== "d" && ms >= size && ms % size === 0) ?? ["ms", 1];
   return `${ms / size}${unit}`;

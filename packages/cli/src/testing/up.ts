@@ -47,7 +47,9 @@ export async function startUp({ cwd, args = [], env = {}, within = [] }: StartUp
     async () => {
       if (isOver) return { failed: `${cli.stdout()}${cli.stderr()}` } as const;
       const found = await runningUp(join(root, cwd, ".tapedeck"));
-      return found?.pid === cli.child.pid && found?.addresses.http !== undefined ? found : undefined;
+      if (found?.pid !== cli.child.pid || found?.addresses.http === undefined) return undefined;
+      // The addresses are published before the welcome is printed.
+      return cli.stdout().includes("HTTP, WebSocket") ? found : undefined;
     },
     { message: "`tapedeck up` to be ready", deadlineMs: 60_000 },
   );

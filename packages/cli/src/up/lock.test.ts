@@ -15,7 +15,7 @@ describe("the lock of `up`", () => {
   it("lets one in, until it leaves", async () => {
     const data = folder();
     const lock = await lockUp(data, "record", data);
-    await lock.tell({ mode: "record", storeDir: data, addresses: { http: "127.0.0.1:7052" }, sources: [] });
+    await lock.publish({ mode: "record", storeDir: data, addresses: { http: "127.0.0.1:7052" }, sources: [] });
     expect((await runningUp(data))?.addresses).toEqual({ http: "127.0.0.1:7052" });
     await expect(lockUp(data, "record", data)).rejects.toThrow(/^Tapedeck already runs here \(process \d+, http:/);
     await lock[Symbol.asyncDispose]();

@@ -26,14 +26,14 @@ export type RunningUp = {
 export type UpLock = AsyncDisposable & {
   /** What an earlier one, which was killed, left here was taken over. */
   readonly wasLeft: boolean;
-  readonly tell: (running: Omit<RunningUp, "pid" | "command">) => Promise<void>;
+  readonly publish: (running: Omit<RunningUp, "pid" | "command">) => Promise<void>;
 };
 
 export const lockFile = /^up-[0-9A-Z]{26}\.json$/;
 
 /** The `up` that runs on this data directory; undefined when there is none, or only what a killed one left. */
 export async function runningUp(dataDir: string): Promise<RunningUp | undefined> {
-  return (await look(dataDir)).alive[0];
+  return (await findLocks(dataDir)).alive[0];
 }
 
 /**
@@ -48,17 +48,17 @@ export async function lockUp(dataDir: string, mode: RunningUp["mode"], storeDir:
   const name = `up-${ulid()}.json`;
   const file = join(dataDir, name);
   const own = { pid: process.pid, command: (await commandLineOf(process.pid)) ?? "" };
-  const tell: UpLock["tell"] = async (running) => {
+  const publish: UpLock["publish"] = async (running) => {
     await writeFile(`${file}.new`, `${JSON.stringify({ ...own, ...running })}\n`, { mode: 0o600 });
     await rename(`${file}.new`, file);
   };
   for (;;) {
     await refuseIfRunning(dataDir, mode);
-    await tell({ mode, storeDir, addresses: {}, sources: [] });
-    const { alive, left } = await look(dataDir, name);
+    await publish({ mode, storeDir, addresses: {}, sources: [] });
+    const { alive, left } = await findLocks(dataDir, name);
     if (alive.length === 0) {
       await Promise.all(left.map((old) => rm(join(dataDir, old), { force: true })));
-      return { wasLeft: left.length > 0, tell, [Symbol.asyncDispose]: () => rm(file, { force: true }) };
+      return { wasLeft: left.length > 0, publish, [Symbol.asyncDispose]: () => rm(file, { force: true }) };
     }
     await rm(file, { force: true });
     await pause(50 + Math.random() * 500);
@@ -66,12 +66,15 @@ export async function lockUp(dataDir: string, mode: RunningUp["mode"], storeDir:
 }
 
 async function refuseIfRunning(dataDir: string, mode: RunningUp["mode"]): Promise<void> {
-  const [running] = (await look(dataDir)).alive;
+  const [running] = (await findLocks(dataDir)).alive;
   if (running !== undefined) throw new CommandError(alreadyRuns(running, mode));
 }
 
-/** Who else is there, and what those left that were killed. */
-async function look(dataDir: string, except = ""): Promise<{ alive: readonly RunningUp[]; left: readonly string[] }> {
+/** Finds other running instances, and the lock files of killed ones. */
+async function findLocks(
+  dataDir: string,
+  except = "",
+): Promise<{ alive: readonly RunningUp[]; left: readonly string[] }> {
   const names = (await readdir(dataDir).catch(() => [])).filter((name) => lockFile.test(name) && name !== except);
   const alive: RunningUp[] = [];
   const left: string[] = [];
@@ -85,7 +88,7 @@ async function look(dataDir: string, except = ""): Promise<{ alive: readonly Run
 
 function alreadyRuns({ pid, mode: running, addresses, door }: RunningUp, wanted: RunningUp["mode"]): string {
   if (running === "demo" && wanted === "record") {
-    return `the demo runs here (process ${pid}), and your recordings never meet it: stop it first (Ctrl-C in its terminal, or kill ${pid}), then start again.`;
+    return `the demo runs here (process ${pid}), and it accepts no recordings: stop it first (Ctrl-C in its terminal, or kill ${pid}), then start again.`;
   }
   const scheme = door?.tls === true ? "https" : "http";
   const where = addresses.http === undefined ? "" : `, ${scheme}://${addresses.http}`;

@@ -85,7 +85,7 @@ async function keep<S extends Server>(
     while (!stopping.signal.aborted) {
       await current.exited;
       if (stopping.signal.aborted) return;
-      if (!isAsked) say(`${name} has died and is started again`);
+      if (!isAsked) say(`${name} exited unexpectedly and is restarted`);
       isAsked = false;
       for (let again = false; !again && !stopping.signal.aborted; ) {
         await pause(wait.next(), stopping.signal);

@@ -11,8 +11,8 @@ import { envName, loadSettingsFile, type SettingsReader, settingsReader } from "
 import { demoWorkspace } from "@tapedeck/shared/source";
 import type { UpOptions } from "../commands/up/options.ts";
 import { environmentVariables, logLevels } from "../environment-variables.ts";
-import { projectName } from "../run/project-name.ts";
-import { vagrantProject } from "../run/vagrant-command.ts";
+import { projectName } from "../record/project-name.ts";
+import { vagrantProject } from "../record/vagrant-project.ts";
 import type { Listener } from "./ports.ts";
 import { natsUser } from "./servers.ts";
 
@@ -22,7 +22,7 @@ export type UpSettings = {
   /** Its gateway asks for no token and speaks no TLS. */
   readonly isOpen: boolean;
   readonly dataDir: string;
-  /** Where NATS, Postgres and the logs are: the demo has a place of its own. */
+  /** Folder of NATS, Postgres and the logs. The demo has a folder of its own. */
   readonly storeDir: string;
   readonly configFile: string | undefined;
   readonly sources: readonly UpSource[];
@@ -43,7 +43,7 @@ export type Door = {
   readonly hostName?: string | undefined;
 };
 
-/** As ingest is told; what is left out has its default. */
+/** A source as ingest's settings have it. Omitted fields have their defaults. */
 export type UpSource = Pick<SourceConfig, "upstream" | "developer" | "project" | "address"> &
   Partial<Pick<SourceConfig, "labels" | "redact" | "standby">>;
 
@@ -61,7 +61,7 @@ export type ListenerName = (typeof listenerNames)[number];
 
 const database = "tapedeck";
 
-/** As if the settings said it. */
+/** `--insecure` has the effect of the setting. */
 const insecure = { [envName("insecure")]: "true" };
 
 /**
@@ -134,7 +134,7 @@ function strangeVariables(env: NodeJS.ProcessEnv, keys: ReadonlySet<string>): re
     ...(logLevels.includes(level)
       ? []
       : [`TAPEDECK_LOG_LEVEL: ${JSON.stringify(level)} is not one of ${logLevels.join(", ")}`]),
-    ...unknown.map((name) => `${name}: there is no such setting`),
+    ...unknown.map((name) => `${name}: unknown setting`),
   ];
 }
 
@@ -143,14 +143,14 @@ function strangeFlags(options: UpOptions): readonly string[] {
   const { demo, skaffold, vagrant, rkt, developer, project, hostName, label, redact } = options;
   const orphans = (needed: string, isThere: boolean, flags: Readonly<Record<string, unknown>>) =>
     Object.entries(flags).flatMap(([name, value]) =>
-      isThere || value === undefined ? [] : [`--${name}: goes with ${needed}, or stands in tapedeck.yaml`],
+      isThere || value === undefined ? [] : [`--${name}: only valid with ${needed} (or set it in tapedeck.yaml)`],
     );
   const recorded = { skaffold: "Skaffold", vagrant: "Vagrant", rkt: "rkt host" } as const;
   const names = ["skaffold", "vagrant", "rkt"] as const;
   return [
     ...names
       .filter((name) => demo === true && options[name] !== undefined)
-      .map((name) => `--demo: the demo records no ${recorded[name]} of yours: leave it away, or --${name}`),
+      .map((name) => `--demo: the demo does not record your own ${recorded[name]}: omit --demo or --${name}`),
     ...orphans("--skaffold or --vagrant", (skaffold ?? vagrant) !== undefined, { developer, project }),
     ...orphans("--rkt", rkt !== undefined, { "host-name": hostName }),
     ...orphans("--skaffold, --vagrant or --rkt", (skaffold ?? vagrant ?? rkt) !== undefined, { label, redact }),
@@ -219,14 +219,14 @@ export function serviceEnv(
   };
 }
 
-/** For query, which owns the database. */
+/** Address for query, which owns the database. */
 export function ownerUrl(address: string, { postgresPassword }: Secrets): string {
   return `postgres://postgres:${postgresPassword}@${address}/${database}`;
 }
 
 export const databaseName = database;
 
-/** Of tapedeck_analyst: stays the same for one machine, and is of no use for anything else. */
+/** Password of tapedeck_analyst. It is stable on one machine and gives no other access. */
 export function analystPassword({ postgresPassword }: Secrets): string {
   return createHmac("sha256", postgresPassword).update("tapedeck_analyst").digest("base64url").slice(0, 16);
 }

@@ -9,22 +9,23 @@ export type TakeWaitingSpills = {
   readonly home: string;
   /** The gateway's gRPC, "host:port": what is meant for it is taken. */
   readonly to: string;
-  /** Where it is pushed. */
+  /** Target of the push. */
   readonly target: GrpcTarget;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
 };
 
-const lookMs = 3_000;
+const pollMs = 3_000;
 /** One at a time, and none for longer than this without a step forward: the source may just be recorded by another tap. */
 const patienceMs = 20_000;
 
 /** Pushes what taps that are gone could not push to this machine's Tapedeck, in the order in which they began; again and again. */
 export async function takeWaitingSpills({ home, to, target, say, signal }: TakeWaitingSpills): Promise<void> {
-  const onTaken = ({ hello }: OrphanedSpill) => say(`recorded what waited of ${hello.developer}/${hello.project}`);
+  const onTaken = ({ hello }: OrphanedSpill) =>
+    say(`delivered the waiting recording of ${hello.developer}/${hello.project}`);
   while (!signal.aborted) {
     await pushWaiting({ home, target, isMeant: isMeantFor(to), patienceMs, signal, onTaken });
-    await pause(lookMs, signal);
+    await pause(pollMs, signal);
   }
 }
 

@@ -4,13 +4,12 @@ import type { BackupOptions } from "./run.ts";
 
 export const backupCommand = () =>
   new Command("backup")
-    .summary("copy the log to a folder, while it is written")
-    .description(
-      `Copies the log, up to a moment, to a new folder, while Tapedeck runs: the one of this machine, or \
-with --url or after a login another one, for which the token is one made with --all-workspaces. The log is all there is to \
-keep: tables are made of it. Tokens are in it as hashes, by which nobody gets in. The files are those of \`nats stream backup\`.`,
-    )
-    .argument("<folder>", "a new one")
+    .summary("back up the log to a folder while Tapedeck runs")
+    .description(`Copies the log, as of now, to a new folder while Tapedeck runs on this machine. With --url, or after \`tapedeck \
+login\`, it copies the log of another server, which needs a token created with --all-workspaces. The log is all that \
+you need to back up: the tables are rebuilt from it. Tokens are in it as hashes, which give no access. The files have \
+the format of \`nats stream backup\`.`)
+    .argument("<folder>", "a new or empty folder")
     .addOption(elsewhereOption())
     .addOption(dataOption())
     .addHelpText(

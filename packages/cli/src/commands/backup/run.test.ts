@@ -63,7 +63,7 @@ it("a log that was backed up comes back: positions from before are good, what ca
   });
   expect(await run("backup", "kept")).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^\d+ events up to now are in kept/),
+    out: expect.stringMatching(/^backed up \d+ events to kept/),
   });
   expect(await run("backup", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("kept is not empty") });
   await tellsHowFar(join(cwd, ".tapedeck"));
@@ -83,13 +83,13 @@ it("a log that was backed up comes back: positions from before are good, what ca
 
   expect(await run("restore", "nothing")).toMatchObject({
     code: 1,
-    err: expect.stringContaining("nothing is no backup of a log"),
+    err: expect.stringContaining("nothing is not a backup of a log"),
   });
-  expect(await run("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("say --replace") });
+  expect(await run("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("add --replace") });
   const restored = await run("restore", "kept", "--replace");
   expect(restored).toMatchObject({ code: 0, err: "" });
-  expect(restored.out).toMatch(/^restored \d+ events; the log goes on as \w{6}\n/);
-  expect(restored.out).toContain("the tables told of more than the log has now");
+  expect(restored.out).toMatch(/^restored \d+ events; the log continues as epoch \w{6}\n/);
+  expect(restored.out).toContain("the tables are ahead of the log");
   expect(readdirSync(join(cwd, ".tapedeck", "replaced"))).toHaveLength(1);
 
   const second = await start();

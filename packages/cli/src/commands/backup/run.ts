@@ -1,10 +1,10 @@
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
-import { bytesText } from "../../ask/durations.ts";
+import { bytesText } from "../../display/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
 import { type BackupEnd, remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
-import { tellDeck } from "../../maintain/which-tapedeck.ts";
+import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type BackupOptions = { readonly data: string; readonly url?: string };
@@ -12,7 +12,9 @@ export type BackupOptions = { readonly data: string; readonly url?: string };
 /** Copies the log of this machine's Tapedeck, or of another one by its gateway. */
 export async function backUp(folder: string, options: BackupOptions, progressTo: ProgressTo = {}): Promise<void> {
   const { data, url } = options;
-  const make = tellDeck("backup", options) ? remoteMaintenance(url).backUp : (take: Take) => backUpHere(data, take);
+  const make = announceTapedeck("backup", options)
+    ? remoteMaintenance(url).backUp
+    : (take: Take) => backUpHere(data, take);
   await using backup = await newBackup(folder);
   using progress = new Progress({ what: "backup", unit: "bytes", ...progressTo });
   const { snapshot, tokens } = await make(async (piece) => {
@@ -22,7 +24,7 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
   await backup.finish(snapshot, tokens);
   progress[Symbol.dispose]();
   const { messages } = snapshot.state;
-  console.log(`${messages} events up to now are in ${folder} (${bytesText(progress.done)})`);
+  console.log(`backed up ${messages} events to ${folder} (${bytesText(progress.done)})`);
 }
 
 type Take = (piece: Uint8Array) => Promise<void>;

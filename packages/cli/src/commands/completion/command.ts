@@ -5,12 +5,10 @@ const shells: readonly Shell[] = ["bash", "zsh", "fish"];
 
 export const completionCommand = () =>
   new Command("completion")
-    .summary("write the shell's part of completion")
-    .description(
-      `Writes what makes a shell complete commands, flags and names of sources. The names are asked for at the Tapedeck that \
-commands go to, as long as it answers within half a second.`,
-    )
-    .addArgument(new Argument("<shell>", "which one").choices(shells))
+    .summary("print the completion script of a shell")
+    .description(`Prints a script that lets a shell complete commands, flags and names of sources. The names come from the Tapedeck \
+server that commands use, if it answers within half a second.`)
+    .addArgument(new Argument("<shell>", "the shell").choices(shells))
     .addHelpText(
       "after",
       `

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import tab from "@bomb.sh/tab";
 import describe from "@bomb.sh/tab/commander";
 import type { Command } from "commander";
-import { apiAt, type Page } from "../../ask/api.ts";
+import { apiAt, type Page } from "../../api/api.ts";
 
 export type Shell = "bash" | "zsh" | "fish";
 
@@ -40,7 +40,7 @@ async function sourceNames(): Promise<readonly string[]> {
     const page = await Promise.race([asked, late]);
     const names = (page?.items ?? []).map(({ source }) => source.split("/").slice(1));
     const short = names.map(([developer, project]) => `${developer}/${project}`);
-    // Where one name means several, all of it has to be said.
+    // An ambiguous short name is replaced by the full one.
     return names.map((parts, at) =>
       short.filter((name) => name === short[at]).length > 1 ? parts.join("/") : (short[at] ?? ""),
     );

@@ -4,8 +4,8 @@ import type { ContextsOptions } from "./run.ts";
 
 const listCommand = () =>
   new Command("list")
-    .summary("show them")
-    .description("Shows the Tapedecks that commands may go to.")
+    .summary("list the contexts")
+    .description(`Lists the Tapedeck servers that commands can use.`)
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -17,9 +17,9 @@ Example:
 
 const useCommand = () =>
   new Command("use")
-    .summary("choose one")
-    .description("Chooses the Tapedeck that commands go to; `local` is the one of this machine.")
-    .argument("<context>", "its name")
+    .summary("select a context")
+    .description(`Selects the Tapedeck server that commands use; \`local\` is the one on this machine.`)
+    .argument("<context>", "name of the context")
     .addHelpText(
       "after",
       `
@@ -30,8 +30,8 @@ Example:
 
 export const contextCommand = () =>
   new Command("context")
-    .summary("show and choose the Tapedeck that commands go to")
-    .description("Shows and chooses the Tapedeck that commands go to, of those that `tapedeck login` has kept.")
+    .summary("list and select the Tapedeck servers that commands use")
+    .description(`Lists and selects the Tapedeck servers that \`tapedeck login\` has saved.`)
     .addCommand(listCommand(), { isDefault: true })
     .addCommand(useCommand())
     .addHelpText(

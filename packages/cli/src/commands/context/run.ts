@@ -1,6 +1,6 @@
-import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
 import { localContext, readContexts, writeContexts } from "../../context/contexts.ts";
+import { table } from "../../display/table.ts";
 
 export type ContextsOptions = { readonly json?: boolean };
 
@@ -18,8 +18,8 @@ export function listContexts({ json }: ContextsOptions): void {
   const rows = items.map((one) => [
     one.current ? "*" : "",
     one.name,
-    one.url || "this machine's",
-    one.hasToken ? "kept" : "-",
+    one.url || "this machine",
+    one.hasToken ? "saved" : "-",
   ]);
   console.log(
     table(
@@ -27,7 +27,7 @@ export function listContexts({ json }: ContextsOptions): void {
       rows,
     ),
   );
-  if (process.env.TAPEDECK_URL) console.error("TAPEDECK_URL is set, and goes before all of these.");
+  if (process.env.TAPEDECK_URL) console.error("TAPEDECK_URL is set and overrides the context.");
 }
 
 export function useContext(name: string): void {
@@ -36,5 +36,5 @@ export function useContext(name: string): void {
     throw new CommandError(`there is no context ${name}: see \`tapedeck context\`, or log in.`);
   }
   writeContexts(process.env, { ...(name !== localContext && { current: name }), contexts });
-  console.log(`commands go to ${contexts[name]?.url ?? "the Tapedeck of this machine"}`);
+  console.log(`commands now use ${contexts[name]?.url ?? "the Tapedeck server on this machine"}`);
 }

@@ -1,6 +1,6 @@
 import { version } from "@tapedeck/shared/version";
-import { durationText } from "../../ask/durations.ts";
 import { type About, askAbout } from "../../context/about.ts";
+import { durationText } from "../../display/durations.ts";
 import { type GrpcTarget, grpcTarget, type HttpBase, httpBase } from "../../gateway-address.ts";
 import { connectTo } from "./connect-to.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
@@ -28,7 +28,7 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
       clockFinding(Date.parse(about.time) - (asked + took / 2)),
     ];
   } catch (error) {
-    const advice = "start it (`npm start`), or say where it is: --url, TAPEDECK_URL, `tapedeck login`";
+    const advice = "start it (`npm start`), or give its address with --url, TAPEDECK_URL or `tapedeck login`";
     return [fail("HTTP", (error as Error).message, advice)];
   }
 }
@@ -36,25 +36,25 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
 async function grpcFinding({ address }: GrpcTarget, { grpcPort }: About): Promise<Finding> {
   if (await connectTo(address)) return ok("gRPC", `listens at ${address}`);
   const other = address.endsWith(`:${grpcPort}`)
-    ? "is a firewall in between?"
-    : `it says ${grpcPort}: set TAPEDECK_GRPC_PORT, or log in again`;
-  return fail("gRPC", `nobody listens at ${address}`, other);
+    ? "check for a firewall in between"
+    : `the server reports port ${grpcPort}: set TAPEDECK_GRPC_PORT, or log in again`;
+  return fail("gRPC", `nothing listens at ${address}`, other);
 }
 
 /** Minor versions may add; others may not understand each other. */
 export function versionFinding(theirs: string, ours = version): Finding {
-  if (theirs === ours) return ok("version", `${ours} on both sides`);
+  if (theirs === ours) return ok("version", `client and server are both ${ours}`);
   const [major, minor] = theirs.split(".");
   const [ourMajor, ourMinor] = ours.split(".");
   const isNear = major === ourMajor && (major !== "0" || minor === ourMinor);
-  const text = `this is ${ours}, and that Tapedeck ${theirs}`;
+  const text = `the client is ${ours}, the server is ${theirs}`;
   return isNear ? ok("version", text) : warn("version", text, "use the same version on both sides");
 }
 
 export function tokenFinding({ auth, token }: Pick<About, "auth" | "token">): Finding {
-  if (auth === "none") return ok("token", "none is asked for");
+  if (auth === "none") return ok("token", "not required");
   if (token === undefined)
-    return fail("token", "it asks for one, and there is none", "`tapedeck login`, or TAPEDECK_TOKEN");
+    return fail("token", "the server requires one, and none is set", "run `tapedeck login`, or set TAPEDECK_TOKEN");
   const { name, roles, workspace, developer } = token;
   const who = `${name}: ${roles.join(", ")} in ${workspace}${developer === undefined ? "" : `, as ${developer}`}`;
   const [canRead, canRecord] = [
@@ -62,8 +62,14 @@ export function tokenFinding({ auth, token }: Pick<About, "auth" | "token">): Fi
     roles.some((role) => role === "recorder" || role === "admin"),
   ];
   if (canRead && canRecord) return ok("token", who);
-  const lacks = canRead ? "it can't record (role recorder)" : "it can't read (role viewer)";
-  return warn("token", `${who}; ${lacks}`, "nothing, unless you want to: an admin makes one with both roles");
+  const lacks = canRead
+    ? "it can't record (that needs the role recorder)"
+    : "it can't read (that needs the role viewer)";
+  return warn(
+    "token",
+    `${who}; ${lacks}`,
+    "no action needed unless you want to: an admin can create a token with both roles",
+  );
 }
 
 export function clockFinding(skewMs: number): Finding {
@@ -72,6 +78,6 @@ export function clockFinding(skewMs: number): Finding {
   return warn(
     "clock",
     `this machine is ${text} ${skewMs > 0 ? "behind" : "ahead"}`,
-    "set the clock (NTP): times are told by it",
+    "synchronise the clock (NTP): displayed times depend on it",
   );
 }

@@ -4,12 +4,10 @@ import type { DoctorOptions } from "./run.ts";
 
 export const doctorCommand = () =>
   new Command("doctor")
-    .summary("look for what is in the way, and say what to do")
-    .description(
-      `Looks at this machine (Node.js, data folder, disk, ports, names, programs, what waits to be recorded), at the Tapedeck \
-that runs here, and at the one that commands go to (both its ports, version, token, clock). Changes nothing. Ends with code 1 \
-when something fails.`,
-    )
+    .summary("check this machine and the server, and suggest fixes")
+    .description(`Checks this machine (Node.js, data folder, disk, ports, names, programs, recordings that wait), the Tapedeck server \
+that runs here, and the one that commands use (both its ports, version, token, clock). Changes nothing. Exits with \
+code 1 if a check fails.`)
     .addOption(dataOption())
     .addOption(jsonOption())
     .addOption(urlOption())

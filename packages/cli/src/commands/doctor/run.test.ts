@@ -19,7 +19,7 @@ it("the data folder is one, or can be made, and the disk has room", async () => 
   writeFileSync(file, "");
   expect(await checkDataFolder(file)).toMatchObject([{ state: "fail", what: `${file} is a file` }]);
   const [later] = await checkDataFolder(join(folder, "a", "b"));
-  expect(later).toMatchObject({ state: "ok", what: expect.stringContaining("made at the first start") });
+  expect(later).toMatchObject({ state: "ok", what: expect.stringContaining("created at the first start") });
   expect([10, 2 ** 29, 2 ** 40].map((free) => diskFinding(free).state)).toEqual(["fail", "warn", "ok"]);
 });
 

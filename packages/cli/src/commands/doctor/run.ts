@@ -27,7 +27,7 @@ export async function doctor({ url, data, json }: DoctorOptions): Promise<void> 
   else {
     const width = Math.max(...findings.map(({ check }) => check.length));
     for (const finding of findings) console.log(lineOf(finding, width));
-    if (failed > 0) console.log(`\n${failed === 1 ? "1 check fails" : `${failed} checks fail`}`);
+    if (failed > 0) console.log(`\n${failed === 1 ? "1 check failed" : `${failed} checks failed`}`);
   }
   process.exitCode = failed > 0 ? 1 : 0;
 }

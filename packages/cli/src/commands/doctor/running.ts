@@ -1,4 +1,4 @@
-import { readTroubles } from "../../ask/metrics.ts";
+import { readTroubles } from "../../api/metrics.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
 import { troubleWith } from "../../up/ports.ts";
 import { readUpSettings } from "../../up/settings.ts";
@@ -17,9 +17,13 @@ async function checkPorts(data: string, env: NodeJS.ProcessEnv): Promise<readonl
     const troubles = await Promise.all(listeners.map(troubleWith));
     const bad = listeners.filter((_, at) => troubles[at] !== undefined);
     if (bad.length === 0) return [ok("ports", `free: ${listeners.map(({ port }) => port).join(", ")}`)];
-    const told = bad.map(({ host, port, what }) => `${host}:${port} (${what})`).join(", ");
+    const taken = bad.map(({ host, port, what }) => `${host}:${port} (${what})`).join(", ");
     return [
-      warn("ports", `taken: ${told}`, "by another Tapedeck? stop it, or choose other ports before `tapedeck up`"),
+      warn(
+        "ports",
+        `taken: ${taken}`,
+        "stop what uses them (another Tapedeck?), or choose other ports before `tapedeck up`",
+      ),
     ];
   } catch (error) {
     return [fail("settings", (error as Error).message, "correct them: `tapedeck up` would not start")];
@@ -31,15 +35,15 @@ async function checkParts({ pid, mode, addresses }: RunningUp): Promise<readonly
   for (const part of ["nats", "postgres"] as const) {
     const name = part === "nats" ? "NATS" : "Postgres";
     const address = addresses[part];
-    if (address === undefined) found.push(ok(name, "is one of yours, as the settings say"));
+    if (address === undefined) found.push(ok(name, "is your own server, as the settings say"));
     else if (await connectTo(address)) found.push(ok(name, `listens at ${address}`));
-    else found.push(fail(name, `does not answer at ${address}`, `look into its log in the data folder, and restart`));
+    else found.push(fail(name, `does not answer at ${address}`, "check its log in the data folder, and restart"));
   }
   for (const service of ["ingest", "query"] as const) {
     const address = addresses[service];
     if (address === undefined) continue;
     if (!(await connectTo(address)))
-      found.push(fail(service, `does not answer at ${address}`, "look into log/ in the data folder"));
+      found.push(fail(service, `does not answer at ${address}`, "check log/ in the data folder"));
     else {
       const { problems, warnings } = await readTroubles(`http://${address}`);
       if (problems.length > 0) found.push(fail(service, problems.join("; "), "see `tapedeck status`"));

@@ -2,10 +2,10 @@ import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { namePart } from "@tapedeck/shared/source";
-import { bytesText } from "../../ask/durations.ts";
-import { loginName } from "../../run/labels.ts";
-import { projectName } from "../../run/project-name.ts";
-import { spillHome } from "../../run/spill-home.ts";
+import { bytesText } from "../../display/durations.ts";
+import { loginName } from "../../record/labels.ts";
+import { projectName } from "../../record/project-name.ts";
+import { spillHome } from "../../record/spill-home.ts";
 import { countWaitingSpills } from "../../up/waiting-spills.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
@@ -18,7 +18,7 @@ export function checkNode(version = process.versions.node): Finding {
   return fail("Node.js", `${version} is too old`, `install Node.js ${leastNode} or newer`);
 }
 
-/** Where `up` keeps the log, or would. */
+/** Checks the folder in which `up` keeps the log, or will keep it. */
 export async function checkDataFolder(folder: string): Promise<readonly Finding[]> {
   const is = await stat(folder).catch(() => undefined);
   if (is !== undefined && !is.isDirectory()) {
@@ -29,14 +29,10 @@ export async function checkDataFolder(folder: string): Promise<readonly Finding[
     () => true,
     () => false,
   );
-  const state = is === undefined ? `${folder} (made at the first start)` : folder;
+  const state = is === undefined ? `${folder} (created at the first start)` : folder;
   const owner = canWrite
     ? ok("data folder", state)
-    : fail(
-        "data folder",
-        `${there} can't be written to by this user`,
-        "start as its owner, or choose another (--data)",
-      );
+    : fail("data folder", `this user can't write to ${there}`, "run as its owner, or choose another with --data");
   const { bavail, bsize } = await statfs(there);
   return [owner, diskFinding(bavail * bsize)];
 }
@@ -62,16 +58,16 @@ export function checkNames(env: NodeJS.ProcessEnv, folder: string): Finding {
   return warn(
     "names",
     `${said.join("/")} is recorded here as ${source}`,
-    "set TAPEDECK_DEVELOPER or TAPEDECK_PROJECT if that is not what you want (small letters, digits, - and _)",
+    "set TAPEDECK_DEVELOPER or TAPEDECK_PROJECT if that is not what you want (lowercase letters, digits, - and _)",
   );
 }
 
 export async function checkSpill(env: NodeJS.ProcessEnv): Promise<Finding> {
   const home = spillHome(env);
   const waiting = await countWaitingSpills(home);
-  if (waiting === 0) return ok("spill", "nothing waits to be recorded");
+  if (waiting === 0) return ok("spill", "no recordings wait");
   const runs = waiting === 1 ? "1 recording waits" : `${waiting} recordings wait`;
-  return warn("spill", `${runs} in ${home}`, "start Tapedeck, or `tapedeck record --waiting`");
+  return warn("spill", `${runs} in ${home}`, "start Tapedeck, or run `tapedeck record --waiting`");
 }
 
 /** What `tapedeck run` can record; whoever does not use one does not miss it. */
@@ -85,8 +81,8 @@ export async function checkPrograms(path: string | undefined): Promise<readonly 
       }
       return warn(
         what,
-        `there is no ${programs.join(" or ")} on the PATH`,
-        "nothing, unless you want to record it here",
+        `no ${programs.join(" or ")} on the PATH`,
+        "no action needed unless you want to record it here",
       );
     }),
   );

@@ -4,13 +4,12 @@ import type { EraseOptions } from "./run.ts";
 
 export const eraseCommand = () =>
   new Command("erase")
-    .summary("remove a session from log and tables, for good")
-    .description(
-      `Removes a session from log and tables, for good: a secret got into it, say. A mark (session.erased) stays. Works on \
-the Tapedeck of this machine while it runs, or with --url or after a login, and an admin's token, on another one.`,
-    )
-    .requiredOption("--session <ulid>", "which one (see `tapedeck sessions`)")
-    .option("--yes", "don't ask")
+    .summary("permanently remove a session from the log and the tables")
+    .description(`Permanently removes a session from the log and the tables, for example because it contains a secret. A marker \
+(session.erased) remains. Works on the Tapedeck server on this machine while it runs; with --url, or after \`tapedeck \
+login\`, on another one with an admin's token.`)
+    .requiredOption("--session <ulid>", "the session to erase (see `tapedeck sessions`)")
+    .option("--yes", "skip the confirmation")
     .addOption(elsewhereOption())
     .addOption(dataOption())
     .addOption(jsonOption())

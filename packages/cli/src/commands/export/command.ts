@@ -4,19 +4,17 @@ import type { ExportOptions } from "./run.ts";
 
 export const exportCommand = () =>
   new Command("export")
-    .summary("write sessions to a file")
-    .description(
-      `Writes sessions of any upstream to one file, with all that was recorded of them: one line of JSON for each event, the \
-upstream's own bytes in it, and a checksum. \`tapedeck import\` records them elsewhere. Secrets are masked in it as they were in \
-the recording. A session that still runs is exported up to now.`,
-    )
-    .argument("[session...]", "which ones, of one source (see `tapedeck sessions`); none: the source's newest")
+    .summary("export sessions to a file")
+    .description(`Writes sessions of any upstream to one file, with everything that was recorded: one line of JSON for each event, \
+including the upstream's own bytes, and a checksum. \`tapedeck import\` records them elsewhere. Secrets stay masked as \
+in the recording. A session that still runs is exported up to now.`)
+    .argument("[session...]", "sessions of one source (see `tapedeck sessions`); default: the newest one")
     .addOption(urlOption())
     .addOption(formerly("--from", "--url"))
     .addOption(sourceOption())
-    .addOption(sinceOption("the source's sessions that began since then"))
-    .addOption(untilOption("and before"))
-    .option("-o, --output <file>", "where to; compressed when the name ends in .gz (default: standard output)")
+    .addOption(sinceOption("the source's sessions that began at or after this time"))
+    .addOption(untilOption("and before this time"))
+    .option("-o, --output <file>", "file to write; compressed if its name ends in .gz (default: standard output)")
     .addHelpText(
       "after",
       `

@@ -3,11 +3,11 @@ import { rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
+import { exportFrom, type ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
+import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import { shortSource } from "../sessions/run.ts";
-import { exportFrom, type ToExport } from "./exported.ts";
 import { type Filed, sessionFileChunks } from "./session-file-chunks.ts";
 
 export type ExportOptions = {
@@ -28,7 +28,7 @@ export async function exportSessions(
   using progress = new Progress({ what: `exporting ${shortSource(chosen.source)}`, unit: "events", ...progressTo });
   const filed: Filed = { events: 0 };
   const chunks = (made: Filed) =>
-    toldOf(sessionFileChunks(chosen, from.events, made), () => progress.reached(made.events));
+    afterEach(sessionFileChunks(chosen, from.events, made), () => progress.reached(made.events));
   const { output } = options;
   if (output === undefined) {
     await pipeline(Readable.from(chunks(filed)), process.stdout, { end: false });
@@ -36,12 +36,12 @@ export async function exportSessions(
   }
   await writeFile(output, Readable.from(chunks(filed)));
   progress[Symbol.dispose]();
-  console.log(told(chosen, filed, output));
+  console.log(resultLine(chosen, filed, output));
 }
 
-async function* toldOf<T>(chunks: AsyncIterable<T>, tell: () => void): AsyncGenerator<T, void> {
+async function* afterEach<T>(chunks: AsyncIterable<T>, done: () => void): AsyncGenerator<T, void> {
   for await (const chunk of chunks) {
-    tell();
+    done();
     yield chunk;
   }
 }
@@ -65,9 +65,9 @@ async function writeFile(file: string, from: Readable): Promise<void> {
   }
 }
 
-function told({ source, sessions }: ToExport, { events }: Filed, file: string): string {
+function resultLine({ source, sessions }: ToExport, { events }: Filed, file: string): string {
   const running = sessions.filter(({ ended }) => !ended).length;
   const what = sessions.length === 1 ? `session ${sessions[0]?.session}` : `${sessions.length} sessions`;
-  const upToNow = running === 0 ? "" : sessions.length === 1 ? "; it goes on" : `; ${running} of them go on`;
+  const upToNow = running === 0 ? "" : sessions.length === 1 ? "; still running" : `; ${running} still running`;
   return `${file}: ${what} of ${shortSource(source)}, ${events} events${upToNow}`;
 }

@@ -6,8 +6,8 @@ import { type ExportedEvent, endLine, eventLine, headerLine } from "@tapedeck/in
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import { isUpstreamName, type UpstreamName } from "@tapedeck/shared/upstreams";
+import type { ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
-import type { ToExport } from "./exported.ts";
 
 /** Counts while the file is made. */
 export type Filed = { events: number };
@@ -59,7 +59,9 @@ function aboutFile() {
 function upstreamOf(source: string): UpstreamName {
   const upstream = source.split("/").at(-1) ?? "";
   if (isUpstreamName(upstream)) return upstream;
-  throw new CommandError(`${source} is of a tool that this tapedeck does not know: use a newer one.`);
+  throw new CommandError(
+    `${source} belongs to an upstream that this version of tapedeck does not support: use a newer one.`,
+  );
 }
 
 function aboutSession({ session, labels, upstream_version, started_at, ended_at, end_reason, ended }: Session) {

@@ -4,32 +4,30 @@ import type { ImportOptions } from "./options.ts";
 
 export const importCommand = () =>
   new Command("import")
-    .summary("record a session file, or what `skaffold --event-log-file` wrote")
-    .description(
-      `Records the sessions of files that \`tapedeck export\` wrote, as they were recorded there, under the names that they had \
-there or those given here. Nothing is recorded of a file that was changed or cut off.
+    .summary("import session files or event logs of Skaffold")
+    .description(`Imports sessions from files that \`tapedeck export\` wrote, exactly as they were recorded, under their original names \
+or those given here. A file that is truncated or was modified is refused as a whole.
 
-Or records what \`skaffold --event-log-file\` wrote, or what a saved stream of its HTTP API holds, of any version. The v2 file \
+Also imports what \`skaffold --event-log-file\` of any version wrote, or a saved stream of its HTTP API. The v2 file \
 beside it (FILE.v2) is read too.
 
-What is recorded already is not recorded twice.`,
-    )
-    .argument("<file...>", "what to read")
+Nothing is recorded twice.`)
+    .argument("<file...>", "files to import")
     .addOption(formerly("--to", "--url"))
     .addOption(urlOption())
     .addOption(
-      new Option("--developer <name>", "whose it is (default: as in the file, else login name)").env(
+      new Option("--developer <name>", "developer of the recording (default: as in the file, else login name)").env(
         "TAPEDECK_DEVELOPER",
       ),
     )
     .addOption(
-      new Option("--project <name>", "which project it is (default: as in the file, else as `run`)").env(
+      new Option("--project <name>", "project of the recording (default: as in the file, else as for `run`)").env(
         "TAPEDECK_PROJECT",
       ),
     )
-    .option("--label <name=value>", "put a label on its sessions; may be repeated", collectLabel)
+    .option("--label <name=value>", "add a label to its sessions; repeatable", collectLabel)
     .addOption(
-      new Option("--redact <mode>", "mask secrets (sessions stay as they were exported)")
+      new Option("--redact <mode>", "mask secrets (session files are imported as they are)")
         .choices(["on", "off"])
         .default("on")
         .env("TAPEDECK_REDACT"),

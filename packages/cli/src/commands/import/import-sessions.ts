@@ -8,9 +8,9 @@ import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { parseSourceName, sourceParts } from "@tapedeck/shared/source";
 import { linkOptions } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
+import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import { shortSource } from "../sessions/run.ts";
 import type { ImportOptions } from "./options.ts";
 import { type Pushed, pushSession } from "./push-session.ts";
 
@@ -39,7 +39,7 @@ export async function importSessionFiles(
       before += session.events;
       // The bar makes room for the line, and comes back with the next session.
       progress[Symbol.dispose]();
-      tell(session, one, pushed, options);
+      printResult(session, one, pushed, options);
     }
   }
 }
@@ -61,7 +61,7 @@ function place({ header }: Verified, { developer, project, label = {} }: ImportO
   return { header, hello };
 }
 
-function tell(
+function printResult(
   { session, events }: FiledSession,
   { header }: Verified,
   { source, session: there, added }: Pushed,
@@ -75,5 +75,5 @@ function tell(
   }
   const what = `session ${session} of ${header.source}, ${events} events`;
   const as = there === session ? "" : `, as session ${there}`;
-  console.log(`${shortSource(source)}: ${added === 0 ? `${what}: recorded already${as}` : `recorded ${what}${as}`}`);
+  console.log(`${shortSource(source)}: ${added === 0 ? `${what}: already recorded${as}` : `recorded ${what}${as}`}`);
 }

@@ -3,7 +3,7 @@ import { normalizers } from "@tapedeck/ingest/normalize/normalizers";
 import { compareMoments } from "@tapedeck/shared/time/moment";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
-import type { Api, Page } from "../../ask/api.ts";
+import type { Api, Page } from "../../api/api.ts";
 
 /** What a session's fingerprint says of one of its channels. */
 type Identified = {

@@ -6,18 +6,18 @@ import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
 import { ulid } from "ulid";
 import { CommandError } from "../../command-error.ts";
 import type { GrpcTarget } from "../../gateway-address.ts";
-import { refusalIn } from "../../run/refusal.ts";
-import { spillHome } from "../../run/spill-home.ts";
+import { spillHome } from "../../record/spill-home.ts";
+import { refusalIn } from "./refusal.ts";
 
 export type ToImport = {
   readonly developer: string;
   readonly project: string;
-  /** Where they were read, for people. */
+  /** The files that they were read from, for people. */
   readonly file: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly redact: "on" | "off";
   readonly target: GrpcTarget;
-  /** Told how many messages are recorded so far. */
+  /** Called with the number of messages recorded so far. */
   readonly onRecorded?: (messages: number) => void;
 };
 
@@ -25,7 +25,7 @@ export type ToImport = {
 const patienceMs = 60_000;
 /** Another import of the same source that has just ended may not have let go of it yet. */
 const takenMs = 5_000;
-const tellMs = 100;
+const progressMs = 100;
 
 /**
  * Pushes processes as one tap would have that saw them come and go: a connection for each, the frames at their own times,
@@ -67,11 +67,11 @@ export async function pushProcesses(processes: readonly ImportedProcess[], optio
       return Date.now() < takenUntil ? spill.hello() : undefined;
     },
   });
-  const telling = setInterval(() => onRecorded(Number(spill.state().committed)), tellMs);
-  const done = await pushing.finishWhileMoving(patienceMs).finally(() => clearInterval(telling));
+  const progressTimer = setInterval(() => onRecorded(Number(spill.state().committed)), progressMs);
+  const done = await pushing.finishWhileMoving(patienceMs).finally(() => clearInterval(progressTimer));
   onRecorded(Number(spill.state().committed));
   stop.abort();
-  if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck takes it at ${target.name}`}`);
+  if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck server accepts it at ${target.name}`}`);
   return source;
 }
 

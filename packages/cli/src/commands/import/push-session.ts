@@ -24,7 +24,7 @@ export type ToPush = {
   readonly from: PushFrom;
   readonly header: SessionFileHeader;
   readonly session: FiledSession;
-  /** Told with each step, and with 0 when it begins again. */
+  /** Called with the number of events sent, and with 0 when it begins again. */
   readonly onPushed?: (events: number) => void;
 };
 
@@ -41,7 +41,7 @@ export type Pushed = {
 const patienceMs = { unheard: 10_000, begun: 60_000 } as const;
 /** Events travel together up to this, and larger ones in pieces of it. */
 const itemBytes = 128 * 1024;
-const toldEvery = 100;
+const progressEvery = 100;
 
 /**
  * Pushes one session, from its beginning as often as it takes: the recorder passes over what it has.
@@ -97,7 +97,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
       // The recorder has let go of the source when it ends the stream: only then can the next session come.
       if (ended !== undefined) return ended;
       over.signal.throwIfAborted();
-      throw new CommandError(`${target.name} takes no session files: it is an older Tapedeck.`);
+      throw new CommandError(`${target.name} does not accept session files: it runs an older version of Tapedeck.`);
     } catch (error) {
       throw over.signal.aborted ? over.signal.reason : error;
     } finally {
@@ -146,7 +146,7 @@ async function* requests({ from, session, onPushed }: ToPush, hello: Hello): Asy
   let size = 0;
   let count = 0;
   for await (const event of from.reader.events(session)) {
-    if (count++ % toldEvery === 0) onPushed?.(count - 1);
+    if (count++ % progressEvery === 0) onPushed?.(count - 1);
     const bytes = Buffer.from(encodeEvent(event));
     if (events.length > 0 && size + bytes.byteLength > itemBytes) {
       yield recorded(events);
@@ -173,5 +173,7 @@ function timestamp(date: Date) {
 }
 
 function nobodyTakes(details: string, name: string): CommandError {
-  return new CommandError(`not imported: ${/moment/.test(details) ? details : `no Tapedeck takes it at ${name}`}`);
+  return new CommandError(
+    `not imported: ${/moment/.test(details) ? details : `no Tapedeck server accepts it at ${name}`}`,
+  );
 }

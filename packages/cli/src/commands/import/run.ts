@@ -3,12 +3,12 @@ import { isSessionFile } from "@tapedeck/ingest/import/session-file";
 import { namePart } from "@tapedeck/shared/source";
 import { type ImportedLogs, readEventLogs } from "@tapedeck/tap/skaffold/event-log/read-event-logs";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
-import { apiAt } from "../../ask/api.ts";
+import { apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import { loginName } from "../../run/labels.ts";
-import { projectName } from "../../run/project-name.ts";
+import { loginName } from "../../record/labels.ts";
+import { projectName } from "../../record/project-name.ts";
 import { importSessionFiles } from "./import-sessions.ts";
 import { knownSessions } from "./known-sessions.ts";
 import type { ImportOptions } from "./options.ts";
@@ -23,13 +23,13 @@ export async function importFiles(
   const areSessions = await Promise.all(files.map(isSessionFile));
   if (areSessions.every(Boolean)) return importSessionFiles(files, options, progressTo);
   if (areSessions.some(Boolean))
-    throw new CommandError("session files and event logs are not imported at once: name them apart.");
+    throw new CommandError("session files and event logs can't be imported together: import them separately.");
   await importEventLogs(files, options, progressTo);
 }
 
 async function assertFile(file: string): Promise<void> {
   const found = await stat(file).catch(() => undefined);
-  if (found === undefined) throw new CommandError(`${file}: there is no such file.`);
+  if (found === undefined) throw new CommandError(`${file}: no such file.`);
   if (found.isDirectory()) throw new CommandError(`${file} is a folder: name the files in it.`);
 }
 
@@ -47,22 +47,22 @@ async function importEventLogs(files: readonly string[], options: ImportOptions,
   };
   const recordedAs = await recordAll(fresh, about, progressTo);
   const source = recordedAs === undefined ? asked : recordedAs.split("/").slice(1, 3).join("/");
-  const told = found.map(({ imported, session }) => ({
+  const results = found.map(({ imported, session }) => ({
     started: timeText(imported),
     messages: imported.frames.length,
     ...(session !== undefined && { session }),
   }));
   if (options.json) {
-    process.stdout.write(`${JSON.stringify({ source, processes: told, problems: logs.problems })}\n`);
+    process.stdout.write(`${JSON.stringify({ source, processes: results, problems: logs.problems })}\n`);
     return;
   }
-  for (const { started, messages, session } of told) {
+  for (const { started, messages, session } of results) {
     const what = `${messages} ${messages === 1 ? "message" : "messages"} of the process that began ${started}`;
     console.log(
-      `${source}: ${session === undefined ? `recorded ${what}` : `${what}: recorded already (session ${session})`}`,
+      `${source}: ${session === undefined ? `recorded ${what}` : `${what}: already recorded (session ${session})`}`,
     );
   }
-  for (const { file, line, problem } of logs.problems) console.error(`${file}:${line}: left out: ${problem}`);
+  for (const { file, line, problem } of logs.problems) console.error(`${file}:${line}: skipped: ${problem}`);
 }
 
 /** The source that has them now; undefined where there was nothing to record. */
@@ -85,12 +85,12 @@ async function read(files: readonly string[]): Promise<ImportedLogs> {
   try {
     logs = await readEventLogs(files);
   } catch (error) {
-    throw new CommandError(`can't be read: ${(error as Error).message}`);
+    throw new CommandError(`the event log can't be read: ${(error as Error).message}`);
   }
   if (logs.processes.length > 0) return logs;
   const [first] = logs.problems;
   const why = first === undefined ? "" : ` (line ${first.line}: ${first.problem})`;
-  throw new CommandError(`${files.join(", ")}: there is nothing of Skaffold's event log in it${why}.`);
+  throw new CommandError(`${files.join(", ")}: not an event log of Skaffold${why}.`);
 }
 
 function timeText({ frames }: ImportedProcess): string {

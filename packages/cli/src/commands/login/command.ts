@@ -4,17 +4,15 @@ import type { LoginOptions, LogoutOptions } from "./run.ts";
 
 export const loginCommand = () =>
   new Command("login")
-    .summary("choose a Tapedeck for all commands, and keep the token for it")
-    .description(
-      `Keeps where a Tapedeck is, and the token for it, in $XDG_CONFIG_HOME/tapedeck (else ~/.config/tapedeck), for you alone to \
-read; all commands go there from then on. The token is typed, piped in, or taken from TAPEDECK_TOKEN, and is kept only if that \
-Tapedeck lets it in. TAPEDECK_URL and --url go before it.`,
-    )
-    .argument("<url>", "https://host[:port]; 7052 when no port is written")
-    .option("--ca <file>", "PEM file of the authorities to trust there (default: TAPEDECK_CA)")
-    .option("--name <name>", "what to call it (default: its host)")
+    .summary("select a Tapedeck server for all commands, and save its token")
+    .description(`Saves the address of a Tapedeck server and a token for it in $XDG_CONFIG_HOME/tapedeck (default: ~/.config/tapedeck), \
+readable by you alone. All commands use that server from then on. The token is typed, piped in, or taken from \
+TAPEDECK_TOKEN, and is saved only if the server accepts it. TAPEDECK_URL and --url take precedence.`)
+    .argument("<url>", "https://host[:port]; the default port is 7052")
+    .option("--ca <file>", "PEM file of the certificate authorities to trust (default: TAPEDECK_CA)")
+    .option("--name <name>", "name of the context (default: the host)")
     .addOption(
-      new Option("--grpc-port <port>", "where gRPC is, when a proxy maps it (default: as it says)").argParser(
+      new Option("--grpc-port <port>", "port of gRPC, if a proxy maps it (default: as the server reports)").argParser(
         portNumber,
       ),
     )
@@ -29,10 +27,12 @@ Example:
 
 export const logoutCommand = () =>
   new Command("logout")
-    .summary("forget a Tapedeck and its token")
-    .description("Forgets what `tapedeck login` has kept. The token stays good: `tapedeck token revoke` ends it.")
-    .argument("[context]", "which one (default: the one in use; see `tapedeck context`)")
-    .option("--all", "all of them")
+    .summary("forget a Tapedeck server and its token")
+    .description(
+      `Removes what \`tapedeck login\` saved. The token remains valid: \`tapedeck token revoke\` revokes it.`,
+    )
+    .argument("[context]", "the context to remove (default: the current one; see `tapedeck context`)")
+    .option("--all", "remove all contexts")
     .addHelpText(
       "after",
       `

@@ -2,10 +2,10 @@ import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { CommandError } from "../../command-error.ts";
 import { askAbout } from "../../context/about.ts";
-import { askHidden } from "../../context/ask-hidden.ts";
 import { type Context, localContext, readContexts, writeContexts } from "../../context/contexts.ts";
 import { httpBaseOf } from "../../gateway-address.ts";
-import { parsePlace, placeText } from "../../gateway-place.ts";
+import { gatewayUrlText, parseGatewayUrl } from "../../gateway-url.ts";
+import { askHidden } from "./ask-hidden.ts";
 
 export type LoginOptions = { readonly name?: string; readonly ca?: string; readonly grpcPort?: number };
 
@@ -14,14 +14,14 @@ export type LogoutOptions = { readonly all?: boolean };
 /** Keeps where a Tapedeck is, and the token for it, once that has let us in. */
 export async function login(url: string, options: LoginOptions): Promise<void> {
   const { env } = process;
-  const place = parsePlace(url);
-  const name = options.name ?? place.host;
+  const gateway = parseGatewayUrl(url);
+  const name = options.name ?? gateway.host;
   if (name === localContext)
-    throw new CommandError(`"${localContext}" is the Tapedeck of this machine: choose another name.`);
-  const whole = placeText(place);
+    throw new CommandError(`"${localContext}" is reserved for this machine: choose another name.`);
+  const whole = gatewayUrlText(gateway);
   const ca = options.ca ?? (env.TAPEDECK_CA || undefined);
   const asking = (token: string | undefined) =>
-    askAbout(httpBaseOf({ place, grpcPort: place.port, token, ca, tokenFrom: "this login" }, env));
+    askAbout(httpBaseOf({ gateway, grpcPort: gateway.port, token, ca, tokenFrom: "this login" }, env));
   // Without the token: whether there is a Tapedeck with a good certificate is to be known before a secret is typed.
   const first = await asking(undefined);
   const token = first.auth === "none" ? undefined : await tokenFor(whole, env);
@@ -37,11 +37,13 @@ export async function login(url: string, options: LoginOptions): Promise<void> {
   writeContexts(env, { current: name, contexts: { ...kept.contexts, [name]: context } });
   const { token: is } = about;
   const who =
-    is === undefined ? "which asks for no token" : `as ${is.name} (${is.roles.join(", ")}) of ${is.workspace}`;
-  console.log(`logged in to ${whole}, ${who}; all commands go there now (context ${name})`);
+    is === undefined
+      ? "which requires no token"
+      : `as ${is.name} (${is.roles.join(", ")}) in workspace ${is.workspace}`;
+  console.log(`logged in to ${whole}, ${who}; all commands now use it (context ${name})`);
 }
 
-/** From TAPEDECK_TOKEN, else asked for where there is a terminal, else the first line of stdin. */
+/** Takes TAPEDECK_TOKEN, else asks in a terminal, else reads the first line of stdin. */
 async function tokenFor(url: string, env: NodeJS.ProcessEnv): Promise<string> {
   const given = env.TAPEDECK_TOKEN?.trim() ?? "";
   if (given !== "") return given;
@@ -49,7 +51,7 @@ async function tokenFor(url: string, env: NodeJS.ProcessEnv): Promise<string> {
   const token = read.trim().split("\n")[0]?.trim() ?? "";
   if (token !== "") return token;
   throw new CommandError(
-    `${url} asks for a token: type it, pipe it in, or set TAPEDECK_TOKEN (an admin makes one with \`tapedeck token create\`).`,
+    `${url} requires a token: type it, pipe it in, or set TAPEDECK_TOKEN (an admin creates one with \`tapedeck token create\`).`,
   );
 }
 
@@ -64,6 +66,6 @@ export function logout(named: string | undefined, { all }: LogoutOptions): void 
   const left = Object.fromEntries(Object.entries(contexts).filter(([name]) => !names.includes(name)));
   const stays = current !== undefined && left[current] !== undefined;
   writeContexts(env, { ...(stays && { current }), contexts: left });
-  const next = stays ? `context ${current}` : "the Tapedeck of this machine";
-  console.log(`forgot ${names.join(", ")}; commands go to ${next}`);
+  const next = stays ? `context ${current}` : "the Tapedeck server on this machine";
+  console.log(`removed ${names.join(", ")}; commands now use ${next}`);
 }

@@ -5,20 +5,18 @@ import type { LogsOptions } from "./run.ts";
 export const logsCommand = () =>
   new Command("logs")
     .summary("show what was printed: application logs, build output, terminals")
-    .description(
-      `Shows the text of a source: what its applications log and its builds print (Skaffold), what its apps print (rkt), what \
-its commands print (Vagrant); of its newest session, unless something else is said. Without colours and control characters.`,
-    )
+    .description(`Shows the text of a source: application logs and build output (Skaffold), the output of apps (rkt), the output of \
+commands (Vagrant). Shows the newest session by default. Colours and control characters are removed.`)
     .addOption(sourceOption())
-    .option("--session <ulid>", "of this session (default: the source's newest)")
-    .option("--artifact <name>", "only of these builds and containers; may be repeated", collectList)
-    .option("--pod <name>", "only of these pods; the beginning of a name is enough", collectList)
-    .option("--app <name>", "only of these apps or containers", collectList)
-    .option("--job <id>", "only of these jobs of a Vagrant server", collectList)
-    .addOption(sinceOption("what was recorded since then"))
-    .addOption(untilOption("and until then"))
-    .option("-n, --last <n>", "the last n lines", wholeNumber)
-    .addOption(new Option("-f, --follow", "go on with what comes").conflicts("until"))
+    .option("--session <ulid>", "show this session (default: the newest of the source)")
+    .option("--artifact <name>", "only these builds and containers; repeatable", collectList)
+    .option("--pod <name>", "only these pods; the beginning of a name is enough", collectList)
+    .option("--app <name>", "only these apps or containers", collectList)
+    .option("--job <id>", "only these jobs of a Vagrant server", collectList)
+    .addOption(sinceOption("start at this time"))
+    .addOption(untilOption("stop at this time"))
+    .option("-n, --last <n>", "show the last n lines", wholeNumber)
+    .addOption(new Option("-f, --follow", "follow new output").conflicts("until"))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(

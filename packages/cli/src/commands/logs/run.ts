@@ -1,8 +1,8 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
-import { type Api, apiAt, type Page } from "../../ask/api.ts";
-import { TextLines } from "../../ask/text-lines.ts";
+import { type Api, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
+import { TextLines } from "./text-lines.ts";
 
 export type LogsOptions = {
   readonly url?: string;
@@ -62,7 +62,7 @@ export async function logs(options: LogsOptions): Promise<void> {
     }
     for (const line of text.rest()) last.take(shown(line));
     last.release();
-    if (last.taken === 0 && !stop.signal.aborted) process.stderr.write("nothing of that was printed\n");
+    if (last.taken === 0 && !stop.signal.aborted) process.stderr.write("no output matches\n");
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }

@@ -4,13 +4,11 @@ import type { NewEpochOptions } from "./run.ts";
 
 export const newEpochCommand = () =>
   new Command("new-epoch")
-    .summary("go on with a log that has lost its end")
-    .description(
-      `Goes on with what is left of a log whose end was lost, where there is no backup to restore. No position is given \
-twice: what is recorded from now on stands at positions of a new epoch, and those of the lost end are refused \
-(position_foreign). Tapedeck is stopped meanwhile.`,
-    )
-    .option("--yes", "yes, what was lost is lost")
+    .summary("continue a log that has lost its end")
+    .description(`Continues with what is left of a log whose end was lost, if there is no backup to restore. No position is used twice: \
+new events get positions of a new epoch, and positions of the lost end are refused (position_foreign). Stop Tapedeck \
+first.`)
+    .option("--yes", "confirm that the lost end stays lost")
     .addOption(dataOption())
     .addHelpText(
       "after",

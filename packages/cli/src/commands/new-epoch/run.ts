@@ -1,21 +1,21 @@
 import { renewEpoch } from "@tapedeck/shared/log/backup";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../../command-error.ts";
+import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
-import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
-import { forgetTables } from "../restore/run.ts";
+import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 
 export type NewEpochOptions = { readonly data: string; readonly yes?: boolean };
 
 /** Goes on with what is left of a log that has lost its end, at positions that were never given. */
 export async function startNewEpoch({ data, yes = false }: NewEpochOptions): Promise<void> {
-  tellHereOnly("new-epoch", data);
-  if (!yes) throw new CommandError("positions beyond the log's end become foreign to it, for good: say --yes.");
+  announceLocalOnly("new-epoch", data);
+  if (!yes) throw new CommandError("positions beyond the log's end become permanently invalid: confirm with --yes.");
   await using machine = await openStoppedMachine(data);
   const { epoch, lastSeq, former } = await renewEpoch(machine.nats);
   const forgotten = await forgetTables(machine.nats, machine.databaseUrl);
   const last = formatPosition({ epoch: former.at(-1)?.epoch ?? "", seq: lastSeq });
-  console.log(`the log goes on as ${epoch}; positions up to ${last} are valid as before, later ones are foreign to it`);
-  console.log("what is known to be lost is told by session.gap events after the next start");
-  if (forgotten) console.log("the tables told of more than the log has now: they are made anew at the next start");
+  console.log(`the log continues as epoch ${epoch}; positions up to ${last} remain valid, later ones are refused`);
+  console.log("after the next start, session.gap events report what is known to be lost");
+  if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");
 }

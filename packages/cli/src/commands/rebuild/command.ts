@@ -4,11 +4,10 @@ import type { RebuildOptions } from "./run.ts";
 
 export const rebuildCommand = () =>
   new Command("rebuild")
-    .summary("make the tables anew from the log")
-    .description(
-      `Makes all tables anew from the log, beside the live ones, which go on answering until they are replaced. Works on the \
-Tapedeck of this machine while it runs, or with --url or after a login, and a token made with --all-workspaces, on another one.`,
-    )
+    .summary("rebuild the tables from the log")
+    .description(`Rebuilds all tables from the log beside the live ones, which keep answering until they are replaced. Works on the \
+Tapedeck server on this machine while it runs; with --url, or after \`tapedeck login\`, on another one with a token \
+created with --all-workspaces.`)
     .addOption(elsewhereOption())
     .addOption(dataOption())
     .addHelpText(

@@ -4,15 +4,15 @@ import { views } from "@tapedeck/query/views/views";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
-import { tellDeck } from "../../maintain/which-tapedeck.ts";
+import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type RebuildOptions = { readonly data: string; readonly url?: string };
 
-/** Of this machine's Tapedeck, or by a gateway elsewhere. */
+/** Rebuilds the tables of this machine's Tapedeck server, or of another one through its gateway. */
 export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
   const { data, url } = options;
-  if (tellDeck("rebuild", options)) return rebuildElsewhere(url, progressTo);
+  if (announceTapedeck("rebuild", options)) return rebuildElsewhere(url, progressTo);
   await using machine = await openThisMachine(data);
   const { reader } = machine.log;
   const { configFile } = machine.running;
@@ -33,8 +33,8 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
   });
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-  if (!swapped) console.log("stopped; the tables are as they were, and the next rebuild goes on from here");
-  else console.log(`the tables are made anew from ${lastSeq - firstSeq + 1} events (${seconds} s)`);
+  if (!swapped) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
+  else console.log(`rebuilt the tables from ${lastSeq - firstSeq + 1} events (${seconds} s)`);
 }
 
 async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo): Promise<void> {
@@ -49,6 +49,6 @@ async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo)
   }
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-  if (stop.signal.aborted) console.log("stopped; the tables are as they were, and the next rebuild goes on from here");
-  else console.log(`the tables are made anew from ${all} events (${seconds} s)`);
+  if (stop.signal.aborted) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
+  else console.log(`rebuilt the tables from ${all} events (${seconds} s)`);
 }

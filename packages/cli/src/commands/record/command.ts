@@ -5,32 +5,31 @@ import type { RecordOptions } from "./options.ts";
 
 export const recordCommand = () =>
   new Command("record")
-    .summary("record something that runs already")
-    .description(
-      `Records a Skaffold, Vagrant server or rkt host that runs already, until Ctrl-C: waits for it, and goes on with it after \
-every interruption of it or of Tapedeck. What Tapedeck does not take now waits on the disk for the next \`tapedeck record\` \
-of the same source, or for \`tapedeck record --waiting\`.`,
-    )
-    .addOption(new Option("--upstream <name>", "what it is").choices(upstreamNames))
+    .summary("record an upstream that is already running")
+    .description(`Records a Skaffold, Vagrant server or rkt host that is already running, until Ctrl-C. It waits for the upstream, and \
+continues after every interruption of the upstream or of Tapedeck. What can't be delivered to Tapedeck is kept on disk \
+for the next \`tapedeck record\` of the same source, or for \`tapedeck record --waiting\`.`)
+    .addOption(new Option("--upstream <name>", "kind of upstream").choices(upstreamNames))
     .option(
       "--address <host:port>",
-      "where it listens: Skaffold's --rpc-port, `rkt api-service`, Vagrant's server",
+      "address of Skaffold's --rpc-port, of `rkt api-service` or of Vagrant's server",
       hostPortLike("127.0.0.1:50051"),
     )
     .addOption(urlOption())
     .addOption(formerly("--to", "--url"))
     .addOption(
-      new Option("--developer <name>", "whose it is (default: login name; of a rkt host: this machine's name)").env(
-        "TAPEDECK_DEVELOPER",
-      ),
+      new Option(
+        "--developer <name>",
+        "developer of the recording (default: login name; for a rkt host: this machine's name)",
+      ).env("TAPEDECK_DEVELOPER"),
     )
     .addOption(
       new Option(
         "--project <name>",
-        "which project it is (default: metadata.name of skaffold.yaml, the Vagrantfile's folder, else the folder; of a rkt host: host)",
+        "project of the recording (default: metadata.name of skaffold.yaml, the Vagrantfile's folder, else the folder; for a rkt host: host)",
       ).env("TAPEDECK_PROJECT"),
     )
-    .option("--label <name=value>", "put a label on its sessions; may be repeated", collectLabel)
+    .option("--label <name=value>", "add a label to its sessions; repeatable", collectLabel)
     .addOption(
       new Option("--redact <mode>", "mask secrets before they are stored")
         .choices(["on", "off"])
@@ -39,18 +38,18 @@ of the same source, or for \`tapedeck record --waiting\`.`,
     )
     .option(
       "--set <name=value>",
-      "what else a source in tapedeck.yaml may say, such as logs=off or interval=5s; may be repeated",
+      "any other setting of a source in tapedeck.yaml, such as logs=off or interval=5s; repeatable",
       collectLabel,
     )
     .addOption(
       new Option(
         "--spill <folder>",
-        "where frames wait (default: $XDG_STATE_HOME/tapedeck/spill, else ~/.local/state/…)",
+        "folder for undelivered recordings (default: $XDG_STATE_HOME/tapedeck/spill, else ~/.local/state/…)",
       ).env("TAPEDECK_SPILL"),
     )
     .option(
       "--waiting [address]",
-      "push what `run` and `record` have left for that Tapedeck (or for that address), and end",
+      "deliver what `run` and `record` have kept for that server (or for that address), and exit",
     )
     .addHelpText(
       "after",

@@ -10,6 +10,6 @@ export type RecordOptions = {
   readonly redact: "on" | "off";
   readonly set?: Readonly<Record<string, string>>;
   readonly spill?: string;
-  /** With a text: what waits for that address goes to `url`. */
+  /** A text is an address: what waits for it is delivered to `url`. */
   readonly waiting?: true | string;
 };

@@ -65,12 +65,12 @@ test.concurrent("records what runs already, waits for it, goes on with the next 
   expect(await cli.ended).toBe(0);
   expect(cli.stderr()).toBe("");
   expect(lines(cli)).toEqual([
-    `waiting for Skaffold at ${address}; Ctrl-C ends it`,
+    `waiting for Skaffold at ${address}; press Ctrl-C to stop`,
     expect.stringMatching(/^(connected to|recording as)/),
     expect.stringMatching(/^(connected to|recording as)/),
-    expect.stringMatching(/^lost Skaffold at /),
+    expect.stringMatching(/^lost the connection to Skaffold at /),
     `connected to Skaffold at ${address}`,
-    "all is recorded as default/alice/My Shop/skaffold",
+    "everything is recorded as default/alice/My Shop/skaffold",
   ]);
   expect(recorder.hellos).toHaveLength(1);
   expect(recorder.hellos[0]).toMatchObject({ project: "My Shop", labels: { ticket: "7", user: expect.any(String) } });
@@ -88,7 +88,7 @@ test.concurrent("what was not taken waits, and the same command takes it up as t
   await using before = record(fake.address);
   await tells(before, "connected to");
   await fake.play();
-  await tells(before, `not recorded yet: nobody listens at ${address}`);
+  await tells(before, `not recorded yet: nothing listens at ${address}`);
   process.kill(before.child.pid ?? 0, "SIGTERM");
   expect(await before.ended).toBe(1);
   expect(lines(before).at(-1)).toMatch(/^not recorded yet \(.*\): \d+ items wait in .* for the same command, or/);
@@ -110,12 +110,12 @@ test.concurrent("takes another name where the source is taken, and the token's d
   const { cli, run } = user(recorder.address);
   await using fake = await startFakeSkaffold({ recording });
   await using recording2 = cli(["record", "--upstream", "skaffold", "--address", fake.address]);
-  await tells(recording2, "dora/shop is recorded by another tap: this one is dora/shop-2");
+  await tells(recording2, "dora/shop is already recorded by another tap: this one is recorded as dora/shop-2");
   expect(await tells(recording2, `recording as default/dora/shop-2/skaffold at ${recorder.address}`)).toBe(true);
 
   const ran = run("alice", { TAPEDECK_PROJECT: "blog" });
   expect(await ran.ended).toBe(0);
-  expect(ran.stderr()).toBe("tapedeck: this is recorded as dora/blog: the token is dora's\n");
+  expect(ran.stderr()).toBe("tapedeck: this is recorded as dora/blog, because the token belongs to dora\n");
   const silent = cli(["run", "--project", "blog", "--", "skaffold", "build"]);
   expect(await silent.ended).toBe(0);
   expect(silent.stderr()).toBe("");
@@ -151,7 +151,9 @@ test.concurrent("what an earlier one left is in nobody's way while another tap h
   await using recorder = await startRecorder({ port, taken: ["shop"] });
   const ran = run("alice");
   expect(await ran.ended).toBe(0);
-  expect(ran.stderr()).toBe("tapedeck: alice/shop is recorded by another tap: this one is alice/shop-2\n");
+  expect(ran.stderr()).toBe(
+    "tapedeck: alice/shop is already recorded by another tap: this one is recorded as alice/shop-2\n",
+  );
   expect(recorder.hellos.map(({ project }) => project)).toEqual(["shop-2"]);
   expect(waiting()).toHaveLength(1);
 });
@@ -165,7 +167,7 @@ test.concurrent("`record --waiting` takes what waits, for the same address or fo
   await using elsewhere = await startRecorder();
   await using nothing = cli(["record", "--waiting", "--url", elsewhere.url]);
   expect(await nothing.ended).toBe(0);
-  expect(lines(nothing)).toEqual([`nothing waits for ${elsewhere.address}`, `2 more for ${address}`]);
+  expect(lines(nothing)).toEqual([`nothing is waiting for ${elsewhere.address}`, `2 more wait for ${address}`]);
   expect(elsewhere.hellos).toEqual([]);
 
   await using refusing = await startRecorder({ port, refusal: { code: 7, details: "no such role" } });
@@ -179,7 +181,10 @@ test.concurrent("`record --waiting` takes what waits, for the same address or fo
 
   await using moved = cli(["record", "--waiting", address, "--url", elsewhere.url]);
   expect(await moved.ended).toBe(0);
-  expect(lines(moved).sort()).toEqual(["recorded what waited of alice/shop", "recorded what waited of bob/shop"]);
+  expect(lines(moved).sort()).toEqual([
+    "delivered the waiting recording of alice/shop",
+    "delivered the waiting recording of bob/shop",
+  ]);
   expect(elsewhere.hellos.map(({ developer }) => developer).sort()).toEqual(["alice", "bob"]);
   expect(waiting()).toEqual([]);
 });
@@ -187,5 +192,7 @@ test.concurrent("`record --waiting` takes what waits, for the same address or fo
 test.concurrent("is refused with a sentence where something is missing", async () => {
   const cli = user("127.0.0.1:9").cli(["record"]);
   expect(await cli.ended).toBe(1);
-  expect(cli.stderr()).toBe("tapedeck: say what to record: --upstream skaffold --address 127.0.0.1:50051.\n");
+  expect(cli.stderr()).toBe(
+    "tapedeck: specify what to record, such as --upstream skaffold --address 127.0.0.1:50051.\n",
+  );
 });

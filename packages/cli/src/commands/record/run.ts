@@ -10,14 +10,14 @@ import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
 import { taps } from "@tapedeck/tap/taps";
 import { sentenceOf } from "../../command-error.ts";
 import { type GrpcTarget, grpcTarget } from "../../gateway-address.ts";
-import { pushAllThatWaits } from "../../record/push-all-that-waits.ts";
-import { recordedSource } from "../../record/recorded-source.ts";
+import { sessionLabels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
-import { stateLines } from "../../record/state-lines.ts";
-import { stopSignals } from "../../record/stop-signals.ts";
-import { sessionLabels } from "../../run/labels.ts";
-import { spillHome } from "../../run/spill-home.ts";
+import { spillHome } from "../../record/spill-home.ts";
 import type { RecordOptions } from "./options.ts";
+import { pushAllThatWaits } from "./push-all-that-waits.ts";
+import { recordedSource } from "./recorded-source.ts";
+import { stateLines } from "./state-lines.ts";
+import { stopSignals } from "./stop-signals.ts";
 
 /** How long Ctrl-C waits for Tapedeck to commit the rest. */
 const commitMs = 10_000;
@@ -79,7 +79,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
     signal: stop.first,
     skipChannels: "logs" in source && source.logs === "off" ? ["logs"] : [],
     settings,
-    memory: fileMemory(home, key, (error) => say(`what the tap knows can't be kept: ${sentenceOf(error)}`)),
+    memory: fileMemory(home, key, (error) => say(`the tap's memory can't be saved: ${sentenceOf(error)}`)),
   });
   const { labels } = source;
   const ofFolder = upstream === "rkt" ? Promise.resolve({}) : sessionLabels(process.cwd(), env);
@@ -100,7 +100,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   return all;
 }
 
-/** Of another Tapedeck there is another tap. */
+/** Each Tapedeck server has a tap of its own. */
 function keyOf({ name }: GrpcTarget): string {
   return `record-${createHash("sha256").update(name).digest("hex").slice(0, 12)}`;
 }

@@ -1,16 +1,16 @@
 import { existsSync } from "node:fs";
 import { isSessionFile, sessionEvents, verifySessionFile } from "@tapedeck/ingest/import/session-file";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { exportFrom } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
 import { grpcTarget } from "../../gateway-address.ts";
-import { exportFrom } from "../export/exported.ts";
 
-/** Where a session comes from: a file that `tapedeck export` wrote, or a Tapedeck. */
+/** Origin of a session: a file that `tapedeck export` wrote, or a Tapedeck server. */
 export type SessionOrigin = {
   /** A session's id, or a file. */
   readonly session: string | undefined;
   readonly source: string | undefined;
-  /** Of a Tapedeck. */
+  /** Address of the Tapedeck server. */
   readonly url: string | undefined;
 };
 
@@ -21,7 +21,7 @@ export type SessionOrigin = {
 export async function recordedSession({ session, source, url }: SessionOrigin): Promise<readonly Event[]> {
   if (session !== undefined && existsSync(session)) return ofSkaffold(await sessionInFile(session));
   if (session?.includes(".") === true || session?.includes("/") === true) {
-    throw new CommandError(`${session}: there is no such file, and a session's id has only letters and digits.`);
+    throw new CommandError(`${session}: no such file, and the id of a session has only letters and digits.`);
   }
   using tapedeck = exportFrom(grpcTarget(url));
   const found = await tapedeck.find(session === undefined ? [] : [session], source);
@@ -32,12 +32,12 @@ export async function recordedSession({ session, source, url }: SessionOrigin): 
 }
 
 async function sessionInFile(file: string): Promise<Event[]> {
-  if (!(await isSessionFile(file))) throw new CommandError(`${file} is no file that \`tapedeck export\` wrote.`);
+  if (!(await isSessionFile(file))) throw new CommandError(`${file} was not written by \`tapedeck export\`.`);
   const { sessions } = await verifySessionFile(file);
   const [first, second] = sessions;
   if (first === undefined) throw new CommandError(`${file} holds no session.`);
   if (second !== undefined) {
-    throw new CommandError(`${file} holds ${sessions.length} sessions, and one can be played: export it alone.`);
+    throw new CommandError(`${file} holds ${sessions.length} sessions, and only one can be replayed: export it alone.`);
   }
   return Array.fromAsync(sessionEvents(file, first));
 }
@@ -46,5 +46,5 @@ function ofSkaffold(events: readonly Event[]): readonly Event[] {
   const [, , , upstream] = events[0]?.source.split("/") ?? [];
   if (events.length === 0) throw new CommandError("the session holds no events.");
   if (upstream === "skaffold") return events;
-  throw new CommandError(`this is a session of ${upstream}, and Skaffold's can be replayed.`);
+  throw new CommandError(`this is a session of ${upstream}: only sessions of Skaffold can be replayed.`);
 }

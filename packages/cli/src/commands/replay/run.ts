@@ -20,15 +20,13 @@ export async function replay(session: string | undefined, options: ReplayOptions
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => stop.abort());
   const tape = tapeOf(await recordedSession({ session, source, url }));
   const host = "127.0.0.1";
-  await using served = await serveTape(tape, { host, port: rpcPort }, { host, port: rpcHttpPort });
+  await using served = await serveTape(tape, { grpc: { host, port: rpcPort }, http: { host, port: rpcHttpPort } });
   const name = tape.source.split("/").slice(1, 3).join("/");
-  console.log(
-    `replaying session ${tape.session} of ${name} (${tape.events.length} events), as its Skaffold would tell them:`,
-  );
+  console.log(`replaying session ${tape.session} of ${name} (${tape.events.length} events) as Skaffold served it:`);
   console.log(`  gRPC ${served.grpc}\n  HTTP http://${served.http}`);
   await play(tape, { speed, longestMs: longestPause ?? Number.POSITIVE_INFINITY }, stop.signal);
   if (stop.signal.aborted || exit) return;
-  console.log("played to its end; it goes on being served until Ctrl-C");
+  console.log("the session has been played to its end, and is served until Ctrl-C");
   // A listening server keeps this process alive.
   await new Promise<void>((resolve) => stop.signal.addEventListener("abort", () => resolve()));
 }

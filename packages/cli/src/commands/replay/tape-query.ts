@@ -1,7 +1,6 @@
-import type { QueryClient } from "@tapedeck/gateway/query-client";
+import type { QueryClient } from "@tapedeck/gateway/skaffold-server";
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { folds } from "@tapedeck/query/views/folds";
-import { isState } from "@tapedeck/query/views/states/fold";
+import { folds, isState } from "@tapedeck/query/views/folds";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { formatPosition } from "@tapedeck/shared/log/position";

@@ -9,7 +9,7 @@ export type Tape = {
   readonly source: SourceName;
   readonly session: string;
   readonly events: readonly Recorded[];
-  /** Of them, those that have happened by now. */
+  /** How many of them have been played. */
   readonly played: number;
   /** One more happens; undefined when all have. */
   next(): Recorded | undefined;

@@ -4,17 +4,15 @@ import type { RestoreOptions } from "./run.ts";
 
 export const restoreCommand = () =>
   new Command("restore")
-    .summary("bring a log back from a backup")
-    .description(
-      `Brings the log back from a folder that \`tapedeck backup\` or \`nats stream backup\` has made, while Tapedeck is \
-stopped: to this machine's, or to the NATS of yours that the settings name (nats.url). Positions that clients keep stay \
-valid as far as the backup goes; later ones are refused (position_foreign), because other events will stand there. Tokens \
-come back as well, but none that is known to be revoked.`,
-    )
-    .argument("<folder>", "with the backup")
+    .summary("restore the log from a backup")
+    .description(`Restores the log from a folder that \`tapedeck backup\` or \`nats stream backup\` wrote, while Tapedeck is stopped: on \
+this machine, or on your own NATS that the settings name (nats.url). Positions that clients hold stay valid up to the \
+end of the backup; later ones are refused (position_foreign), because other events will take their place. Tokens are \
+restored too, except those known to be revoked.`)
+    .argument("<folder>", "folder of the backup")
     .addOption(dataOption())
-    .option("--replace", "in place of the log that is there, which is kept as a backup")
-    .option("--no-tokens", "leave the tokens as they are")
+    .option("--replace", "replace the existing log, which is kept as a backup")
+    .option("--no-tokens", "don't restore tokens")
     .addHelpText(
       "after",
       `

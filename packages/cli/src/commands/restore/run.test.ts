@@ -11,7 +11,7 @@ import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect, type NatsConnection } from "nats";
 import { expect, inject, it, onTestFinished, vi } from "vitest";
-import { bytesText } from "../../ask/durations.ts";
+import { bytesText } from "../../display/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
 import { startCli } from "../../testing/cli.ts";
 import { progressPipe, progressTerminal } from "../../testing/progress.ts";
@@ -66,18 +66,18 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(await readFile(join(cwd, "kept", "tokens.json"), "utf8")).not.toContain(kept.text.slice(4));
   await tokens.revoke(revokedAfter.record.id);
 
-  expect(await tapedeck("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("say --replace") });
+  expect(await tapedeck("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("add --replace") });
   {
     await using leases = await openLeases(connection, "I");
     await using _ = await leases.take(source, "T");
     const refused = await tapedeck("restore", "kept", "--replace");
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining(`it has ${source}`) });
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining(`it records ${source}`) });
   }
   const restored = await tapedeck("restore", "kept", "--replace");
   expect(restored).toMatchObject({ code: 0, err: "" });
   expect(restored.out).toContain("restored 5 events");
-  expect(restored.out).toContain("1 tokens are back");
-  expect(restored.out).toContain("1 tokens of the backup were revoked since, and stay it");
+  expect(restored.out).toContain("restored 1 tokens");
+  expect(restored.out).toContain("1 tokens of the backup have been revoked since, and stay revoked");
   expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, former: [{ epoch, lastSeq: 5 }] });
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);
@@ -121,9 +121,9 @@ it("a log that lost its end goes on under new positions when it is said to", asy
     await using ends = await openEnds(connection, { epoch });
     ends.reached(source, 9, testMessage(source, 9).cursor);
   }
-  expect(await tapedeck("new-epoch")).toMatchObject({ code: 1, err: expect.stringContaining("say --yes") });
+  expect(await tapedeck("new-epoch")).toMatchObject({ code: 1, err: expect.stringContaining("confirm with --yes") });
   const renewed = await tapedeck("new-epoch", "--yes");
-  expect(renewed).toMatchObject({ code: 0, out: expect.stringContaining(`positions up to ${epoch}-5 are valid`) });
+  expect(renewed).toMatchObject({ code: 0, out: expect.stringContaining(`positions up to ${epoch}-5 remain valid`) });
   const now = await lastOf(connection);
   expect(now).toMatchObject({ lastSeq: 5, former: [{ epoch, lastSeq: 5 }] });
   await using ends = await openEnds(connection, { epoch: now.epoch });

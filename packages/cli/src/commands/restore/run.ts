@@ -1,16 +1,15 @@
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { forgetForeignTables } from "@tapedeck/query/projecting/forget-tables";
 import { backUpLog, type Restored, restoreLog, type Snapshot } from "@tapedeck/shared/log/backup";
-import { openLog } from "@tapedeck/shared/log/jetstream";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { endsStream, streamName } from "@tapedeck/shared/log/subjects";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
+import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
-import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
+import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type RestoreOptions = {
@@ -26,49 +25,45 @@ export async function restore(
   { data, replace = false, tokens: withTokens = true }: RestoreOptions,
   progressTo: ProgressTo = {},
 ): Promise<void> {
-  tellHereOnly("restore", data);
+  announceLocalOnly("restore", data);
   const { snapshot, pieces, tokens } = await readBackup(folder);
   await using machine = await openStoppedMachine(data);
   const { nats } = machine;
   const kept = await makeRoom(nats, replace, join(machine.dataDir, "replaced", fileTime()));
   const { num_replicas = snapshot.config.num_replicas } = kept ?? {};
   const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
-  const restored = await restoreLog(nats, fitting, told(pieces(), progressTo));
+  const restored = await restoreLog(nats, fitting, withProgress(pieces(), progressTo));
   await forgetEnds(nats);
   const forgotten = await forgetTables(nats, machine.databaseUrl);
-  tell(snapshot, restored);
-  if (kept !== undefined && kept.folder !== undefined) console.log(`what was there is kept in ${kept.folder}`);
-  if (forgotten) console.log("the tables told of more than the log has now: they are made anew at the next start");
+  printResult(snapshot, restored);
+  if (kept !== undefined && kept.folder !== undefined) console.log(`the previous log is kept in ${kept.folder}`);
+  if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");
   if (tokens !== undefined && withTokens) {
     const { added, stayRevoked } = await (await openTokenStore(nats)).putBack(tokens);
     if (added > 0) {
       console.log(
-        `${added} tokens are back; one that was revoked after the backup, and of which this NATS knows nothing, is good again: see \`tapedeck token list\``,
+        `restored ${added} tokens; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
       );
     }
-    if (stayRevoked > 0) console.log(`${stayRevoked} tokens of the backup were revoked since, and stay it`);
+    if (stayRevoked > 0) console.log(`${stayRevoked} tokens of the backup have been revoked since, and stay revoked`);
   }
 }
 
-/** Makes tables that tell of more than the log has be made anew. True when they do. */
-export async function forgetTables(nats: NatsConnection, databaseUrl: string | undefined): Promise<boolean> {
-  if (databaseUrl === undefined) return false;
-  await using log = await openLog(nats, { create: false, syncKnown: true });
-  return forgetForeignTables(databaseUrl, log.reader);
-}
-
-function tell({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
+function printResult({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
   const last = former.at(-1);
-  console.log(`restored ${state.messages} events; the log goes on as ${epoch}`);
+  console.log(`restored ${state.messages} events; the log continues as epoch ${epoch}`);
   if (last === undefined) return;
   const end = formatPosition({ epoch: last.epoch, seq: lastSeq });
-  console.log(`positions up to ${end} are valid as before; later ones of ${last.epoch} are from another log now`);
+  console.log(`positions up to ${end} remain valid; later ones of epoch ${last.epoch} are refused`);
 }
 
 const fileTime = () => new Date().toISOString().replace(/[:.]/g, "-");
 
 /** While they are taken, how much it was. */
-async function* told(pieces: AsyncIterable<Uint8Array>, progressTo: ProgressTo): AsyncGenerator<Uint8Array, void> {
+async function* withProgress(
+  pieces: AsyncIterable<Uint8Array>,
+  progressTo: ProgressTo,
+): AsyncGenerator<Uint8Array, void> {
   using progress = new Progress({ what: "restore", unit: "bytes", ...progressTo });
   for await (const piece of pieces) {
     progress.reached(progress.done + piece.length);
@@ -93,7 +88,7 @@ async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string):
   const { messages, last_seq } = info.state;
   if (last_seq > 0 && !replace) {
     throw new CommandError(
-      `there is a log already (${messages} events): say --replace to put the backup in its place (it is kept as a backup of its own).`,
+      `a log exists already (${messages} events): add --replace to replace it (it is kept as a backup).`,
     );
   }
   if (last_seq > 0) {

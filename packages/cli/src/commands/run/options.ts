@@ -1,4 +1,4 @@
-import type { Find, RecordedUpstream } from "../../run/recordable.ts";
+import type { Find, RecordedUpstream } from "./recordable.ts";
 
 export type RunOptions = {
   readonly url?: string;

@@ -13,14 +13,13 @@ import type { SessionsOptions } from "./run.ts";
 export const sessionsCommand = () =>
   new Command("sessions")
     .summary("list the recorded sessions, newest first")
-    .description(
-      "Lists the recorded sessions, newest first: lifetimes of Skaffold processes and of Vagrant servers, data directories of rkt.",
-    )
+    .description(`Lists the recorded sessions, newest first. A session is one lifetime of a Skaffold process or a Vagrant server, or one \
+data directory of rkt.`)
     .addOption(sourceOption())
-    .option("--label <name=value>", "only those with this label; may be repeated", collectLabel)
-    .addOption(sinceOption("that began since then"))
-    .addOption(untilOption("that began before"))
-    .option("--limit <n>", "at most so many", wholeNumber, 20)
+    .option("--label <name=value>", "only sessions with this label; repeatable", collectLabel)
+    .addOption(sinceOption("only sessions that began at or after this time"))
+    .addOption(untilOption("only sessions that began before this time"))
+    .option("--limit <n>", "show at most n sessions", wholeNumber, 20)
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(

@@ -1,6 +1,7 @@
-import { apiAt, type Page } from "../../ask/api.ts";
-import { agoText, durationText } from "../../ask/durations.ts";
-import { table } from "../../ask/table.ts";
+import { apiAt, type Page } from "../../api/api.ts";
+import { agoText, durationText } from "../../display/durations.ts";
+import { shortSource } from "../../display/source-name.ts";
+import { table } from "../../display/table.ts";
 
 export type SessionsOptions = {
   readonly url?: string;
@@ -35,7 +36,7 @@ export async function sessions(options: SessionsOptions): Promise<void> {
     console.log(
       source === undefined && label === undefined && from === undefined && to === undefined
         ? "No sessions yet."
-        : "No such sessions.",
+        : "No matching sessions.",
     );
     return;
   }
@@ -50,11 +51,6 @@ export async function sessions(options: SessionsOptions): Promise<void> {
   console.log(table(columns, rows));
 }
 
-/** Without the workspace, which is the same for all that one sees. */
-export function shortSource(source: string): string {
-  return source.split("/").slice(1).join("/");
-}
-
 /** Nobody knows how long a session lasted that was lost. */
 export function lasted({
   startedAt,
@@ -63,7 +59,7 @@ export function lasted({
 }: Pick<Session, "startedAt" | "endedAt" | "endReason">): string {
   if (endedAt === null && endReason !== null) return "unknown";
   if (startedAt === null) return "-";
-  return endedAt === null ? "goes on" : durationText(Date.parse(endedAt) - Date.parse(startedAt));
+  return endedAt === null ? "running" : durationText(Date.parse(endedAt) - Date.parse(startedAt));
 }
 
 function about({ labels, gaps }: Session): string {

@@ -4,13 +4,12 @@ import type { CreateSqlRoleOptions, SqlRoleOptions } from "./run.ts";
 
 const createCommand = () =>
   new Command("create")
-    .summary("make a login that reads one workspace, and show its password this once")
-    .description(
-      `Makes a login for SQL that sees the rows of one workspace, in every table and view, and writes its address with the \
-password to stdout, this once. Its name says nothing of the workspace, because every login sees the names of all.`,
-    )
-    .requiredOption("--workspace <name>", "which workspace it reads")
-    .option("-q, --quiet", "write the address and nothing else")
+    .summary("create a login that reads one workspace, and show its password once")
+    .description(`Creates a login for SQL that sees the rows of one workspace, in every table and view, and prints its address with the \
+password to stdout. The password can't be shown again. The login's name does not reveal the workspace, because every \
+login can see the names of all logins.`)
+    .requiredOption("--workspace <name>", "the workspace that it reads")
+    .option("-q, --quiet", "print only the address")
     .addOption(dataOption())
     .addOption(jsonOption())
     .addHelpText(
@@ -23,8 +22,8 @@ Example:
 
 const listCommand = () =>
   new Command("list")
-    .summary("show which logins read which workspace")
-    .description("Shows which logins for SQL read which workspace. Their passwords nobody can show.")
+    .summary("list logins and the workspaces they read")
+    .description(`Lists the logins for SQL and the workspace that each one reads. Passwords can't be shown.`)
     .addOption(dataOption())
     .addOption(jsonOption())
     .addHelpText(
@@ -38,8 +37,8 @@ Example:
 const dropCommand = () =>
   new Command("drop")
     .summary("remove a login")
-    .description("Removes a login for SQL of a workspace, and ends what it has open.")
-    .argument("<login>", "which one (see `tapedeck sql-role list`)")
+    .description(`Removes a login for SQL, and closes its connections.`)
+    .argument("<login>", "the login to remove (see `tapedeck sql-role list`)")
     .addOption(dataOption())
     .addOption(jsonOption())
     .addHelpText(
@@ -52,11 +51,10 @@ Example:
 
 export const sqlRoleCommand = () =>
   new Command("sql-role")
-    .summary("make, list and drop logins for SQL that see one workspace")
-    .description(
-      `Makes, lists and drops logins for SQL that see one workspace each. (The analyst, whose address \`tapedeck up\` prints, \
-sees all of them.) Works on the Postgres of this machine's Tapedeck, or on the one that the settings name (postgres.url).`,
-    )
+    .summary("create, list and drop logins for SQL that see one workspace")
+    .description(`Creates, lists and drops logins for SQL that see one workspace each. (The analyst, whose address \`tapedeck up\` \
+prints, sees all of them.) Works on the Postgres of the Tapedeck server on this machine, or on the one that the \
+settings name (postgres.url).`)
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(dropCommand());

@@ -48,7 +48,7 @@ async function urlHere(running: RunningUp | undefined, read: SettingsReader, dat
   const theirs = read.string("postgres.url", undefined);
   if (theirs !== undefined) return theirs;
   throw new CommandError(
-    `no Tapedeck runs on ${data}: start it with \`npm start\`, or say where its data are (--data) or its Postgres (TAPEDECK_POSTGRES_URL).`,
+    `no Tapedeck server runs on ${data}: start it with \`npm start\`, or give its data folder (--data) or its Postgres (TAPEDECK_POSTGRES_URL).`,
   );
 }
 
@@ -58,6 +58,6 @@ async function reach({ connect }: Database, host: string): Promise<void> {
     await (await connect()).end();
   } catch (cause) {
     const why = cause instanceof Error && cause.message !== "" ? cause.message : "it does not answer";
-    throw new CommandError(`the Postgres at ${host} can't be asked (${why}).`, { cause });
+    throw new CommandError(`Postgres at ${host} can't be reached (${why}).`, { cause });
   }
 }

@@ -29,7 +29,7 @@ async function sqlRole(args: readonly string[], more: Record<string, string> = {
 }
 
 it("a login that is made reads its workspace, is written once, listed without its password, and dropped", async () => {
-  expect((await sqlRole(["list"])).out).toBe("There are no logins for one workspace.\n");
+  expect((await sqlRole(["list"])).out).toBe("There are no workspace logins.\n");
   const made = await sqlRole(["create", "--workspace", "Acme"]);
   expect(made).toMatchObject({ code: 0, err: expect.stringContaining("reads workspace acme") });
   const address = new URL(made.out.trim());
@@ -45,8 +45,8 @@ it("a login that is made reads its workspace, is written once, listed without it
   const { items } = JSON.parse((await sqlRole(["list", "--json"])).out) as { items: object[] };
   expect(items).toEqual([{ login, workspace: "acme", createdAt: expect.stringMatching(/Z$/) }]);
 
-  expect(await sqlRole(["drop", login])).toMatchObject({ code: 0, out: `dropped ${login} (of workspace acme)\n` });
-  const none = `tapedeck: there is no login ${login} for one workspace: see \`tapedeck sql-role list\`.\n`;
+  expect(await sqlRole(["drop", login])).toMatchObject({ code: 0, out: `dropped ${login} (workspace acme)\n` });
+  const none = `tapedeck: there is no workspace login ${login}: see \`tapedeck sql-role list\`.\n`;
   expect(await sqlRole(["drop", login])).toEqual({ code: 1, out: "", err: none });
 });
 
@@ -97,16 +97,16 @@ it("what a database user may not set for a login is said", async () => {
   const login = new URL(made.out.trim()).username;
   expect(made.err.split("\n")).toEqual([
     `${login} reads workspace acme, for psql or any other client of Postgres`,
-    "The password is shown this once.",
-    "This database user may not set for it: temp_file_limit.",
+    "The password is shown only once.",
+    "This database user is not allowed to set these for it: temp_file_limit.",
     "",
   ]);
   expect(await sqlRole(["drop", login], theirs)).toMatchObject({ code: 0 });
 });
 
 it.each([
-  [{ TAPEDECK_POSTGRES_URL: "" }, /no Tapedeck runs on .tapedeck.*--data.*TAPEDECK_POSTGRES_URL/],
-  [{ TAPEDECK_POSTGRES_URL: "postgres://a:secret@127.0.0.1:1/tapedeck" }, /the Postgres at 127.0.0.1:1 can't be asked/],
+  [{ TAPEDECK_POSTGRES_URL: "" }, /no Tapedeck server runs on .tapedeck.*--data.*TAPEDECK_POSTGRES_URL/],
+  [{ TAPEDECK_POSTGRES_URL: "postgres://a:secret@127.0.0.1:1/tapedeck" }, /Postgres at 127.0.0.1:1 can't be reached/],
   [{ TAPEDECK_LIMITS_SQL_CONNECTIONS: "many" }, /TAPEDECK_LIMITS_SQL_CONNECTIONS: "many" is not a whole number/],
 ])("with %j it is said what is wrong", async (more, words) => {
   const { code, err } = await sqlRole(["list"], more);

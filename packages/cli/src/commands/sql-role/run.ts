@@ -6,9 +6,9 @@ import {
   type WorkspaceLogin,
 } from "@tapedeck/query/db/access/workspace-logins";
 import { namePart } from "@tapedeck/shared/source";
-import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
-import { tellHereOnly } from "../../maintain/which-tapedeck.ts";
+import { table } from "../../display/table.ts";
+import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 import { type DatabaseHere, openDatabaseHere } from "./database-here.ts";
 
 /** `data`: the folder of this machine's `up`, whose Postgres is used unless the settings name another. */
@@ -25,8 +25,8 @@ export async function createSqlRole({ workspace, json, quiet, data }: CreateSqlR
   process.stdout.write(json ? `${JSON.stringify({ ...made, url, leftOut })}\n` : `${url}\n`);
   if (quiet || json) return;
   say(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
-  say("The password is shown this once.");
-  if (leftOut.length > 0) say(`This database user may not set for it: ${leftOut.join(", ")}.`);
+  say("The password is shown only once.");
+  if (leftOut.length > 0) say(`This database user is not allowed to set these for it: ${leftOut.join(", ")}.`);
 }
 
 export async function listSqlRoles({ json, data }: SqlRoleOptions): Promise<void> {
@@ -37,7 +37,7 @@ export async function listSqlRoles({ json, data }: SqlRoleOptions): Promise<void
     return;
   }
   if (items.length === 0) {
-    console.log("There are no logins for one workspace.");
+    console.log("There are no workspace logins.");
     return;
   }
   const columns = ["LOGIN", "WORKSPACE", "CREATED"].map((title) => ({ title }));
@@ -53,14 +53,14 @@ export async function dropSqlRole(login: string, { json, data }: SqlRoleOptions)
   await using here = await open(data);
   const dropped: WorkspaceLogin | undefined = await dropLogin(here.database, login);
   if (dropped === undefined) {
-    throw new CommandError(`there is no login ${login} for one workspace: see \`tapedeck sql-role list\`.`);
+    throw new CommandError(`there is no workspace login ${login}: see \`tapedeck sql-role list\`.`);
   }
   if (json) process.stdout.write(`${JSON.stringify(dropped)}\n`);
-  else console.log(`dropped ${dropped.login} (of workspace ${dropped.workspace})`);
+  else console.log(`dropped ${dropped.login} (workspace ${dropped.workspace})`);
 }
 
 function open(data: string): Promise<DatabaseHere> {
-  tellHereOnly("sql-role", data);
+  announceLocalOnly("sql-role", data);
   return openDatabaseHere(data, process.env);
 }
 
@@ -73,7 +73,7 @@ async function refusedAsCommand<T>(make: () => Promise<T>): Promise<T> {
   }
 }
 
-/** For people; what programs read is on stdout. */
+/** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -1,15 +1,19 @@
 import { Command, InvalidArgumentError } from "commander";
-import { momentForm, placeOf } from "../../ask/moment.ts";
+import { momentForm, positionOrTime } from "../moment.ts";
 import { jsonOption, sourceOption, urlOption } from "../options.ts";
 import type { StateOptions } from "./run.ts";
 
 export const stateCommand = () =>
   new Command("state")
-    .summary("show the state of a source, now or at any moment of the record")
-    .description("Shows the state of a source, now or at any moment of the record.")
+    .summary("show the state of a source, now or at any recorded moment")
+    .description(`Shows the state of a source, now or at any recorded moment.`)
     .addOption(sourceOption())
-    .option("--session <ulid>", "of this session (default: the newest)")
-    .option("--at <moment>", "a position, or a time: 10m (ago), yesterday, 2026-01-31T12:00:00Z (default: now)", place)
+    .option("--session <ulid>", "show this session (default: the newest)")
+    .option(
+      "--at <moment>",
+      "a position, or a time: 10m (ago), yesterday, 2026-01-31T12:00:00Z (default: now)",
+      positionOrTimeText,
+    )
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(
@@ -23,8 +27,8 @@ Example:
     )
     .action(async (options: StateOptions) => (await import("./run.ts")).state(options));
 
-function place(text: string): string {
-  const found = placeOf(text);
+function positionOrTimeText(text: string): string {
+  const found = positionOrTime(text);
   if (found !== undefined) return found;
-  throw new InvalidArgumentError(`It is neither a position nor ${momentForm}.`);
+  throw new InvalidArgumentError(`Expected a position, ${momentForm}.`);
 }

@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
-import { agoText, bytesText } from "../../ask/durations.ts";
-import { table } from "../../ask/table.ts";
-import { statusColour } from "../status/status-colour.ts";
+import { agoText, bytesText } from "../../display/durations.ts";
+import { statusColour } from "../../display/status-colour.ts";
+import { table } from "../../display/table.ts";
 
 /** A rkt host as the API gives it, as much of it as is shown. What is zero is not there; times are text, for their size. */
 export type RktState = {
@@ -70,7 +70,7 @@ function podRows(pod: RktPod, ends: PodEnds, now: number): string[][] {
   return [[...ofPod, ...first], ...others.map((app) => ["", "", "", ...app])];
 }
 
-/** As `rkt list` shortens it, and the name where kubelet gave it one. */
+/** The short id of `rkt list`, and the name if kubelet gave it one. */
 function podName({ id = "", annotations = [] }: RktPod): string {
   const name = annotations.find(({ Key }) => Key === "rkt.kubernetes.io/name")?.value;
   return [id.slice(0, 8), name].filter(Boolean).join(" ");

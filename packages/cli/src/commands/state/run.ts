@@ -1,9 +1,9 @@
 import { styleText } from "node:util";
-import { type Api, apiAt, type Page } from "../../ask/api.ts";
-import { agoText } from "../../ask/durations.ts";
+import { type Api, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
-import { shortSource } from "../sessions/run.ts";
-import { statusColour } from "../status/status-colour.ts";
+import { agoText } from "../../display/durations.ts";
+import { shortSource } from "../../display/source-name.ts";
+import { statusColour } from "../../display/status-colour.ts";
 import { type PodEnds, type RktState, rktText } from "./rkt.ts";
 import { type VagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
 

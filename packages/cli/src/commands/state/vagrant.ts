@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
-import { agoText, durationText } from "../../ask/durations.ts";
-import { table } from "../../ask/table.ts";
-import { statusColour } from "../status/status-colour.ts";
+import { agoText, durationText } from "../../display/durations.ts";
+import { statusColour } from "../../display/status-colour.ts";
+import { table } from "../../display/table.ts";
 
 /** A Vagrant server as the API gives it, as much of it as is shown. What is zero is not there. */
 export type VagrantState = {
@@ -99,7 +99,7 @@ function runsText(jobs: readonly VagrantJob[], commands: readonly VagrantCommand
   );
 }
 
-/** As the user typed it: "up web1 --provision"; "(init)" for a job without a command. */
+/** The command line: "up web1 --provision"; "(init)" for a job without a command. */
 function jobText(job: VagrantJob | undefined): string {
   if (job === undefined) return "";
   const { command, cli_args: { args = [], flags = [] } = {} } = job.command ?? {};

@@ -4,20 +4,23 @@ import type { StatsBuildsOptions } from "./run.ts";
 
 const buildsCommand = () =>
   new Command("builds")
-    .summary("how long builds take, and how many fail")
+    .summary("show how long builds take, and how many fail")
     .description(
-      "How long builds take, and how many fail. Percentiles leave out cached, canceled and unfinished builds.",
+      `Shows how long builds take, and how many fail. Percentiles leave out cached, canceled and unfinished builds.`,
     )
-    .option("-g, --group <columns>", "any of artifact, developer, project, day, source", (text) => collectList(text), [
-      "artifact",
-    ])
+    .option(
+      "-g, --group <columns>",
+      "group by any of artifact, developer, project, day, source",
+      (text) => collectList(text),
+      ["artifact"],
+    )
     .addOption(sourceOption())
-    .option("--developer <name>", "only these; may be repeated", collectList)
-    .option("--project <name>", "only these; may be repeated", collectList)
-    .option("--artifact <name>", "only these; may be repeated", collectList)
-    .addOption(sinceOption("started since then"))
-    .addOption(untilOption("started before"))
-    .addOption(formerly("--days", "--since, such as --since 7d,"))
+    .option("--developer <name>", "only these developers; repeatable", collectList)
+    .option("--project <name>", "only these projects; repeatable", collectList)
+    .option("--artifact <name>", "only these artifacts; repeatable", collectList)
+    .addOption(sinceOption("builds that started at or after this time"))
+    .addOption(untilOption("builds that started before this time"))
+    .addOption(formerly("--days", "--since (such as --since 7d)"))
     .addOption(formerly("--from", "--since"))
     .addOption(formerly("--to", "--until"))
     .addOption(jsonOption())
@@ -33,8 +36,8 @@ Example:
 
 export const statsCommand = () =>
   new Command("stats")
-    .summary("numbers from what was recorded")
-    .description("Numbers from what was recorded.")
+    .summary("show statistics of recorded events")
+    .description(`Shows statistics of recorded events.`)
     .addCommand(buildsCommand())
     .addHelpText(
       "after",

@@ -1,6 +1,6 @@
-import { apiAt, type Page } from "../../ask/api.ts";
-import { durationText } from "../../ask/durations.ts";
-import { table } from "../../ask/table.ts";
+import { apiAt, type Page } from "../../api/api.ts";
+import { durationText } from "../../display/durations.ts";
+import { table } from "../../display/table.ts";
 
 export type StatsBuildsOptions = {
   readonly url?: string;
@@ -41,7 +41,7 @@ export async function statsBuilds(options: StatsBuildsOptions): Promise<void> {
   }
   if (page.items.length === 0) {
     const isAll = [from, to, developer, project, artifact, source].every((one) => one === undefined);
-    console.log(isAll ? "No builds yet." : "No such builds.");
+    console.log(isAll ? "No builds yet." : "No matching builds.");
     return;
   }
   const numbers = ["BUILDS", "FAILED", "P50", "P90", "P99", "CACHED"].map((title) => ({

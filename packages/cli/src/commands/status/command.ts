@@ -4,9 +4,9 @@ import type { StatusOptions } from "./run.ts";
 
 export const statusCommand = () =>
   new Command("status")
-    .summary("show what is recorded, and whether it is well")
+    .summary("show the recorded sources and the health of the recording")
     .description(
-      "Shows what is recorded: who is connected or waited for and where, the last event, gaps, what waits in the spill.",
+      `Shows the recorded sources: their status and address, the last event, gaps, and what waits to be delivered.`,
     )
     .addOption(jsonOption())
     .addOption(urlOption())

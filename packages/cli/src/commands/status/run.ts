@@ -1,14 +1,14 @@
 import { basename, resolve } from "node:path";
 import { styleText } from "node:util";
-import { apiAt, type Page } from "../../ask/api.ts";
-import { agoText, bytesText } from "../../ask/durations.ts";
-import { readMetrics, readTroubles, sumOf } from "../../ask/metrics.ts";
-import { table } from "../../ask/table.ts";
-import { spillHome } from "../../run/spill-home.ts";
+import { apiAt, type Page } from "../../api/api.ts";
+import { readMetrics, readTroubles, sumOf } from "../../api/metrics.ts";
+import { agoText, bytesText } from "../../display/durations.ts";
+import { shortSource } from "../../display/source-name.ts";
+import { statusColour } from "../../display/status-colour.ts";
+import { table } from "../../display/table.ts";
+import { spillHome } from "../../record/spill-home.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
 import { countWaitingSpills } from "../../up/waiting-spills.ts";
-import { shortSource } from "../sessions/run.ts";
-import { statusColour } from "./status-colour.ts";
 
 export type StatusOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
 
@@ -22,7 +22,7 @@ type Source = {
   readonly notHeardSince: string | null;
 };
 
-/** What waits where; undefined where it can't be told (the services are on another machine, say). */
+/** What waits where; undefined where it can't be reported (the services are on another machine, say). */
 type Health = {
   readonly spillBytes: number | undefined;
   readonly queryLag: number | undefined;
@@ -41,8 +41,8 @@ export async function status(options: StatusOptions): Promise<void> {
   const { items: known, position } = await api
     .get<Page<Source>>("/api/v1/sources", { limit: 1_000 })
     .catch(async (error: unknown) => {
-      // Where the list can't be had, the reason is shown if it is known.
-      if (!options.json) tellTroubles(await healthOf(running, api.base));
+      // If the list is unavailable, the reason is shown if it is known.
+      if (!options.json) printTroubles(await healthOf(running, api.base));
       throw error;
     });
   const items = [...known, ...neverSeen(running, known)];
@@ -69,15 +69,15 @@ export async function status(options: StatusOptions): Promise<void> {
   }
   console.log(`\n${healthLine(health, position, doorText(running))}`);
   if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
-  tellTroubles(health);
+  printTroubles(health);
 }
 
-function tellTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
+function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
   for (const problem of problems) console.log(styleText("red", problem));
   for (const warning of warnings) console.log(styleText("yellow", warning));
 }
 
-/** Of what was imported nobody waits for more. */
+/** An imported source is not waiting for more. */
 function statusCells({ status, address, notHeardSince }: Source): readonly [status: string, where: string] {
   const files = /^file:(.*)$/.exec(address)?.[1];
   if (files !== undefined && status !== "recording") {
@@ -113,23 +113,25 @@ async function healthOf(running: RunningUp | undefined, gateway: string): Promis
     return { metrics, warnings, problems: problems.map((problem) => `${service}: ${problem}`) };
   };
   // The gateway says of the others what it hears, wherever they are.
-  const [ingest, query, told] = await Promise.all([ask("ingest"), ask("query"), readTroubles(gateway)]);
+  const [ingest, query, reported] = await Promise.all([ask("ingest"), ask("query"), readTroubles(gateway)]);
   const here = [...ingest.problems, ...query.problems];
-  const fromGateway = running === undefined ? told.problems.map((problem) => `gateway: ${problem}`) : [];
+  const fromGateway = running === undefined ? reported.problems.map((problem) => `gateway: ${problem}`) : [];
   return {
     spillBytes: sumOf(ingest.metrics, "tapedeck_ingest_spill_bytes"),
     queryLag: sumOf(query.metrics, "tapedeck_query_lag_events"),
     foldDrift: sumOf(query.metrics, "tapedeck_query_fold_drift_total"),
     waitingSpills: await countWaitingSpills(spillHome(process.env)),
     problems: [...here, ...fromGateway],
-    warnings: [...new Set([...ingest.warnings, ...told.warnings])],
+    warnings: [...new Set([...ingest.warnings, ...reported.warnings])],
   };
 }
 
 /** A Tapedeck that records takes them within seconds; the demo never does. */
 function waitingText(waiting: number, running: RunningUp | undefined): string {
   const runs = waiting === 1 ? "1 recorded run waits" : `${waiting} recorded runs wait`;
-  return running?.mode === "demo" ? `${runs} for the end of the demo: npm start -- --no-demo` : `${runs} to be taken`;
+  return running?.mode === "demo"
+    ? `${runs} for the end of the demo: npm start -- --no-demo`
+    : `${runs} to be delivered`;
 }
 
 /** How people get in there; nothing for who is open to all on this machine. */

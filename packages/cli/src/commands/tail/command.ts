@@ -5,23 +5,21 @@ import type { TailOptions } from "./run.ts";
 export const tailCommand = () =>
   new Command("tail")
     .summary("show events as they happen")
-    .description(
-      `Shows events as they happen, one per line, and goes on by itself when the connection was lost. What is printed, and \
-what another channel tells too, is left out, unless --all or --kind asks for them.`,
-    )
-    .option("-s, --source <source>", "only these (developer/project); may be repeated", collectList)
-    .option("--developer <name>", "only these", collectList)
-    .option("--project <name>", "only these", collectList)
-    .option("--session <ulid>", "only these", collectList)
-    .option("-k, --kind <kind>", "only these: build.failed, build.*, *.failed", collectList)
+    .description(`Shows events as they happen, one per line, and reconnects by itself. Printed text, and events that another channel \
+reports too, are left out unless --all or --kind asks for them.`)
+    .option("-s, --source <source>", "only these sources (developer/project); repeatable", collectList)
+    .option("--developer <name>", "only these developers", collectList)
+    .option("--project <name>", "only these projects", collectList)
+    .option("--session <ulid>", "only these sessions", collectList)
+    .option("-k, --kind <kind>", "only these kinds: build.failed, build.*, *.failed", collectList)
     .option("--subject <name>", "only these artifacts, resources, pods …", collectList)
-    .option("--outcome <outcome>", "only succeeded, failed, canceled, unknown", collectList)
-    .addOption(new Option("-n, --last <n>", "begin with the last n").default(10).argParser(count))
-    .option("--after <position>", "begin after a position (for programs); `start` for all there is")
-    .addOption(sinceOption("begin with what was recorded since then").conflicts("after"))
-    .addOption(untilOption("end there"))
-    .option("--all", "everything, log text too")
-    .option("--no-follow", "end when all that was recorded is shown")
+    .option("--outcome <outcome>", "only these outcomes: succeeded, failed, canceled, unknown", collectList)
+    .addOption(new Option("-n, --last <n>", "begin with the last n events").default(10).argParser(count))
+    .option("--after <position>", "begin after a position (for programs), or at `start`")
+    .addOption(sinceOption("begin at this time").conflicts("after"))
+    .addOption(untilOption("end at this time"))
+    .option("--all", "show everything, including log text")
+    .option("--no-follow", "exit when all recorded events have been shown")
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(
@@ -40,6 +38,6 @@ Example:
 function count(text: string): number {
   const number = Number(text);
   if (!Number.isInteger(number) || number < 0 || number > 1_000)
-    throw new InvalidArgumentError("It is not a whole number up to 1000.");
+    throw new InvalidArgumentError("Expected a whole number up to 1000.");
   return number;
 }

@@ -1,11 +1,10 @@
-import { stripVTControlCharacters, styleText } from "node:util";
+import { styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
 import { type Kind, kindNoun, kinds } from "@tapedeck/shared/events/kinds";
-import { apiAt, type Page } from "../../ask/api.ts";
-import { filterOf, parametersOf } from "../../ask/filter.ts";
+import { apiAt, type Page } from "../../api/api.ts";
+import { filterOf, parametersOf } from "../../api/filter.ts";
 import { CommandError } from "../../command-error.ts";
-import { shortSource } from "../sessions/run.ts";
-import { type Colour, statusColour } from "../status/status-colour.ts";
+import { eventLines, type ShownEvent } from "../../display/event-lines.ts";
 
 export type TailOptions = {
   readonly url?: string;
@@ -23,18 +22,6 @@ export type TailOptions = {
   readonly last: number;
   readonly all?: boolean;
   readonly follow: boolean;
-};
-
-/** What of an event is shown. */
-export type ShownEvent = {
-  readonly source: string;
-  readonly kind: string;
-  readonly summary: string;
-  readonly recordedAt: string;
-  readonly occurredAt?: string;
-  readonly outcome?: string;
-  readonly error?: { readonly message: string };
-  readonly detail?: object;
 };
 
 /** What is printed, what another channel tells too, and what only Tapedeck needs. */
@@ -79,12 +66,12 @@ export async function tail(options: TailOptions): Promise<void> {
   await api.get("/api/v1/events", { ...parametersOf(filter), limit: 1 });
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const tell = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);
+  const notify = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);
   const { token } = api;
   using client = connect({
     url: api.base,
     ...(token !== undefined && { token }),
-    onConnection: (isOpen) => (isOpen ? undefined : tell("… the connection is lost; going on when it is back")),
+    onConnection: (isOpen) => (isOpen ? undefined : notify("… connection lost; reconnecting")),
   });
   const until = options.until ?? (options.follow ? undefined : "now");
   try {
@@ -98,53 +85,4 @@ export async function tail(options: TailOptions): Promise<void> {
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
-}
-
-const kindWidth = "session.configured".length;
-
-/** One, of a text as many as it has lines. What is only there for positions has none. */
-export function eventLines(event: ShownEvent, columns: number | undefined): readonly string[] {
-  const { text, noise } = (event.detail ?? {}) as { readonly text?: unknown; readonly noise?: unknown };
-  if (noise === true) return [];
-  const isText = event.kind === "log.written" || event.kind === "terminal.written";
-  if (!isText || typeof text !== "string") return [eventLine(event, columns)];
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  return lines.map((line) => eventLine({ ...event, summary: line }, columns));
-}
-
-/** `12:03:41  alice/shop  build.succeeded     Build completed for artifact web`, cut at the terminal's edge. */
-function eventLine(event: ShownEvent, columns: number | undefined): string {
-  const time = timeText(new Date(event.occurredAt ?? event.recordedAt));
-  const [developer, project, upstream] = shortSource(event.source).split("/");
-  // A rkt host is <host>/host/rkt: nothing else is called so.
-  const isPlain = upstream === "skaffold" || (upstream === "rkt" && project === "host");
-  const source = isPlain ? `${developer}/${project}` : shortSource(event.source);
-  const colour = eventColour(event);
-  const start = `${time}  ${source.padEnd(12)}  `;
-  const room = columns === undefined ? Number.POSITIVE_INFINITY : columns - start.length - kindWidth - 2;
-  const text = oneLine(event);
-  const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
-  return `${styleText("dim", time)}  ${source.padEnd(12)}  ${styleText(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
-}
-
-/** Not every verb says how it went: pods and apps just exit, commands finish, and a job succeeds whose command failed. */
-function eventColour({ kind, outcome = "" }: ShownEvent): Colour {
-  const ofVerb = statusColour(kind.slice(kind.indexOf(".") + 1));
-  return outcome === "failed" || ofVerb === "reset" ? statusColour(outcome) : ofVerb;
-}
-
-/** With its day where that is not today. */
-function timeText(moment: Date): string {
-  const time = moment.toTimeString().slice(0, 8);
-  // sv-SE writes a day as 2026-01-31.
-  return moment.toDateString() === new Date().toDateString() ? time : `${moment.toLocaleDateString("sv-SE")} ${time}`;
-}
-
-function oneLine({ summary, error }: ShownEvent): string {
-  const known = error === undefined || error.message === "" || summary.includes(error.message);
-  const text = known ? summary : `${summary}: ${error.message}`;
-  // What tools write into their texts must not move the cursor or colour the terminal.
-  return stripVTControlCharacters(text)
-    .replace(/\p{Cc}+/gu, " ")
-    .trim();
 }

@@ -7,7 +7,7 @@ const roles: readonly Role[] = ["viewer", "controller", "recorder", "admin"];
 
 const collectRole = (text: string, others: readonly Role[] = []): Role[] => {
   const found = roles.find((role) => role === text);
-  if (found === undefined) throw new InvalidArgumentError(`It is not one of ${roles.join(", ")}.`);
+  if (found === undefined) throw new InvalidArgumentError(`Expected one of ${roles.join(", ")}.`);
   return [...others, found];
 };
 
@@ -15,20 +15,21 @@ const where = (command: Command) => command.addOption(elsewhereOption()).addOpti
 
 const createCommand = () =>
   where(new Command("create"))
-    .summary("make a token, and show it this once")
-    .description(
-      `Makes a token and writes it to stdout, this once: only its hash is kept. Programs of Tapedeck take it from \
-TAPEDECK_TOKEN, others send "authorization: Bearer <token>".`,
-    )
+    .summary("create a token, and show it once")
+    .description(`Creates a token and prints it to stdout. It can't be shown again: only its hash is stored. Programs of Tapedeck read \
+it from TAPEDECK_TOKEN; others send "authorization: Bearer <token>".`)
     .requiredOption("--name <name>", "what it is for: control calls are recorded under this name")
     .addOption(
-      new Option("--role <role>", `${roles.join(", ")}; may be repeated`).argParser(collectRole).makeOptionMandatory(),
+      new Option("--role <role>", `${roles.join(", ")}; repeatable`).argParser(collectRole).makeOptionMandatory(),
     )
-    .option("--workspace <name>", "which workspace it is for (default: the one of these settings, or of your token)")
-    .option("--all-workspaces", "an admin's: also to back up and to rebuild, which concern all; not with --url")
-    .option("--developer <name>", "whose work a recorder records")
-    .option("--expires <duration>", "how long it is good for", "90d")
-    .option("-q, --quiet", "write the token and nothing else")
+    .option("--workspace <name>", "its workspace (default: that of the settings, or of your own token)")
+    .option(
+      "--all-workspaces",
+      "for admins: also allow backup and rebuild, which concern all workspaces; not with --url",
+    )
+    .option("--developer <name>", "developer whose work it records")
+    .option("--expires <duration>", "how long it is valid", "90d")
+    .option("-q, --quiet", "print only the token")
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -41,11 +42,9 @@ Examples:
 
 const listCommand = () =>
   where(new Command("list"))
-    .summary("show what tokens there are, without the tokens")
-    .description(
-      "Shows what tokens there are: for whom, for what, and until when. The tokens themselves nobody can show.",
-    )
-    .option("--workspace <name>", "only those of this workspace")
+    .summary("list tokens, without the tokens themselves")
+    .description(`Lists tokens with their names, roles and expiry dates. The tokens themselves can't be shown.`)
+    .option("--workspace <name>", "only tokens of this workspace")
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -57,9 +56,9 @@ Example:
 
 const revokeCommand = () =>
   where(new Command("revoke"))
-    .summary("end a token")
-    .description("Ends a token: nobody is let in with it any more, and what is under way with it ends within 5 s.")
-    .argument("<id>", "which one (see `tapedeck token list`)")
+    .summary("revoke a token")
+    .description(`Revokes a token: it is refused from now on, and what is in progress with it ends within 5 s.`)
+    .argument("<id>", "the token to revoke (see `tapedeck token list`)")
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -71,11 +70,10 @@ Example:
 
 export const tokenCommand = () =>
   new Command("token")
-    .summary("make, list and revoke tokens")
-    .description(
-      `Makes, lists and revokes tokens, with which people and programs are let in where \`auth: tokens\` is set. Works on the \
-Tapedeck of this machine, or with --url and an admin's token in TAPEDECK_TOKEN on another one, for that token's workspace.`,
-    )
+    .summary("create, list and revoke tokens")
+    .description(`Creates, lists and revokes tokens, which give people and programs access if \`auth: tokens\` is set. Works on the \
+Tapedeck server on this machine; with --url and an admin's token in TAPEDECK_TOKEN on another one, for that token's \
+workspace.`)
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(revokeCommand());

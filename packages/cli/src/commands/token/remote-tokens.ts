@@ -1,8 +1,8 @@
 import type { TokenRecord } from "@tapedeck/shared/tokens/token";
-import { apiAt } from "../../ask/api.ts";
+import { apiAt } from "../../api/api.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** By a gateway's HTTP API, with an admin's token. */
+/** Uses a gateway's HTTP API with an admin's token. */
 export function remoteTokens(url: string | undefined): Tokens {
   const api = apiAt(url);
   return {

@@ -1,12 +1,12 @@
 import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
-import { table } from "../../ask/table.ts";
 import { CommandError } from "../../command-error.ts";
 import { isElsewhere } from "../../context/chosen-tapedeck.ts";
+import { table } from "../../display/table.ts";
 import { remoteTokens } from "./remote-tokens.ts";
 import type { Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";
 
-/** Where the tokens are: behind a gateway, or in this machine's NATS. */
+/** Location of the tokens: behind a gateway, or in this machine's NATS. */
 export type TokensAt = { readonly url?: string; readonly data: string };
 
 export type CreateTokenOptions = TokensAt & {
@@ -28,7 +28,7 @@ export async function createToken({ name, role, expires, json, quiet, ...options
   const { workspace, developer, allWorkspaces = false } = options;
   if (allWorkspaces && isElsewhere(options.url, process.env)) {
     throw new CommandError(
-      "a token for all workspaces is made on the server itself: leave --url (TAPEDECK_URL) away there, or say `tapedeck context use local`.",
+      "a token for all workspaces can only be created on the server itself: omit --url and TAPEDECK_URL there, or run `tapedeck context use local`.",
     );
   }
   await using tokens = await open(options);
@@ -45,11 +45,11 @@ export async function createToken({ name, role, expires, json, quiet, ...options
   process.stdout.write(`${made.token}\n`);
   if (quiet) return;
   const whose = made.developer === undefined ? "" : `, for ${made.developer}`;
-  const beyond = allWorkspaces ? " (backup and rebuild: of all workspaces)" : "";
+  const beyond = allWorkspaces ? " (with backup and rebuild of all workspaces)" : "";
   say(
     `${made.roles.join(", ")} in workspace ${made.workspace}${beyond}${whose}, until ${dayOf(made.expiresAt)}; id ${made.id}`,
   );
-  say("It is shown this once. Keep it secret: export TAPEDECK_TOKEN=…");
+  say("It is shown only once. Keep it secret: export TAPEDECK_TOKEN=…");
   if (tokens.remark !== undefined) say(tokens.remark);
 }
 
@@ -80,7 +80,7 @@ export async function revokeToken(id: string, { json, ...options }: RevokeTokenO
 async function open({ url, data, workspace }: { url?: string; data: string; workspace?: string }): Promise<Tokens> {
   if (!isElsewhere(url, process.env)) return openTokensHere(data, process.env);
   if (workspace === undefined) return remoteTokens(url);
-  throw new CommandError("of another Tapedeck the workspace is that of your token: leave --workspace away.");
+  throw new CommandError("--workspace works on this machine only: another server uses the workspace of your token.");
 }
 
 function cellsOf({
@@ -106,12 +106,12 @@ function cellsOf({
   ];
 }
 
-/** As its calendar here says it. */
+/** The date in the local time zone. */
 function dayOf(time: string): string {
   return new Date(time).toLocaleDateString("sv-SE");
 }
 
-/** For people; what programs read is on stdout. */
+/** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -13,7 +13,7 @@ import { natsUser } from "../../up/servers.ts";
 import type { Tokens } from "./tokens.ts";
 
 /**
- * In the NATS of the Tapedeck that `up` runs on a data folder, or in the one that the settings name (`nats.url`): so is the
+ * Opens the tokens in the NATS that `up` runs on a data folder, or in the one that the settings name (`nats.url`). So is the
  * first token made, with which an admin can make others from elsewhere.
  * @throws CommandError when there is neither, or it can't be reached
  */
@@ -49,7 +49,7 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
       if (revoked !== undefined) return revoked;
       throw new CommandError(`there is no token ${id}: see \`tapedeck token list\`.`);
     },
-    ...(!isAsked && { remark: "Nobody is asked for it before auth: tokens is set (TAPEDECK_AUTH=tokens)." }),
+    ...(!isAsked && { remark: "Tokens are not required until auth: tokens is set (TAPEDECK_AUTH=tokens)." }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -66,7 +66,7 @@ async function natsOf(
   }
   if (read.string("nats.url", undefined) !== undefined) return natsSettings(read);
   throw new CommandError(
-    `no Tapedeck runs on ${data}: start it with \`npm start\`, or say where its data are (--data), its NATS (TAPEDECK_NATS_URL) or its HTTP (--url).`,
+    `no Tapedeck server runs on ${data}: start it with \`npm start\`, or give its data folder (--data), its NATS (TAPEDECK_NATS_URL) or its HTTP address (--url).`,
   );
 }
 
@@ -75,7 +75,7 @@ async function dial(nats: NatsSettings) {
     return await connectNats("cli", nats, silentLogger);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new CommandError(`the NATS at ${nats.url} can't be asked (${why}).`, { cause });
+    throw new CommandError(`NATS at ${nats.url} can't be reached (${why}).`, { cause });
   }
 }
 

@@ -71,7 +71,7 @@ it("a token that is made lets its bearer in; it is written once, and listed with
 
 it.each([
   [["create", "--name", "x", "--role", "recorder"], /needs a developer/],
-  [["create", "--name", "x", "--role", "god"], /not one of viewer, controller, recorder, admin/],
+  [["create", "--name", "x", "--role", "god"], /Expected one of viewer, controller, recorder, admin/],
   [["create", "--name", "x"], /--role/],
   [["create", "--role", "viewer"], /--name/],
   [["create", "--name", "x", "--role", "viewer", "--expires", "soon"], /"soon" is not a duration/],
@@ -83,10 +83,10 @@ it.each([
 });
 
 it.each([
-  [{ TAPEDECK_NATS_URL: "" }, /no Tapedeck runs on .tapedeck.*--data.*TAPEDECK_NATS_URL.*--url/],
-  [{ TAPEDECK_NATS_URL: "nats://127.0.0.1:1" }, /the NATS at nats:\/\/127.0.0.1:1 can't be asked/],
-  [{ TAPEDECK_NATS_PASSWORD: "wrong" }, /can't be asked \(.*[Aa]uthorization/],
-  [{ TAPEDECK_URL: "http://127.0.0.1:1" }, /no Tapedeck answers at http:\/\/127.0.0.1:1/],
+  [{ TAPEDECK_NATS_URL: "" }, /no Tapedeck server runs on .tapedeck.*--data.*TAPEDECK_NATS_URL.*--url/],
+  [{ TAPEDECK_NATS_URL: "nats://127.0.0.1:1" }, /NATS at nats:\/\/127.0.0.1:1 can't be reached/],
+  [{ TAPEDECK_NATS_PASSWORD: "wrong" }, /can't be reached \(.*[Aa]uthorization/],
+  [{ TAPEDECK_URL: "http://127.0.0.1:1" }, /no Tapedeck server answers at http:\/\/127.0.0.1:1/],
 ])("with %j it is said where it was looked for", async (more, words) => {
   expect(await token(["list"], more)).toMatchObject({ code: 1, err: expect.stringMatching(words) });
 });

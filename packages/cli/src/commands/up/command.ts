@@ -5,32 +5,32 @@ import type { UpOptions } from "./options.ts";
 export const upCommand = () =>
   new Command("up")
     .summary("start Tapedeck on this machine")
-    .description(
-      `Starts Tapedeck on this machine, with a NATS and a Postgres of its own, until Ctrl-C. With nothing configured it \
-plays a demo that goes on and on: four developers, each with a skaffold dev, somebody who runs vagrant up, and a rkt host.`,
-    )
-    .option("--skaffold <host:port>", "record the Skaffold whose --rpc-port this is", hostPort)
+    .description(`Starts Tapedeck on this machine, with its own NATS and Postgres, until Ctrl-C. With nothing configured it plays an \
+endless demo: four developers who run skaffold dev, one who runs vagrant up, and a rkt host.`)
+    .option("--skaffold <host:port>", "record the Skaffold with this --rpc-port", hostPort)
     .option(
       "--vagrant <host:port>",
-      "record the Vagrant server that listens there (one that outlives a command; else: `tapedeck run`)",
+      "record the Vagrant server at this address (one that outlives a command; otherwise use `tapedeck run`)",
       hostPortLike("127.0.0.1:9701"),
     )
-    .option("--developer <name>", "whose these are (default: login name)")
+    .option("--developer <name>", "developer of these sources (default: login name)")
     .option(
       "--project <name>",
-      "which project it is (default: metadata.name of skaffold.yaml, the Vagrantfile's folder, else the folder)",
+      "name of the project (default: metadata.name of skaffold.yaml, the Vagrantfile's folder, else the folder)",
     )
-    .option("--rkt <host:port>", "record the rkt host whose `rkt api-service` this is", hostPortLike("127.0.0.1:15441"))
-    .option("--host-name <name>", "what that host is called (default: this machine's name)")
-    .option("--label <name=value>", "put a label on the sessions of these; may be repeated", collectLabel)
+    .option("--rkt <host:port>", "record the rkt host with this `rkt api-service`", hostPortLike("127.0.0.1:15441"))
+    .option("--host-name <name>", "name of that host (default: this machine's name)")
+    .option("--label <name=value>", "add a label to their sessions; repeatable", collectLabel)
     .addOption(
       new Option("--redact <mode>", "mask secrets before they are stored (default: on)").choices(["on", "off"]),
     )
-    .addOption(new Option("--config <file>", "settings (default: tapedeck.yaml, if there)").env("TAPEDECK_CONFIG"))
+    .addOption(
+      new Option("--config <file>", "settings file (default: tapedeck.yaml, if present)").env("TAPEDECK_CONFIG"),
+    )
     .addOption(dataOption())
-    .addOption(new Option("--demo", "play the demo whatever is configured"))
-    .addOption(new Option("--no-demo", "with nothing configured: wait for `tapedeck run`"))
-    .option("--insecure", "listen beyond this machine without TLS or tokens, where the settings say so")
+    .addOption(new Option("--demo", "play the demo even if sources are configured"))
+    .addOption(new Option("--no-demo", "without configured sources: wait for `tapedeck run`"))
+    .option("--insecure", "allow listening beyond this machine without TLS or tokens")
     .option("--verbose", "show what the services log")
     .addHelpText(
       "after",
@@ -41,4 +41,4 @@ Example:
   tapedeck up --vagrant 127.0.0.1:9701 --project cluster
   tapedeck up --rkt 127.0.0.1:15441 --host-name node-1`,
     )
-    .action(async (options: UpOptions) => (await import("../../up/up.ts")).up(options));
+    .action(async (options: UpOptions) => (await import("./run.ts")).up(options));

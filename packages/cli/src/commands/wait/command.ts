@@ -6,19 +6,17 @@ import type { WaitOptions } from "./run.ts";
 export const waitCommand = () =>
   new Command("wait")
     .summary("wait for an event, in scripts")
-    .description(
-      `Waits for the next event of these kinds, from the moment of the call on, prints it, and ends. Nothing that happens after \
-the call is missed, also when the connection breaks. Ends with code 0 when it came, 1 when one of --or-fail came (or \
-something is wrong), 124 when the time is over, 130 and 143 when it was stopped.`,
-    )
-    .requiredOption("--for <kind>", "loop.succeeded, build.*, *.failed; may be repeated", collectList)
-    .option("--or-fail <kind>", "end with code 1 when one of these comes first", collectList)
-    .option("-s, --source <source>", "only of these (developer/project); may be repeated", collectList)
-    .option("--session <ulid>", "only of these", collectList)
+    .description(`Waits for the next event of these kinds after the call, prints it, and exits. No event after the call is missed, even \
+if the connection breaks. Exits with code 0 if it came, 1 if one of --or-fail came first (or something is wrong), 124 \
+on a timeout, 130 or 143 if it was stopped.`)
+    .requiredOption("--for <kind>", "kinds such as loop.succeeded, build.*, *.failed; repeatable", collectList)
+    .option("--or-fail <kind>", "exit with code 1 if one of these comes first", collectList)
+    .option("-s, --source <source>", "only of these sources (developer/project); repeatable", collectList)
+    .option("--session <ulid>", "only of these sessions", collectList)
     .option("--subject <name>", "only about these artifacts, resources, pods …", collectList)
-    .option("--outcome <outcome>", "only succeeded, failed, canceled, unknown", collectList)
-    .option("--timeout <duration>", "wait no longer, such as 5m (default: for ever)", duration)
-    .option("--after <position>", "what came after it counts too (`tapedeck status --json` has the newest)")
+    .option("--outcome <outcome>", "only these outcomes: succeeded, failed, canceled, unknown", collectList)
+    .option("--timeout <duration>", "wait no longer than this, such as 5m (default: forever)", duration)
+    .option("--after <position>", "also count events after this position (`tapedeck status --json` shows the newest)")
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(
@@ -32,5 +30,5 @@ Example:
 function duration(text: string): number {
   const ms = durationMs(text);
   if (ms !== undefined) return ms;
-  throw new InvalidArgumentError(`It is not ${durationForm}.`);
+  throw new InvalidArgumentError(`Expected ${durationForm}.`);
 }

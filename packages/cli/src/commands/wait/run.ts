@@ -1,8 +1,8 @@
 import { connect, TapedeckError } from "@tapedeck/client";
-import { type Api, apiAt, type Page } from "../../ask/api.ts";
-import { filterOf, parametersOf } from "../../ask/filter.ts";
+import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { filterOf, parametersOf } from "../../api/filter.ts";
 import { CommandError } from "../../command-error.ts";
-import { eventLines, type ShownEvent } from "../tail/run.ts";
+import { eventLines, type ShownEvent } from "../../display/event-lines.ts";
 
 export type WaitOptions = {
   readonly url?: string;
@@ -17,7 +17,7 @@ export type WaitOptions = {
   readonly after?: string;
 };
 
-/** As `timeout(1)` has it. */
+/** The exit code of `timeout(1)`. */
 const timedOut = 124;
 const stoppedBy = { SIGINT: 130, SIGTERM: 143 } as const;
 /** Timers take no more. */
@@ -50,11 +50,12 @@ export async function wait(options: WaitOptions): Promise<void> {
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
-  if (code === timedOut) process.stderr.write(`tapedeck: nothing of that came in time; go on with --after ${after}\n`);
+  if (code === timedOut)
+    process.stderr.write(`tapedeck: no matching event came in time; continue with --after ${after}\n`);
   process.exitCode = code ?? 0;
 }
 
-/** Where the log ends now; also says what is wrong with the filter before anybody waits for what can't come. */
+/** Position of the log's end. The request also reports an invalid filter before the wait begins. */
 async function positionNow(api: Api, filter: ReturnType<typeof filterOf>): Promise<string> {
   return (await api.get<Page<object>>("/api/v1/events", { ...parametersOf(filter), last: 1 })).position;
 }

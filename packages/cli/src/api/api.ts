@@ -1,0 +1,78 @@
+import { CommandError } from "../command-error.ts";
+import { httpBase } from "../gateway-address.ts";
+
+export type Parameters = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
+/** Tapedeck's HTTP API, as much of it as the commands ask. */
+export type Api = {
+  readonly base: string;
+  readonly token: string | undefined;
+  /** @throws CommandError with what the gateway said, or that there is none */
+  readonly get: <Answer>(path: string, parameters?: Parameters) => Promise<Answer>;
+  /** A call that changes something; undefined where there is nothing to answer. Throws as `get` does. */
+  readonly send: <Answer>(method: "POST" | "DELETE", path: string, body?: object) => Promise<Answer>;
+};
+
+/** A list as the gateway gives it. */
+export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string; readonly position: string };
+
+type ErrorBody = { readonly error?: { readonly message?: string; readonly choices?: readonly string[] } };
+
+/** Reaches the Tapedeck that is named, or chosen (`chosenTapedeck`), with its token, and trusts its certificates. */
+export function apiAt(url?: string): Api {
+  const { base, headers, token } = httpBase(url);
+  const ask = async <Answer>(path: string, init: RequestInit): Promise<Answer> => {
+    const response = await fetch(`${base}${path}`, { ...init, headers: { ...headers, ...init.headers } }).catch(
+      (error: unknown) => {
+        throw unreachable(base, error);
+      },
+    );
+    const body: unknown = await response.json().catch(() => undefined);
+    if (response.ok) return body as Answer;
+    const { error } = (body ?? {}) as ErrorBody;
+    if (error?.choices !== undefined)
+      throw new CommandError(`several sources match: choose one with -s (${choicesText(error.choices)}).`);
+    // The sentence is made for whoever calls the API.
+    const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
+    throw new CommandError(message ?? `${base} answered ${response.status}`);
+  };
+  return {
+    base,
+    token,
+    get: (path, parameters = {}) => ask(`${path}${queryOf(parameters)}`, {}),
+    send: (method, path, body) =>
+      ask(path, {
+        method,
+        ...(body !== undefined && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+      }),
+  };
+}
+
+/** Without the workspace, as people name them. */
+function choicesText(sources: readonly string[]): string {
+  return sources.map((source) => source.split("/").slice(1).join("/")).join(", ");
+}
+
+/** A certificate that is not trusted is another matter than nobody there. */
+function unreachable(base: string, error: unknown): CommandError {
+  const { code, message } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+  if (code === undefined || !/CERT|SIGNATURE|SELF_SIGNED|TLS|SSL/.test(code)) return nobodyAnswers(base);
+  return new CommandError(
+    `the certificate of ${base} is not trusted (${message}): set TAPEDECK_CA to the PEM file of its authority, or use the host name in the certificate with --url.`,
+  );
+}
+
+export function nobodyAnswers(base: string): CommandError {
+  return new CommandError(
+    `no Tapedeck server answers at ${base}: start one with \`npm start\`, or give its address with --url or \`tapedeck login\`.`,
+  );
+}
+
+function queryOf(parameters: Parameters): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined) continue;
+    for (const each of Array.isArray(value) ? value : [value]) query.append(name, String(each));
+  }
+  return query.size === 0 ? "" : `?${query}`;
+}

@@ -1,0 +1,155 @@
+import { type ClientReadableStream, type requestCallback, type ServiceError, status } from "@grpc/grpc-js";
+import type { ExportedEvent } from "@tapedeck/ingest/import/session-file-format";
+import type { ListSessionsResponse, ListSourcesResponse, Session } from "@tapedeck/proto/tapedeck/v1/lists";
+import {
+  EventsRequest,
+  type EventsResponse,
+  ListSessionsRequest,
+  ListSourcesRequest,
+  TapedeckClient,
+} from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
+import { CommandError } from "../command-error.ts";
+import { shortSource } from "../display/source-name.ts";
+import type { GrpcTarget } from "../gateway-address.ts";
+
+/** Sessions of one source, the oldest first, as they were at a position. */
+export type ToExport = {
+  readonly source: string;
+  readonly sessions: readonly Session[];
+  /** Up to and including it. */
+  readonly position: string;
+};
+
+/** When sessions began, RFC 3339; where either is said, all of them are meant that did then. */
+export type Began = { readonly since?: string; readonly until?: string };
+
+export type ExportFrom = Disposable & {
+  /**
+   * The sessions that are named, or the newest one of a source (where none is named, of the only source there is).
+   * @throws CommandError when there are no such sessions, or they are of several sources
+   */
+  find(sessions: readonly string[], source: string | undefined, began?: Began): Promise<ToExport>;
+  /** All of a session's events up to a position. Ends there; throws a CommandError when it could not come so far. */
+  events(session: Session, until: string): AsyncGenerator<ExportedEvent, void>;
+};
+
+/** Reads sessions from any Tapedeck server through its public API. */
+export function exportFrom({ address, credentials, metadata, name }: GrpcTarget): ExportFrom {
+  // One event may have 8 MiB, which is above what a client takes by default.
+  const client = new TapedeckClient(address, credentials, { "grpc.max_receive_message_length": 16 * 1024 * 1024 });
+
+  function answer<Response>(ask: (take: requestCallback<Response>) => unknown): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      ask((error, response) => {
+        if (error !== null) reject(worded(error, name));
+        else if (response !== undefined) resolve(response);
+      });
+    });
+  }
+
+  /** The only one there is, or that fits. */
+  async function onlySource(source: string | undefined): Promise<string> {
+    const filter = { sources: source === undefined ? [] : [source] };
+    const request = ListSourcesRequest.fromPartial({ filter });
+    const { items } = await answer<ListSourcesResponse>((take) => client.listSources(request, metadata, take));
+    const [only, ...others] = items.map((item) => item.source);
+    if (only === undefined) throw new CommandError(`there are no recordings${of(source)}: see \`tapedeck status\`.`);
+    if (others.length > 0)
+      throw new CommandError(
+        `several sources match: choose one with -s (${[only, ...others].map(shortSource).join(", ")}).`,
+      );
+    return only;
+  }
+
+  return {
+    async find(wanted, source, { since, until } = {}) {
+      const sessions = [...new Set(wanted)];
+      const only = sessions.length === 0 ? await onlySource(source) : source;
+      const filter = { sessions, sources: only === undefined ? [] : [only] };
+      const isPeriod = since !== undefined || until !== undefined;
+      const request = ListSessionsRequest.fromPartial({
+        filter,
+        limit: isPeriod ? mostSessions : Math.max(1, sessions.length),
+        ...(since !== undefined && { from: timeFromText(since) }),
+        ...(until !== undefined && { to: timeFromText(until) }),
+      });
+      const list = await answer<ListSessionsResponse>((take) => client.listSessions(request, metadata, take));
+      const { items, position } = list;
+      return { ...chosenOf(items, wanted, source), position };
+    },
+    async *events({ session, source, start_position }, until) {
+      const request = EventsRequest.fromPartial({
+        after: justBefore(start_position),
+        until,
+        filter: { sources: [source], sessions: [session] },
+        original: true,
+      });
+      const call = client.events(request, metadata);
+      try {
+        if (!(yield* eventsUntilEnd(call))) throw new CommandError(`${name} closed the connection: try again.`);
+      } catch (error) {
+        throw error instanceof CommandError ? error : worded(error as ServiceError, name);
+      } finally {
+        call.on("error", () => {});
+        call.cancel();
+      }
+    },
+    [Symbol.dispose]: () => client.close(),
+  };
+}
+
+/** The largest page of the API. */
+const mostSessions = 1_000;
+
+function timeFromText(text: string) {
+  const ms = Date.parse(text);
+  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
+}
+
+/** True when it came to its end. */
+async function* eventsUntilEnd(call: ClientReadableStream<EventsResponse>): AsyncGenerator<ExportedEvent, boolean> {
+  for await (const { position, body } of call as AsyncIterable<EventsResponse>) {
+    if (body?.$case === "complete") return true;
+    if (body?.$case !== "event") continue;
+    const { event, recorded_at: { seconds, nanos } = { seconds: 0n, nanos: 0 } } = body.value;
+    if (event === undefined) continue;
+    yield { position, recordedAt: new Date(Number(seconds) * 1_000 + nanos / 1e6), event };
+  }
+  return false;
+}
+
+function chosenOf(items: readonly Session[], wanted: readonly string[], source: string | undefined) {
+  const absent = wanted.find((one) => !items.some(({ session }) => session === one));
+  if (absent !== undefined)
+    throw new CommandError(`there is no session ${absent}${of(source)}: see \`tapedeck sessions\`.`);
+  const [first] = items;
+  if (first === undefined) throw new CommandError(`there are no sessions${of(source)}: see \`tapedeck sessions\`.`);
+  const other = items.find((item) => item.source !== first.source);
+  if (other !== undefined) {
+    throw new CommandError(
+      `a file holds sessions of one source, and these belong to ${first.source} and ${other.source}.`,
+    );
+  }
+  const sessions = items.toSorted((one, next) => (one.session < next.session ? -1 : 1));
+  return { source: first.source, sessions };
+}
+
+function of(source: string | undefined): string {
+  return source === undefined ? "" : ` of ${source}`;
+}
+
+/** Reading begins after a position, and the session begins at this one. */
+function justBefore(position: string): string {
+  const { epoch, seq } = parsePosition(position) ?? { epoch: "", seq: 1 };
+  return epoch === "" ? "start" : formatPosition({ epoch, seq: seq - 1 });
+}
+
+function worded({ code, details, message }: ServiceError, name: string): CommandError {
+  if (code === status.UNAVAILABLE && !/ready|moment/.test(details)) {
+    return new CommandError(
+      `no Tapedeck server answers at ${name}: start one with \`npm start\`, or give its address with --url or \`tapedeck login\`.`,
+    );
+  }
+  return new CommandError(details || message);
+}

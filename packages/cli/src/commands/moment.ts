@@ -1,0 +1,34 @@
+import { createRequire } from "node:module";
+import { parseWhen } from "@tapedeck/shared/filter/time";
+import { durationMs } from "@tapedeck/shared/service/settings";
+
+/** What `moment` understands, for errors. */
+export const momentForm =
+  '"10m", "2h" or "3d" (that long ago), "yesterday", "last friday 14:00", or 2026-01-31T12:00:00Z';
+
+/**
+ * A time as people say it, in this machine's zone: how long ago, in words, or a date. A day without an hour is its
+ * beginning, and a weekday the last one that was. Undefined for what is no time.
+ */
+export function momentOf(text: string, now = new Date()): Date | undefined {
+  const said = text.trim();
+  const ms = durationMs(said);
+  if (ms !== undefined) return new Date(now.getTime() - ms);
+  const exact = parseWhen(said);
+  if (exact !== undefined) return exact.type === "time" ? exact.time : exact.type === "now" ? now : undefined;
+  // Loaded for who says words: flags are read by every command, and at once.
+  const { casual } = createRequire(import.meta.url)("chrono-node/en") as typeof import("chrono-node/en");
+  const [found, second] = casual.parse(said, now);
+  if (found === undefined || second !== undefined || found.end != null || found.text.length !== said.length)
+    return undefined;
+  const date = found.start.date();
+  if (found.start.isCertain("weekday") && !found.start.isCertain("day") && date > now) date.setDate(date.getDate() - 7);
+  if (!found.start.isCertain("hour")) date.setHours(0, 0, 0, 0);
+  return date;
+}
+
+/** The same for what may also be a place in the log: a position, or `start`. As the API takes it. */
+export function positionOrTime(text: string, now = new Date()): string | undefined {
+  const type = parseWhen(text)?.type;
+  return type === "position" || type === "start" ? text : momentOf(text, now)?.toISOString();
+}

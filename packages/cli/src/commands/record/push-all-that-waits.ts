@@ -1,0 +1,47 @@
+import { takeLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
+import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
+import { type GrpcTarget, grpcTarget } from "../../gateway-address.ts";
+import { pushWaiting } from "../../record/waiting.ts";
+
+export type PushAllThatWaits = {
+  readonly home: string;
+  readonly target: GrpcTarget;
+  /** The address that the recordings are meant for, if it differs from the target's. */
+  readonly from: true | string;
+  readonly signal: AbortSignal;
+  readonly say: (line: string) => void;
+};
+
+/** For each step forward of one of them. */
+const patienceMs = 30_000;
+
+/** Pushes what waits for a Tapedeck, and tells of each, and of what waits for others. True if nothing is left of it. */
+export async function pushAllThatWaits({ home, target, from, signal, say }: PushAllThatWaits): Promise<boolean> {
+  // Only its name matters, and it may be gone for good.
+  const name =
+    from === true ? target.name : grpcTarget(from, { HOME: process.env.HOME, TAPEDECK_INSECURE: "true" }).name;
+  // An address as it was told of what waits is good too.
+  const isMeant = ({ to }: OrphanedSpill) => to === name || to === from;
+  await takeLeftEventLogs(home, signal);
+  const before = (await orphanedSpills(home)).filter(isMeant);
+  if (before.length === 0) say(`nothing is waiting for ${name}`);
+  await pushWaiting({
+    ...{ home, target, isMeant, patienceMs, signal },
+    onTaken: ({ hello }) => say(`delivered the waiting recording of ${hello.developer}/${hello.project}`),
+    onLeft: ({ hello, dir }, trouble) =>
+      say(
+        `${hello.developer}/${hello.project} still waits in ${dir}: ${trouble?.why ?? "not all of it was accepted in time"}`,
+      ),
+  });
+  const left = await orphanedSpills(home);
+  for (const [to, count] of others(left, name)) say(`${count} more wait for ${to}`);
+  return left.filter(isMeant).length === 0;
+}
+
+function others(orphans: readonly OrphanedSpill[], name: string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { to = "this machine's Tapedeck" } of orphans) {
+    if (to !== name) counts.set(to, (counts.get(to) ?? 0) + 1);
+  }
+  return counts;
+}

@@ -1,0 +1,42 @@
+import { hostname } from "node:os";
+import { readConfig, type SourceConfig } from "@tapedeck/ingest/config";
+import { SettingsError } from "@tapedeck/shared/service/settings";
+import { CommandError } from "../../command-error.ts";
+import { loginName } from "../../record/labels.ts";
+import { projectName } from "../../record/project-name.ts";
+import { vagrantProject } from "../../record/vagrant-project.ts";
+import type { RecordOptions } from "./options.ts";
+
+/**
+ * What is to be recorded, as a source in tapedeck.yaml would say it.
+ * @throws CommandError when something is missing or wrong
+ */
+export function recordedSource(options: RecordOptions, env: NodeJS.ProcessEnv): SourceConfig {
+  const { upstream, address, developer, project, label, redact, set } = options;
+  if (upstream === undefined || address === undefined) {
+    throw new CommandError("specify what to record, such as --upstream skaffold --address 127.0.0.1:50051");
+  }
+  const defaults = {
+    skaffold: () => ({ developer: loginName(), project: projectName(process.cwd(), undefined) }),
+    vagrant: () => ({ developer: loginName(), project: vagrantProject(process.cwd(), env) }),
+    rkt: () => ({ developer: hostname(), project: "host" }),
+  }[upstream]();
+  const source = {
+    ...set,
+    ...defaults,
+    ...(developer && { developer }),
+    ...(project && { project }),
+    ...{ upstream, address, redact, labels: label ?? {} },
+  };
+  try {
+    const { sources } = readConfig({ env: { TAPEDECK_SOURCES: JSON.stringify([source]) } });
+    const [config] = sources;
+    if (config !== undefined) return config;
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    throw new CommandError(
+      error.problems.map((problem) => problem.replace(/^TAPEDECK_SOURCES\.0[.:] ?/, "--set ")).join("; "),
+    );
+  }
+  throw new CommandError("there is nothing to record");
+}

@@ -1,0 +1,87 @@
+import { endLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
+import { OwnEventLog } from "@tapedeck/tap/skaffold/event-log/own-event-log";
+import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
+import { ulid } from "ulid";
+import { CommandError, sentenceOf } from "../../command-error.ts";
+import type { GrpcTarget } from "../../gateway-address.ts";
+import { loginName } from "../../record/labels.ts";
+import { spillHome } from "../../record/spill-home.ts";
+import type { RunOptions } from "./options.ts";
+import type { Env, Recordable } from "./recordable.ts";
+
+/** What is settled before the command starts. */
+export type RunPlan = {
+  readonly target: GrpcTarget;
+  readonly home: string;
+  /** Its labels are found out while the command runs. */
+  readonly identity: TapIdentity;
+  readonly eventLog: OwnEventLog | undefined;
+  /** Why there is none, for people. */
+  readonly problem?: string;
+};
+
+/**
+ * Looks at all that can be wrong with what the user has set, and asks the target whether it would take the recording.
+ * @throws CommandError where the target can't be meant so, or says that it takes nothing
+ */
+export async function planRun(recordable: Recordable, options: RunOptions, env: Env): Promise<RunPlan> {
+  const [{ grpcTarget }, { askTarget }] = await Promise.all([
+    import("../../gateway-address.ts"),
+    import("./ask-target.ts"),
+  ]);
+  const target = grpcTarget(options.url, env);
+  const patienceMs = await answerPatienceMs(env);
+  const late = new AbortController();
+  const asking = patienceMs === 0 ? undefined : askTarget(target, late.signal).catch(sentenceOf);
+  const home = spillHome(env, options.spill);
+  const identity: TapIdentity = {
+    // Variables of a CI that are not set come as empty ones.
+    developer: options.developer || loginName(),
+    project: options.project || recordable.project(),
+    upstream: recordable.upstream,
+    redact: options.redact,
+    tap: ulid(),
+    labels: {},
+  };
+  const plan = await withEventLog(recordable, { target, home, identity });
+  const timer = setTimeout(() => late.abort(), patienceMs);
+  const wrong = await asking;
+  clearTimeout(timer);
+  if (wrong === undefined) return plan;
+  plan.eventLog?.remove();
+  throw new CommandError(wrong);
+}
+
+/**
+ * How long the command waits for the target's answer when all else is prepared. A target that has not answered by then is
+ * taken for good: what it does not take later waits on the disk.
+ */
+async function answerPatienceMs({ TAPEDECK_ANSWER_WITHIN: text = "" }: Env): Promise<number> {
+  if (text === "") return 250;
+  const { durationForm, durationMs } = await import("@tapedeck/shared/service/settings");
+  const ms = durationMs(text);
+  if (ms === undefined) throw new CommandError(`TAPEDECK_ANSWER_WITHIN is not ${durationForm}: "${text}".`);
+  return ms;
+}
+
+type WithoutEventLog = Pick<RunPlan, "target" | "home" | "identity">;
+
+async function withEventLog(recordable: Recordable, plan: WithoutEventLog): Promise<RunPlan> {
+  try {
+    return { ...plan, eventLog: await openEventLog(recordable, plan) };
+  } catch (error) {
+    // What the streams tell is recorded still.
+    const problem = `${plan.home} can't be written (${sentenceOf(error)}): short commands may not be recorded`;
+    return { ...plan, eventLog: undefined, problem };
+  }
+}
+
+async function openEventLog(
+  { eventLog, isUpstream }: Recordable,
+  { target, home, identity: hello }: WithoutEventLog,
+): Promise<OwnEventLog | undefined> {
+  if (eventLog === undefined || eventLog.file === "") return undefined;
+  const { file, address } = eventLog;
+  if (file !== undefined) await endLeftEventLogs(home, file);
+  return new OwnEventLog({ home, hello, file, to: target.name, isOneProcess: isUpstream, address });
+}

@@ -1,0 +1,189 @@
+import { join } from "node:path";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { momentOfMs } from "@tapedeck/shared/time/moment";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import { Completing } from "@tapedeck/tap/skaffold/event-log/completing";
+import { endOf } from "@tapedeck/tap/skaffold/event-log/event-log-place";
+import { EventLogTail } from "@tapedeck/tap/skaffold/event-log/event-log-tail";
+import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
+import type { TapItem } from "@tapedeck/tap/tap";
+import { taps } from "@tapedeck/tap/taps";
+import type { Labels } from "../../record/labels.ts";
+import { pushSource } from "../../record/source-push.ts";
+import type { Exit } from "./command-process.ts";
+import type { RunPlan } from "./plan.ts";
+import type { SessionLines } from "./session-lines.ts";
+
+export type RecordCommand = {
+  readonly upstream: UpstreamName;
+  /** Address of the upstream in the command. */
+  readonly address: string;
+  /** Settings of the upstream's tap. */
+  readonly settings?: Readonly<Record<string, string>> | undefined;
+  readonly plan: RunPlan;
+  readonly sessions: SessionLines;
+  /** The developer that the user has named. */
+  readonly asked: string | undefined;
+  readonly labels: Promise<Labels>;
+  /** The command is the upstream's process itself, so its end and exit code are the session's. */
+  readonly isUpstream: boolean;
+  /** The upstream's process is gone when the command has ended and the connection with it. */
+  readonly endsInside?: boolean | undefined;
+  readonly exited: Promise<Exit>;
+  /** One line for people, while the command has the terminal. */
+  readonly warn: (line: string) => void;
+};
+
+export type Left = {
+  /** Items that Tapedeck has not taken; they wait in `folder`. */
+  readonly waiting: number;
+  readonly folder: string;
+  /** The Tapedeck that they are meant for, by the name of a target. */
+  readonly to: string;
+  /** Why, for people. */
+  readonly reason: string | undefined;
+  /** The event log file holds more, which there was no time for. */
+  readonly unread: boolean;
+};
+
+export type CommandRecording = {
+  /** After the command's end: takes what is still coming, and gives Tapedeck a moment to commit it. */
+  readonly finish: (hurry: AbortSignal) => Promise<Left>;
+};
+
+/**
+ * Between the command's end and our own: for its last frames, for what its event log file has more, and for Tapedeck to
+ * commit all.
+ */
+const lastFramesMs = 1_000;
+const restMs = 5_000;
+const commitMs = 2_000;
+
+/** Starts the tap beside a command: it drains from the first moment, whether Tapedeck is there or not. */
+export async function recordCommand(options: RecordCommand): Promise<CommandRecording> {
+  const { upstream, address, settings = {}, sessions, warn } = options;
+  const { target, home, identity, eventLog } = options.plan;
+  const folder = join(home, identity.tap);
+  const spill = await openSpill({ dir: folder, hello: identity, to: target.name });
+  const leaving = new AbortController();
+  const completing = completingOf(options, spill);
+  const connections = openConnections(completing?.take.bind(completing) ?? spill.append, options);
+  const running = taps[upstream].run({ address, settings, emit: connections.emit, signal: leaving.signal });
+
+  const warned = new Set<string>();
+  const push = pushSource({
+    ...{ target, home, spill, control: running.control, developer: options.asked, say: warn },
+    identity: options.labels.then((labels) => {
+      const labelled = { ...identity, labels };
+      eventLog?.named(labelled);
+      return labelled;
+    }),
+    onWelcome: (source) => {
+      sessions.welcomed(source);
+      eventLog?.named(spill.hello());
+    },
+    onSession: sessions.found,
+    // What passes by itself is worth a word only if it has not when the command ends.
+    onAway: (trouble) => {
+      if (trouble === undefined || trouble.mends || warned.has(trouble.why)) return;
+      warned.add(trouble.why);
+      warn(`not recorded for now: ${trouble.why}; events are kept on this machine`);
+    },
+  });
+
+  return {
+    finish: async (hurry) => {
+      await connections.ended(lastFramesMs, hurry);
+      const exit = await options.exited;
+      connections.processEnded(exit);
+      leaving.abort();
+      await running.done;
+      const until = eventLog && endOf(eventLog.path);
+      const late = AbortSignal.any([hurry, AbortSignal.timeout(restMs)]);
+      const isRead = (await completing?.finish(connections.held(), exit.code ?? undefined, late)) ?? true;
+      connections.close();
+      const all = await push.finish(commitMs, hurry);
+      // Its server was there when it was found.
+      if (options.endsInside && !connections.wasOpen()) {
+        warn(`this command is not recorded: its server exited before it could be reached (${address})`);
+      }
+      const { committed, nextIndex } = spill.state();
+      // A command that opened no port said nothing: there is nothing to keep.
+      const waiting = all ? 0 : Number(nextIndex - 1n - committed);
+      if (waiting > 0) spill.persist();
+      await spill[Symbol.asyncDispose]();
+      if (isRead) eventLog?.remove();
+      else if (until !== undefined) eventLog?.leave(until);
+      if (all && isRead) sessions.end();
+      return { waiting, folder, to: target.name, reason: push.trouble()?.why, unread: !isRead };
+    },
+  };
+}
+
+function completingOf({ isUpstream, exited, plan: { eventLog } }: RecordCommand, spill: Spill): Completing | undefined {
+  if (eventLog === undefined) return undefined;
+  const ended = new AbortController();
+  void exited.then(() => ended.abort());
+  return new Completing({
+    append: spill.append,
+    tail: new EventLogTail(eventLog.path, eventLog),
+    isOneProcess: isUpstream,
+    since: eventLog.since === undefined ? undefined : momentOfMs(eventLog.since),
+    ended: ended.signal,
+  });
+}
+
+/** Hands items on, and knows whether a connection is open. */
+function openConnections(pass: (item: TapItem) => unknown, { isUpstream, endsInside = false }: RecordCommand) {
+  let open = 0;
+  let wasOpen = false;
+  let held: TapItem | undefined;
+  let idle = Promise.withResolvers<void>();
+  idle.resolve();
+
+  function release(): void {
+    if (held !== undefined) pass(held);
+    held = undefined;
+  }
+
+  function emit(item: TapItem): void {
+    release();
+    if (item.what?.$case === "dialled") {
+      wasOpen ||= item.what.value.channels.length > 0;
+      if (open++ === 0) idle = Promise.withResolvers();
+    }
+    if (item.what?.$case !== "closed") {
+      pass(item);
+      return;
+    }
+    // The end of the upstream's process is warned with the command's end, which comes later, and with its exit code.
+    if (isUpstream || endsInside) held = item;
+    else pass(item);
+    if (--open === 0) idle.resolve();
+  }
+
+  return {
+    emit,
+    close: release,
+    /** Something could be asked, or heard. */
+    wasOpen: () => wasOpen,
+    /** The connection whose end has not been recorded yet. */
+    held: () => held?.connection,
+    /** Resolves when no connection is open, or when it has taken too long. */
+    ended: async (boundMs: number, hurry: AbortSignal): Promise<void> => {
+      const over = new AbortController();
+      const bound = AbortSignal.any([over.signal, hurry]);
+      await Promise.race([idle.promise, pause(boundMs, bound)]);
+      over.abort();
+    },
+    processEnded: ({ code }: Exit): void => {
+      if (held?.what?.$case !== "closed") return;
+      const value = {
+        ...held.what.value,
+        process_ended: true,
+        ...(isUpstream && code !== null && { exit_code: code }),
+      };
+      held = { ...held, what: { $case: "closed", value } };
+    },
+  };
+}

@@ -1,0 +1,317 @@
+import { once } from "node:events";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { until } from "@tapedeck/shared/testing/until";
+import { openSpill } from "@tapedeck/tap/spill/spill";
+import { afterAll, describe, expect, it } from "vitest";
+import { startCli } from "../../testing/cli.ts";
+import { startRecorder, urlOf } from "../../testing/recorder.ts";
+import { installSkaffold, recordingFolder } from "../../testing/skaffold-program.ts";
+
+const build = recordingFolder("12-skaffold-build-one-shot");
+const nobody = "127.0.0.1:9";
+
+const root = mkdtempSync(join(tmpdir(), "tapedeck-run-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const path = installSkaffold(join(root, "bin"));
+
+/** A project's folder with a spill of its own, and how a user's shell is set up there. */
+function project(recording = build) {
+  const cwd = mkdtempSync(join(root, "project-"));
+  writeFileSync(join(cwd, "skaffold.yaml"), "apiVersion: skaffold/v4\nmetadata:\n  name: shop\n");
+  const spill = join(cwd, "spill");
+  const env = {
+    PATH: path,
+    TAPEDECK_SPILL: spill,
+    TAPEDECK_URL: urlOf(nobody),
+    TAPEDECK_DEVELOPER: "alice",
+    STAND_IN_RECORDING: recording,
+  };
+  const waiting = () => (existsSync(spill) ? readdirSync(spill) : []);
+  return { cwd, env, spill, waiting };
+}
+
+/** What stands there about the event log file of the command that runs. */
+function noteIn(spill: string) {
+  const [note = ""] = readdirSync(spill).filter((name) => name.endsWith(".events.json"));
+  const read = JSON.parse(readFileSync(join(spill, note), "utf8")) as { command: number; file: string };
+  return { note, ...read };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+type Told = { readonly args?: string[]; readonly port?: number; readonly tty?: boolean; readonly signal?: string };
+
+const told = (text: string): Told[] =>
+  text
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Told);
+
+const framesOf = (items: readonly Item[], channel: string) =>
+  items.flatMap(({ what }) => (what?.$case === "frame" && what.value.channel === channel ? [what.value.bytes] : []));
+
+const messagesOf = (recording: string, channel: "v1" | "v2") =>
+  loadRecording(recording).messages[channel].map(({ bytes }) => bytes);
+
+async function readSpill(dir: string) {
+  await using spill = await openSpill({ dir });
+  const items: Item[] = [];
+  const over = new AbortController();
+  const { nextIndex } = spill.state();
+  for await (const item of spill.read(1n, over.signal)) {
+    items.push(item);
+    if (item.index === nextIndex - 1n) over.abort();
+  }
+  return { hello: spill.hello(), items };
+}
+
+describe("tapedeck run", () => {
+  it("keeps everything that a short command said, with its exit code, until Tapedeck is there", async () => {
+    const { cwd, env, spill, waiting } = project();
+    const cli = startCli(["run", "--label", "ticket=7", "--", "skaffold", "build"], {
+      cwd,
+      env: { ...env, STAND_IN_EXIT: "3" },
+    });
+    expect(await cli.ended).toBe(3);
+    expect(told(cli.stdout())[0]).toMatchObject({ args: ["build"] });
+    expect(cli.stderr()).toMatch(
+      /^tapedeck: not recorded yet \(nothing listens at 127.0.0.1:9\): the recording waits in .* for the next `npm start -- --no-demo`\n$/,
+    );
+
+    const [folder = ""] = waiting();
+    const { hello, items } = await readSpill(join(spill, folder));
+    expect(framesOf(items, "v1")).toEqual(messagesOf(build, "v1"));
+    expect(framesOf(items, "v2")).toEqual(messagesOf(build, "v2"));
+    expect(items.at(-1)?.what).toMatchObject({ $case: "closed", value: { process_ended: true, exit_code: 3 } });
+    expect(hello).toMatchObject({ developer: "alice", project: "shop", upstream: "skaffold", redact: "on" });
+    expect(hello.labels).toMatchObject({ ticket: "7", command: "skaffold build", user: expect.any(String) });
+  });
+
+  it("hands everything to the Tapedeck that is there, says nothing, and leaves nothing behind", async () => {
+    await using recorder = await startRecorder();
+    const { cwd, env, waiting } = project();
+    const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "build"], { cwd, env });
+    expect(await cli.ended).toBe(0);
+    expect(cli.stderr()).toBe("");
+    expect(framesOf(recorder.items, "v1")).toEqual(messagesOf(build, "v1"));
+    expect(framesOf(recorder.items, "v2")).toEqual(messagesOf(build, "v2"));
+    expect(waiting()).toEqual([]);
+  });
+
+  it("goes on under another name when another tap has the source, and says so in one line", async () => {
+    await using recorder = await startRecorder({ taken: ["shop", "shop-2"] });
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "dev"], { cwd, env });
+    await until(() => recorder.hellos.length > 0, { message: "a name that is free" });
+    await until(() => told(cli.stdout()).length > 0, { message: "the command to run" });
+    process.kill(cli.child.pid ?? 0, "SIGINT");
+    expect(await cli.ended).toBe(0);
+    expect(recorder.hellos.map(({ project: name }) => name)).toEqual(["shop-3"]);
+    expect(cli.stderr()).toBe(
+      "tapedeck: alice/shop is already recorded by another tap: this one is recorded as alice/shop-3\n",
+    );
+  });
+
+  it("tells why Tapedeck does not take it, and keeps it", async () => {
+    await using recorder = await startRecorder({ refusal: { code: 9, details: "the demo takes no recordings" } });
+    const { cwd, env, waiting } = project();
+    const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "build"], { cwd, env });
+    expect(await cli.ended).toBe(0);
+    const [first, last] = cli.stderr().split("\n");
+    expect(first).toBe("tapedeck: not recorded for now: the demo takes no recordings; events are kept on this machine");
+    expect(last).toContain("not recorded yet (the demo takes no recordings): the recording waits in");
+    expect(waiting()).toHaveLength(1);
+  });
+
+  it.each([
+    ["SIGINT", "to us alone"],
+    ["SIGINT", "to all"],
+    ["SIGTERM", "to us alone"],
+    ["SIGTERM", "to all"],
+  ] as const)("passes %s that comes %s to the command, once", async (signal, whom) => {
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--", "skaffold", "dev"], { cwd, env });
+    await until(() => told(cli.stdout()).length > 0, { message: "the command to run" });
+    const pid = cli.child.pid ?? 0;
+    process.kill(whom === "to all" ? -pid : pid, signal);
+    expect(await cli.ended).toBe(0);
+    expect(told(cli.stdout()).filter((line) => line.signal !== undefined)).toEqual([{ signal }]);
+  });
+
+  it("passes a signal on that comes in the very moment in which the command starts", async () => {
+    const { cwd, env } = project();
+    const command = "trap 'exit 5' TERM; kill -TERM $PPID; for _ in $(seq 200); do sleep 0.05; done";
+    const cli = startCli(["run", "--", "sh", "-c", command], { cwd, env });
+    expect(await cli.ended).toBe(5);
+  });
+
+  it("dies of the signal that its command died of", async () => {
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--", "sh", "-c", "kill -KILL $$"], { cwd, env });
+    expect(await cli.ended).toBe("SIGKILL");
+  });
+
+  it.each([{ TAPEDECK_OFF: "1" }, { TAPEDECK_RUN: "vagrant,skaffold" }])(
+    "with %o is the command and nothing else",
+    async (off) => {
+      const { cwd, env, waiting } = project();
+      const cli = startCli(["run", "--", "sh", "-c", "echo $$ ; exit 4"], { cwd, env: { ...env, ...off } });
+      expect(await cli.ended).toBe(4);
+      expect(Number(cli.stdout())).toBe(cli.child.pid);
+      const build = startCli(["run", "--", "skaffold", "build"], { cwd, env: { ...env, ...off } });
+      expect(await build.ended).toBe(0);
+      expect(told(build.stdout())[0]).toMatchObject({ args: ["build"] });
+      expect(waiting()).toEqual([]);
+    },
+  );
+
+  it("runs the command with one warning when it can't be recorded", async () => {
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--", "sh", "-c", "exit 6"], { cwd, env: { ...env, SKAFFOLD_RPC_PORT: "0" } });
+    expect(await cli.ended).toBe(6);
+    expect(cli.stderr()).toBe("tapedeck: this command is not recorded: --rpc-port 0 is not a fixed port\n");
+
+    const render = startCli(["run", "--", "skaffold", "render"], { cwd, env });
+    expect(await render.ended).toBe(0);
+    expect(render.stderr()).toBe("tapedeck: this command is not recorded: skaffold render has no --rpc-port\n");
+
+    const file = join(cwd, "file");
+    cpSync(join(cwd, "skaffold.yaml"), file);
+    const full = startCli(["run", "--spill", join(file, "spill"), "--", "skaffold", "build"], { cwd, env });
+    expect(await full.ended).toBe(0);
+    expect(full.stderr()).toMatch(/^tapedeck: .*spill can't be written \(.*\): short commands may not be recorded\n/);
+  });
+
+  it.each([
+    [{ TAPEDECK_URL: "tapedeck.example" }, /tapedeck.example is not an address: use https:\/\/tapedeck.example/],
+    [{ TAPEDECK_URL: "10.0.0.5:7052" }, /10.0.0.5:7051 is not on this machine/],
+    [{ TAPEDECK_URL: "10.0.0.5:7052", TAPEDECK_TOKEN: "tdk_x" }, /the token of TAPEDECK_TOKEN is not sent/],
+    [{ TAPEDECK_TO: "127.0.0.1:7051" }, /TAPEDECK_TO is no longer used/],
+    [{ TAPEDECK_TOKEN: "no token" }, /TAPEDECK_TOKEN is not a token/],
+    [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "/no/such/file" }, /TAPEDECK_CA.* can't be read/],
+    [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "broken.pem" }, /TAPEDECK_CA.* holds no certificate/],
+  ])("with %o runs the command as it is, with one warning before it", async (wrong, problem) => {
+    const { cwd, env, waiting } = project();
+    writeFileSync(join(cwd, "broken.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    const cli = startCli(["run", "--", "sh", "-c", "echo >&2 running as $$ $SKAFFOLD_RPC_PORT; exit 7"], {
+      cwd,
+      env: { ...env, ...wrong },
+    });
+    expect(await cli.ended).toBe(7);
+    const [first = "", ...more] = cli.stderr().split("\n");
+    expect(first).toMatch(/^tapedeck: this command is not recorded: /);
+    expect(first).toMatch(problem);
+    expect(more).toEqual([`running as ${cli.child.pid}`, ""]);
+    expect(waiting()).toEqual([]);
+  });
+
+  it("keeps the token to itself, and tells the session at its start and its end", async () => {
+    await using recorder = await startRecorder({ session: "01SESSION" });
+    const { cwd, env } = project();
+    const command = ["sh", "-c", "printenv TAPEDECK_TOKEN || echo token: none; skaffold build"];
+    const more = { TAPEDECK_TOKEN: "tdk_x", TAPEDECK_URL: recorder.url, STAND_IN_NOW: "1" };
+    const cli = startCli(["run", "--", ...command], { cwd, env: { ...env, ...more } });
+    expect(await cli.ended).toBe(0);
+    expect(cli.stdout()).toContain("token: none\n");
+    const where = `as alice/shop, session 01SESSION: ${recorder.url}/api/v1/sessions?session=01SESSION`;
+    expect(cli.stderr()).toBe(`tapedeck: recording ${where}\ntapedeck: recorded ${where}\n`);
+  });
+
+  it("killed, leaves the file of a command that lives on to the next one, and nobody waits", async () => {
+    await using recorder = await startRecorder();
+    const { cwd, env, spill, waiting } = project();
+    const stand = { STAND_IN_NOW: "1", STAND_IN_STDERR: "still building\n" };
+    const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...env, ...stand } });
+    await until(() => told(killed.stdout()).length > 0, { message: "the command to run" });
+    const { note, command, file } = noteIn(spill);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    process.kill(killed.child.pid ?? 0, "SIGKILL");
+    await until(() => killed.child.signalCode === "SIGKILL", { message: "it to die" });
+    const next = () => startCli(["run", "--url", urlOf(nobody), "--", "skaffold", "version"], { cwd, env });
+    // It may still write.
+    expect(await next().ended).toBe(0);
+    expect(waiting()).toContain(note);
+
+    process.kill(command, "SIGINT");
+    await until(() => readFileSync(`${file}.v2`, "utf8") !== "", { message: "the file to be written" });
+    await until(() => !isAlive(command), { message: "the command to end" });
+    // Its output goes where it went, and nobody else has told it to end.
+    await until(() => told(killed.stdout()).length > 1, { message: "its last words" });
+    expect(told(killed.stdout()).slice(1)).toEqual([{ signal: "SIGINT" }]);
+    expect(killed.stderr()).toBe("still building\n");
+    const more = { ...env, STAND_IN_OLD: "1", TAPEDECK_URL: urlOf(nobody) };
+    const taking = startCli(["record", "--waiting", nobody, "--url", recorder.url], { cwd, env: more });
+    expect(await taking.ended).toBe(0);
+    expect(framesOf(recorder.items, "v1")).toHaveLength(messagesOf(build, "v1").length);
+    expect(framesOf(recorder.items, "v2")).toHaveLength(messagesOf(build, "v2").length);
+    expect(recorder.hellos.at(-1)).toMatchObject({ developer: "alice", project: "shop" });
+    expect(waiting()).toEqual([]);
+  });
+
+  it("takes the file that a killed one has left, also while its own command still runs", async () => {
+    const port = await freePort();
+    const { cwd, env, spill, waiting } = project();
+    const at = { ...env, TAPEDECK_URL: urlOf(`127.0.0.1:${port}`) };
+    const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...at, STAND_IN_NOW: "1" } });
+    await until(() => told(killed.stdout()).length > 0, { message: "the command to run" });
+    const { command } = noteIn(spill);
+    process.kill(killed.child.pid ?? 0, "SIGKILL");
+    await until(() => killed.child.signalCode === "SIGKILL", { message: "it to die" });
+    process.kill(command, "SIGINT");
+    await until(() => !isAlive(command), { message: "the command to end" });
+
+    await using recorder = await startRecorder({ port });
+    await using next = startCli(["run", "--", "sh", "-c", "while [ ! -e over ]; do sleep 0.05; done"], {
+      cwd,
+      env: at,
+    });
+    const frames = (channel: "v1" | "v2") => framesOf(recorder.items, channel).length;
+    await until(() => frames("v1") + frames("v2") >= messagesOf(build, "v1").length + messagesOf(build, "v2").length, {
+      message: "what the killed one has left",
+    });
+    writeFileSync(join(cwd, "over"), "");
+    expect(await next.ended).toBe(0);
+    expect([frames("v1"), frames("v2")]).toEqual([messagesOf(build, "v1").length, messagesOf(build, "v2").length]);
+    expect(waiting().filter((name) => name.includes(".events."))).toEqual([]);
+  });
+
+  it("says before the command starts which name does not fit, and what it becomes", async () => {
+    const { cwd, env } = project();
+    const names = ["--developer", "Dora B", "--project", "shop"];
+    const cli = startCli(["run", ...names, "--url", urlOf(nobody), "--", "sh", "-c", "echo >&2 running"], { cwd, env });
+    expect(await cli.ended).toBe(0);
+    expect(cli.stderr()).toBe('tapedeck: developer "Dora B" is recorded as dora-b\nrunning\n');
+  });
+
+  it("says what a shell says of a command that is not there", async () => {
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--", "no-such-command"], { cwd, env });
+    expect(await cli.ended).toBe(127);
+    expect(cli.stderr()).toBe("tapedeck: no-such-command: command not found\n");
+
+    const other = startCli(["run", "--", "./skaffold.yaml"], { cwd, env });
+    expect(await other.ended).toBe(126);
+    expect(other.stderr()).toBe("tapedeck: ./skaffold.yaml can't be run: permission denied\n");
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,229 @@
+import { accessSync, constants } from "node:fs";
+import { constants as system } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import type { Transform } from "node:stream";
+import { namePart } from "@tapedeck/shared/source";
+import { sentenceOf } from "../../command-error.ts";
+import { sessionLabels } from "../../record/labels.ts";
+import { spillHome } from "../../record/spill-home.ts";
+import { type CommandProcess, type Exit, startCommand } from "./command-process.ts";
+import type { RunOptions } from "./options.ts";
+import { planRun, type RunPlan } from "./plan.ts";
+import type { CommandRecording, Left } from "./record-command.ts";
+import {
+  type Asked,
+  type Recordable,
+  type RecordableCommand,
+  type RecordedUpstream,
+  recordedUpstreams,
+} from "./recordable.ts";
+import { sessionLines } from "./session-lines.ts";
+import { skaffold } from "./skaffold.ts";
+import { vagrant } from "./vagrant.ts";
+
+/** Set for the command: names the upstreams that a `tapedeck run` around it records already. */
+const insideOf = "TAPEDECK_RUN";
+
+const recordables = { skaffold, vagrant } satisfies Readonly<Record<RecordedUpstream, RecordableCommand>>;
+
+/** Runs a command in our place and records the upstream in it. Ends this process as the command ended. */
+export async function run(command: readonly string[], options: RunOptions): Promise<void> {
+  const { env } = process;
+  const outer = (env[insideOf] ?? "").split(",").filter((name) => name !== "");
+  const upstream = options.upstream ?? upstreamOf(command[0] ?? "");
+  if (isOn(env.TAPEDECK_OFF) || outer.includes(upstream)) return runAsItIs(command);
+
+  const prepared = await prepare(upstream, { command, env, folder: process.cwd(), find: options.find }, options);
+  if (prepared === undefined) return runAsItIs(command);
+  const { recordable, plan } = prepared;
+  const inside = { [insideOf]: [...outer, upstream].join(","), ...eventLogVariable(prepared) };
+  // What lets us in is no matter of the command's.
+  const { TAPEDECK_TOKEN: _, ...inherited } = env;
+  const ran = await start(recordable.command, { ...inherited, ...recordable.env, ...inside }, recordable.stderr, plan);
+  const recording = record(prepared, ran, options);
+  const exit = await ran.exited;
+  // From here on signals are handled here.
+  const hurry = hurrySignal();
+  ran.release();
+  const recorded = await unlessHurried(recording, hurry.signal);
+  if (recorded !== undefined) await finish(recorded, options.url, hurry.signal);
+  hurry.release();
+  endAs(exit);
+}
+
+/** What may start anything, such as `make`, is asked for a Skaffold: that costs nothing where there is none. */
+function upstreamOf(program: string): RecordedUpstream {
+  return recordedUpstreams.find((name) => recordables[name].isIt(program)) ?? "skaffold";
+}
+
+type Prepared = { readonly recordable: Recordable; readonly plan: RunPlan };
+
+async function prepare(upstream: RecordedUpstream, asked: Asked, options: RunOptions): Promise<Prepared | undefined> {
+  try {
+    const recordable = await recordables[upstream].prepare(asked);
+    if (recordable === undefined) return undefined;
+    const plan = await planRun(recordable, options, asked.env);
+    if (plan.problem !== undefined) warn(plan.problem);
+    for (const [what, given] of [
+      ["developer", options.developer],
+      ["project", options.project],
+    ] as const) {
+      if (given && namePart(given) !== given) warn(`${what} "${given}" is recorded as ${namePart(given)}`);
+    }
+    return { recordable, plan };
+  } catch (error) {
+    unrecorded(error);
+    return undefined;
+  }
+}
+
+function eventLogVariable({ recordable, plan: { eventLog } }: Prepared): Record<string, string> {
+  return recordable.eventLog && eventLog ? { [recordable.eventLog.variable]: eventLog.path } : {};
+}
+
+/** Records once the address of the upstream is known; undefined if it never is. */
+async function record(
+  { recordable, plan }: Prepared,
+  { pid, exited }: CommandProcess,
+  options: RunOptions,
+): Promise<CommandRecording | undefined> {
+  const { env } = process;
+  const folder = process.cwd();
+  const ended = new AbortController();
+  void exited.then(() => ended.abort());
+  plan.eventLog?.runs(pid);
+  try {
+    // Loaded while the command starts.
+    const loading = import("./record-command.ts");
+    const address = await recordable.address({ pid, ended: ended.signal });
+    if (address === undefined) {
+      if (recordable.unheard !== undefined) unrecorded(recordable.unheard);
+      return undefined;
+    }
+    const { recordCommand } = await loading;
+    const { upstream, settings, isUpstream, endsInside } = recordable;
+    return await recordCommand({
+      upstream,
+      address,
+      settings,
+      plan,
+      sessions: sessionLines(options.url, env, warn),
+      asked: options.developer || undefined,
+      labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...recordable.labels, ...options.label })),
+      isUpstream,
+      endsInside,
+      exited,
+      warn,
+    });
+  } catch (error) {
+    unrecorded(error);
+    return undefined;
+  }
+}
+
+function unrecorded(why: unknown): void {
+  warn(`this command is not recorded: ${sentenceOf(why)}`);
+}
+
+/** Nothing of us stays: the command takes over this very process, where the system can do that. */
+async function runAsItIs([program = "", ...args]: readonly string[]): Promise<void> {
+  const path = program.includes("/") ? program : onPath(program);
+  if (path !== undefined && process.execve !== undefined) {
+    process.execve(path, [program, ...args], process.env as Record<string, string>);
+  }
+  const ran = await start([program, ...args], process.env);
+  endAs(await ran.exited);
+}
+
+function endAs({ code, signal }: Exit): never {
+  if (signal !== null) process.kill(process.pid, signal);
+  process.exit(code ?? 128 + (system.signals[signal ?? "SIGTERM"] ?? 15));
+}
+
+/** A signal says: don't wait. */
+function hurrySignal() {
+  const hurry = new AbortController();
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const quick = () => hurry.abort();
+  for (const signal of signals) process.on(signal, quick);
+  return {
+    signal: hurry.signal,
+    release: () => {
+      for (const signal of signals) process.off(signal, quick);
+    },
+  };
+}
+
+/** What has not begun yet is not waited for: it has heard nothing, and the event log file is left to the next one. */
+async function unlessHurried<Value>(value: Promise<Value>, hurry: AbortSignal): Promise<Value | undefined> {
+  const over = new AbortController();
+  const hurried = new Promise<undefined>((resolve) => {
+    hurry.addEventListener("abort", () => resolve(undefined), { signal: over.signal });
+  });
+  return Promise.race([value, hurried]).finally(() => over.abort());
+}
+
+async function finish(recording: CommandRecording, url: string | undefined, hurry: AbortSignal): Promise<void> {
+  try {
+    const left = await recording.finish(hurry);
+    const why = left.reason === undefined ? "" : ` (${left.reason})`;
+    if (left.waiting > 0) {
+      warn(`not recorded yet${why}: the recording waits in ${left.folder} for the next ${whoTakes(left, url)}`);
+    } else if (left.unread) {
+      warn("not everything is recorded yet: the next `tapedeck run` records the rest of Skaffold's events");
+    }
+  } catch (error) {
+    warn(`what was not recorded yet is lost: ${sentenceOf(error)}`);
+  }
+}
+
+/** All look for what waits in the same place, unless they are told another. */
+function whoTakes({ folder, to }: Left, url: string | undefined): string {
+  const home = dirname(folder);
+  const inHome = home === spillHome(process.env) ? "" : `TAPEDECK_SPILL=${home} `;
+  if (/^(127\.|localhost:|\[::1\]:)/.test(to)) return `\`${inHome}npm start -- --no-demo\``;
+  return `\`tapedeck run\` to there, or \`${inHome}tapedeck record --waiting${url === undefined ? "" : ` --url ${url}`}\``;
+}
+
+async function start(
+  command: readonly string[],
+  env: NodeJS.ProcessEnv,
+  stderr?: Transform,
+  plan?: RunPlan,
+): Promise<CommandProcess> {
+  try {
+    return await startCommand(command, env, stderr);
+  } catch (error) {
+    plan?.eventLog?.remove();
+    const [program = ""] = command;
+    const { code } = error as NodeJS.ErrnoException;
+    // A folder on the PATH that may not be looked into makes EACCES of any name that is nowhere.
+    const missing = code === "ENOENT" || (code === "EACCES" && !program.includes("/") && onPath(program) === undefined);
+    const why = code === "EACCES" ? "permission denied" : sentenceOf(error);
+    warn(missing ? `${program}: command not found` : `${program} can't be run: ${why}`);
+    // The exit codes of a shell.
+    process.exit(missing ? 127 : 126);
+  }
+}
+
+function onPath(program: string): string | undefined {
+  return (process.env.PATH ?? "")
+    .split(delimiter)
+    .map((folder) => join(folder, program))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+function isOn(text: string | undefined): boolean {
+  return text !== undefined && !["", "0", "false", "off", "no"].includes(text.toLowerCase());
+}
+
+function warn(line: string): void {
+  process.stderr.write(`tapedeck: ${line}\n`);
+}

@@ -1,0 +1,56 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { resolve } from "node:path";
+import { CommandError } from "../../command-error.ts";
+import { projectName } from "../../record/project-name.ts";
+import { programName, type RecordableCommand } from "./recordable.ts";
+import { readSkaffoldCommand, type SkaffoldCommand } from "./skaffold-command.ts";
+
+/**
+ * Skaffold listens where it is told, and writes at its end what it has said where it is told: by variables, which versions
+ * that don't know them ignore. It waits for nobody.
+ */
+export const skaffold: RecordableCommand = {
+  isIt: (program) => programName(program) === "skaffold",
+
+  async prepare({ command, env, folder }) {
+    const asked = readSkaffoldCommand(command, env);
+    const port = asked.rpcPort === undefined ? await freePort() : Number(asked.rpcPort);
+    if (!Number.isInteger(port) || port <= 0 || port >= 65_536) {
+      throw new CommandError(`--rpc-port ${asked.rpcPort} is not a fixed port`);
+    }
+    if (asked.subcommand === "render") throw new CommandError("skaffold render has no --rpc-port");
+    return {
+      upstream: "skaffold",
+      isUpstream: asked.isSkaffold,
+      command,
+      env: { SKAFFOLD_RPC_PORT: String(port) },
+      project: () => projectName(folder, asked.filename),
+      labels: asked.isSkaffold ? { command: ["skaffold", asked.subcommand].filter(Boolean).join(" ") } : {},
+      address: async () => `127.0.0.1:${port}`,
+      ...(writesEvents(asked) && {
+        eventLog: {
+          variable: "SKAFFOLD_EVENT_LOG_FILE",
+          ...{ file: asked.eventLogFile && resolve(folder, asked.eventLogFile), address: `127.0.0.1:${port}` },
+        },
+      }),
+    };
+  },
+};
+
+/** Those that have the API. Others have little to tell, such as the blank lines of `skaffold version`. */
+const withApi: ReadonlySet<string> = new Set("dev debug build run deploy apply test verify exec".split(" "));
+
+function writesEvents({ isSkaffold, subcommand = "" }: SkaffoldCommand): boolean {
+  return !isSkaffold || withApi.has(subcommand);
+}
+
+/** Skaffold listens on it a moment later; that somebody else takes it in between is as good as impossible. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

@@ -1,0 +1,111 @@
+import { isatty } from "node:tty";
+import { ulid } from "ulid";
+import { CommandError } from "../../command-error.ts";
+import { vagrantProject } from "../../record/vagrant-project.ts";
+import { programName, type RecordableCommand } from "./recordable.ts";
+import { type AddressSource, canSeeSockets, watchSockets } from "./sockets.ts";
+import { logLevels, readVagrantCommand } from "./vagrant-command.ts";
+import { logFilter } from "./vagrant-log.ts";
+
+/** The second is how the packages of 2.3 and 2.4 call the one that has a server. */
+const programs: ReadonlySet<string> = new Set(["vagrant", "vagrant-go"]);
+
+/**
+ * Vagrant's server lives inside of one command, on a port that nobody chooses and nothing tells but its log
+ * (docs/upstreams/vagrant.md#server). On Linux the system shows who listens where; elsewhere the log has to do, which
+ * is not possible where it would be the user's terminal.
+ */
+export const vagrant: RecordableCommand = {
+  isIt: (program) => programs.has(programName(program)),
+
+  async prepare({ command, env, folder, find }) {
+    const [program = "", ...args] = command;
+    const isUpstream = vagrant.isIt(program);
+    const { subcommand, isInformational, logLevel } = readVagrantCommand(isUpstream ? args : [], env);
+    if (isUpstream && isInformational) return undefined;
+    if (env.VAGRANT_SERVER_ADDR) {
+      throw new CommandError(
+        `it uses the server at ${env.VAGRANT_SERVER_ADDR}: record that with \`tapedeck record --upstream vagrant\``,
+      );
+    }
+    const recordable = {
+      upstream: "vagrant",
+      isUpstream,
+      endsInside: true,
+      command,
+      project: () => vagrantProject(folder, env),
+      labels: isUpstream ? { command: `vagrant ${subcommand}` } : {},
+      // Two commands have two servers, though they share a database and maybe a port, one after the other.
+      settings: { server: ulid() },
+    } as const;
+
+    if (find !== "log" && canSeeSockets()) {
+      const watch = watchSockets();
+      const server = finding("its server (or another listener)");
+      return {
+        ...recordable,
+        env: {},
+        address: ({ pid, ended }) => server.find(watch(pid), ended),
+        get unheard() {
+          return server.unheard();
+        },
+      };
+    }
+    if (find === "sockets") throw new CommandError("this system does not show which process listens on a port");
+    if (isatty(2)) {
+      throw new CommandError(
+        "on this system only Vagrant's log shows where it listens, and the log would fill your terminal: " +
+          "redirect stderr (2> vagrant.log) to record",
+      );
+    }
+    const addresses = addressRelay();
+    const server = finding("its server");
+    const isLogged = logLevel !== undefined && logLevels.indexOf(logLevel) <= logLevels.indexOf("info");
+    return {
+      ...recordable,
+      env: isLogged ? {} : { VAGRANT_LOG_LEVEL: "info" },
+      stderr: logFilter({ shown: logLevel, onAddress: addresses.report }),
+      address: ({ ended }) => server.find(addresses.look, ended),
+      get unheard() {
+        return server.unheard();
+      },
+    };
+  },
+};
+
+/** Finds a command's server; `what` for people: what exited before it could be reached. */
+function finding(what: string) {
+  let gone: readonly string[] = [];
+  return {
+    async find(look: AddressSource, ended: AbortSignal): Promise<string | undefined> {
+      // A command can be over before all is loaded that can ask its server: it is seen at least.
+      const addresses = addressRelay();
+      const found = new AbortController();
+      look(addresses.report, AbortSignal.any([ended, found.signal]));
+      // Loaded while the command starts.
+      const { firstServer } = await import("./vagrant-server.ts");
+      const server = await firstServer(addresses.look, ended);
+      found.abort();
+      gone = server.gone;
+      return server.address;
+    },
+    /** Why no server was found. */
+    unheard: () =>
+      gone.length === 0
+        ? "no Vagrant server was found: only the server of vagrant-go can be recorded"
+        : `${what} exited before it could be reached (${gone.join(", ")})`,
+  };
+}
+
+/** Passes addresses to its listener, including those reported before there was one. */
+function addressRelay(): { readonly report: (address: string) => void; readonly look: AddressSource } {
+  const reported: string[] = [];
+  let report = (address: string): void => void reported.push(address);
+  return {
+    report: (address) => report(address),
+    look: (listener) => {
+      report = listener;
+      reported.forEach(listener);
+    },
+  };
+}

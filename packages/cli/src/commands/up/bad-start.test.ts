@@ -1,0 +1,155 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, describe, expect, it } from "vitest";
+import { startCli } from "../../testing/cli.ts";
+
+const root = mkdtempSync(join(tmpdir(), "tapedeck-bad-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+async function failedUp(args: readonly string[], env: Record<string, string> = {}, prepare?: (cwd: string) => void) {
+  const cwd = mkdtempSync(join(root, "folder-"));
+  prepare?.(cwd);
+  const cli = startCli(["up", ...args], { cwd, env });
+  expect(await cli.ended).toBe(1);
+  return { said: cli.stderr(), cwd };
+}
+
+describe("a start that can't be", () => {
+  it("tells everything that is wrong with the settings at once, before anything starts", async () => {
+    const { said, cwd } = await failedUp([], { TAPEDECK_INGEST_GRPC_PORT: "x" }, (folder) => {
+      writeFileSync(
+        join(folder, "tapedeck.yaml"),
+        `gateway:
+  http: { port: many }
+  colour: red
+sources:
+  - { developer: alice, project: shop, address: nowhere }
+  - { developer: bob, project: shop, address: 127.0.0.1:50051, upstream: make }
+endpoints:
+  - { source: alice/shop }
+limits: { connections: 0, query: 0s }
+`,
+      );
+    });
+    expect(said.split("\n")).toEqual([
+      "tapedeck: 8 settings are wrong:",
+      '  tapedeck.yaml: gateway.http.port: "many" is not a whole number from 0 to 65535',
+      "  tapedeck.yaml: endpoints.0: expected grpc or http with an address",
+      expect.stringMatching(/^ {2}tapedeck.yaml: limits.connections: 0 is not a whole number from 1 to /),
+      expect.stringMatching(/^ {2}tapedeck.yaml: limits.query: "0s" is not a duration such as .*, of at least 10ms$/),
+      '  TAPEDECK_INGEST_GRPC_PORT: "x" is not a whole number from 0 to 65535',
+      "  tapedeck.yaml: sources.0.address: expected host:port, such as 127.0.0.1:50051",
+      expect.stringContaining("  tapedeck.yaml: sources.1.upstream: expected one of skaffold"),
+      "  tapedeck.yaml: gateway.colour: unknown; gateway has grpc, hosts, http, origins",
+      "",
+    ]);
+    expect(readdirSync(cwd)).toEqual(["tapedeck.yaml"]);
+  });
+
+  it("names the ports that are taken", async () => {
+    const busy = await Promise.all([listen(), listen()]);
+    const [http, health] = busy.map((server) => (server.address() as AddressInfo).port);
+    const env = { TAPEDECK_GATEWAY_HTTP_PORT: `${http}`, TAPEDECK_QUERY_HEALTH_PORT: `${health}` };
+    const { said } = await failedUp(["--no-demo"], env);
+    expect(said).toMatch(
+      /^tapedeck: \d ports are taken: stop what uses them \(another Tapedeck\?\), or choose others:\n/,
+    );
+    expect(said).toMatch(
+      new RegExp(`^  127\\.0\\.0\\.1:${http} +the gateway's HTTP +TAPEDECK_GATEWAY_HTTP_PORT$`, "m"),
+    );
+    expect(said).toMatch(new RegExp(`^  127\\.0\\.0\\.1:${health} +query's health +TAPEDECK_QUERY_HEALTH_PORT$`, "m"));
+    for (const server of busy) server.close();
+  });
+
+  it("names one that is taken, and the setting that chooses another", async () => {
+    const busy = await listen();
+    const { port } = busy.address() as AddressInfo;
+    const { said } = await failedUp(["--no-demo"], { ...anyServicePorts, TAPEDECK_INGEST_GRPC_PORT: `${port}` });
+    expect(said).toBe(
+      `tapedeck: port ${port} on 127.0.0.1 is taken, so ingest can't listen there: stop what uses it, or choose another (ingest.grpc.port in tapedeck.yaml, or TAPEDECK_INGEST_GRPC_PORT).\n`,
+    );
+    busy.close();
+  });
+
+  it("knows a variable that means nothing, and flags that go with none", async () => {
+    const env = { TAPEDECK_GATEWAY_HTTP_PROT: "7", TAPEDECK_LOG_LEVEL: "loud" };
+    const { said } = await failedUp(["--developer", "alice", "--redact", "off", "--host-name", "node-1"], env);
+    expect(said.split("\n")).toEqual([
+      "tapedeck: 5 settings are wrong:",
+      '  TAPEDECK_LOG_LEVEL: "loud" is not one of trace, debug, info, warn, error, fatal, silent',
+      "  TAPEDECK_GATEWAY_HTTP_PROT: unknown setting",
+      "  --developer: only valid with --skaffold or --vagrant (or set it in tapedeck.yaml)",
+      "  --host-name: only valid with --rkt (or set it in tapedeck.yaml)",
+      "  --redact: only valid with --skaffold, --vagrant or --rkt (or set it in tapedeck.yaml)",
+      "",
+    ]);
+  });
+
+  it("does not play a demo and record at once", async () => {
+    const flags = ["--skaffold", "127.0.0.1:50051", "--vagrant", "127.0.0.1:9701", "--rkt", "127.0.0.1:15441"];
+    const { said } = await failedUp(["--demo", ...flags]);
+    expect(said).toContain("--demo: the demo does not record your own Skaffold: omit --demo or --skaffold");
+    expect(said).toContain("--demo: the demo does not record your own Vagrant: omit --demo or --vagrant");
+    expect(said).toContain("--demo: the demo does not record your own rkt host: omit --demo or --rkt");
+  });
+
+  it.each([
+    ["a file", "data", (folder: string) => writeFileSync(join(folder, "data"), ""), /is a file and can't be the data/],
+    [
+      "a folder of something else",
+      "data",
+      (folder: string) => mkdirSync(join(folder, "data", "photos"), { recursive: true }),
+      /data holds something else \(photos\) and can't be the data folder: choose an empty one with --data\.\n$/,
+    ],
+    [
+      "a Postgres of another version",
+      "data",
+      (folder: string) => {
+        mkdirSync(join(folder, "data", "postgres"), { recursive: true });
+        writeFileSync(join(folder, "data", "postgres", "PG_VERSION"), "9\n");
+      },
+      /was created by Postgres 9, and this is Postgres \d+/,
+    ],
+    ["a place where there can be no folders", "/proc/tapedeck", () => {}, /\/proc\/tapedeck can't be the data folder/],
+  ])("refuses %s as its data folder in one sentence", async (_, data, prepare, sentence) => {
+    const env = { TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts };
+    const { said } = await failedUp(["--no-demo", "--data", data], env, prepare);
+    expect(said).toMatch(sentence);
+    expect(said.trim().split("\n")).toHaveLength(1);
+  });
+
+  it.each([
+    ["--skaffold", "127.0.0.1:50051"],
+    ["--vagrant", "127.0.0.1:9701"],
+    ["--rkt", "127.0.0.1:15441"],
+  ])("refuses what is no host and port: %s", async (flag, example) => {
+    const { said } = await failedUp([flag, "50051"]);
+    expect(said).toContain(`Expected HOST:PORT, such as ${example}.`);
+  });
+});
+
+it("says no more than that it stops when Ctrl-C comes before all runs", async () => {
+  const cwd = mkdtempSync(join(root, "folder-"));
+  const env = { TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts };
+  await using cli = startCli(["up", "--no-demo"], { cwd, env });
+  const areServicesStarting = () => existsSync(join(cwd, ".tapedeck", "log", "gateway.log"));
+  await until(areServicesStarting, { message: "the services to be started", deadlineMs: 60_000 });
+  cli.child.kill("SIGINT");
+  expect([await cli.ended, cli.stdout(), cli.stderr()]).toEqual([0, "\nstopping …\n", ""]);
+});
+
+const anyServicePorts = Object.fromEntries(
+  ["GATEWAY_GRPC", "GATEWAY_HTTP", "QUERY_GRPC", "QUERY_HEALTH", "INGEST_GRPC", "INGEST_HEALTH"].map((name) => [
+    `TAPEDECK_${name}_PORT`,
+    "0",
+  ]),
+);
+
+async function listen() {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server;
+}

@@ -1,0 +1,90 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { openEnds } from "@tapedeck/ingest/damage/ends";
+import { forgetSessions } from "@tapedeck/query/projecting/forget-sessions";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { streamName } from "@tapedeck/shared/log/subjects";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { connectNats } from "@tapedeck/shared/service/nats";
+import { demoWorkspace } from "@tapedeck/shared/source";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { readMetrics, sumOf } from "../../api/metrics.ts";
+import type { Demo } from "./demo.ts";
+
+const minute = 60_000;
+
+export type PauseUnwatched = {
+  readonly demo: Pick<Demo, "pause" | "resume">;
+  /** The gateway's HTTP, "host:port". */
+  readonly http: string;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+  /** Default 30 minutes. */
+  readonly unwatchedMs?: number;
+  /** Default 2 s. */
+  readonly pollMs?: number;
+};
+
+/** Pauses the demo while nobody has asked Tapedeck anything for half an hour; it goes on with the next request. */
+export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
+  const { demo, http, say, signal, unwatchedMs = 30 * minute, pollMs = 2_000 } = options;
+  const started = Date.now();
+  let isPaused = false;
+  while (!signal.aborted) {
+    await pause(pollMs, signal);
+    const seconds = sumOf(await readMetrics(http), "tapedeck_gateway_last_viewer_timestamp_seconds");
+    // A gateway that is just being started again says nothing, or 0.
+    if (seconds === undefined) continue;
+    const isWatched = Date.now() - Math.max(started, seconds * 1_000) < unwatchedMs;
+    if (isWatched === !isPaused) continue;
+    isPaused = !isWatched;
+    if (isPaused) demo.pause();
+    else demo.resume();
+    say(isPaused ? "no viewers: the demo pauses until the next request" : "the demo continues");
+  }
+}
+
+export type ForgetOld = {
+  readonly nats: { readonly url: string; readonly user: string; readonly password: string };
+  /** Its tables forget the sessions that are gone from the log. */
+  readonly databaseUrl?: string;
+  readonly signal: AbortSignal;
+  /** Default 2 hours. */
+  readonly keepMs?: number;
+  /** Default 5 minutes. */
+  readonly everyMs?: number;
+};
+
+/**
+ * Drops what is older than two hours from the demo's log and tables. A session that goes on stays whole, because ingest
+ * reads it back when it meets that process again; that is why the stream has no maximum age.
+ */
+export async function forgetOld(options: ForgetOld): Promise<void> {
+  const { nats, databaseUrl, signal, keepMs = 120 * minute, everyMs = 5 * minute } = options;
+  await using stack = new AsyncDisposableStack();
+  const connection = stack.adopt(await connectNats("demo", nats, silentLogger), (nc) => nc.close());
+  const { reader, epoch } = stack.use(await openLog(connection, { create: false, syncKnown: true }));
+  const ends = stack.use(await openEnds(connection, { epoch }));
+  const jsm = await jetstreamManager(connection);
+  const forget = async () => {
+    const recent = await reader.firstSince(new Date(Date.now() - keepMs));
+    const keep = Math.min(recent ?? Number.POSITIVE_INFINITY, await firstOfCurrentSessions(reader, signal));
+    if (!Number.isFinite(keep) || keep <= 1) return;
+    await ends.dropBefore(keep);
+    await jsm.streams.purge(streamName, { seq: keep });
+    if (databaseUrl !== undefined) await forgetSessions(databaseUrl, keep);
+  };
+  // NATS may be away: the next time will do.
+  for (; !signal.aborted; await pause(everyMs, signal)) await forget().catch(() => {});
+}
+
+/** Start of the oldest current session of any source. (A request to the gateway would count as a viewer.) */
+async function firstOfCurrentSessions(reader: LogReader, signal: AbortSignal): Promise<number> {
+  const starts = new Map<string, number>();
+  const { lastSeq } = await reader.bounds();
+  const from = { afterSeq: 0, subjects: [`tapedeck.v1.${demoWorkspace}.*.*.*.tapedeck.session`] };
+  for await (const { event, seq } of reader.history(from, lastSeq, signal)) {
+    if (event.kind === "session.started") starts.set(event.source, seq);
+  }
+  return starts.size === 0 ? Number.NaN : Math.min(...starts.values());
+}

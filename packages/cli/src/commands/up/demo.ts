@@ -1,0 +1,179 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { pause } from "@tapedeck/shared/sync/delay";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import { CommandError } from "../../command-error.ts";
+
+type Actor = {
+  readonly developer: string;
+  readonly project: string;
+  readonly upstream: UpstreamName;
+  /** Folder in packages/fakes/recordings/<upstream>, of Vagrant a file. */
+  readonly recording: string;
+  readonly speed: number;
+  /** Labels of its sessions. */
+  readonly labels: Readonly<Record<string, string>>;
+};
+
+const developer = { upstream: "skaffold" } as const;
+const machines = { upstream: "vagrant" } as const;
+const host = { upstream: "rkt", project: "host" } as const;
+
+/**
+ * Real recordings, and of Vagrant a real server's answers. Their builds were stand-ins that took 50 ms, their pods lived
+ * for seconds and their machines came up in one: they are played slower.
+ */
+const actors: readonly Actor[] = [
+  {
+    ...developer,
+    ...{ developer: "alice", project: "shop", recording: "01-dev-success-3-artifacts-5-iterations", speed: 0.1 },
+    labels: { branch: "main", commit: "5c1d0a97e4b2", team: "checkout" },
+  },
+  {
+    ...developer,
+    ...{ developer: "bob", project: "shop", recording: "04-deploy-failure-then-recovery", speed: 0.08 },
+    labels: { branch: "fix/manifests", commit: "a0f3e2d91c77", dirty: "true", team: "checkout" },
+  },
+  {
+    ...developer,
+    ...{ developer: "chris", project: "blog", recording: "10-status-check-port-forward-sync-app-logs", speed: 0.12 },
+    labels: { branch: "main", commit: "77d20be1f035", team: "content" },
+  },
+  {
+    // The last Skaffold of the 1.x line, and an api that does not build every now and then.
+    ...developer,
+    ...{ developer: "erin", project: "cart", recording: "20-old-v1.39.18", speed: 0.15 },
+    labels: { branch: "spike/api", commit: "0be86f7713aa", ticket: "SHOP-12" },
+  },
+  {
+    ...machines,
+    ...{ developer: "dana", project: "shop", recording: "samples/up.jsonl", speed: 0.08 },
+    labels: { branch: "main", team: "checkout" },
+  },
+  {
+    ...host,
+    ...{ developer: "node-1", recording: "01-full-lifecycle", speed: 0.15 },
+    labels: { rack: "b2" },
+  },
+];
+
+/** What each kind of fake is told beside its recording and speed. */
+const fakeArgs: Readonly<Record<UpstreamName, (port: number) => readonly string[]>> = {
+  skaffold: (port) => ["--loop", "--cache-hits", "--port", String(port)],
+  // Each life begins without jobs, by which Tapedeck knows that it is another server.
+  vagrant: (port) => ["--pause", "5000", "--listen", String(port)],
+  // Each life gets its own data directory and so is a session, like a Skaffold process: see `forgetOld`.
+  rkt: (port) => ["--listen", String(port), "--dir", `/var/lib/rkt-${new Date().toISOString().slice(0, 16)}`],
+};
+
+export type DemoSource = Pick<Actor, "developer" | "project" | "upstream" | "labels"> & { readonly address: string };
+
+export type Demo = AsyncDisposable & {
+  readonly sources: readonly DemoSource[];
+  readonly pause: () => void;
+  readonly resume: () => void;
+};
+
+/**
+ * A process remembers all that it said, so it is followed by a new one now and then, as at a real developer's desk; and a session
+ * that never ended would never be forgotten.
+ */
+const lifeMs = 90 * 60_000;
+const between = 60_000;
+
+/** Starts the demo's developers and its host: real gRPC servers that play what Skaffold, Vagrant and rkt did. */
+export async function startDemo(): Promise<Demo> {
+  const over = new AbortController();
+  const parts = await Promise.all(actors.map((actor, nth) => startActor(actor, nth, over.signal)));
+  return {
+    sources: parts.map(({ source }) => source),
+    pause: () => {
+      for (const part of parts) part.send("pause");
+    },
+    resume: () => {
+      for (const part of parts) part.send("resume");
+    },
+    [Symbol.asyncDispose]: async () => {
+      over.abort();
+      await Promise.all(parts.map(({ done }) => done));
+    },
+  };
+}
+
+type RunningActor = {
+  readonly source: DemoSource;
+  readonly send: (message: "pause" | "resume") => void;
+  readonly done: Promise<void>;
+};
+
+async function startActor(actor: Actor, nth: number, signal: AbortSignal): Promise<RunningActor> {
+  let current = await startFake(actor, 0);
+  let paused = false;
+  const { port } = current;
+  const { developer, project, upstream, labels } = actor;
+
+  async function stay(): Promise<void> {
+    for (let life = lifeMs + nth * between; !signal.aborted; life = lifeMs) {
+      await pause(life, AbortSignal.any([signal, current.gone]));
+      await current.stop();
+      if (signal.aborted) return;
+      await pause(2_000, signal);
+      if (signal.aborted) return;
+      // A port that is taken just then: the actor is absent for a while.
+      const next = await startFake(actor, port).catch(() => undefined);
+      if (next !== undefined) current = next;
+      if (paused) current.send("pause");
+    }
+  }
+
+  return {
+    source: { developer, project, upstream, labels, address: `127.0.0.1:${port}` },
+    send: (message) => {
+      paused = message === "pause";
+      current.send(message);
+    },
+    done: stay(),
+  };
+}
+
+type Fake = {
+  readonly port: number;
+  readonly gone: AbortSignal;
+  readonly send: (message: string) => void;
+  readonly stop: () => Promise<void>;
+};
+
+async function startFake({ upstream, recording, speed }: Actor, port: number): Promise<Fake> {
+  const main = fileURLToPath(import.meta.resolve(`@tapedeck/fakes/${upstream}/main`));
+  const folder = fileURLToPath(new URL(`../../../../fakes/recordings/${upstream}/${recording}`, import.meta.url));
+  const args = [main, "--recording", folder, "--speed", String(speed), ...fakeArgs[upstream](port)];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
+  const gone = new AbortController();
+  child.once("exit", () => gone.abort());
+  child.once("error", () => gone.abort());
+  return {
+    port: await portOf(child),
+    gone: gone.signal,
+    send: (message) => {
+      if (child.connected) child.send(message);
+    },
+    stop: async () => {
+      if (gone.signal.aborted) return;
+      child.kill("SIGTERM");
+      await pause(5_000, gone.signal);
+      child.kill("SIGKILL");
+    },
+  };
+}
+
+async function portOf({ stdout }: ChildProcess): Promise<number> {
+  if (stdout !== null) {
+    for await (const line of createInterface({ input: stdout })) {
+      const { port }: { port?: number } = JSON.parse(line);
+      stdout.resume();
+      if (port !== undefined) return port;
+    }
+  }
+  throw new CommandError("a part of the demo could not start: run `npm start` again.");
+}

@@ -1,0 +1,189 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { loadSecrets } from "@tapedeck/infra/local/secrets";
+import { startHealthServer } from "@tapedeck/shared/service/health";
+import { createMetrics, Gauge } from "@tapedeck/shared/service/metrics";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, it } from "vitest";
+import { startCli } from "../../testing/cli.ts";
+import { recordingFolder } from "../../testing/skaffold-program.ts";
+import { startUp } from "../../testing/up.ts";
+import { startServers } from "../../up/servers.ts";
+import { mendFullDisk } from "./full-disk.ts";
+
+it.each([
+  ["room again", 1, 1],
+  ["no room yet", Number.MAX_SAFE_INTEGER, 0],
+])("a NATS to which the disk was full is started again when there is room: %s", async (_, roomBytes, restarts) => {
+  const metrics = createMetrics("ingest");
+  const full = new Gauge({ name: "tapedeck_ingest_log_full", help: "?", registers: [metrics] });
+  let looks = 0;
+  const counting = new Gauge({
+    name: "looks",
+    help: "?",
+    registers: [metrics],
+    collect() {
+      this.set(++looks);
+    },
+  });
+  expect(counting).toBeDefined();
+  await using ingest = await startHealthServer({ host: "127.0.0.1", port: 0, checks: {}, metrics });
+  const stop = new AbortController();
+  const said: string[] = [];
+  let restarted = 0;
+  const mending = mendFullDisk({
+    ...{ ingest: ingest.address, folder: tmpdir(), pollMs: 5, settleMs: 0, roomBytes },
+    nats: {
+      async restart() {
+        restarted++;
+        full.set(0);
+      },
+    },
+    say: (line) => said.push(line),
+    signal: stop.signal,
+  });
+  await until(() => looks > 3, { message: "some looks" });
+  expect([restarted, said]).toEqual([0, []]);
+  full.set(1);
+  const before = looks;
+  await until(() => looks > before + 5, { message: "some more looks" });
+  stop.abort();
+  await mending;
+  expect(restarted).toBe(restarts);
+  expect(said[0]).toContain("the log's disk is full");
+  expect(said.slice(1)).toEqual(restarts === 1 ? ["recording resumes"] : []);
+});
+
+it("a NATS that takes nothing though it was started again is not started once more, but in the next full disk", async () => {
+  const metrics = createMetrics("ingest");
+  const full = new Gauge({ name: "tapedeck_ingest_log_full", help: "?", registers: [metrics] });
+  let looks = 0;
+  const collect = () => void looks++;
+  expect(new Gauge({ name: "looks", help: "?", registers: [metrics], collect })).toBeDefined();
+  await using ingest = await startHealthServer({ host: "127.0.0.1", port: 0, checks: {}, metrics });
+  const stop = new AbortController();
+  let restarted = 0;
+  const mending = mendFullDisk({
+    ...{ ingest: ingest.address, folder: tmpdir(), pollMs: 5, settleMs: 0, roomBytes: 1 },
+    nats: { restart: async () => void restarted++ },
+    say: () => {},
+    signal: stop.signal,
+  });
+  const someLooks = () => {
+    const before = looks;
+    return until(() => looks > before + 5, { message: "some looks" });
+  };
+  full.set(1);
+  await someLooks();
+  expect(restarted).toBe(1);
+  full.set(0);
+  await someLooks();
+  full.set(1);
+  await someLooks();
+  stop.abort();
+  await mending;
+  expect(restarted).toBe(2);
+});
+
+it("the restart is another server at the same port, and nobody is told that one has died", async () => {
+  const storeDir = mkdtempSync(join(tmpdir(), "tapedeck-restart-"));
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => rmSync(storeDir, { recursive: true, force: true }));
+  const said: string[] = [];
+  const { nats = expect.fail() } = await startServers({
+    storeDir,
+    secrets: await loadSecrets(join(storeDir, "secrets")),
+    nats: { port: 0 },
+    postgres: undefined,
+    say: (line) => said.push(line),
+  });
+  stack.use(nats);
+  const { pid, port } = nats.current();
+  await nats.restart();
+  await until(() => nats.current().pid !== pid, { message: "another server" });
+  expect([nats.current().port, said]).toEqual([port, []]);
+});
+
+/** Runs a program with a disk of 320 MiB in a folder, which nobody else sees: on Linux, where that is allowed. */
+const ownDisk = (folder: string) => [
+  ...["unshare", "--map-root-user", "--mount", "sh", "-c"],
+  ...['mount -t tmpfs -o size=320m none "$0" && exec "$@"', folder],
+];
+const [unshare = "", ...words] = [...ownDisk("/mnt"), "true"];
+const mayHaveDisk = spawnSync(unshare, words).status === 0;
+
+/** Takes all the room that is left. */
+function fill(file: string): void {
+  const { bavail, bsize } = statfsSync(dirname(file));
+  try {
+    writeFileSync(file, Buffer.alloc(bavail * bsize));
+  } catch (cause) {
+    // Somebody else has written meanwhile.
+    if (!(cause instanceof Error && "code" in cause && cause.code === "ENOSPC")) throw cause;
+  }
+}
+
+it.skipIf(!mayHaveDisk)(
+  "`up` says that its disk is full, and goes on by itself with all that waited when there is room",
+  { timeout: 120_000 },
+  async () => {
+    const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
+    const cwd = mkdtempSync(join(tmpdir(), "tapedeck-full-"));
+    const data = join(cwd, ".tapedeck");
+    mkdirSync(data);
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => rmSync(cwd, { recursive: true, force: true }));
+    const fake = stack.use(await startFakeSkaffold({ recording }));
+    // On another disk.
+    const { url } = stack.use(await freshDatabase());
+    const up = await startUp({
+      cwd,
+      args: ["--skaffold", fake.address, "--developer", "alice", "--project", "shop"],
+      env: { TAPEDECK_POSTGRES_URL: url },
+      within: ownDisk(data),
+    });
+    stack.use(up.cli);
+    const much = join(`/proc/${up.running.pid}/root`, data, "of-somebody-else");
+    const http = `http://${up.running.addresses.http}`;
+    const ready = async () => {
+      const answer = await fetch(`${http}/readyz`);
+      return { status: answer.status, body: await answer.text() };
+    };
+    const frames = async () => {
+      const answer = await fetch(`${http}/api/v1/events?after=start&limit=1000&original=true`);
+      const { items } = (await answer.json()) as { items: { channel: string; original?: { bytes: string } }[] };
+      return items.flatMap(({ channel, original }) => (channel === "v1" && original ? [original.bytes] : []));
+    };
+    const all = recording.messages.v1.map(({ bytes }) => bytes.toString("base64"));
+
+    await fake.playUntil({ v1: 10 });
+    await until(async () => (await frames()).length === 10, { message: "the first to be recorded" });
+    expect((await ready()).status).toBe(200);
+    fill(much);
+    await fake.play();
+    const full = "nothing is recorded: the log's disk is full";
+    await until(async () => (await ready()).status === 503, { message: "the gateway not to be ready" });
+    expect((await ready()).body).toContain(full);
+    await using status = startCli(["status"], { cwd, env: up.env });
+    await status.ended;
+    expect(status.stdout()).toContain(`gateway: ${full}`);
+    const said = () => up.cli.stdout().split("\n");
+    await until(() => said().includes(`${full}; free some space, and recording resumes`), {
+      message: "`up` to say it",
+    });
+    expect((await frames()).length).toBeLessThan(all.length);
+
+    rmSync(much);
+    await until(() => said().includes("recording resumes"), { message: "`up` to go on", deadlineMs: 60_000 });
+    await until(async () => (await frames()).length === all.length, { message: "what waited to be recorded" });
+    expect(await frames()).toEqual(all);
+    await until(async () => (await ready()).status === 200, { message: "all to be well" });
+    expect(said()).not.toContain("NATS exited unexpectedly and is restarted");
+    expect(await up.stop()).toBe(0);
+  },
+);

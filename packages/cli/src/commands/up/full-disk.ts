@@ -1,0 +1,54 @@
+import { statfs } from "node:fs/promises";
+import { pause } from "@tapedeck/shared/sync/delay";
+import { readMetrics, sumOf } from "../../api/metrics.ts";
+import type { Kept } from "../../up/servers.ts";
+
+export type MendFullDisk = {
+  /** Ingest's health, "host:port". */
+  readonly ingest: string;
+  readonly nats: Pick<Kept<unknown>, "restart">;
+  /** On the disk that NATS writes to. */
+  readonly folder: string;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+  /** Default 2 s. */
+  readonly pollMs?: number;
+  /** What counts as room. Default 64 MiB. */
+  readonly roomBytes?: number;
+  /** A server that is started again takes a moment until it takes anything. Default 10 s. */
+  readonly settleMs?: number;
+};
+
+const usualRoom = 64 * 1024 * 1024;
+
+/**
+ * A nats-server (2.15) to which a disk was full writes nothing more before it is started again. Ingest tells that it is
+ * so; when there is room, the server is started again, and what waited is recorded.
+ */
+export async function mendFullDisk(options: MendFullDisk): Promise<void> {
+  const { ingest, nats, folder, say, signal, pollMs = 2_000, roomBytes = usualRoom, settleMs = 10_000 } = options;
+  let isReported = false;
+  /** Restarts once while there is room: if the server still accepts nothing, the cause is another one. */
+  let isRestarted = false;
+  while (!signal.aborted) {
+    await pause(pollMs, signal);
+    const isFull = sumOf(await readMetrics(ingest), "tapedeck_ingest_log_full") === 1;
+    if (signal.aborted) return;
+    if (isFull && !isReported)
+      say("nothing is recorded: the log's disk is full; free some space, and recording resumes");
+    if (!isFull) {
+      if (isReported) say("recording resumes");
+      isReported = false;
+      isRestarted = false;
+      continue;
+    }
+    isReported = true;
+    const { bavail, bsize } = await statfs(folder);
+    const hasRoom = bavail * bsize >= roomBytes;
+    if (!hasRoom) isRestarted = false;
+    if (!hasRoom || isRestarted) continue;
+    isRestarted = true;
+    await nats.restart();
+    await pause(settleMs, signal);
+  }
+}

@@ -1,0 +1,238 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type RunningCli, startCli } from "../../testing/cli.ts";
+import { installSkaffold, recordingFolder } from "../../testing/skaffold-program.ts";
+import { startUp, type TestUp } from "../../testing/up.ts";
+import { runningUp } from "../../up/lock.ts";
+
+const dev = recordingFolder("01-dev-success-3-artifacts-5-iterations");
+const build = recordingFolder("12-skaffold-build-one-shot");
+
+type Items<Item> = { readonly items: readonly Item[] };
+type Session = {
+  readonly session: string;
+  readonly source: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly endedAt: string | null;
+};
+type Event = { readonly id: string };
+
+const killed = {
+  "gateway/src/main": "gateway was killed",
+  "query/src/main": "query was killed",
+  "ingest/src/main": "ingest was killed",
+  "nats-server": "NATS exited unexpectedly",
+  "bin/postgres": "Postgres exited unexpectedly",
+};
+
+const idsIn = ({ stdout }: RunningCli) =>
+  stdout()
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => (JSON.parse(line) as Event).id);
+
+/** The process number of a child whose command line holds a text. */
+function childOf(parent: number, text: string): number {
+  const { stdout } = spawnSync("ps", ["-ww", "-eo", "pid=,ppid=,args="], { encoding: "utf8" });
+  const found = stdout
+    .split("\n")
+    .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
+    .find((match) => Number(match?.[2]) === parent && match?.[3]?.includes(text));
+  if (found === undefined) throw new Error(`no ${text}`);
+  return Number(found?.[1]);
+}
+
+describe("tapedeck up", { timeout: 120_000 }, () => {
+  const cwd = mkdtempSync(join(tmpdir(), "tapedeck-up-"));
+  chmodSync(cwd, 0o711); // started by root, Postgres runs as another user
+  const path = installSkaffold(join(cwd, "bin"));
+  let fake: FakeSkaffold;
+  let up: TestUp;
+
+  beforeAll(async () => {
+    writeFileSync(
+      join(cwd, "tapedeck.yaml"),
+      "sources:\n  - { developer: zoe, project: blog, address: '127.0.0.1:9' }\n",
+    );
+    fake = await startFakeSkaffold({ recording: loadRecording(dev) });
+    up = await start();
+  }, 90_000);
+  afterAll(async () => {
+    await up?.stop();
+    await fake?.[Symbol.asyncDispose]();
+    rmSync(cwd, { recursive: true, force: true });
+  });
+
+  const start = () =>
+    startUp({
+      cwd,
+      args: ["--skaffold", fake.address, "--developer", "Alice B", "--project", "shop", "--label", "team=web"],
+    });
+  const ask = (...args: string[]): RunningCli =>
+    startCli(args, { cwd, env: { ...up.env, PATH: path, STAND_IN_RECORDING: build } });
+  const json = async <Answer>(...args: string[]): Promise<Answer> => {
+    const cli = ask(...args, "--json");
+    expect([await cli.ended, cli.stderr()]).toEqual([0, ""]);
+    return JSON.parse(cli.stdout()) as Answer;
+  };
+  const sessionsOf = async (source: string) => (await json<Items<Session>>("sessions", "-s", source)).items;
+
+  it("says where it is and what to try, in 80 columns", () => {
+    const said = up.cli.stdout();
+    expect(said).toContain("Tapedeck records 2 sources.");
+    expect(said).toContain(`Alice B/shop (${fake.address})`);
+    expect(said).toContain(`http://${up.running.addresses.http}`);
+    const wide = said
+      .split("\n")
+      .filter((line) => line.length > 80 && !line.includes("/tapedeck") && !line.includes("psql"));
+    expect(wide).toEqual([]);
+  });
+
+  it("records a Skaffold that runs beside it", async () => {
+    await fake.play();
+    await until(async () => (await sessionsOf("alice-b/shop")).length === 1, { message: "the session" });
+    const [session] = await sessionsOf("alice-b/shop");
+    expect(session).toMatchObject({ source: "default/alice-b/shop/skaffold", labels: { team: "web" }, endedAt: null });
+    await until(
+      async () => {
+        const { items } = await json<Items<{ count: string; artifact: string }>>("stats", "builds");
+        expect(Object.fromEntries(items.map(({ artifact, count }) => [artifact, count]))).toEqual({
+          api: "2",
+          web: "3",
+          worker: "2",
+        });
+        return true;
+      },
+      { message: "all builds in the tables" },
+    );
+    expect(await json<object>("status")).toMatchObject({
+      sources: [
+        { source: "default/alice-b/shop/skaffold", status: "recording", address: fake.address },
+        { source: "default/zoe/blog/skaffold", status: "waiting", address: "127.0.0.1:9" },
+      ],
+      spillBytes: 0,
+      problems: [],
+    });
+    const { state } = await json<{ state: { v1: { deployState: { status: string } } } }>("state");
+    expect(state.v1.deployState.status).toBe("Complete");
+    const nowhere = ask("state", "--session", "01KE3M9Z6Q4W8T2V5X7Y9A1B3C");
+    expect(await nowhere.ended).toBe(1);
+    expect(nowhere.stderr()).toBe(
+      "tapedeck: there is no session 01KE3M9Z6Q4W8T2V5X7Y9A1B3C: see `tapedeck sessions`.\n",
+    );
+  });
+
+  it("is one for its data: a second one says so and stops", async () => {
+    const second = startCli(["up"], { cwd });
+    expect(await second.ended).toBe(1);
+    const { pid, addresses } = up.running;
+    expect(second.stderr()).toBe(
+      `tapedeck: Tapedeck already runs here (process ${pid}, http://${addresses.http}): use it, or stop it first (Ctrl-C in its terminal, or kill ${pid}).\n`,
+    );
+  });
+
+  it("takes what waited from before, if it is meant for this one", async () => {
+    const env = { PATH: path, XDG_STATE_HOME: up.env.XDG_STATE_HOME, STAND_IN_RECORDING: build };
+    const away = startCli(["run", "--url", "127.0.0.1:10", "--developer", "bob", "--", "skaffold", "build"], {
+      cwd,
+      env,
+    });
+    expect(await away.ended).toBe(0);
+    expect((await json<{ waitingSpills: number }>("status")).waitingSpills).toBe(1);
+    // As if it had been there when that ran.
+    const home = join(`${up.env.XDG_STATE_HOME}`, "tapedeck", "spill");
+    const [folder = ""] = readdirSync(home).filter((name) => !name.includes("."));
+    const file = join(home, folder, "tap.json");
+    const port = `${up.running.addresses.grpc}`.split(":").at(-1);
+    writeFileSync(file, readFileSync(file, "utf8").replace("127.0.0.1:9", `localhost:${port}`));
+    const waited = async () =>
+      (await json<Items<Session>>("sessions")).items.find(({ source }) => source.includes("/bob/"));
+    await until(async () => (await waited())?.endedAt, { message: "bob's run to be taken from its spill" });
+    expect((await waited())?.labels).toMatchObject({ command: "skaffold build" });
+    expect(up.cli.stdout()).toContain("delivered the waiting recording of bob/");
+  });
+
+  it("starts again what dies, and a tail goes on with each event once", async () => {
+    const follow = ["tail", "--after", "start", "--all"];
+    await using tail = ask(...follow, "--json");
+    await until(() => idsIn(tail).length > 0, { message: "the tail to show something" });
+    const pid = up.cli.child.pid ?? 0;
+    for (const [name, told] of Object.entries(killed)) {
+      const before = childOf(pid, name);
+      process.kill(before, "SIGKILL");
+      await until(() => up.cli.stdout().includes(told), { message: `${name} to be missed` });
+      await until(() => childOf(pid, name) !== before, { message: `${name} to be there again` });
+    }
+    const run = ask("run", "--developer", "carla", "--project", "blog", "--", "skaffold", "build");
+    expect(await run.ended).toBe(0);
+    await until(async () => (await sessionsOf("carla/blog"))[0]?.endedAt, { message: "carla's run" });
+
+    const all = ask(...follow, "--no-follow", "--json");
+    expect([await all.ended, all.stderr()]).toEqual([0, ""]);
+    await until(() => idsIn(tail).length >= idsIn(all).length, { message: "the tail to have it all" });
+    expect(idsIn(tail)).toEqual(idsIn(all));
+    expect(idsIn(all).length).toBeGreaterThan(300);
+    tail.child.kill("SIGINT");
+    expect(await tail.ended).toBe(0);
+  });
+
+  it("erases a session for good, imports what is new, and rebuilds its tables", async () => {
+    const [session] = await sessionsOf("carla/blog");
+    const erased = ask("erase", "--session", session?.session ?? "", "--yes", "--json");
+    expect([await erased.ended, erased.stderr()]).toEqual([0, `tapedeck: erase at ${up.env.TAPEDECK_URL}\n`]);
+    expect((JSON.parse(erased.stdout()) as { events: number }).events).toBeGreaterThan(10);
+    await until(async () => (await sessionsOf("carla/blog")).length === 0, { message: "the tables to follow" });
+    const open = (await sessionsOf("alice-b/shop"))[0]?.session ?? "";
+    const refused = ask("erase", "--session", open, "--yes");
+    expect(await refused.ended).toBe(1);
+    expect(refused.stderr()).toContain("goes on: end it first");
+
+    const file = join(dev, "event-log-file.v1.ndjson");
+    const imported = ["import", file, "--developer", "Dora B", "--project", "shop"];
+    const printed = ask(...imported);
+    expect(await printed.ended).toBe(0);
+    expect(printed.stdout()).toMatch(/^dora-b\/shop: recorded \d+ messages of the process that began [^\n]+\n$/);
+    const again = await json<{ source: string; processes: { session?: string }[] }>(...imported);
+    expect(again.source).toBe("dora-b/shop");
+    const [known] = await sessionsOf("dora-b/shop");
+    expect(again.processes.map((process) => process.session)).toEqual([known?.session]);
+
+    const before = await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer");
+    const rebuilt = ask("rebuild");
+    expect(await rebuilt.ended).toBe(0);
+    // How far it is comes after it where the machine is slow.
+    expect(rebuilt.stderr()).toContain(`tapedeck: rebuild at ${up.env.TAPEDECK_URL}\n`);
+    expect(await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer")).toMatchObject({
+      items: before.items,
+    });
+  });
+
+  it("killed, it leaves nothing behind that runs, and the next start has what was recorded", async () => {
+    const before = (await json<Items<Session>>("sessions")).items.length;
+    const all = Object.keys(killed).map((name) => childOf(up.cli.child.pid ?? 0, name));
+    up.cli.child.kill("SIGKILL");
+    await up.cli.ended;
+    const isRunning = (pid: number) => spawnSync("ps", ["-p", String(pid)]).status === 0;
+    await until(() => !all.some(isRunning), { message: "servers and services to end", deadlineMs: 60_000 });
+    up = await start();
+    await until(async () => (await json<Items<Session>>("sessions")).items.length >= before, { message: "the same" });
+  });
+
+  it("stops in order at Ctrl-C, and keeps what it has", async () => {
+    const before = (await json<Items<Session>>("sessions")).items.length;
+    const { pid } = up.running;
+    expect(await up.stop()).toBe(0);
+    expect(up.cli.stderr()).toBe("");
+    expect(await runningUp(join(cwd, ".tapedeck"))).toBeUndefined();
+    expect(fake.hung).toEqual([]);
+    expect(() => process.kill(pid, 0)).toThrow();
+    up = await start();
+    await until(async () => (await json<Items<Session>>("sessions")).items.length === before, { message: "the same" });
+  });
+});

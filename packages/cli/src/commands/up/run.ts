@@ -1,0 +1,238 @@
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { credentials, Metadata } from "@grpc/grpc-js";
+import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
+import { namePart, sourceName } from "@tapedeck/shared/source";
+import { sentenceOf } from "../../command-error.ts";
+import type { GrpcTarget } from "../../gateway-address.ts";
+import { spillHome } from "../../record/spill-home.ts";
+import { checkDataFolder } from "../../up/data-folder.ts";
+import { lockUp } from "../../up/lock.ts";
+import { choosePorts, type Listener, refuseTakenPorts } from "../../up/ports.ts";
+import { natsUser, startServers } from "../../up/servers.ts";
+import {
+  analystPassword,
+  databaseName,
+  type ListenerName,
+  ownerUrl,
+  readUpSettings,
+  serviceEnv,
+  type UpSettings,
+  type UpSource,
+} from "../../up/settings.ts";
+import { countWaitingSpills, takeWaitingSpills } from "../../up/waiting-spills.ts";
+import { type ChildService, startChildService } from "./child-service.ts";
+import { startDemo } from "./demo.ts";
+import { forgetOld, pauseUnwatched } from "./demo-care.ts";
+import { mendFullDisk } from "./full-disk.ts";
+import type { UpOptions } from "./options.ts";
+import { type LogFile, openLogFile, showLogs } from "./service-log.ts";
+import { type WelcomeSource, welcome } from "./welcome.ts";
+
+/** In the order of their starts; they stop in the opposite order, so that ingest records as long as it can. */
+const services = ["ingest", "query", "gateway"] as const;
+
+/** Ingest leaves Skaffold when that is idle; in the middle of a repeat it waits up to 30 s, because leaving there would hang it. */
+const stopMs = { ingest: 45_000, query: 10_000, gateway: 5_000 };
+
+/** What a killed `up` left running sees that within this time, and ends. */
+const leftoversMs = 20_000;
+
+/** Starts Tapedeck on this machine, keeps it running, and stops it in order at the first SIGINT, SIGTERM or SIGHUP. */
+export async function up(options: UpOptions): Promise<void> {
+  const settings = readUpSettings(options, process.env);
+  const { dataDir, storeDir, mode, door } = settings;
+  const say = (line: string) => process.stdout.write(`${line}\n`);
+  const stop = stopSignal(() => say("\nstopping …"));
+
+  await checkDataFolder(dataDir);
+  await using stack = new AsyncDisposableStack();
+  const lock = stack.use(await lockUp(dataDir, mode, storeDir));
+  const listeners = await openPorts(settings, lock.wasLeft ? leftoversMs : 0);
+  const secrets = await loadSecrets(join(dataDir, "secrets"));
+  const casting = mode === "demo" ? startDemo() : undefined;
+  casting?.catch(() => {}); // awaited below; its processes end with this one
+  const servers = await startServers({
+    storeDir,
+    secrets,
+    say,
+    nats: settings.natsUrl === undefined ? { port: listeners.nats.port } : undefined,
+    postgres:
+      settings.postgresUrl === undefined ? { port: listeners.postgres.port, database: databaseName } : undefined,
+  });
+  if (servers.nats) stack.use(servers.nats);
+  if (servers.postgres) stack.use(servers.postgres);
+  const demo = casting && stack.use(await casting);
+  if (stop.aborted) return;
+
+  const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
+  const logs = await openLogs(storeDir);
+  const env = serviceEnv(settings, listeners, sources, secrets);
+  const running = await startServices(stack, { env, logs, say });
+  // Before ingest leaves, so that it hears how the demo's processes end.
+  if (demo) stack.use(demo);
+  if (stop.aborted) return;
+
+  const gateway = running.find(({ name }) => name === "gateway")?.addresses() ?? {};
+  const http = gateway.http ?? "";
+  const postgres = settings.postgresUrl === undefined ? addressOf(listeners.postgres) : undefined;
+  const addresses = { ...gateway, ...ownAddresses(settings, listeners) };
+  await lock.publish({
+    mode,
+    storeDir,
+    addresses,
+    door,
+    configFile: settings.configFile,
+    sources: tappedSources(sources, settings),
+  });
+  const home = spillHome(process.env);
+  const analyst = `postgres://tapedeck_analyst:${analystPassword(secrets)}@${postgres}/${databaseName}`;
+  say(
+    welcome({
+      mode,
+      door,
+      addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
+      storeDir,
+      sources: sources.map(welcomeSource),
+      analystUrl: postgres === undefined ? undefined : analyst,
+      program: programName(),
+      waiting: await countWaitingSpills(home, gateway.grpc),
+    }),
+  );
+
+  const over = new AbortController();
+  const { signal } = over;
+  showLogs(Object.values(logs), options.verbose ?? false, signal, say);
+  const demoDatabase = postgres === undefined ? {} : { databaseUrl: ownerUrl(postgres, secrets) };
+  const target = ownIngest(settings, addressOf(listeners.ingestGrpc), secrets);
+  const chores = [
+    demo && pauseUnwatched({ demo, http, say, signal }),
+    demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
+    servers.nats && mendFullDisk({ ingest: addresses.ingest, nats: servers.nats, folder: storeDir, say, signal }),
+    demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", target, say, signal }),
+  ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => say(sentenceOf(error))));
+  stack.defer(async () => {
+    over.abort();
+    await Promise.all(chores);
+  });
+  if (!stop.aborted) await once(stop, "abort");
+}
+
+/** Addresses of what `up` itself runs, by name, beside those of the gateway. */
+function ownAddresses({ natsUrl, postgresUrl }: UpSettings, listeners: UpSettings["listeners"]) {
+  return {
+    ingest: addressOf(listeners.ingestHealth),
+    query: addressOf(listeners.queryHealth),
+    ...(natsUrl === undefined && { nats: addressOf(listeners.nats) }),
+    ...(postgresUrl === undefined && { postgres: addressOf(listeners.postgres) }),
+  };
+}
+
+type StartServices = {
+  readonly env: Readonly<Record<string, string>>;
+  readonly logs: Readonly<Record<(typeof services)[number], LogFile>>;
+  readonly say: (line: string) => void;
+};
+
+/** Starts all services at once. Those that start are disposed of with the stack, even if another one fails. */
+async function startServices(
+  stack: AsyncDisposableStack,
+  { env, logs, say }: StartServices,
+): Promise<readonly ChildService[]> {
+  const started = await Promise.allSettled(
+    services.map((name) =>
+      startChildService({
+        name,
+        main: fileURLToPath(import.meta.resolve(`@tapedeck/${name}/main`)),
+        env,
+        logFile: logs[name].path,
+        stopMs: stopMs[name],
+        onDeath: (how) => say(`${name} ${how}; it is restarted (see ${logs[name].path})`),
+      }),
+    ),
+  );
+  const running = started.flatMap((service) => (service.status === "fulfilled" ? [stack.use(service.value)] : []));
+  for (const service of started) if (service.status === "rejected") throw service.reason;
+  return running;
+}
+
+function tappedSources(sources: readonly UpSource[], { workspace }: UpSettings) {
+  return sources.map(({ developer, project, upstream = "skaffold", address }) => ({
+    source: sourceName({ workspace, developer: namePart(developer), project: namePart(project), upstream }),
+    address,
+  }));
+}
+
+function welcomeSource({ developer, project, upstream = "skaffold", address }: UpSource): WelcomeSource {
+  const [name, id] = [`${developer}/${project}`, `${namePart(developer)}/${namePart(project)}`];
+  return { upstream, name, id, address };
+}
+
+/** Ingest itself, past the gateway, which may require a token: recordings that wait here belong to this machine. */
+function ownIngest({ workspace }: UpSettings, address: string, { servicesKey }: Secrets): GrpcTarget {
+  const metadata = new Metadata();
+  metadata.set("tapedeck-key", servicesKey);
+  metadata.set("tapedeck-workspace", workspace);
+  const options = { "grpc.enable_http_proxy": 0 };
+  return { address, credentials: credentials.createInsecure(), metadata, options, name: address };
+}
+
+/** `timeout`, npm and others pass on what the terminal has sent to all already. */
+const echoMs = 500;
+
+/** A second signal ends us at once; our servers are told to stop on the way out, and the services notice. */
+function stopSignal(onFirst: () => void): AbortSignal {
+  const stop = new AbortController();
+  let first = 0;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      if (!stop.signal.aborted) {
+        first = performance.now();
+        onFirst();
+        stop.abort();
+      } else if (performance.now() - first > echoMs) process.exit(130);
+    });
+  }
+  return stop.signal;
+}
+
+async function openPorts(settings: UpSettings, patienceMs: number): Promise<UpSettings["listeners"]> {
+  const names = Object.keys(settings.listeners) as ListenerName[];
+  const chosen = await choosePorts(names.map((name) => settings.listeners[name]));
+  const listeners = Object.fromEntries(names.map((name, at) => [name, chosen[at]])) as UpSettings["listeners"];
+  // The servers say it themselves, and take over what a killed start left running.
+  await refuseTakenPorts(
+    names.filter((name) => name !== "nats" && name !== "postgres").map((name) => listeners[name]),
+    patienceMs,
+  );
+  return listeners;
+}
+
+async function openLogs(storeDir: string) {
+  const folder = join(storeDir, "log");
+  await mkdir(folder, { recursive: true });
+  const open = async (name: string): Promise<LogFile> => openLogFile(join(folder, `${name}.log`));
+  return { ingest: await open("ingest"), query: await open("query"), gateway: await open("gateway") };
+}
+
+function natsOf({ port }: { readonly port: number }, { natsPassword }: Secrets) {
+  return { nats: { url: `nats://127.0.0.1:${port}`, user: natsUser, password: natsPassword } };
+}
+
+function addressOf({ host, port }: Listener): string {
+  return `${host}:${port}`;
+}
+
+/** How a user types this program's name: npm links it in the checkout, where npx finds it, and puts that on the path while it runs us. */
+function programName(): { here: string; anywhere: string } {
+  const isOnPath = (process.env.PATH ?? "")
+    .split(delimiter)
+    .some((folder) => !folder.includes("node_modules") && existsSync(join(folder, "tapedeck")));
+  if (isOnPath) return { here: "tapedeck", anywhere: "tapedeck" };
+  const checkout = fileURLToPath(new URL("../../../../../", import.meta.url));
+  const anywhere = join(checkout, "node_modules", ".bin", "tapedeck");
+  return { here: `${process.cwd()}/`.startsWith(checkout) ? "npx tapedeck" : anywhere, anywhere };
+}

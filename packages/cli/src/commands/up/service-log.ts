@@ -1,0 +1,83 @@
+import { type FileHandle, open, rename, stat } from "node:fs/promises";
+import { basename } from "node:path";
+import { styleText } from "node:util";
+import { pause } from "@tapedeck/shared/sync/delay";
+
+type Line = {
+  readonly level?: number;
+  readonly time?: number;
+  readonly msg?: string;
+  readonly err?: { message?: string };
+};
+
+const warning = 40;
+const error = 50;
+const pollMs = 300;
+const largestBytes = 10 * 1024 * 1024;
+/** A service that warns without end must not fill the terminal; all is in its file. */
+const mostLines = 20;
+
+/** A log file, and where in it this start begins. */
+export type LogFile = { readonly path: string; readonly from: number };
+
+/** Makes it if need be; a large one is put aside first. */
+export async function openLogFile(path: string): Promise<LogFile> {
+  const { size } = await stat(path).catch(() => ({ size: 0 }));
+  if (size > largestBytes) await rename(path, `${path}.old`);
+  await using file = await open(path, "a", 0o600);
+  return { path, from: (await file.stat()).size };
+}
+
+/** Shows what services write to their log files: warnings and errors, or with `verbose` everything. */
+export function showLogs(
+  files: readonly LogFile[],
+  verbose: boolean,
+  signal: AbortSignal,
+  say: (line: string) => void,
+) {
+  for (const file of files) void showLog(file, verbose, signal, say).catch(() => {});
+}
+
+async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, say: (line: string) => void) {
+  const { path } = log;
+  await using file = await open(path, "r");
+  let { from } = log;
+  let rest = "";
+  while (!signal.aborted) {
+    await pause(pollMs, signal);
+    const text = await readFrom(file, from);
+    from += text.length;
+    const lines = (rest + text.toString()).split("\n");
+    rest = lines.pop() ?? "";
+    const shown = lines.flatMap((line) => pretty(basename(path, ".log"), line, verbose) ?? []);
+    for (const line of shown.slice(0, mostLines)) say(line);
+    if (shown.length > mostLines) say(`… and ${shown.length - mostLines} more lines in ${path}`);
+  }
+}
+
+async function readFrom(file: FileHandle, from: number): Promise<Buffer> {
+  const { size } = await file.stat();
+  if (size <= from) return Buffer.alloc(0);
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+  return buffer.subarray(0, bytesRead);
+}
+
+function pretty(service: string, text: string, verbose: boolean): string | undefined {
+  const line = parse(text);
+  if (line === undefined) return text.trim() === "" ? undefined : `${service}: ${text}`;
+  const level = line.level ?? 0;
+  if (!verbose && level < warning) return undefined;
+  const cause = line.err?.message === undefined || line.err.message === line.msg ? "" : ` (${line.err.message})`;
+  const colour = level >= error ? "red" : level >= warning ? "yellow" : "dim";
+  const shown = `${service}: ${line.msg ?? ""}${cause}`;
+  return styleText(colour, `${new Date(line.time ?? Date.now()).toTimeString().slice(0, 8)} ${shown}`);
+}
+
+function parse(text: string): Line | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,78 @@
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { expect, it } from "vitest";
+import { type Welcome, welcome } from "./welcome.ts";
+
+const sources: Welcome["sources"] = [
+  { upstream: "vagrant", name: "Dana/shop", id: "dana/shop", address: "127.0.0.1:9701" },
+  { upstream: "rkt", name: "node-1/host", id: "node-1/host", address: "127.0.0.1:15441" },
+];
+const options: Welcome = {
+  mode: "record",
+  door: { tls: false, auth: "none" },
+  addresses: {
+    ...{ http: "127.0.0.1:7052", grpc: "127.0.0.1:7051", postgres: "127.0.0.1:7043" },
+    "dana/shop/vagrant grpc": "127.0.0.1:50061",
+  },
+  storeDir: join(process.cwd(), ".tapedeck"),
+  sources,
+  analystUrl: "postgres://tapedeck_analyst:a-password@127.0.0.1:7043/tapedeck",
+  program: { here: "npx tapedeck", anywhere: "tapedeck" },
+  waiting: 0,
+};
+/** Its paragraphs. */
+const shown = (more: Partial<Welcome> = {}) => stripVTControlCharacters(welcome({ ...options, ...more })).split("\n\n");
+
+it("says where everything is, however long its name, and each source on a line", () => {
+  expect(shown()[1]).toMatchInlineSnapshot(`
+    "  HTTP, WebSocket  http://127.0.0.1:7052
+      gRPC             127.0.0.1:7051
+      dana/shop/vagrant grpc  127.0.0.1:50061
+      Postgres         127.0.0.1:7043
+      data             .tapedeck
+      sources          Dana/shop (127.0.0.1:9701)
+                       node-1/host (127.0.0.1:15441)"
+  `);
+});
+
+it("says where people get in, and with what", () => {
+  const addresses = { http: "0.0.0.0:7052", grpc: "0.0.0.0:7051" };
+  const door = { tls: true, auth: "tokens", hostName: "deck.example.com" } as const;
+  const [, places, toTry] = shown({ addresses, door, sources: sources.slice(1) });
+  expect(places).toMatchInlineSnapshot(`
+    "  HTTP, WebSocket  https://deck.example.com:7052
+      gRPC             deck.example.com:7051
+      access           TLS, tokens (tapedeck token create)
+      Postgres         -
+      data             .tapedeck"
+  `);
+  expect(toTry).toMatchInlineSnapshot(`
+    "Try, in another terminal:
+      export TAPEDECK_TOKEN=$(\\
+        npx tapedeck token create --name me --role admin --developer me -q)
+        gives you access for 90 days
+      npx tapedeck tail                       what happens, as it happens
+      npx tapedeck state -s node-1/host       the pods and images of a rkt host
+      npx tapedeck tail -s node-1/host -k 'pod.*'
+        its pods alone
+      grpcurl -H "authorization: Bearer $TAPEDECK_TOKEN" \\
+        -H 'tapedeck-source: node-1/host' deck.example.com:7051 v1alpha.PublicAPI/ListenEvents
+        rkt's own API, with the events that rkt itself never sends
+      psql postgres://tapedeck_analyst:a-password@127.0.0.1:7043/tapedeck \\
+        -c 'select app, exit_code, count(*) from tapedeck.rkt_apps group by 1, 2'
+        the same in SQL
+    "
+  `);
+});
+
+const doors = [
+  { tls: false, auth: "none" },
+  { tls: true, auth: "tokens" },
+] as const;
+it.each((["record", "demo"] as const).flatMap((mode) => doors.map((door) => [mode, door] as const)))(
+  "fits 80 columns (%s, %j)",
+  (mode, door) => {
+    const lines = shown({ mode, door }).flatMap((part) => part.split("\n"));
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+  },
+);

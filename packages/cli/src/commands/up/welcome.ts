@@ -1,0 +1,207 @@
+import { relative } from "node:path";
+import { styleText } from "node:util";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import type { Door } from "../../up/settings.ts";
+
+export type Welcome = {
+  readonly mode: "demo" | "record";
+  readonly door: Door;
+  readonly addresses: Readonly<Record<string, string>>;
+  readonly storeDir: string;
+  /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
+  readonly sources: readonly WelcomeSource[];
+  /** Connection string of the read-only role; undefined when the database is somebody else's. */
+  readonly analystUrl: string | undefined;
+  /** How this program is called: "tapedeck" where that is on the path, else in the checkout, and anywhere. */
+  readonly program: { readonly here: string; readonly anywhere: string };
+  /** Spills of earlier runs that wait to be taken. */
+  readonly waiting: number;
+};
+
+export type WelcomeSource = {
+  readonly upstream: UpstreamName;
+  readonly name: string;
+  readonly id: string;
+  readonly address: string;
+};
+
+/** What is said when everything runs: where it is, what to try, what to do next. Fits 80 columns. */
+export function welcome(options: Welcome): string {
+  // Nothing is recorded yet, so there is nothing to inspect.
+  const isEmpty = options.mode === "record" && options.sources.length === 0;
+  const [first, second] = isEmpty ? [next(options), toTry(options)] : [toTry(options), next(options)];
+  const parts = [[headline(options)], places(options), first, second].filter((lines) => lines.length > 0);
+  return parts.flatMap((lines) => [...lines, ""]).join("\n");
+}
+
+function headline({ mode, sources }: Welcome): string {
+  if (mode === "demo") return bold("Tapedeck plays a demo: four skaffold dev, one vagrant up, and a rkt host.");
+  const [only] = sources;
+  if (only === undefined) return bold("Tapedeck is running and records what `tapedeck run` and other taps push.");
+  if (sources.length === 1) return bold(`Tapedeck records ${only.name} from ${only.address}.`);
+  return bold(`Tapedeck records ${sources.length} sources.`);
+}
+
+/** Uses the host name of the certificate, and one that can be dialled if the gateway listens on all interfaces. */
+function reachable(address = "", { tls, hostName = "localhost" }: Door): string {
+  const isEverywhere = /^(0\.0\.0\.0|\[::\]):/.test(address);
+  return tls || isEverywhere ? address.replace(/^.*(?=:\d+$)/, hostName) : address;
+}
+
+function httpUrl({ addresses, door }: Pick<Welcome, "addresses" | "door">): string {
+  return `${door.tls ? "https" : "http"}://${reachable(addresses.http, door)}`;
+}
+
+/** Options of curl and grpcurl by which the token goes with a call. */
+const tokenHeader = '-H "authorization: Bearer $TAPEDECK_TOKEN"';
+
+function places({ addresses, door, storeDir, sources, mode }: Welcome): string[] {
+  const ways = [door.tls ? "TLS" : "", door.auth === "tokens" ? "tokens (tapedeck token create)" : ""];
+  const access = ways.filter((text) => text !== "").join(", ");
+  const endpoints = Object.entries(addresses).filter(([name]) => name.includes("/"));
+  return [
+    row("HTTP, WebSocket", httpUrl({ addresses, door })),
+    row("gRPC", reachable(addresses.grpc, door)),
+    ...endpoints.map(([name, address]) => row(name, reachable(address, door))),
+    ...(access === "" ? [] : [row("access", access)]),
+    row("Postgres", addresses.postgres ?? "-"),
+    row("data", relative(process.cwd(), storeDir) || storeDir),
+    ...sourceRows(mode, sources),
+  ];
+}
+
+function sourceRows(mode: Welcome["mode"], sources: Welcome["sources"]): string[] {
+  if (mode === "demo") return [row("sources", sources.map(({ name }) => name).join(", "))];
+  if (sources.length < 2) return [];
+  return sources.map(({ name, address }, at) => row(at === 0 ? "sources" : "", `${name} (${address})`));
+}
+
+function toTry(options: Welcome): string[] {
+  const { sources, program } = options;
+  const first = (name: UpstreamName) => sources.find(({ upstream }) => upstream === name);
+  const [skaffold, vagrant, rkt] = [first("skaffold"), first("vagrant"), first("rkt")];
+  const state = (source: WelcomeSource | undefined, remark: string) =>
+    source === undefined ? [] : [command(`${program.here} state -s ${source.id}`, remark)];
+  return [
+    bold("Try, in another terminal:"),
+    ...lettingIn(options),
+    command(`${program.here} tail`, "what happens, as it happens"),
+    ...state(skaffold, "what is built and deployed now"),
+    ...state(vagrant, "a Vagrant project's machines"),
+    ...state(rkt, "the pods and images of a rkt host"),
+    ...moreToTry(options, { skaffold, vagrant, rkt }),
+  ];
+}
+
+function lettingIn({ door, program: { here } }: Welcome): string[] {
+  if (door.auth === "none") return [];
+  const make = `${here} token create --name me --role admin --developer me -q`;
+  return [command(`export TAPEDECK_TOKEN=$(\\\n    ${make})`, "gives you access for 90 days")];
+}
+
+type FirstSources = Readonly<Record<UpstreamName, WelcomeSource | undefined>>;
+
+/** Shows one upstream only, to keep the text short. */
+function moreToTry(options: Welcome, { skaffold, vagrant, rkt }: FirstSources): string[] {
+  if (skaffold !== undefined) return skaffoldToTry(options, skaffold);
+  if (vagrant !== undefined) return vagrantToTry(options, vagrant);
+  return rkt === undefined ? skaffoldToTry(options, undefined) : rktToTry(options, rkt);
+}
+
+function skaffoldToTry(
+  { addresses, door, program: { here }, analystUrl }: Welcome,
+  skaffold: WelcomeSource | undefined,
+) {
+  // The log may hold more sources than are configured now.
+  const source = skaffold === undefined ? "" : `?source=${skaffold.id}`;
+  const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
+  const url = httpUrl({ addresses, door });
+  const curl = door.auth === "tokens" ? `curl ${tokenHeader} \\\n    ` : "curl ";
+  return [
+    ...(skaffold === undefined ? [command(`${here} state`, "what is built and deployed now")] : []),
+    command(`${here} stats builds`, "how long builds take"),
+    command(`${curl}-N '${url}/v1/events${source}'`, "Skaffold's own API, for any number of readers"),
+    analystUrl === undefined ? command(`${curl}'${url}/v1/state${source}'`, "and its state") : inSql(analystUrl, sql),
+  ];
+}
+
+function grpcurl({ door }: Welcome): string {
+  const token = door.auth === "tokens" ? [tokenHeader] : [];
+  return ["grpcurl", ...(door.tls ? [] : ["-plaintext"]), ...token].join(" ");
+}
+
+function rktToTry(options: Welcome, { id }: WelcomeSource) {
+  const { addresses, door, program, analystUrl } = options;
+  const sql = "select app, exit_code, count(*) from tapedeck.rkt_apps group by 1, 2";
+  const call = `-H 'tapedeck-source: ${id}' ${reachable(addresses.grpc, door)} v1alpha.PublicAPI/ListenEvents`;
+  return [
+    command(`${program.here} tail -s ${id} -k 'pod.*'`, "its pods alone"),
+    command(`${grpcurl(options)} \\\n    ${call}`, "rkt's own API, with the events that rkt itself never sends"),
+    ...(analystUrl === undefined ? [] : [inSql(analystUrl, sql)]),
+  ];
+}
+
+function vagrantToTry(options: Welcome, { id }: WelcomeSource) {
+  const { addresses, door, program, analystUrl } = options;
+  const sql = "select command, outcome, duration_ms from tapedeck.command_times";
+  const metadata = `-H 'tapedeck-source: ${id}' -H 'client-api-protocol: 1,1'`;
+  const call = `${reachable(addresses.grpc, door)} hashicorp.vagrant.Vagrant/_ListJobs`;
+  return [
+    command(`${program.here} tail -s ${id} -k terminal.written`, "what its commands print"),
+    command(
+      `${grpcurl(options)} \\\n    ${metadata} \\\n    ${call}`,
+      "Vagrant's own API, with the jobs of all commands",
+    ),
+    ...(analystUrl === undefined ? [] : [inSql(analystUrl, sql)]),
+  ];
+}
+
+function inSql(url: string, sql: string): string {
+  return command(`psql ${url} \\\n    -c '${sql}'`, "the same in SQL");
+}
+
+function next({ mode, sources, program, waiting }: Welcome): string[] {
+  const held = waiting === 1 ? "one recorded run waits" : `${waiting} recorded runs wait`;
+  const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be delivered: npm start -- --no-demo)`] : [];
+  if (mode === "record") {
+    if (sources.length > 0 && sources.every(({ upstream }) => upstream === "rkt")) return [];
+    return [bold("Next, in your project's folder:"), ...commandsToRecord(program.anywhere)];
+  }
+  return [
+    bold("Next: record your own. Stop the demo (Ctrl-C), then"),
+    command("npm start -- --no-demo", "and, in your project's folder,"),
+    ...commandsToRecord(program.anywhere),
+    bold("or"),
+    command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "beside a skaffold dev --rpc-port 50051"),
+    command("npm start -- --vagrant 127.0.0.1:9701", "a Vagrant server that outlives a command"),
+    command("npm start -- --rkt 127.0.0.1:15441", "a host's rkt api-service"),
+    ...spills,
+  ];
+}
+
+function commandsToRecord(program: string): string[] {
+  return [
+    command(`${program} run -- skaffold dev`, "records any Skaffold; needs no ports or flags"),
+    command(`${program} run -- vagrant-go up`, "and a Vagrant that has a server"),
+  ];
+}
+
+function row(name: string, value: string): string {
+  return `  ${styleText("dim", name.padEnd(15))}  ${value}`;
+}
+
+const column = 42;
+const columns = 80;
+
+/** The remark beside the command, or below it where one of them is long. */
+function command(text: string, remark: string): string {
+  const shown = `  ${styleText("cyan", text)}`;
+  const width = text.length + 2;
+  return width < column && column + remark.length <= columns
+    ? `${shown}${" ".repeat(column - width)}${styleText("dim", remark)}`
+    : `${shown}\n${" ".repeat(4)}${styleText("dim", remark)}`;
+}
+
+function bold(text: string): string {
+  return styleText("bold", text);
+}

@@ -1,0 +1,32 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect, it } from "vitest";
+import { eventLines, type ShownEvent } from "./event-lines.ts";
+
+const event = {
+  position: "t-1",
+  source: "demo/dana/shop/vagrant",
+  kind: "terminal.written",
+  summary: "==> web1: Booting VM...",
+  recordedAt: new Date().toISOString(),
+};
+const shown = (of: Partial<ShownEvent>, columns?: number) =>
+  eventLines({ ...event, ...of }, columns).map((line) => stripVTControlCharacters(line).slice("12:00:00  ".length));
+
+it("shows each line of a text, in a row of its own that fits, and nothing of what is there for its place alone", () => {
+  const text = "==> web1: one\n\n    web1: \u001b[31mtwo\tthree\r\n";
+  expect(shown({ detail: { text } }, 70)).toEqual([
+    "dana/shop/vagrant  terminal.written    ==> web1: one",
+    "dana/shop/vagrant  terminal.written    web1: two three",
+  ]);
+  expect(shown({ detail: { text } }, 58).map((line) => line.slice(-5))).toEqual(["web1…", ": tw…"]);
+  expect(shown({ summary: "", detail: { text: "", noise: true } })).toEqual([]);
+});
+
+it("shows other events by what they say, and why", () => {
+  const error = { code: "2", message: "no such box" };
+  const failed = { kind: "command.finished", summary: "up failed", outcome: "failed", error, detail: { exitCode: 0 } };
+  expect(shown(failed)).toEqual(["dana/shop/vagrant  command.finished    up failed: no such box"]);
+  expect(shown({ source: "demo/alice/shop/skaffold", kind: "build.started", summary: "build" })).toEqual([
+    "alice/shop    build.started       build",
+  ]);
+});

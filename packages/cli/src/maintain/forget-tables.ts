@@ -1,0 +1,10 @@
+import { forgetForeignTables } from "@tapedeck/query/projecting/forget-tables";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import type { NatsConnection } from "nats";
+
+/** Makes tables that tell of more than the log has be made anew. True when they do. */
+export async function forgetTables(nats: NatsConnection, databaseUrl: string | undefined): Promise<boolean> {
+  if (databaseUrl === undefined) return false;
+  await using log = await openLog(nats, { create: false, syncKnown: true });
+  return forgetForeignTables(databaseUrl, log.reader);
+}

@@ -1,0 +1,15 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+/**
+ * Folder of frames that are not delivered yet, with one folder per tap. It belongs to the user and not to a project:
+ * `tapedeck run` works in the project's folder, `tapedeck up` in its own, and the next `up` has to find what waits.
+ */
+export function spillHome(
+  env: Readonly<Record<string, string | undefined>>,
+  chosen: string | undefined = env.TAPEDECK_SPILL,
+): string {
+  if (chosen !== undefined && chosen !== "") return chosen;
+  const state = env.XDG_STATE_HOME;
+  return join(state === undefined || state === "" ? join(homedir(), ".local", "state") : state, "tapedeck", "spill");
+}

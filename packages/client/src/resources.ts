@@ -1,0 +1,120 @@
+import type { Outcome } from "./event.ts";
+import type { Moment, SourceFilter } from "./filter.ts";
+import type { UpstreamState } from "./message.ts";
+
+export type ListOptions = {
+  /** As it stood then: a position or a time. */
+  readonly at?: Moment;
+  readonly signal?: AbortSignal;
+};
+
+export type SourcesOptions = ListOptions & SourceFilter;
+
+/** Those that started in [from, to). */
+type Started = { readonly from?: Moment; readonly to?: Moment };
+
+export type SessionsOptions = ListOptions &
+  SourceFilter &
+  Started & {
+    readonly sessions?: readonly string[];
+    /** All of them must match. */
+    readonly labels?: Readonly<Record<string, string>>;
+  };
+
+export type OperationKind =
+  | ("loop" | "build" | "test" | "render" | "deploy" | "verify" | "exec" | "check" | "sync")
+  | ("pod" | "app" | "job" | "command");
+
+export type OperationsOptions = ListOptions &
+  SourceFilter &
+  Started & {
+    readonly sessions?: readonly string[];
+    readonly kinds?: readonly OperationKind[];
+    readonly subjects?: readonly string[];
+    readonly outcomes?: readonly Outcome[];
+  };
+
+/** One recorded upstream. */
+export type Source = {
+  /** "workspace/developer/project/upstream" */
+  readonly source: string;
+  readonly workspace: string;
+  readonly developer: string;
+  readonly project: string;
+  readonly upstream: "skaffold" | "vagrant" | "rkt" | (string & {});
+  readonly status: "recording" | "waiting" | "lost" | (string & {});
+  readonly currentSession: string | null;
+  readonly lastEventAt: string | null;
+  readonly lastPosition: string;
+  readonly firstPosition: string;
+  /** Names as the user wrote them. */
+  readonly developerName: string;
+  readonly projectName: string;
+  readonly address: string;
+  readonly gaps: number;
+  /** Set while the source is lost: time of the last contact. */
+  readonly notHeardSince: string | null;
+};
+
+/** One lifetime of the upstream behind a source. */
+export type Session = {
+  readonly session: string;
+  readonly source: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly startedAt: string | null;
+  /** Null while it runs; and where nobody saw when it ended, though `endReason` says that it has. */
+  readonly endedAt: string | null;
+  readonly endReason: string | null;
+  readonly startPosition: string;
+  readonly endPosition: string;
+  readonly upstreamVersion: string;
+  readonly gaps: number;
+};
+
+/** Something with a start and an end: a build, a deploy, a dev loop, a job, a pod. */
+export type Operation = {
+  readonly id: string;
+  readonly kind: OperationKind | (string & {});
+  readonly subject: string;
+  readonly instance: string;
+  readonly source: string;
+  readonly session: string;
+  readonly runner: number;
+  readonly loop: number;
+  readonly startedAt: string | null;
+  /** Null while it runs; and so are duration and outcome. */
+  readonly endedAt: string | null;
+  /** A 64-bit number as text. */
+  readonly durationMs: string | null;
+  readonly outcome: Outcome | null;
+  readonly errorCode: string;
+  readonly error: string;
+  readonly exitCode: number | null;
+  readonly cacheHit: boolean;
+  readonly platform: string;
+  readonly startPosition: string;
+  readonly endPosition: string | null;
+};
+
+export type StateOptions = {
+  /** As it stood then: a position or a time. Without it: now. */
+  readonly at?: Moment;
+  /** Without it: the newest one of the source. */
+  readonly session?: string;
+  readonly signal?: AbortSignal;
+};
+
+/** What a source looks like at a moment. Events after `position` are what came since. */
+export type State = {
+  readonly source: string;
+  readonly session: string | null;
+  readonly sessionEnded: boolean;
+  /** Set while the source is lost: time of the last contact with its upstream. */
+  readonly notHeardSince: string | null;
+  /** What it reflects. */
+  readonly position: string;
+  /** What was asked for. */
+  readonly at: string | null;
+  readonly upstream: "skaffold" | "vagrant" | "rkt" | (string & {});
+  readonly state: UpstreamState;
+};
