@@ -16,9 +16,9 @@ export default defineConfig(({ mode }) => {
       exclude: ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**", ...(long ? [] : ["**/*.long.test.ts"])],
       setupFiles: ["packages/shared/src/testing/property-tests.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
-      // Tests wait most of the time, for other processes and for real times: two files on each core keep it busy. The
-      // long ones start many processes themselves.
-      maxWorkers: long ? Math.max(2, availableParallelism()) : 2 * availableParallelism(),
+      // Tests wait most of the time, for other processes and for real times: one file more than there are cores keeps them
+      // busy. The long ones start many processes themselves.
+      maxWorkers: long ? Math.max(2, availableParallelism()) : availableParallelism() + 1,
       // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
       // What whoever runs the tests has logged in to is no matter of theirs.
       env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: long ? "long" : "short" },
