@@ -1,4 +1,4 @@
-import { fileURLToPath } from "node:url";
+import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { LogEntry, UserIntentRequest, Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
@@ -8,7 +8,6 @@ import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it } from "vitest";
 import { normalizer } from "./normalizer.ts";
 
-const root = fileURLToPath(new URL("../../../../../packages/fakes/recordings/skaffold", import.meta.url));
 const timestamp = { seconds: 1_795_190_166n, nanos: 5 };
 
 describe("momentOf", () => {
@@ -101,7 +100,7 @@ describe("controlSteps", () => {
 
 describe("injects", () => {
   it("finds each event of recording 08 that came through Handle, once, in its stream", () => {
-    const { calls, messages } = loadRecording(`${root}08-handle-custom-events`);
+    const { calls, messages } = loadRecording(`${recordings.skaffold}/08-handle-custom-events`);
     const handled = calls.filter(({ method, answer }) => method.endsWith("/Handle") && answer?.code === 0);
     expect(handled.length).toBeGreaterThan(20);
     for (const { method, request } of handled) {
