@@ -17,7 +17,7 @@ export async function startGatewayProcess(env: Readonly<Record<string, string>>)
   const { resolve } = createRequire(import.meta.url);
   const child = fork(resolve("@tapedeck/gateway/main"), {
     env: { ...inherited(), ...env },
-    execArgv: ["--expose-gc", "--import", new URL("memory-writer.mjs", import.meta.url).href],
+    execArgv: ["--expose-gc", "--import", new URL("memory-report.mjs", import.meta.url).href],
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const ready = (await answerOf(child)) as Ready | Failed;
