@@ -116,7 +116,9 @@ describe("the demo", { timeout: 300_000 }, () => {
     // What waits is meant for a Tapedeck at that port.
     const port = up.env.TAPEDECK_GRPC_PORT ?? "";
     const real = await startUp({ cwd, args: ["--no-demo"], env: { TAPEDECK_GATEWAY_GRPC_PORT: port } });
-    await until(() => real.cli.stdout().includes("delivered the waiting recording of"), { message: "the run that waited" });
+    await until(() => real.cli.stdout().includes("delivered the waiting recording of"), {
+      message: "the run that waited",
+    });
     // The tables follow the log.
     await until(
       async () => {
