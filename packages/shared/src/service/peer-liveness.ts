@@ -14,7 +14,7 @@ export const recorderPatience = { lostWithinMs, noticeMs, slackMs } as const;
 export type Liveness = { readonly quietMs: number; readonly silentMs: number };
 
 /**
- * Of peers at gRPC servers. A server may ping as often as it likes: the limits on pings that gRPC knows are those of
+ * The times for peers at gRPC servers. A server may ping as often as it likes: the limits on pings that gRPC knows are those of
  * servers on their clients. So it asks often, which leaves more of the time for the answer.
  */
 export const grpcLiveness: Liveness = { quietMs: 5_000, silentMs: lostWithinMs - noticeMs - slackMs };

@@ -8,7 +8,7 @@ export type SettingAbout = {
   readonly unit?: "bytes" | "port";
   /** In place of the default in code, where that depends on the machine or stands for something else. */
   readonly defaultText?: string;
-  /** Of a limit: what a client sees past it. */
+  /** What a client sees past the limit; for limits only. */
   readonly past?: string;
 };
 
@@ -17,10 +17,10 @@ export type SettingDefinition = SettingAbout & {
   readonly key: string;
   readonly form: "text" | "integer" | "boolean" | "duration" | "list" | "choice" | "custom";
   readonly fallback: unknown;
-  /** Of integers, and of durations in ms. */
+  /** The range of an integer, or of a duration in ms. */
   readonly min?: number;
   readonly max?: number;
   readonly choices?: readonly string[];
-  /** Of `custom`; its `meta` describes what is inside. */
+  /** The schema of a `custom` setting; its `meta` describes what is inside. */
   readonly schema?: z.ZodType;
 };

@@ -234,7 +234,7 @@ describe("of a file to which another process has written as well", () => {
       expect(hex(frames("v1"))).toEqual(hex(outer.v1));
       expect(hex(frames("v2"))).toEqual(hex(outer.v2));
       expect(kinds().slice(0, 3)).toEqual(["dialled", "channel_ended", "channel_filled"]);
-      // Of those that a command has started, which is no Skaffold itself, each is recorded.
+      // The command is not a Skaffold itself, so each one that it started is recorded.
       expect(kinds().filter((kind) => kind === "closed")).toHaveLength(isOne ? 0 : 2);
     },
   );

@@ -25,7 +25,7 @@ const load = (name: string) => {
   return { v1: v1.map(({ bytes }) => bytes), v2: v2.map(({ bytes }) => bytes) };
 };
 
-/** Of a process that is over. */
+/** A process that has ended. */
 const gone = spawnSync(process.execPath, ["--version"]).pid;
 
 function desk({ isOneProcess = true, isUsers = false } = {}) {

@@ -82,7 +82,7 @@ function clients({ grpc, http }: Doors, owned: AsyncDisposableStack) {
       const response = await fetch(`http://${http}/api/v1/stream`, { headers: bearing(token), signal: over.signal });
       return { response, end: () => over.abort() };
     },
-    /** Of a client at another address of this machine. */
+    /** For a client at another address of this machine. */
     async sseFrom(localAddress: string, token?: string) {
       const [host, port] = http.split(":");
       const headers = bearing(token);
