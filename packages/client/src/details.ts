@@ -153,7 +153,7 @@ export type MirrorDetail = {
   readonly subtaskId: string;
 };
 
-/** Of host.described: all that is known, in parts. */
+/** Of inventory.described: all that is known, in parts. */
 export type HostDetail = {
   readonly part: number;
   readonly parts: number;
@@ -271,7 +271,7 @@ export type Details = {
   readonly control: ControlDetail;
   readonly upstream: UpstreamDetail;
   readonly mirror: MirrorDetail;
-  readonly host: HostDetail;
+  readonly inventory: HostDetail;
   readonly pod: PodDetail;
   readonly app: AppDetail;
   readonly image: ImageDetail;

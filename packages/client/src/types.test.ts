@@ -70,7 +70,7 @@ describe("details", () => {
     control: "control";
     upstream: "upstream";
     mirror: "mirror";
-    host: "host";
+    inventory: "host";
     pod: "pod";
     app: "app";
     image: "image";
