@@ -1,5 +1,6 @@
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { upcast } from "./upcast.ts";
 
 export type { Event };
 
@@ -17,7 +18,7 @@ export function encodeEvent(event: Event): Uint8Array {
   return bytes;
 }
 
-/** Throws when the bytes are not an event. A later shape of the event is brought up to date here. */
+/** Throws when the bytes are not an event. Events of earlier versions are converted to the current form. */
 export function decodeEvent(bytes: Uint8Array): Event {
-  return Event.decode(bytes);
+  return upcast(Event.decode(bytes));
 }

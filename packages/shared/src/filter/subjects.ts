@@ -1,4 +1,5 @@
-import { type Kind, kindNoun, kinds } from "../events/kinds.ts";
+import { kinds } from "../events/kinds.ts";
+import { recordedNouns } from "../events/upcast.ts";
 import type { Filter } from "./filter.ts";
 import { kindMatches } from "./filter.ts";
 
@@ -33,8 +34,9 @@ export function toSubjects(filter: Filter, workspace: string): string[] {
 }
 
 function nounsOf(patterns: readonly string[]): string[] {
-  const nouns = kinds.filter((kind: Kind) => patterns.some((pattern) => kindMatches(pattern, kind))).map(kindNoun);
-  const all = new Set(kinds.map(kindNoun));
+  const matching = kinds.filter((kind) => patterns.some((pattern) => kindMatches(pattern, kind)));
+  const nouns = matching.flatMap(recordedNouns);
+  const all = new Set(kinds.flatMap(recordedNouns));
   const wanted = new Set(nouns);
   return wanted.size === all.size ? ["*"] : [...wanted];
 }

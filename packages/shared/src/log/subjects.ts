@@ -1,4 +1,5 @@
 import { kindNoun } from "../events/kinds.ts";
+import { recordedNouns } from "../events/upcast.ts";
 import { type SourceName, sourceParts } from "../source.ts";
 
 export const streamName = "TAPEDECK";
@@ -9,6 +10,11 @@ const observedRoot = "tapedeck.observed";
 /** Subject of one event: tapedeck.v1.<workspace>.<developer>.<project>.<upstream>.<channel>.<kind noun>. */
 export function eventSubject(source: SourceName, channel: string, kind: string): string {
   return `${sourceSubject(source)}.${channel}.${kindNoun(kind)}`;
+}
+
+/** Where the log has the events of a kind: earlier versions may have recorded them under another noun. */
+export function recordedSubjects(source: SourceName, channel: string, kind: string): readonly string[] {
+  return recordedNouns(kind).map((noun) => `${sourceSubject(source)}.${channel}.${noun}`);
 }
 
 /** Everything of a source: the filter of the writer's expectation. */

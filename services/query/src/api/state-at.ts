@@ -1,5 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
+import { kinds } from "@tapedeck/shared/events/kinds";
+import { recordedNouns } from "@tapedeck/shared/events/upcast";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
@@ -66,7 +67,7 @@ export async function foldFrom(
 
 /** The source's subjects that can touch state. Text, which is most of a log, is not read. */
 function stateSubjects(source: SourceName): string[] {
-  const nouns = new Set(kinds.filter(isState).map(kindNoun));
+  const nouns = new Set(kinds.filter(isState).flatMap(recordedNouns));
   return [...nouns].map((noun) => sourceFilter(source).replace(/>$/, `*.${noun}`));
 }
 

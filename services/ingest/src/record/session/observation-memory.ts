@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
+import { channelFilter, recordedSubjects } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { KnownSession } from "../journal/known-sessions.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
@@ -36,7 +36,7 @@ async function lastDescription({
   session,
   signal,
 }: ObservationMemory): Promise<readonly DescriptionPart[]> {
-  const subjects = [eventSubject(source, channel, "inventory.described")];
+  const subjects = recordedSubjects(source, channel, "inventory.described");
   const last = await reader.lastMatch(subjects);
   for (let back = 1_000; last > session.afterSeq; back *= 8) {
     const afterSeq = Math.max(session.afterSeq, last - back);

@@ -1,5 +1,8 @@
 import { GetLogsResponse, type Image, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
+import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
+import type { NewMessage } from "@tapedeck/shared/log/log";
+import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
@@ -43,6 +46,31 @@ test("all that is gone after a reconnect is held back by a recorder too that sta
   expect([...kinds(log, "pods"), ...kinds(log, "images")]).toEqual(["inventory.described", "inventory.described"]);
   await tap.look(80, "C2", "pods", pods(one, two));
   await tap.settled();
+  expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
+});
+
+const formerKind = "host.described";
+
+/** A description as an earlier version recorded it: with another kind, and so with another subject. */
+function formerly(message: NewMessage): NewMessage {
+  const event = decodeEvent(message.event);
+  if (event.kind !== "inventory.described") return message;
+  const subject = eventSubject(options.source, event.channel, formerKind);
+  return { ...message, subject, event: encodeEvent({ ...event, kind: formerKind }) };
+}
+
+test("a recorder continues from a description that an earlier version recorded", async () => {
+  const log = fakeLog(well);
+  const publish: FakeLog["publish"] = (source, writer, messages, expected) =>
+    log.publish(source, writer, messages.map(formerly), expected);
+  await using tap = pollingTap({ ...log, publish }, options);
+  await tap.dial(0, "C1", "/one");
+  await tap.look(10, "C1", "pods", pods(one));
+  await tap.settled();
+  await tap.crash();
+  await tap.look(20, "C1", "pods", pods(one, two));
+  await tap.settled();
+  expect(log.stored.map(({ message }) => message.subject)).toContain("tapedeck.v1.default.h1.host.rkt.pods.host");
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 
