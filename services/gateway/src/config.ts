@@ -55,12 +55,10 @@ const endpoints = z.array(
         form: "text",
       }),
       grpc: address.optional().meta({ description: "Where its gRPC listens.", form: "`host:port`" }),
-      http: address
-        .optional()
-        .meta({
-          description: "Where its HTTP listens. At least one of `grpc` and `http` is required.",
-          form: "`host:port`",
-        }),
+      http: address.optional().meta({
+        description: "Where its HTTP listens. At least one of `grpc` and `http` is required.",
+        form: "`host:port`",
+      }),
       open: z.literal("viewer", "expected viewer: more than reading needs a token").optional().meta({
         description: "Callers without a token may read there, if `auth` is `tokens`. Allowed on loopback only.",
         form: "`viewer`",
