@@ -5,7 +5,7 @@ import { openDatabase } from "../db/database.ts";
 import { privateSchema } from "../db/private.ts";
 import { queryClient } from "../testing/client.ts";
 import { migrated } from "../testing/migrated.ts";
-import { randomEvents, seeded } from "../testing/random-story.ts";
+import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { reaches, stage } from "../testing/stage.ts";
 import { contents } from "../testing/tables.ts";
