@@ -17,12 +17,12 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
   {
     name: "TAPEDECK_CONFIG",
     otherwise: "`tapedeck.yaml`, if present",
-    description: "The file of the settings. Services that are started one by one read no file without it.",
+    description: "The settings file. Services that are started one by one read a file only if this is set.",
   },
   {
     name: "TAPEDECK_LOG_LEVEL",
     otherwise: "`info`",
-    description: `Which lines the services log: ${logLevels.map((level) => `\`${level}\``).join(", ")}. With \`debug\`, a command that fails shows where.`,
+    description: `The lowest level that the services log: ${logLevels.map((level) => `\`${level}\``).join(", ")}. With \`debug\`, a failing command prints a stack trace.`,
   },
   {
     name: "TAPEDECK_LOG_FORMAT",
@@ -33,27 +33,27 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
     name: "TAPEDECK_URL",
     otherwise: "that of `tapedeck login`, else this machine's",
     description:
-      "The Tapedeck that commands talk to: `https://host[:port]`, on this machine `http://127.0.0.1:7052` (`--url`).",
+      "The Tapedeck server that commands use: `https://host[:port]`, on this machine `http://127.0.0.1:7052` (`--url`).",
   },
   {
     name: "TAPEDECK_GRPC_PORT",
     otherwise: "as `tapedeck login` found, else one below the port of the URL",
-    description: "The port on which the same host takes gRPC.",
+    description: "The gRPC port of the same host.",
   },
   {
     name: "TAPEDECK_TOKEN",
     otherwise: "that of `tapedeck login`",
-    description: "The token that every command sends. `tapedeck run` does not hand it on to the command in it.",
+    description: "The token that every command sends. `tapedeck run` does not pass it on to its command.",
   },
   {
     name: "TAPEDECK_CA",
-    otherwise: "that of `tapedeck login`, else what Node.js and the system trust",
+    otherwise: "that of `tapedeck login`, else the authorities that Node.js and the system trust",
     description: "PEM file of certificate authorities to trust.",
   },
   {
     name: "TAPEDECK_SOURCE",
     otherwise: "none",
-    description: "The source that `state`, `sessions`, `logs` and other commands are about.",
+    description: "The source for `state`, `sessions`, `logs` and other commands.",
   },
   {
     name: "TAPEDECK_DEVELOPER",

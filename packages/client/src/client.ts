@@ -25,36 +25,36 @@ export type ConnectOptions = {
   readonly url: string;
   /** Required if the gateway uses tokens. In a page, everyone who can see the page can read it. */
   readonly token?: string;
-  /** Needed where there is no global one (Node 20): that of the package `ws`. */
+  /** Required where there is no global WebSocket (Node 20): the one of the package `ws`. */
   readonly WebSocket?: WebSocketClass;
-  /** Called when the connection for live reading is lost, which repairs itself, and when it is back. */
+  /** Called when the connection for live reading is lost, and when it is back. The client reconnects by itself. */
   readonly onConnection?: (isOpen: boolean) => void;
-  /** Characters of messages that may wait in each iteration for a consumer who is slower than they come; 1 Mi. */
+  /** How many characters of messages may wait in each iteration for a slow consumer. Default: 1 Mi. */
   readonly mostWaiting?: number;
 };
 
 /**
- * A Tapedeck to read from. Nothing is connected before something is read, and nothing when nothing is read any more. Each
- * iteration is a reading of its own: it begins with its first step, and ends by `break`, its signal or `close`.
+ * Reads from a Tapedeck server. It is connected only while something is being read. Each iteration is independent: it
+ * begins with its first `next()`, and ends by `break`, its signal or `close`.
  */
 export type Client = Disposable & {
   /**
-   * Events as they happen, or from anywhere before: each once and in order, over as many connections as it takes.
-   * @throws TapedeckError what the gateway refuses
+   * Events as they happen, or from any earlier point: each once and in order, over as many connections as that takes.
+   * @throws TapedeckError when the gateway refuses the request
    */
   events<const Pattern extends string = "*">(
     options?: EventsOptions<Pattern>,
   ): AsyncIterable<TapedeckEvent<KindsLike<Pattern>>>;
   /**
-   * The same with what stands between them: a state, marks, and with each message the position to go on after.
-   * @throws TapedeckError what the gateway refuses
+   * Events and the messages between them (state, marks), each with the position to resume after.
+   * @throws TapedeckError when the gateway refuses the request
    */
   subscribe<const Pattern extends string = "*">(
     options?: SubscriptionOptions<Pattern>,
   ): AsyncIterable<Message<KindsLike<Pattern>>>;
   /**
-   * What a source looks like, now or then. `source`: "developer/project", also with "/upstream", or in full.
-   * @throws TapedeckError what the gateway refuses, not_ready included; TypeError (of fetch) when nobody answers
+   * State of a source, now or at a past moment. `source`: "developer/project", "developer/project/upstream", or the full name.
+   * @throws TapedeckError when the gateway refuses the request, not_ready included; TypeError (of fetch) when nobody answers
    */
   state(source: string, options?: StateOptions): Promise<State>;
   /** Newest first, as the other lists. Throws as `state` does. */
@@ -67,20 +67,20 @@ export type Client = Disposable & {
 
 export type EventsOptions<Pattern extends string = string> = Omit<SubscriptionOptions<Pattern>, "state">;
 
-/** How long is waited for what. */
+/** Times to wait. */
 export type Patience = {
   /** Between two attempts. */
   readonly backoff: Backoff;
-  /** After so much silence of a socket the gateway is asked whether it is there; after as much again it is not. */
+  /** After this much silence the client pings the gateway; after as much again it takes the connection for lost. */
   readonly quietMs: number;
 };
 
 const usual: Patience = { backoff: { first: 200, most: 10_000 }, quietMs: 15_000 };
 
-/** A gateway takes as many subscriptions on one socket. */
+/** The most subscriptions that a gateway accepts on one socket. */
 const mostOnSocket = 64;
 
-/** @throws TypeError when the url is none */
+/** @throws TypeError when the url is invalid */
 export function connect(options: ConnectOptions): Client {
   return patientClient(options, usual);
 }
@@ -119,7 +119,7 @@ export function patientClient(
     backoff: patience.backoff,
   };
 
-  /** Over with its iteration, the user's signal, or the client. */
+  /** Aborted with its iteration, the user's signal, or the client. */
   const reading = <T>(signal: AbortSignal | undefined, run: (over: AbortSignal) => AsyncGenerator<T, void>) =>
     iterable((left) => run(AbortSignal.any([left, closing.signal, ...(signal === undefined ? [] : [signal])])));
   const listing = <Item>(name: Parameters<typeof list>[1], options: ListAsked) =>

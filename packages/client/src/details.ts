@@ -1,4 +1,4 @@
-// What an event tells beside its fields, by the noun of its kind. 64-bit numbers are texts, bytes base64, times RFC 3339.
+// Details of an event, by the noun of its kind. 64-bit numbers are strings, bytes are base64, times are RFC 3339.
 
 export type SourceDetail = {
   /** Names as the user wrote them. */
@@ -8,43 +8,43 @@ export type SourceDetail = {
 
 export type SessionDetail = {
   readonly labels: Readonly<Record<string, string>>;
-  /** Of session.started: whether secrets are masked. */
+  /** session.started: whether secrets are masked. */
   readonly redact: "on" | "off" | (string & {});
   readonly upstreamVersion: string;
-  /** Of session.ended and session.lost: why. */
+  /** session.ended, session.lost: the reason. */
   readonly reason: string;
   readonly fingerprintChannel: string;
   readonly fingerprintAt?: string;
   readonly fingerprintSha256: string;
-  /** Of session.described: the upstream's own messages by API. */
+  /** session.described: the upstream's own state messages, by API. */
   readonly states: Readonly<Record<string, string>>;
-  /** Of session.described: the recorded state becomes all of this, statuses too. */
+  /** session.described: these states replace the whole folded state, statuses included. */
   readonly adopted?: boolean;
-  /** Of session.started of an imported session: the id under which it was recorded first. */
+  /** session.started of an imported session: the id under which it was first recorded. */
   readonly originSession?: string;
-  /** Of session.erased: which events of Tapedeck's own channel went with the session. */
+  /** session.erased: the events of channel `tapedeck` that were erased with the session. */
   readonly erased?: { readonly ordinals: readonly OrdinalRange[] };
 };
 
-/** Ordinals of one channel, both included. */
+/** Ordinals of one channel, both inclusive. */
 export type OrdinalRange = { readonly channel: string; readonly first: string; readonly last: string };
 
-/** Of session.gap: something may be missing. Of session.gap_filled: what an open gap missed has been recorded since. */
+/** session.gap: something may be missing. session.gap_filled: what an open gap lacked has now been recorded. */
 export type GapDetail = {
   readonly channel: string;
   readonly reason: string;
-  /** How many of what could not be kept. */
+  /** Numbers of items that were dropped, by kind of item. */
   readonly dropped: Readonly<Record<string, string>>;
-  /** What may be missing of a job's output. */
+  /** Output of a job that may be missing. */
   readonly output?: { readonly job: string; readonly index: string; readonly nextIndex?: string };
-  /** What was recorded and is not in the log any more; positions of the events before and after it, empty where there are none. */
+  /** Events that are no longer in the log, with the positions of the events before and after them (empty if there is none). */
   readonly lost?: {
     readonly after: string;
     readonly before: string;
     readonly ordinals: readonly OrdinalRange[];
     readonly events: string;
   };
-  /** What is missing may still come. */
+  /** The gap is open: the missing part may still come. */
   readonly open?: boolean;
 };
 
@@ -60,7 +60,7 @@ export type BuildDetail = {
   readonly cacheHit: boolean;
 };
 
-/** Of tests, renders, deploys, verifications, executions and status checks. */
+/** Details of tests, renders, deploys, verifications, executions and status checks. */
 export type PhaseDetail = {
   readonly name: string;
   readonly taskId: string;
@@ -98,7 +98,7 @@ export type DebugDetail = {
   readonly ports: Readonly<Record<string, number>>;
 };
 
-/** Of log.written and terminal.written. */
+/** log.written, terminal.written. */
 export type TextDetail = {
   /** Verbatim, with colours and line ends. */
   readonly text: string;
@@ -107,9 +107,9 @@ export type TextDetail = {
   readonly subtask: string;
   readonly pod: string;
   readonly container: string;
-  /** It is there for its position alone: don't show it. */
+  /** An empty piece of output: do not show it. */
   readonly noise: boolean;
-  /** Of terminal.written: the job that printed it, and the place in its output. */
+  /** terminal.written: the job that printed it, and its index in the job's output. */
   readonly output?: {
     readonly job: string;
     readonly index: string;
@@ -118,17 +118,17 @@ export type TextDetail = {
   };
 };
 
-/** A call that somebody made through Tapedeck towards the upstream. */
+/** A call to the upstream that a client made through Tapedeck. */
 export type ControlDetail = {
   /** Full gRPC method. */
   readonly method: string;
-  /** Ties control.requested to its answer. */
+  /** Pairs control.requested with its answer. */
   readonly call: string;
   readonly who: string;
   readonly request: string;
   readonly forwardedMethod: string;
   readonly forwardedRequest: string;
-  /** gRPC status and text of the upstream's answer. */
+  /** gRPC status code and text of the upstream's answer. */
   readonly code: number;
   readonly message: string;
 };
@@ -138,14 +138,14 @@ export type UpstreamDetail = {
   readonly reason: string;
   readonly connection: string;
   readonly channel: string;
-  /** gRPC status that ended it. */
+  /** gRPC status code that ended it. */
   readonly code: number;
   readonly tap: string;
-  /** The tap has gone without a word; or, of upstream.restored, it has come back. */
+  /** upstream.lost: the tap disappeared without closing its stream. upstream.restored: it has come back. */
   readonly unheard?: boolean;
 };
 
-/** What another channel tells too: kept to serve that channel again. */
+/** An event that another channel reports too. It is kept to serve its own channel again. */
 export type MirrorDetail = {
   readonly what: string;
   readonly status: string;
@@ -174,7 +174,7 @@ export type PodDetail = {
   readonly state: string;
   readonly phase: string;
   readonly lastState: string;
-  /** Of pod.exited: false when it ended before it had started. */
+  /** pod.exited: false when the pod ended before it had started. */
   readonly started?: boolean;
   readonly pid: number;
   readonly cgroup: string;
@@ -190,7 +190,7 @@ export type AppDetail = {
   readonly imageId: string;
   readonly imageName: string;
   readonly imageVersion: string;
-  /** Of app.exited, where there is one; rkt answers 0 also when there is none, which `exitCodeKnown` tells. */
+  /** app.exited. `exitCodeKnown` is false for 0, because rkt also reports 0 when there is no exit code. */
   readonly exitCode?: number;
   readonly exitCodeKnown: boolean;
   readonly removed: boolean;
@@ -207,7 +207,7 @@ export type ImageDetail = {
 export type JobDetail = {
   readonly job: string;
   readonly operation: string;
-  /** Of a command: "up", "box add". */
+  /** The command of a job, such as "up" or "box add". */
   readonly command: string;
   readonly args: readonly string[];
   readonly scope: string;
@@ -226,13 +226,13 @@ export type CommandDetail = {
   readonly command: string;
   readonly args: readonly string[];
   readonly scopeName: string;
-  /** Of command.finished: whether it did what it was to do. */
+  /** command.finished: whether the command succeeded. */
   readonly succeeded: boolean;
   readonly exitCode: number;
   readonly canceled: boolean;
 };
 
-/** Of Vagrant's targets, projects, bases, boxes and runners. */
+/** Details of Vagrant's targets, projects, bases, boxes and runners. */
 export type ThingDetail = {
   readonly kind: string;
   readonly id: string;

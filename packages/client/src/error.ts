@@ -30,17 +30,17 @@ export type ErrorBody = {
   readonly choices?: readonly string[];
 };
 
-/** What Tapedeck refused, and why. */
+/** A request that Tapedeck refused, with the reason. */
 export class TapedeckError extends Error {
   override name = "TapedeckError";
   readonly code: ErrorCode;
-  /** What of the request is wrong. */
+  /** The part of the request that is wrong. */
   readonly field: string | undefined;
-  /** The first position that can be asked for (out_of_range, before_first). */
+  /** The first available position (out_of_range, before_first). */
   readonly earliest: string | undefined;
-  /** The last position that can be asked for (position_future). */
+  /** The last available position (position_future). */
   readonly latest: string | undefined;
-  /** Which sources it may have meant (ambiguous_source). */
+  /** The sources that match (ambiguous_source). */
   readonly choices: readonly string[] | undefined;
 
   constructor({ code, message, field, earliest, latest, choices }: ErrorBody) {
@@ -53,7 +53,7 @@ export class TapedeckError extends Error {
   }
 }
 
-/** The error of an answer's body; undefined when the body is somebody else's. */
+/** The error in an answer's body; undefined when the body is not Tapedeck's. */
 export function errorIn(body: unknown): TapedeckError | undefined {
   const { error } = (typeof body === "object" && body !== null ? body : {}) as { error?: Partial<ErrorBody> };
   const { code, message } = error ?? {};

@@ -4,8 +4,8 @@ import type { Kind } from "./kinds.ts";
 export type Outcome = "succeeded" | "failed" | "canceled" | "unknown";
 
 /**
- * One recorded fact. `kind` says which, and which `detail` it has. Times are RFC 3339, with the upstream's nanoseconds;
- * 64-bit numbers are texts.
+ * One recorded fact. `kind` is its type, and determines the type of `detail`. Times are RFC 3339, with the upstream's
+ * nanoseconds. 64-bit numbers are strings.
  */
 export type TapedeckEvent<K extends Kind = Kind> = K extends Kind
   ? EventFields & { readonly kind: K; readonly detail?: DetailOf<K> }
@@ -20,20 +20,20 @@ export type DetailOf<K extends Kind> = K extends "session.gap" | "session.gap_fi
 export type EventFields = {
   /** Position in the log: store the last one that you have handled, and continue `after` it. */
   readonly position: string;
-  /** The log's own time of it. */
+  /** When the log stored it. */
   readonly recordedAt: string;
-  /** The same wherever and however often it is read. */
+  /** Identifies the event: the same on every transport and in every read. */
   readonly id: string;
   /** "workspace/developer/project/upstream" */
   readonly source: string;
-  /** Absent of facts about a source as a whole. */
+  /** Absent for facts about a source as a whole. */
   readonly session?: string;
   readonly channel: string;
-  /** 1, 2, 3 … inside session and channel. */
+  /** Number of the event within session and channel: 1, 2, 3 … */
   readonly ordinal: string;
   readonly frameOrdinal: string;
   readonly part: number;
-  /** What it is about: an artifact, a resource, a pod, a job … */
+  /** What the event is about: an artifact, a resource, a pod, a job … */
   readonly subject?: string;
   readonly outcome?: Outcome;
   readonly error?: { readonly code: string; readonly message: string; readonly suggestions: readonly string[] };
@@ -43,9 +43,9 @@ export type EventFields = {
   /** Whose clock `occurredAt` is; `interval`: it happened between `notBefore` and then. */
   readonly timeSource?: "upstream" | "observed" | "interval";
   readonly notBefore?: string;
-  /** When Tapedeck saw it. */
+  /** When Tapedeck received it. */
   readonly observedAt?: string;
-  /** What it starts, ends or belongs to. */
+  /** The operation that the event starts, ends or belongs to. */
   readonly operation?: {
     readonly kind: string;
     readonly subject: string;
@@ -53,12 +53,12 @@ export type EventFields = {
     readonly loop: number;
     readonly instance?: string;
   };
-  /** Concluded by Tapedeck, not told by the upstream. */
+  /** Derived by Tapedeck, not reported by the upstream. */
   readonly inferred?: true;
-  /** Put into the upstream by somebody's call. */
+  /** Injected into the upstream by a client's call through Tapedeck. */
   readonly injected?: true;
-  /** How many secrets were masked in it. */
+  /** Number of secrets that were masked in the event. */
   readonly redacted?: number;
-  /** With `original: true`: the upstream's own message, base64; of one that is too large its size alone. */
+  /** With `original: true`: the upstream's own message in base64, or only its size if it was too large to keep. */
   readonly original?: { readonly type: string; readonly size: string; readonly bytes?: string };
 };

@@ -1,13 +1,13 @@
 import type { Outcome } from "./event.ts";
 import type { KindPattern } from "./kinds.ts";
 
-/** Values of a field are ORed, fields ANDed; a field that is not there is anything. */
+/** Values of a field are ORed, fields ANDed. An absent field matches everything. */
 export type SourceFilter = {
   readonly developers?: readonly string[];
   readonly projects?: readonly string[];
   /** "skaffold", "vagrant", "rkt" */
   readonly upstreams?: readonly string[];
-  /** "developer/project", also with "/upstream", or in full */
+  /** "developer/project", "developer/project/upstream", or the full name */
   readonly sources?: readonly string[];
 };
 
@@ -22,7 +22,7 @@ export type Filter<Pattern extends string = string> = SourceFilter & {
 
 const fields = ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"] as const;
 
-/** The filter in what somebody asked for, as it goes over a WebSocket. */
+/** The filter in a request's options, as it is sent over a WebSocket. */
 export function filterOf(asked: Filter): Filter {
   return Object.fromEntries(fields.flatMap((field) => (asked[field] === undefined ? [] : [[field, asked[field]]])));
 }

@@ -1,20 +1,20 @@
 import type { TapedeckEvent } from "./event.ts";
 import type { Kind } from "./kinds.ts";
 
-/** What a subscription gives, in this order: a state where one was asked for, then events and marks. */
+/** The messages of a subscription: first a state if one was requested, then events and marks. */
 export type Message<K extends Kind = Kind> =
   | { readonly type: "event"; readonly position: string; readonly event: TapedeckEvent<K> }
   | StateMessage
-  /** Once: the events so far were history, what follows is live. */
+  /** Once: the events before it are history, those after it are live. */
   | { readonly type: "caught_up"; readonly position: string }
-  /** Nothing for this subscription, and the log went on: what matches up to here has been given. */
+  /** The log grew without a match for this subscription: every match up to here has been sent. */
   | { readonly type: "bookmark"; readonly position: string }
-  /** The end that `until` asked for. */
+  /** The subscription has reached `until`. */
   | { readonly type: "complete"; readonly position: string };
 
 export type StateMessage = {
   readonly type: "state";
-  /** What the state reflects: the events that follow are those after it. */
+  /** The position that the state reflects. The events that follow are those after it. */
   readonly position: string;
   readonly source: string;
   readonly state: UpstreamState;

@@ -3,14 +3,14 @@ import type { Moment, SourceFilter } from "./filter.ts";
 import type { UpstreamState } from "./message.ts";
 
 export type ListOptions = {
-  /** As it stood then: a position or a time. */
+  /** A position or time: the list as of then. */
   readonly at?: Moment;
   readonly signal?: AbortSignal;
 };
 
 export type SourcesOptions = ListOptions & SourceFilter;
 
-/** Those that started in [from, to). */
+/** Only entries that started in [from, to). */
 type Started = { readonly from?: Moment; readonly to?: Moment };
 
 export type SessionsOptions = ListOptions &
@@ -62,7 +62,7 @@ export type Session = {
   readonly source: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly startedAt: string | null;
-  /** Null while it runs; and where nobody saw when it ended, though `endReason` says that it has. */
+  /** Null while it runs. Also null when its end was not seen, although `endReason` says that it has ended. */
   readonly endedAt: string | null;
   readonly endReason: string | null;
   readonly startPosition: string;
@@ -82,9 +82,9 @@ export type Operation = {
   readonly runner: number;
   readonly loop: number;
   readonly startedAt: string | null;
-  /** Null while it runs; and so are duration and outcome. */
+  /** Null while it runs, as are duration and outcome. */
   readonly endedAt: string | null;
-  /** A 64-bit number as text. */
+  /** A 64-bit number as a string. */
   readonly durationMs: string | null;
   readonly outcome: Outcome | null;
   readonly errorCode: string;
@@ -97,23 +97,23 @@ export type Operation = {
 };
 
 export type StateOptions = {
-  /** As it stood then: a position or a time. Without it: now. */
+  /** A position or time: the state as of then. Without it: now. */
   readonly at?: Moment;
-  /** Without it: the newest one of the source. */
+  /** Without it: the newest session of the source. */
   readonly session?: string;
   readonly signal?: AbortSignal;
 };
 
-/** What a source looks like at a moment. Events after `position` are what came since. */
+/** State of a source at a moment. Events after `position` are newer than the state. */
 export type State = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
   /** Set while the source is lost: time of the last contact with its upstream. */
   readonly notHeardSince: string | null;
-  /** What it reflects. */
+  /** The position that the state reflects. */
   readonly position: string;
-  /** What was asked for. */
+  /** `at` of the request. */
   readonly at: string | null;
   readonly upstream: "skaffold" | "vagrant" | "rkt" | (string & {});
   readonly state: UpstreamState;

@@ -54,12 +54,13 @@ const endpoints = z.array(
         description: "The source that the listener is bound to: `developer/project`, or its full name.",
         form: "text",
       }),
-      grpc: address.optional().meta({ description: "Where gRPC listens for it.", form: "`host:port`" }),
-      http: address
-        .optional()
-        .meta({ description: "Where HTTP listens for it. One of `grpc` and `http` is needed.", form: "`host:port`" }),
+      grpc: address.optional().meta({ description: "Where its gRPC listens.", form: "`host:port`" }),
+      http: address.optional().meta({
+        description: "Where its HTTP listens. At least one of `grpc` and `http` is required.",
+        form: "`host:port`",
+      }),
       open: z.literal("viewer", "expected viewer: more than reading needs a token").optional().meta({
-        description: "Callers without a token may read there, where `auth` is `tokens`; on loopback only.",
+        description: "Callers without a token may read there, if `auth` is `tokens`. Allowed on loopback only.",
         form: "`viewer`",
       }),
     })
@@ -91,24 +92,24 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     },
     nats: natsSettings(read),
     query: read.string("query.address", "127.0.0.1:7053", {
-      description: "Where query is (`host:port`), for services that are started one by one, without `tapedeck up`.",
+      description: "Address of query (`host:port`), for services that are started one by one, without `tapedeck up`.",
     }),
     ingest: read.string("ingest.address", "127.0.0.1:7054", {
-      description: "Where ingest is (`host:port`), for services that are started one by one, without `tapedeck up`.",
+      description: "Address of ingest (`host:port`), for services that are started one by one, without `tapedeck up`.",
     }),
     servicesKey: servicesKeySetting(read),
     workspace: workspaceSetting(read),
     hosts: hostsSetting(read),
     origins: read.list("gateway.origins", [], {
       description:
-        "Origins that the header `Origin` may have beside loopback. Pages of these origins may read the answers; with `auth: none` they only read. An origin may be a pattern: `http://localhost:*` (any port), `vscode-webview://*`.",
+        "Origins that are allowed in the `Origin` header, in addition to loopback. Pages of these origins may read the answers; with `auth: none` they only read. An origin may be a pattern: `http://localhost:*` (any port), `vscode-webview://*`.",
     }),
     endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
-      description: "Extra listeners that are bound to one source each, for clients that can't say which one they mean.",
+      description: "Extra listeners, each bound to one source, for clients that cannot name a source.",
     }),
     auth: read.oneOf("auth", authentications, "none", {
       description:
-        "`tokens`: every call needs a token, made with `tapedeck token` ([for a team](team.md)). `none`: whoever reaches the port may call.",
+        "`tokens`: every call needs a token, made with `tapedeck token` ([for a team](team.md)). `none`: anyone who can reach the port may call.",
     }),
     tls: tlsFiles(read),
     limits: limitSettings(read),

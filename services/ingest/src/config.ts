@@ -68,8 +68,8 @@ const nameText = (otherwise: () => string, otherwiseText: string, description: s
 const folderName = () => basename(process.cwd());
 const loginName = () => userInfo().username;
 
-const developer = nameText(loginName, "login name", "Whose it is: the second part of the source's name.");
-const project = nameText(folderName, "the folder's name", "Which project it is: the third part of the source's name.");
+const developer = nameText(loginName, "login name", "The developer: the second part of the source's name.");
+const project = nameText(folderName, "the folder's name", "The project: the third part of the source's name.");
 
 const upstreamName = <T extends string>(name: T, description: string) =>
   z.literal(name).meta({ description, form: `\`${name}\`` });
@@ -90,7 +90,7 @@ const everySource = {
     form: "`on`, `off`",
   }),
   standby: z.boolean({ error: "expected true or false" }).default(false).meta({
-    description: "Wait for the log before dialling, and dial only when nobody else does.",
+    description: "Wait for the log before dialling, and dial only if nobody else does.",
     form: "`true`, `false`",
   }),
 };
@@ -113,7 +113,7 @@ const skaffoldSource = z.strictObject(
     project,
     ...everySource,
     logs: switched.default("on").meta({
-      description: "Record what the application's containers print.",
+      description: "Record the output of the application's containers.",
       form: "`on`, `off`",
     }),
   },
@@ -128,13 +128,13 @@ const rktSource = z.strictObject(
     project: text.default("host").meta({ description: "The third part of the source's name.", form: "text" }),
     ...everySource,
     logs: switched.default("off").meta({
-      description: "Record what the apps print. `on` needs a rkt that was built with journal support.",
+      description: "Record the output of the apps. `on` needs a rkt that was built with journal support.",
       form: "`on`, `off`",
     }),
     interval: duration(
       10,
       1_000,
-      "Time between two looks at the host. Looks are more frequent while something changes, and less frequent where lists are long: see `load`.",
+      "Time between two polls of the host. Polls are more frequent while something changes, and less frequent if lists are long: see `load`.",
     ),
     timeout: callTimeout,
     load: z.coerce
@@ -144,13 +144,13 @@ const rktSource = z.strictObject(
       .default(2)
       .meta({
         description:
-          "Percent of one of the host's processors that looks may take at most, at pods and images together.",
+          "The most that polls of pods and images together may take, in percent of one of the host's processors.",
         form: "percent",
       }),
     extinction_hold: duration(
       0,
       600_000,
-      "How long a host where all is gone after a lost connection is taken for a directory that is not mounted.",
+      "If everything is gone after a lost connection, the data directory may not be mounted. This is how long to wait before recording the removal.",
     ),
   },
   strict,
@@ -221,7 +221,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     workspace: workspaceSetting(read),
     grpc: {
       host: read.string("ingest.grpc.host", "127.0.0.1", {
-        description: "Where ingest listens. Leave it, unless the services run on several machines.",
+        description: "Where ingest listens. Change it only if the services run on several machines.",
       }),
       port: read.port("ingest.grpc.port", 7054, { description: "gRPC of ingest, for the gateway only." }),
     },
@@ -230,7 +230,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     nats: natsSettings(read),
     servicesKey: servicesKeySetting(read),
     sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, [], {
-      description: "What ingest records by itself.",
+      description: "The upstreams that ingest dials and records itself.",
     }),
     retention: { textTtl: textTtl(read) },
     lostAfterMs: read.duration("ingest.lostAfter", 600_000, {
@@ -242,25 +242,25 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       everyMs: read.duration("ingest.check.every", 24 * 3_600_000, {
         min: 10,
         description:
-          "How often all of the log is read to look for damage; the first time is at the start. See [reliability](reliability.md).",
+          "How often ingest reads the whole log to find damage. The first time is when ingest starts. See [reliability](reliability.md).",
       }),
       rate: read.integer("ingest.check.rate", 2_000, {
         min: 1,
-        description: "Messages a second that such a check reads at most.",
+        description: "The most messages a second that such a check reads.",
       }),
     },
     spill: {
       dir: read.string("ingest.spill.dir", ".tapedeck/spill", {
         description:
-          "Folder for what waits on the disk while the log is away. `tapedeck up` puts it in its data folder.",
+          "Folder of the items that wait on disk while the log is unavailable. `tapedeck up` puts it in its data folder.",
       }),
       memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * MiB, {
         unit: "bytes",
-        description: `Memory for what waits while the log is away. All sources share it in even parts, of at least ${leastOfSource.memoryBytes / MiB} MiB each.`,
+        description: `Memory for items that wait while the log is unavailable. All sources share it in even parts, of at least ${leastOfSource.memoryBytes / MiB} MiB each.`,
       }),
       diskBytes: read.integer("ingest.spill.diskBytes", 1024 * MiB, {
         unit: "bytes",
-        description: `Disk for the same. All sources share it in even parts, of at least ${leastOfSource.diskBytes / MiB} MiB each.`,
+        description: `Disk space for the same. All sources share it in even parts, of at least ${leastOfSource.diskBytes / MiB} MiB each.`,
       }),
     },
   };
@@ -290,7 +290,7 @@ function textTtl(read: SettingsReader): number | undefined {
   const ms = read.duration("retention.text", undefined, {
     defaultText: "none: for ever",
     description:
-      "How long log text stays in the log, counted from its recording, such as `30d`; 1s or more. All else stays for ever, and so do rows of `query.textRows`.",
+      "How long log text stays in the log after it is recorded, such as `30d`; 1s or more. Everything else stays for ever, and so do rows of `query.textRows`.",
   });
   if (ms !== undefined && ms < 1_000)
     read.problem("retention.text: expected 1s or more; without it text stays for ever");

@@ -41,7 +41,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
   const config = {
     grpc: {
       host: read.string("query.grpc.host", "127.0.0.1", {
-        description: "Where query listens. Leave it, unless the services run on several machines.",
+        description: "Where query listens. Change it only if the services run on several machines.",
       }),
       port: read.port("query.grpc.port", 7053, { description: "gRPC of query, for the gateway only." }),
     },
@@ -50,10 +50,10 @@ export function querySettings(read: SettingsReader): QueryConfig {
     nats: natsSettings(read),
     databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck", {
       description:
-        "A Postgres of yours. Its user owns the database and makes schemas in it. Where it is not set, `tapedeck up` starts the Postgres that comes along.",
+        "A Postgres of yours. Its user owns the database and creates schemas in it. Without it `tapedeck up` starts the bundled Postgres.",
     }),
     analystPassword: read.string("postgres.analystPassword", undefined, {
-      defaultText: "none; made by `tapedeck up` for the Postgres that comes along",
+      defaultText: "none; created by `tapedeck up` for the bundled Postgres",
       description:
         "With it `tapedeck_analyst` may log in to your Postgres. Without it `tapedeck_analyst` is a role that you grant to others.",
     }),
@@ -61,12 +61,12 @@ export function querySettings(read: SettingsReader): QueryConfig {
     servicesKey: servicesKeySetting(read),
     patienceMs: queryTimeout(read),
     textRows: read.boolean("query.textRows", false, {
-      description: "Whether log text has rows in the table `events`, too.",
+      description: "Whether log text has rows in the table `events`.",
     }),
     batchEvents: read.integer("query.batchEvents", defaultLimits.events, {
       min: 1,
       max: 10_000,
-      description: "Most events that go into the tables in one transaction.",
+      description: "The most events that one transaction writes to the tables.",
     }),
   };
   const { grpc, health, servicesKey } = config;

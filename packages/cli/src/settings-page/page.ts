@@ -14,19 +14,19 @@ export const example = `sources:
     address: 127.0.0.1:50051     # Skaffold's --rpc-port
     labels: { team: checkout }
     redact: on                   # mask secrets before they are stored
-    logs: on                     # what the application's containers print
+    logs: on                     # record the output of the application's containers
   - upstream: vagrant
     developer: dana
     project: shop
-    address: 127.0.0.1:9701      # of a server that outlives a command
+    address: 127.0.0.1:9701      # a server that outlives a command
   - upstream: rkt
     developer: node-1            # the host's name; the source is node-1/host
-    address: 127.0.0.1:15441     # of its rkt api-service
-endpoints:                       # listeners bound to one source, for clients that can't say which
+    address: 127.0.0.1:15441     # its rkt api-service
+endpoints:                       # listeners bound to one source, for clients that cannot name one
   - source: alice/shop
     grpc: 127.0.0.1:50061
     http: 127.0.0.1:50062
-    open: viewer                 # read without a token, where auth is tokens; on loopback only
+    open: viewer                 # read without a token, if auth is tokens; on loopback only
 `;
 
 /** docs/settings.md, as the code has it. */
@@ -41,21 +41,21 @@ export function settingsPage(): string {
     ...settingsOf(settings),
     ...limitsOf(settings),
     "## `tapedeck up`",
-    "Its flags. A flag goes before the environment and the file. A source of a flag comes to those of the file.",
+    "The flags of `tapedeck up`. A flag takes precedence over the environment and the file. A source given by a flag is added to those of the file.",
     upFlagsTable(),
     "## Environment only",
-    "Commands, services and loggers read these; they are no keys of `tapedeck.yaml`. A flag goes before its variable.",
+    "Commands, services and loggers read these; they are not keys of `tapedeck.yaml`. A flag takes precedence over its variable.",
     variablesTable(),
   ].join("\n\n")}\n`;
 }
 
-const howToSet = `Settings are flags of \`tapedeck up\`, environment variables, or keys of \`tapedeck.yaml\` in the folder of the start (else
-\`--config FILE\`). The environment goes before the file. The name of a variable follows from its key: \`gateway.http.port\` is
-\`TAPEDECK_GATEWAY_HTTP_PORT\`, \`ingest.spill.memoryBytes\` is \`TAPEDECK_INGEST_SPILL_MEMORY_BYTES\`. Settings that are wrong or
-unknown stop the start, and all of them are named at once.`;
+const howToSet = `Settings are flags of \`tapedeck up\`, environment variables, or keys of \`tapedeck.yaml\` in the current folder (or
+\`--config FILE\`). The environment takes precedence over the file. The name of a variable follows from its key: \`gateway.http.port\` is
+\`TAPEDECK_GATEWAY_HTTP_PORT\`, \`ingest.spill.memoryBytes\` is \`TAPEDECK_INGEST_SPILL_MEMORY_BYTES\`. Wrong or unknown
+settings stop the start, and one error lists all of them.`;
 
 const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port**
-of 0 is any free port. A **list of texts** is a YAML list; in the environment its items have commas between them. \`sources\` and
+of 0 is any free port. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\` and
 \`endpoints\` are JSON in the environment.`;
 
 const sections: readonly (readonly [title: string, isHere: (readBy: readonly Reader[]) => boolean])[] = [
@@ -63,7 +63,7 @@ const sections: readonly (readonly [title: string, isHere: (readBy: readonly Rea
   ["Gateway", (readBy) => isOnly(readBy, "gateway")],
   ["Query", (readBy) => isOnly(readBy, "query")],
   ["Ingest", (readBy) => isOnly(readBy, "ingest")],
-  ["NATS and Postgres that come along", (readBy) => isOnly(readBy, "tapedeck up")],
+  ["Bundled NATS and Postgres", (readBy) => isOnly(readBy, "tapedeck up")],
 ];
 
 function isOnly(readBy: readonly Reader[], reader: Reader): boolean {
@@ -113,12 +113,12 @@ function keysOf(settings: readonly ReadSetting[]): string {
   return settings.map(({ key }) => key).join(", ");
 }
 
-const howLimitsHold = `A limit holds for each process that reads it. Limits of a token hold also for each address that comes without one to an endpoint
-which is \`open: viewer\`. Without authentication they hold only where they are set, and for each address then.`;
+const howLimitsHold = `A limit applies per process that reads it. Limits per token also apply per address to callers without a token at an endpoint that
+is \`open: viewer\`. Without authentication they apply only if they are set, and then per address.`;
 
-const fixedLimits = `Fixed: a page has at most ${largestLimit.toLocaleString("en-US")} items, a field of a filter at most ${mostValues} values. A reader that vanishes without a
-word is found within 35 s, except over HTTP (server-sent events too) with data under way: there the system gives it up, Linux
-after about 15 minutes.`;
+const fixedLimits = `Fixed: a page has at most ${largestLimit.toLocaleString("en-US")} items, a field of a filter at most ${mostValues} values. A reader that disappears without
+closing its connection is detected within 35 s. The exception is HTTP (server-sent events included) with unacknowledged data: there the
+operating system gives up, Linux after about 15 minutes.`;
 
 function nestedSection(setting: ReadSetting): readonly string[] {
   const shapes = nestedTables(setting);
@@ -127,7 +127,7 @@ function nestedSection(setting: ReadSetting): readonly string[] {
     title === undefined ? [] : [`#### ${code(`upstream: ${title}`)}`];
   return [
     `### ${setting.key}`,
-    "What an item of this list may say:",
+    "Keys of an item of this list:",
     ...shapes.flatMap((shape) => [...titled(shape), shape.table]),
   ];
 }

@@ -117,8 +117,8 @@ export function ownSettings(read: SettingsReader) {
   return {
     natsUrl: read.string("nats.url", undefined),
     postgresUrl: read.string("postgres.url", undefined),
-    nats: read.port("nats.port", 7042, { description: "The NATS that comes along." }),
-    postgres: read.port("postgres.port", 7043, { description: "The Postgres that comes along." }),
+    nats: read.port("nats.port", 7042, { description: "Port of the bundled NATS." }),
+    postgres: read.port("postgres.port", 7043, { description: "Port of the bundled Postgres." }),
   };
 }
 

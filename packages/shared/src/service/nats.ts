@@ -17,18 +17,18 @@ export function natsSettings(read: SettingsReader): NatsSettings {
   return {
     url: read.string("nats.url", "nats://127.0.0.1:7042", {
       description:
-        "A NATS server of yours: 2.12 or newer, with JetStream and `sync_interval: always`. Where it is not set, `tapedeck up` starts the NATS that comes along.",
+        "A NATS server of yours: 2.12 or newer, with JetStream and `sync_interval: always`. Without it `tapedeck up` starts the bundled NATS.",
     }),
-    user: read.string("nats.user", undefined, { description: "The user that the services have at your NATS." }),
+    user: read.string("nats.user", undefined, { description: "The user as which the services log in to your NATS." }),
     password: read.string("nats.password", undefined, { description: "The password of that user." }),
     storeDir: read.string("nats.storeDir", undefined, {
-      defaultText: "none; that of the NATS that comes along",
+      defaultText: "none; set for the bundled NATS",
       description:
-        "The folder in which your NATS keeps its data, if it is on ingest's machine. Ingest tells by it that the disk is full.",
+        "The folder in which your NATS keeps its data, if it is on ingest's machine. Ingest uses it to recognize a full disk.",
     }),
     syncAlways: read.boolean("nats.syncAlways", false, {
       description:
-        "`true` says that your NATS syncs every message to disk. NATS can't be asked for this, so the services warn until you say it.",
+        "`true` says that your NATS syncs every message to disk. The services cannot query this, so they warn until you set it.",
     }),
   };
 }

@@ -4,7 +4,7 @@ import type { SettingsReader } from "./settings.ts";
 export function queryTimeout(read: SettingsReader): number {
   return read.duration("limits.query", 15_000, {
     min: 10,
-    description: "The time that query may take for an answer.",
+    description: "The time that query may take to answer.",
     past: "`limit_exceeded`",
   });
 }

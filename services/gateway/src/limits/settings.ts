@@ -77,7 +77,7 @@ function grpcLimits(read: SettingsReader): Omit<Limits["grpc"], "connections"> {
     }),
     streams: read.integer("limits.grpc.streams", 100, {
       ...oneOrMore,
-      description: "Calls at once on one gRPC connection.",
+      description: "Calls at the same time on one gRPC connection.",
       past: "The next call waits.",
     }),
   };
@@ -125,11 +125,11 @@ function tokenLimits(read: SettingsReader): TokenLimits {
     const set = read.integer(key, undefined, { ...oneOrMore, defaultText: `\`${most}\``, ...about });
     return { most: set ?? most, holdsForAddresses: set !== undefined };
   };
-  const refused = "`limit_exceeded` with `Retry-After`. A WebSocket is told and closed with 4429.";
+  const refused = "`limit_exceeded` with `Retry-After`. A WebSocket gets the error and is closed with 4429.";
   return {
     connections: perCaller("limits.connections", 50, {
       description:
-        "Live streams and sockets of a token at one address, pushes included. Behind a proxy all have the proxy's address.",
+        "Live streams and sockets of a token at one address, pushes included. Behind a proxy all callers have the proxy's address.",
       past: refused,
     }),
     tokenConnections: read.integer("limits.tokenConnections", 1_000, {
@@ -139,7 +139,7 @@ function tokenLimits(read: SettingsReader): TokenLimits {
     }),
     requestsPerSecond: perCaller("limits.requestsPerSecond", 100, {
       description: "HTTP requests, gRPC calls and WebSocket messages of a token together, in one second.",
-      past: "`limit_exceeded` with `Retry-After` and `RateLimit-*`. A WebSocket is told and not read for a second.",
+      past: "`limit_exceeded` with `Retry-After` and `RateLimit-*`. A WebSocket gets the error and is not read for a second.",
     }),
     refusalsPerMinute: read.integer("limits.refusalsPerMinute", 60, {
       ...oneOrMore,
@@ -156,22 +156,22 @@ function readingLimits(
   return {
     unreadBytes: read.integer("limits.unreadBytes", MiB, {
       ...aKiBOrMore,
-      description: "What waits unread for one socket or stream.",
-      past: "Nothing: the reader goes on with history at its own pace.",
+      description: "Bytes that wait unread for one socket or stream.",
+      past: "Nothing: the reader continues with history at its own pace.",
     }),
     historyReaders: read.integer("limits.historyReaders", 256, {
       ...oneOrMore,
-      description: "Readers of history that read the log at once.",
+      description: "Readers of history that read the log at the same time.",
       past: "The reader waits its turn.",
     }),
     pages: read.integer("limits.pages", 32, {
       ...oneOrMore,
-      description: "Pages of events that are made at once.",
+      description: "Pages of events that are produced at the same time.",
       past: waits,
     }),
     largeAnswers: read.integer("limits.largeAnswers", 8, {
       ...oneOrMore,
-      description: "Answers of tens of MiB that are made at once.",
+      description: "Answers of tens of MiB that are produced at the same time.",
       past: waits,
     }),
   };

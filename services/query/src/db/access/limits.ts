@@ -27,7 +27,7 @@ export function readerLimits(read: SettingsReader): ReaderLimits {
     }),
     idleTransactionMs: read.duration("limits.sql.idleTransaction", 60_000, {
       min: second,
-      description: "The longest pause of such a login within a transaction.",
+      description: "The longest idle time of such a login within a transaction.",
       past: byPostgres,
     }),
     transactionMs: read.duration("limits.sql.transaction", 600_000, {

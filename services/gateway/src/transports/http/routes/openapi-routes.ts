@@ -41,11 +41,11 @@ export type DescribedAnswer = {
 export type SchemaName = keyof typeof answers;
 
 export const answerHeaders = {
-  "tapedeck-position": "The position that the answer reflects; of a stream: after which it starts.",
+  "tapedeck-position": "The position that the answer reflects, or after which the stream starts.",
   "tapedeck-session": "The session whose state it is.",
   "tapedeck-session-ended": "`true` when that session has ended.",
-  "tapedeck-not-heard-since": "Where the source is lost: since when nothing has been heard of its upstream.",
-  link: 'Of CloudEvents, when another page follows: its address, with `rel="next"` (RFC 8288).',
+  "tapedeck-not-heard-since": "For a lost source: the time since when its upstream has not been heard.",
+  link: 'For CloudEvents: the address of the next page, if there is one, with `rel="next"` (RFC 8288).',
 } as const;
 
 export const json = "application/json";
@@ -72,18 +72,18 @@ const ofTokens: readonly ErrorCode[] = ["unauthenticated", "forbidden", "limit_e
 const forAdminsOfAll = "For admins whose token is for all workspaces.";
 const forAdmins = "For admins, with the setting `auth: tokens`.";
 
-const lines = { lines: "Message", description: "One Message a line." } as const;
+const lines = { lines: "Message", description: "One Message per line." } as const;
 
 export const routes = {
   sources: {
     path: "/api/v1/sources",
-    summary: "What is recorded",
+    summary: "Recorded sources",
     parameters: parameters.sources,
     ...list("Sources, newest first.", "Sources"),
   },
   sessions: {
     path: "/api/v1/sessions",
-    summary: "Each lifetime of an upstream",
+    summary: "Sessions: the lifetimes of the upstreams",
     parameters: parameters.sessions,
     ...list("Sessions, newest first.", "Sessions"),
   },
@@ -101,7 +101,7 @@ export const routes = {
   },
   state: {
     path: "/api/v1/state",
-    summary: "State of a source, now or at a moment",
+    summary: "State of a source, now or at a past moment",
     parameters: parameters.state,
     answers: {
       200: {
@@ -116,14 +116,14 @@ export const routes = {
     path: "/api/v1/events",
     summary: "History",
     description:
-      `A page of events, ascending. With \`Accept: ${ndjson}\` all of it in one answer, which ends at the log's end (or at ` +
-      `\`until\`) with \`complete\`. With \`Accept: ${cloudEventsBatch}\` a page as a batch of CloudEvents; the page that ` +
-      "follows is named by the header `link`, and begins after `tapedeck-position`. A page may have fewer events than were " +
-      "asked for, or none, and still be followed by one.",
+      `A page of events, ascending. With \`Accept: ${ndjson}\` one answer has all events, and ends at the log's end (or at ` +
+      `\`until\`) with \`complete\`. With \`Accept: ${cloudEventsBatch}\` a page is a batch of CloudEvents; the header ` +
+      "`link` has the address of the next page, which begins after `tapedeck-position`. A page may have fewer events than " +
+      "`limit`, or none, and still be followed by another page.",
     parameters: parameters.events,
     answers: {
       200: {
-        description: "Events that match.",
+        description: "Matching events.",
         headers: ["tapedeck-position", "link"],
         content: { [json]: "Events", [ndjson]: lines, [cloudEventsBatch]: "CloudEvents" },
       },
@@ -132,19 +132,19 @@ export const routes = {
   },
   stream: {
     path: "/api/v1/stream",
-    summary: "History, then what happens, without an end",
+    summary: "History, then live events, without an end",
     description:
-      "Server-sent events for EventSource: `id` is the position, so that a client that connects again goes on where it " +
-      "was. Events have no `event:` line, so that `onmessage` fires; the other messages are named by their type. A comment " +
-      `is written when nothing was for 15 s. With \`Accept: ${ndjson}\` the same messages line by line. An error after the ` +
-      "beginning is the last message. With `Accept: text/event-stream`, as EventSource asks, or with `Last-Event-ID`, what " +
-      "passes (`not_ready`, `limit_exceeded`) is told so as well, with status 200 and `retry`: on any other status " +
-      "EventSource gives up for good, as it should where an error does not pass.",
+      "Server-sent events for EventSource: `id` is the position, so that a client that reconnects continues where it was. " +
+      "Events have no `event:` line, so that `onmessage` fires; other messages have their type there. After 15 s without a " +
+      `message the stream has a comment. With \`Accept: ${ndjson}\` the same messages come line by line. An error after the ` +
+      "start is the last message. With `Accept: text/event-stream`, which EventSource sends, or with `Last-Event-ID`, " +
+      "temporary errors (`not_ready`, `limit_exceeded`) are such a message too, with status 200 and `retry`. On any other " +
+      "status EventSource gives up for good, as it should for permanent errors.",
     parameters: parameters.stream,
-    headers: { "Last-Event-ID": "The position after which to go on; counts more than `after`." },
+    headers: { "Last-Event-ID": "The position after which to continue; takes precedence over `after`." },
     answers: {
       200: {
-        description: "Messages, until the client leaves.",
+        description: "Messages, until the client disconnects.",
         headers: ["tapedeck-position"],
         content: {
           [eventStream]: { lines: "Message", description: "Server-sent events, the `data` of each one Message." },
@@ -162,26 +162,29 @@ export const routes = {
       "services/gateway/src/transports/websocket/PROTOCOL.md. A browser gives its token as a second subprotocol, " +
       "`tapedeck.bearer.<token>`.",
     answers: {
-      101: { description: "The protocol is WebSocket from here on." },
-      426: { description: "The request was none for a WebSocket.", content: { [json]: "Error" } },
+      101: { description: "The protocol switches to WebSocket." },
+      426: { description: "The request was not a WebSocket handshake.", content: { [json]: "Error" } },
     },
     errors: ["unauthenticated", "forbidden", "limit_exceeded", "not_ready"],
   },
   tokens: {
     path: "/api/v1/tokens",
     summary: "Tokens of the workspace",
-    description: `Newest first, expired ones too. ${forAdmins}`,
-    answers: { 200: { description: "Tokens, without their texts.", content: { [json]: "Tokens" } } },
+    description: `Newest first, including expired ones. ${forAdmins}`,
+    answers: { 200: { description: "Tokens, without their secret texts.", content: { [json]: "Tokens" } } },
     errors: ofTokens,
   },
   createToken: {
     method: "post",
     path: "/api/v1/tokens",
-    summary: "Make a token",
+    summary: "Create a token",
     description: forAdmins,
     body: tokenRequest,
     answers: {
-      201: { description: "The token with its text, which is told only here.", content: { [json]: "NewToken" } },
+      201: {
+        description: "The token with its secret text, which only this answer has.",
+        content: { [json]: "NewToken" },
+      },
     },
     errors: ["invalid_argument", ...ofTokens],
   },
@@ -190,20 +193,20 @@ export const routes = {
     path: "/api/v1/tokens/{id}",
     inPath: { id: "The token's id." },
     summary: "Revoke a token",
-    description: `What is open with it ends within 5 s. ${forAdmins}`,
-    answers: { 200: { description: "The token that is no more.", content: { [json]: "Token" } } },
+    description: `Its open streams end within 5 s. ${forAdmins}`,
+    answers: { 200: { description: "The revoked token.", content: { [json]: "Token" } } },
     errors: ["not_found", ...ofTokens],
   },
   eraseSession: {
     method: "delete",
     path: "/api/v1/sessions/{session}",
     inPath: { session: "The session's id." },
-    summary: "Erase a session, for good",
+    summary: "Erase a session permanently",
     description:
-      "Of the caller's workspace, from log and tables. Cut short, it is gone on with by asking again. For admins.",
+      "Erases a session of the caller's workspace from log and tables. Repeat an interrupted request to continue. For admins.",
     answers: {
       200: {
-        description: "How far it has come, until all is gone.",
+        description: "The progress, until everything is erased.",
         content: { [ndjson]: { lines: "Erasing", description: "One line each, the last one `complete` or `error`." } },
       },
     },
@@ -212,11 +215,11 @@ export const routes = {
   rebuild: {
     method: "post",
     path: "/api/v1/rebuild",
-    summary: "Make the tables anew from the log",
-    description: `Of all workspaces; the tables that are there answer until then. ${forAdminsOfAll}`,
+    summary: "Rebuild the tables from the log",
+    description: `Rebuilds the tables of all workspaces; the present tables answer until it ends. ${forAdminsOfAll}`,
     answers: {
       200: {
-        description: "How far it has come, until the new tables are in place.",
+        description: "The progress, until the new tables are in place.",
         content: {
           [ndjson]: { lines: "Rebuilding", description: "One line each, the last one `complete` or `error`." },
         },
@@ -228,25 +231,25 @@ export const routes = {
     path: "/api/v1/backup",
     summary: "Back up the log",
     description:
-      `The log of all workspaces up to a moment, and the hashes of tokens. ${forAdminsOfAll} Frames of one letter, a ` +
-      "length (32 bits, big endian) and so many bytes: `p`, a piece of NATS's snapshot; at the end `z`, what restores it " +
-      "as JSON, or `e`, an Error. `tapedeck backup` makes a folder of it.",
+      `The log of all workspaces up to a moment, and the hashes of tokens. ${forAdminsOfAll} A frame is a letter, a ` +
+      "length (32 bits, big endian) and that many bytes: `p` is a piece of NATS's snapshot; the last frame is `z`, JSON that " +
+      "a restore needs, or `e`, an Error. `tapedeck backup` stores the frames in a folder.",
     answers: { 200: { description: "The frames, as application/vnd.tapedeck.backup." } },
     errors: always,
   },
   healthz: {
     path: "/healthz",
-    summary: "Does the gateway live?",
-    answers: { 200: { description: "It does.", content: { [json]: "Health" } } },
+    summary: "Is the gateway alive?",
+    answers: { 200: { description: "The gateway is alive.", content: { [json]: "Health" } } },
     errors: [],
     isOpen: true,
   },
   readyz: {
     path: "/readyz",
-    summary: "Is everything there that it needs?",
+    summary: "Is the gateway ready?",
     answers: {
-      200: { description: "All is there.", content: { [json]: "Readiness" } },
-      503: { description: "Something is not, and why.", content: { [json]: "Readiness" } },
+      200: { description: "Everything that the gateway needs is available.", content: { [json]: "Readiness" } },
+      503: { description: "Something is not available, with the reason.", content: { [json]: "Readiness" } },
     },
     errors: [],
     isOpen: true,

@@ -28,40 +28,40 @@ export function openApiDocument(described: readonly DescribedRoute[] = Object.va
     components: {
       schemas: schemas(),
       securitySchemes: {
-        token: { type: "http", scheme: "bearer", description: "Needed with the setting `auth: tokens`." },
+        token: { type: "http", scheme: "bearer", description: "Required with the setting `auth: tokens`." },
       },
     },
   };
 }
 
-const description = `What development tools did, recorded in one log and played back.
+const description = `Tapedeck records what development tools do in one log, and plays it back.
 
-A **position** such as \`t3k9x2-10482\` is where an event stands in the log. Keep the last one that you have handled, give it
-back as \`after\`, and you go on with the next event, once each, on any transport. Filters are repeated parameters: different
-ones are ANDed, values of one ORed. \`source\`, \`session\`, \`at\`, \`after\` and \`min_position\` may also be headers of the
-names \`tapedeck-source\`, \`tapedeck-session\`, \`tapedeck-at\`, \`tapedeck-after\` and \`tapedeck-min-position\`.
+A **position** such as \`t3k9x2-10482\` says where an event is in the log. Keep the position of the last event that you have
+handled and pass it as \`after\`: you get the next events, each once, on any transport. Filters are repeated parameters:
+different ones are ANDed, values of one ORed. \`source\`, \`session\`, \`at\`, \`after\` and \`min_position\` may also be the
+headers \`tapedeck-source\`, \`tapedeck-session\`, \`tapedeck-at\`, \`tapedeck-after\` and \`tapedeck-min-position\`.
 
-Names are lowerCamelCase, times RFC 3339, numbers of 64 bits are text. Expect fields and kinds of events that are not
-described here. Unknown parameters are errors. Another method than GET or HEAD is refused with 405.`;
+Names are lowerCamelCase, times are RFC 3339, and 64-bit numbers are strings. Expect fields and kinds of events that are not
+described here. Unknown parameters are errors. A method that a path does not have is answered with 405.`;
 
 const meanings: Readonly<Record<ErrorCode, string>> = {
-  out_of_range: "it is no longer kept; `earliest` is",
+  out_of_range: "the position is no longer kept; `earliest` is the first that is",
   position_future: "the position is beyond the log's end, which is `latest`",
   position_foreign: "the position is from another log",
   unknown_source: "there is no such source",
   unknown_session: "the source has no such session",
   before_first: "the source or session began later, at `earliest`",
   not_found: "there is nothing at this path",
-  source_taken: "another tap has the source",
-  ambiguous_source: "several sources are meant: `choices`",
-  invalid_argument: "the parameter `field` is wrong, or unknown",
-  upstream_away: "the upstream, or who holds its connection, is away",
-  not_ready: "something behind the gateway is away or late: try again",
-  refused_dangerous: "it would crash the upstream",
+  source_taken: "another tap holds the source",
+  ambiguous_source: "several sources match, see `choices`",
+  invalid_argument: "the parameter `field` is invalid or unknown",
+  upstream_away: "the upstream, or the tap that is connected to it, is unavailable",
+  not_ready: "a service behind the gateway is unavailable or behind: try again",
+  refused_dangerous: "the request would crash the upstream",
   unauthenticated: "there is no valid token",
-  forbidden: "the token does not allow it, or Host or Origin are foreign",
-  limit_exceeded: "more was asked for than is allowed at once",
-  internal: "it went wrong inside; the cause is in the gateway's log",
+  forbidden: "the token does not permit the request, or Host or Origin is foreign",
+  limit_exceeded: "the request is over a limit",
+  internal: "an internal error; its cause is in the gateway's log",
 };
 
 function operation(route: DescribedRoute): JsonSchema {
@@ -153,7 +153,7 @@ function schemas(): JsonSchema {
       Object.entries(ofAnswers).map(([name, { $schema: _, $id: __, ...schema }]) => [name, schema]),
     ),
     Detail: {
-      description: "What else is known of an event; which of these depends on its kind.",
+      description: "Details of an event. The kind of the event determines which of these it has.",
       anyOf: Object.keys(details).map((name) => ({ $ref: refOf(name) })),
     },
     ...details,
