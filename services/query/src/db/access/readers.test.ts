@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
 import { silentLogger } from "@tapedeck/shared/service/logger";
@@ -106,6 +107,25 @@ it("every relation is listed as readable or withheld", async () => {
   const found = (await names(ours)).filter((name) => !month.test(name));
   expect(found.toSorted()).toEqual([...Object.keys(readable), ...withheld].toSorted());
 });
+
+const docs = new URL("../../../../../docs/", import.meta.url);
+
+it("docs/sql.md lists exactly the relations that readers may read", async () => {
+  const page = await readFile(new URL("sql.md", docs), "utf8");
+  const listed = [...page.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) => cell.split(", "));
+  expect(listed.map((name) => name.replaceAll("`", "")).toSorted()).toEqual(Object.keys(readable).toSorted());
+});
+
+it.each(["sql.md", "skaffold.md", "vagrant.md", "rkt.md"])(
+  "the analyst can run every query of docs/%s",
+  async (page) => {
+    const text = await readFile(new URL(page, docs), "utf8");
+    const queries = [...text.matchAll(/^```sql\n(.*?)^```/gms)].flatMap(([, block = ""]) => block.trim().split(/;$/m));
+    expect(queries.length).toBeGreaterThan(1);
+    const analyst = await as("tapedeck_analyst");
+    for (const query of queries) await expect(analyst.query(query), query).resolves.toBeDefined();
+  },
+);
 
 it("the analyst reads all documented relations of every workspace, and nothing else", async () => {
   const analyst = await as("tapedeck_analyst");
