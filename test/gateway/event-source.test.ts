@@ -119,7 +119,7 @@ it("other clients than EventSource are refused by status", async () => {
     return {
       status,
       type: answered["content-type"],
-      retry: answered["retry-after"],
+      retry: answered["retry-after"] ?? /^retry: (\d+)$/m.exec(body)?.[1],
       code: /"code":"(\w+)"/.exec(body)?.[1],
     };
   };
@@ -132,7 +132,7 @@ it("other clients than EventSource are refused by status", async () => {
     ask(seen),
   ]);
   expect([other, lines]).toEqual([refused, refused]);
-  const notReady = { status: 200, type: "text/event-stream", code: "not_ready" };
+  const notReady = { status: 200, type: "text/event-stream", retry: "1000", code: "not_ready" };
   expect([first, resumed]).toEqual([notReady, notReady]);
   await nats.restart();
 });
