@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
 import { silentLogger } from "@tapedeck/shared/service/logger";
@@ -7,6 +6,7 @@ import { settingsReader } from "@tapedeck/shared/service/settings";
 import { type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { docsPage, documentedQueries, pagesWithQueries } from "../../testing/documented-queries.ts";
 import { ensurePartitions } from "../../views/events/partitions.ts";
 import { type Database, openDatabase } from "../database.ts";
 import { migrate } from "../migrate.ts";
@@ -108,24 +108,19 @@ it("every relation is listed as readable or withheld", async () => {
   expect(found.toSorted()).toEqual([...Object.keys(readable), ...withheld].toSorted());
 });
 
-const docs = new URL("../../../../../docs/", import.meta.url);
-
 it("docs/sql.md lists exactly the relations that readers may read", async () => {
-  const page = await readFile(new URL("sql.md", docs), "utf8");
-  const listed = [...page.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) => cell.split(", "));
+  const listed = [...(await docsPage("sql.md")).matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) =>
+    cell.split(", "),
+  );
   expect(listed.map((name) => name.replaceAll("`", "")).toSorted()).toEqual(Object.keys(readable).toSorted());
 });
 
-it.each(["sql.md", "skaffold.md", "vagrant.md", "rkt.md"])(
-  "the analyst can run every query of docs/%s",
-  async (page) => {
-    const text = await readFile(new URL(page, docs), "utf8");
-    const queries = [...text.matchAll(/^```sql\n(.*?)^```/gms)].flatMap(([, block = ""]) => block.trim().split(/;$/m));
-    expect(queries.length).toBeGreaterThan(1);
-    const analyst = await as("tapedeck_analyst");
-    for (const query of queries) await expect(analyst.query(query), query).resolves.toBeDefined();
-  },
-);
+it.each(pagesWithQueries)("the analyst can run every query of docs/%s", async (page) => {
+  const queries = await documentedQueries(page);
+  expect(queries).not.toEqual([]);
+  const analyst = await as("tapedeck_analyst");
+  for (const query of queries) await expect(analyst.query(query), query).resolves.toBeDefined();
+});
 
 it("the analyst reads all documented relations of every workspace, and nothing else", async () => {
   const analyst = await as("tapedeck_analyst");
