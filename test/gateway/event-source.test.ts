@@ -152,6 +152,10 @@ it("an EventSource over its request rate comes back by itself; one without permi
   expect(late.source.readyState).not.toBe(EventSource.CLOSED);
 
   for (const one of pages) one.source.close();
+  // What coming again would not change keeps its status, which ends an EventSource.
+  const foreign = { accept: "text/event-stream", origin: "https://evil.example" };
+  const { status, headers } = await httpCall(http, "GET", "/api/v1/stream", foreign);
+  expect([status, headers["access-control-allow-origin"]]).toEqual([403, foreign.origin]);
   const { source, refusals } = page("?kind=Build!");
   await until(() => source.readyState === EventSource.CLOSED, { message: "the end" });
   expect(refusals.filter((refusal) => !JSON.stringify(refusal).includes("limit_exceeded"))).toEqual([]);
