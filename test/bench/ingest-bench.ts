@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import type { LogWriter, Recorded } from "@tapedeck/shared/log/log";
+import type { LogWriter, RecordedEvent } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
@@ -16,13 +16,13 @@ const fixtures = recordings.skaffold;
 /** One fake Skaffold and a log of its own; ingest processes come and go. */
 export type IngestBench = AsyncDisposable & {
   readonly nats: TestNats;
-  readonly recording: Recording;
+  readonly recording: RecordedUpstream;
   readonly fake: FakeSkaffold;
   readonly source: SourceName;
   readonly writer: LogWriter;
   /** An ingest on this source; without a folder it is another machine's. */
   ingest(options?: IngestOptions): Promise<ServiceProcess>;
-  events(): Promise<readonly Recorded[]>;
+  events(): Promise<readonly RecordedEvent[]>;
   /** As many frames of v1 and v2 as the fake has said so far are in the log. */
   recorded(): Promise<void>;
   /** Plays that part (0 to 1) of all v1 events, and what goes with them. */
@@ -79,7 +79,7 @@ export async function ingestBench(
 }
 
 /** The frames of a recording's channel, as `framesOf` gives those of the log. */
-export function saidBy({ messages }: Recording, channel: "v1" | "v2" | "logs"): string[] {
+export function sentFrames({ messages }: RecordedUpstream, channel: "v1" | "v2" | "logs"): string[] {
   return messages[channel].map(({ bytes }) => bytes.toString("base64"));
 }
 

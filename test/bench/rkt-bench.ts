@@ -1,10 +1,10 @@
 import type { FakeCall } from "@tapedeck/fakes/rkt/calls";
 import { readPolls } from "@tapedeck/fakes/rkt/polls";
-import type { Kind, Recording } from "@tapedeck/fakes/rkt/recording";
+import type { InventoryKind, RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
 import { type FakeRkt, type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { AppState, type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
@@ -26,25 +26,25 @@ export type Host = AsyncDisposable & {
   readonly source: SourceName;
   readonly fake: FakeRkt;
   /** Rows of the recording. */
-  readonly rows: { readonly [K in Kind]: number };
+  readonly rows: { readonly [K in InventoryKind]: number };
   /** Which row (from 1) a look had been told at that moment; 0: none yet. A row that is told again stays the same. */
-  readonly rowAt: (kind: Kind, at: Timestamp) => number;
+  readonly rowAt: (kind: InventoryKind, at: Timestamp) => number;
   /** Plays on until the row before this one was told, and no further (nor back). Past the last row: to the end. */
-  readonly playTo: (kind: Kind, row: number) => void;
+  readonly playTo: (kind: InventoryKind, row: number) => void;
   /** It has come as far as it may, and the next look hangs (or the last row is told again and again). */
   readonly stands: () => boolean;
   /** Called when something is asked about one pod or image; then not again. */
   onInspect: (() => void) | undefined;
 };
 
-export async function startHost(name: string, recording: Recording, options: Partial<FakeRktOptions> = {}) {
+export async function startHost(name: string, recording: RecordedUpstream, options: Partial<FakeRktOptions> = {}) {
   const { pods, images } = readPolls(recording);
   const rows = { pods: pods.length, images: images.length };
-  const answered: { readonly [K in Kind]: { readonly at: number; readonly before: number }[] } = {
+  const answered: { readonly [K in InventoryKind]: { readonly at: number; readonly before: number }[] } = {
     pods: [],
     images: [],
   };
-  const held: { [K in Kind]?: { readonly row: number; readonly open: () => void } } = {};
+  const held: { [K in InventoryKind]?: { readonly row: number; readonly open: () => void } } = {};
   const fake = await startFakeRkt({ recording, repeatOnReconnect: true, ...options, lie: noted });
 
   function noted(call: FakeCall) {
@@ -94,7 +94,7 @@ export type RktBench = AsyncDisposable & {
   readonly log: LogReader;
   /** An ingest on these hosts. `settings` of the hosts as in tapedeck.yaml. */
   ingest(hosts: readonly Host[], settings?: HostSettings): Promise<ServiceProcess>;
-  events(host: Host): Promise<readonly Recorded[]>;
+  events(host: Host): Promise<readonly RecordedEvent[]>;
 };
 
 export type HostSettings = (host: Host) => Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@ import { credentials } from "@grpc/grpc-js";
 import { type FakeVagrant, startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { migrated } from "@tapedeck/query/testing/migrated";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
@@ -22,7 +22,7 @@ export type VagrantHost = {
   readonly name: string;
   readonly source: SourceName;
   readonly fake: FakeVagrant;
-  readonly events: () => Promise<readonly Recorded[]>;
+  readonly events: () => Promise<readonly RecordedEvent[]>;
 };
 
 /** Fake servers, and all of Tapedeck on them as it runs on one machine: three processes that may be killed. */
@@ -126,7 +126,7 @@ export function at({ source }: VagrantHost): Readonly<Record<string, string>> {
 /** What is there when the session begins has been told: what comes from now on is news. */
 async function described({ name, fake, events }: VagrantHost): Promise<void> {
   const isDescribed = async () =>
-    (await events()).some(({ event }) => event.kind === "host.described" && event.channel === "things");
+    (await events()).some(({ event }) => event.kind === "inventory.described" && event.channel === "things");
   await until(isDescribed, { message: `${name} to be described` });
   await until(() => fake.calls("_ListJobs").made > 0, { message: `a first look at the jobs of ${name}` });
 }

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { startedAt } from "@tapedeck/query/testing/story";
+import { startedAt } from "@tapedeck/query/testing/scenario";
 import { until } from "@tapedeck/shared/testing/until";
 import { collect, type RunningCli } from "tapedeck/testing/cli";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -134,7 +134,7 @@ it("the list example prints the slow builds and a session's events", async () =>
     "acme/dora/shop/skaffold: slow took 12.5 s",
   ]);
   const printed = lines.slice(lines.indexOf("session 01DORA on branch main") + 1);
-  expect(printed.map((line) => line.split(" ")[1])).toEqual(writer.story.events.map(({ kind }) => kind));
+  expect(printed.map((line) => line.split(" ")[1])).toEqual(writer.scenario.events.map(({ kind }) => kind));
 });
 
 it("the chat example posts a message when a dev loop fails", async () => {

@@ -1,7 +1,7 @@
 import { readConfig } from "@tapedeck/gateway/config";
 import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { type Story, startedAt, story } from "@tapedeck/query/testing/story";
+import { type Scenario, scenario, startedAt } from "@tapedeck/query/testing/scenario";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
@@ -22,8 +22,8 @@ export type LiveHarness = AsyncDisposable & {
 };
 
 export type ScenarioWriter = {
-  readonly story: Story;
-  readonly session: ReturnType<Story["session"]>;
+  readonly scenario: Scenario;
+  readonly session: ReturnType<Scenario["session"]>;
   /** Writes the scenario's new events; resolves with their positions. */
   written(): Promise<readonly Written[]>;
   /** Adds events of an artifact's builds, started and ended, and writes them. */
@@ -62,7 +62,7 @@ export async function startLiveHarness(env: Readonly<Record<string, string>> = {
 }
 
 function writer(seeded: SeededStack, developer: string): ScenarioWriter {
-  const own = story(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
+  const own = scenario(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
   const session = own.session(`01${developer.toUpperCase()}`);
   let done = 0;
   const written = async () => {
@@ -76,7 +76,7 @@ function writer(seeded: SeededStack, developer: string): ScenarioWriter {
   session.configured();
   session.loopStarted();
   return {
-    story: own,
+    scenario: own,
     session,
     written,
     async builds(count, artifact = "web") {

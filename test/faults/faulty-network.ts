@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 
 /** The fate of all bytes that are sent from now on. */
 export type Weather =
@@ -55,7 +55,7 @@ export async function faultyNetwork(serverPort: number): Promise<FaultyNetwork> 
       }
       if (weather === "slow") {
         for (let start = 0; start < chunk.length; start += slow.bytes) {
-          await pause(slow.ms);
+          await delay(slow.ms);
           to.write(chunk.subarray(start, start + slow.bytes));
         }
       } else if (!to.write(chunk)) await Promise.race([once(to, "drain"), once(to, "close")]);

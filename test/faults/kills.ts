@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { SourceName } from "@tapedeck/shared/source";
 import { seeded } from "@tapedeck/shared/testing/seeded";
@@ -34,7 +34,7 @@ export type KillsOptions = {
 
 type Playing = {
   readonly project: string;
-  readonly recording: Recording;
+  readonly recording: RecordedUpstream;
   readonly source: SourceName;
   readonly fake: FakeSkaffold;
 };
@@ -106,7 +106,7 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
       `${socket.seen.length} seen over ${socket.connections()} sockets`,
   );
 
-  async function playing(developer: string, recording: Recording, index: number, pace: number | "max") {
+  async function playing(developer: string, recording: RecordedUpstream, index: number, pace: number | "max") {
     const project = `tape-${index}`;
     // The real one, and so the fake, may hang for ever when somebody leaves in its replay, as a killed ingest does. That
     // is a fact about Skaffold; here it would end the test before it has said anything about Tapedeck.
@@ -156,7 +156,7 @@ async function recordedToTheEnd(stack: Processes, tapes: readonly Playing[]): Pr
   await until(async () => (await foldedUpTo(stack.database)) >= lastSeq, { message: `the tables to reach ${lastSeq}` });
 }
 
-function describes(events: readonly Recorded[], api: string): boolean {
+function describes(events: readonly RecordedEvent[], api: string): boolean {
   return events.some(
     ({ event: { kind, detail } }) =>
       kind === "session.described" && detail?.$case === "session_detail" && (detail.value.states[api]?.length ?? 0) > 0,
@@ -174,7 +174,7 @@ async function foldedUpTo(database: string): Promise<number> {
   }
 }
 
-async function compare(stack: Processes, recording: Recording, calm: Playing, wild: Playing): Promise<void> {
+async function compare(stack: Processes, recording: RecordedUpstream, calm: Playing, wild: Playing): Promise<void> {
   const [before, after] = [await sourceEvents(stack.log, calm.source)(), await sourceEvents(stack.log, wild.source)()];
   const { name } = recording;
   expect(holes(after), name).toEqual([]);

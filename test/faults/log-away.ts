@@ -1,6 +1,6 @@
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { type IngestBench, ingestBench, metric, saidBy } from "../bench/ingest-bench.ts";
+import { type IngestBench, ingestBench, metric, sentFrames } from "../bench/ingest-bench.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 import type { ServiceProcess } from "./service-process.ts";
 
@@ -67,8 +67,8 @@ async function isComplete(bench: IngestBench, ingest: ServiceProcess, connection
   const { fake, recording } = bench;
   await bench.recorded();
   const events = await bench.events();
-  expect(framesOf(events, "v1")).toEqual(saidBy(recording, "v1"));
-  expect(framesOf(events, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(framesOf(events, "v1")).toEqual(sentFrames(recording, "v1"));
+  expect(framesOf(events, "v2")).toEqual(sentFrames(recording, "v2"));
   expect(holes(events)).toEqual([]);
   expect(kindsOf(events).filter((kind) => /^session\.(started|ended|gap)$/.test(kind))).toEqual(["session.started"]);
   expect(fake.peers.size).toBe(connections);

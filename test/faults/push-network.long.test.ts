@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { saidBy } from "../bench/ingest-bench.ts";
+import { sentFrames } from "../bench/ingest-bench.ts";
 import { comesAndGoes, ended, pushBench } from "./push-network.ts";
 import { framesOf } from "./recorded-events.ts";
 
@@ -45,7 +45,7 @@ test("a network that drops all packets is noticed, and Skaffold never waits mean
   await wild.recorded();
   await ended(wild);
   for (const channel of ["v1", "v2", "logs"] as const) {
-    expect(framesOf(await wild.events(), channel)).toEqual(saidBy(long, channel));
+    expect(framesOf(await wild.events(), channel)).toEqual(sentFrames(long, channel));
   }
 });
 
@@ -75,7 +75,7 @@ test("events of a long network outage wait on the disk and not in memory", async
 });
 
 /** With so much console output, all of it at once. */
-function talkative(lines: number, bytes: number): Recording {
+function talkative(lines: number, bytes: number): RecordedUpstream {
   const plain = recording("12-skaffold-build-one-shot");
   const at = plain.messages.v1[0]?.at ?? 0;
   const v2 = Array.from({ length: lines }, (_, index) => {

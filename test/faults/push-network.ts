@@ -1,11 +1,11 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { testCertificate } from "@tapedeck/shared/testing/certificates";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
@@ -16,7 +16,7 @@ import { connect } from "nats";
 import { type RunningCli, startCli } from "tapedeck/testing/cli";
 import { urlOf } from "tapedeck/testing/recorder";
 import { expect, inject } from "vitest";
-import { saidBy } from "../bench/ingest-bench.ts";
+import { sentFrames } from "../bench/ingest-bench.ts";
 import { type FaultyNetwork, faultyNetwork, type Weather } from "./faulty-network.ts";
 import { openTestLog } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, sourceEvents } from "./recorded-events.ts";
@@ -34,7 +34,7 @@ export type PushBench = AsyncDisposable & {
 };
 
 type RecordOver = Partial<FakeSkaffoldOptions> & {
-  readonly recording: Recording;
+  readonly recording: RecordedUpstream;
   readonly over: "network" | "wire";
 };
 
@@ -43,7 +43,7 @@ export type RecordedOver = {
   readonly cli: RunningCli;
   /** The folder of its spill. */
   readonly spill: string;
-  events(): Promise<readonly Recorded[]>;
+  events(): Promise<readonly RecordedEvent[]>;
   /** Waits until everything that the fake has sent is in the log. */
   recorded(): Promise<void>;
 };
@@ -168,7 +168,7 @@ export async function comesAndGoes({ recording: folder, faults, kills, isCompare
   await ended(wild);
 
   const after = await wild.events();
-  for (const channel of channels) expect(framesOf(after, channel)).toEqual(saidBy(recording, channel));
+  for (const channel of channels) expect(framesOf(after, channel)).toEqual(sentFrames(recording, channel));
   if (isCompared) {
     const calm = await bench.record("calm", { recording, over: "wire" });
     await calm.fake.play();
@@ -204,6 +204,6 @@ async function strike(network: FaultyNetwork, random: Seeded): Promise<void> {
     network.weather = weathers[random.below(weathers.length)] ?? "hole";
     // Some of them while it is so, too.
     if (how === 2) network.cut();
-    await pause(random.below(150));
+    await delay(random.below(150));
   }
 }

@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 
@@ -7,8 +7,8 @@ export const skaffoldSource = (developer: string, project = "shop"): SourceName 
   sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
 
 /** All that the log has of a source, read on from where the last question ended. Rejects while the log is away. */
-export function sourceEvents(log: LogReader, source: SourceName): () => Promise<readonly Recorded[]> {
-  const seen: Recorded[] = [];
+export function sourceEvents(log: LogReader, source: SourceName): () => Promise<readonly RecordedEvent[]> {
+  const seen: RecordedEvent[] = [];
   const subjects = [sourceFilter(source)];
   return async () => {
     const last = await log.lastMatch(subjects);
@@ -22,12 +22,12 @@ export function sourceEvents(log: LogReader, source: SourceName): () => Promise<
 }
 
 /** Sessions in their order, by id. */
-export function sessionsOf(events: readonly Recorded[]): string[] {
+export function sessionsOf(events: readonly RecordedEvent[]): string[] {
   return events.flatMap(({ event }) => (event.kind === "session.started" ? [event.session] : []));
 }
 
 /** The verbatim frames of a channel, as text to compare. */
-export function framesOf(events: readonly Recorded[], channel: string, session?: string): string[] {
+export function framesOf(events: readonly RecordedEvent[], channel: string, session?: string): string[] {
   return events.flatMap(({ event }) =>
     event.channel === channel && event.part === 0 && (session === undefined || event.session === session)
       ? [event.original?.bytes.toString("base64") ?? ""]
@@ -39,7 +39,7 @@ export function framesOf(events: readonly Recorded[], channel: string, session?:
  * What must be the same whatever was killed: every event of an upstream's own channel with all its fields. Aside: which
  * session (only the how manieth counts), when Tapedeck saw it, and where it stands in the log.
  */
-export function lasting(events: readonly Recorded[], channel: string): readonly object[] {
+export function lasting(events: readonly RecordedEvent[], channel: string): readonly object[] {
   const sessions = sessionsOf(events);
   return events
     .filter(({ event }) => event.channel === channel)
@@ -50,7 +50,7 @@ export function lasting(events: readonly Recorded[], channel: string): readonly 
 }
 
 /** Ordinals of each session's channels (of "tapedeck": of the source) count 1, 2, 3 … without holes. */
-export function holes(events: readonly Recorded[]): string[] {
+export function holes(events: readonly RecordedEvent[]): string[] {
   const last = new Map<string, bigint>();
   return events.flatMap(({ event: { session, channel, ordinal, id } }) => {
     const key = channel === "tapedeck" ? channel : `${session}.${channel}`;
@@ -60,11 +60,11 @@ export function holes(events: readonly Recorded[]): string[] {
   });
 }
 
-export function kindsOf(events: readonly Recorded[]): string[] {
+export function kindsOf(events: readonly RecordedEvent[]): string[] {
   return events.flatMap(({ event }) => (event.channel === "tapedeck" ? [event.kind] : []));
 }
 
-export function gapsOf(events: readonly Recorded[], channel: string): readonly Event[] {
+export function gapsOf(events: readonly RecordedEvent[], channel: string): readonly Event[] {
   return events.flatMap(({ event }) =>
     event.detail?.$case === "gap" && event.detail.value.channel === channel ? [event] : [],
   );

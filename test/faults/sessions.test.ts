@@ -5,7 +5,7 @@ import { type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/ska
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { ingestBench, saidBy } from "../bench/ingest-bench.ts";
+import { ingestBench, sentFrames } from "../bench/ingest-bench.ts";
 import { skaffoldClient } from "../skaffold/client.ts";
 import { startStack } from "../stack/stack.ts";
 import { spillFolder } from "./processes.ts";
@@ -38,7 +38,7 @@ test("two successive processes on one port are two sessions", async () => {
   await first.end("graceful");
   await stack.sessionEnded();
   // A stream that names the session ends with it, without an error.
-  expect((await ofTheFirst).map((bytes) => bytes.toString("base64"))).toEqual(saidBy(a, "v1"));
+  expect((await ofTheFirst).map((bytes) => bytes.toString("base64"))).toEqual(sentFrames(a, "v1"));
   const ended = await client.unary(getState);
   expect(ended).toMatchObject({ code: 0, bytes: running.bytes });
   expect(ended.metadata.get("tapedeck-session-ended")).toEqual(["true"]);
@@ -51,12 +51,15 @@ test("two successive processes on one port are two sessions", async () => {
   const recorded = await stack.events();
   const [, sessionB = ""] = sessionsOf(recorded);
   for (const channel of ["v1", "v2"] as const) {
-    expect(framesOf(recorded, channel, sessionA)).toEqual(saidBy(a, channel));
-    expect(framesOf(recorded, channel, sessionB)).toEqual(saidBy(b, channel));
+    expect(framesOf(recorded, channel, sessionA)).toEqual(sentFrames(a, channel));
+    expect(framesOf(recorded, channel, sessionB)).toEqual(sentFrames(b, channel));
   }
   expect(holes(recorded)).toEqual([]);
   // A reader that names no session continues into the second.
-  expect((await ofBoth).map((bytes) => bytes.toString("base64"))).toEqual([...saidBy(a, "v1"), ...saidBy(b, "v1")]);
+  expect((await ofBoth).map((bytes) => bytes.toString("base64"))).toEqual([
+    ...sentFrames(a, "v1"),
+    ...sentFrames(b, "v1"),
+  ]);
   const now = await client.unary(getState);
   expect(now.metadata.get("tapedeck-session")).toEqual([sessionB]);
   expect(now.metadata.get("tapedeck-session-ended")).toEqual([]);
@@ -89,8 +92,8 @@ test.each([
     await fake.play();
     await stack.recorded({ v1: recording.messages.v1.length, v2: recording.messages.v2.length });
     const recorded = await stack.events();
-    expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
-    expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
+    expect(framesOf(recorded, "v1")).toEqual(sentFrames(recording, "v1"));
+    expect(framesOf(recorded, "v2")).toEqual(sentFrames(recording, "v2"));
     expect(holes(recorded)).toEqual([]);
     expect(sessionsOf(recorded)).toHaveLength(1);
     expect(kindsOf(recorded)).not.toContain("session.ended");
@@ -113,13 +116,13 @@ test("a v2 stream that broke is not opened again on the same process, which woul
   expect(fake.health.v2.opened).toBe(1);
   expect(fake.hung).toEqual([]);
   const recorded = await stack.events();
-  expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
-  expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(framesOf(recorded, "v1")).toEqual(sentFrames(recording, "v1"));
+  expect(framesOf(recorded, "v2")).toEqual(sentFrames(recording, "v2"));
   expect(holes(recorded)).toEqual([]);
   expect(sessionsOf(recorded)).toHaveLength(1);
   using client = skaffoldClient(stack.grpc);
   const heard = await client.take("/proto.v2.SkaffoldV2Service/Events", recording.messages.v2.length);
-  expect(heard.map((bytes) => bytes.toString("base64"))).toEqual(saidBy(recording, "v2"));
+  expect(heard.map((bytes) => bytes.toString("base64"))).toEqual(sentFrames(recording, "v2"));
 });
 
 test("a v2 stream that broke is not opened again after ingest was killed and restarted either", async () => {
@@ -141,8 +144,8 @@ test("a v2 stream that broke is not opened again after ingest was killed and res
   await until(async () => framesOf(await recordedEvents(), "v1").length === all, { message: "v1 to go on" });
   expect([fake.hung, fake.health.v2.opened, fake.health.v1.opened]).toEqual([[], 1, 3]);
   const recorded = await recordedEvents();
-  expect(framesOf(recorded, "v1")).toEqual(saidBy(recording, "v1"));
-  expect(framesOf(recorded, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(framesOf(recorded, "v1")).toEqual(sentFrames(recording, "v1"));
+  expect(framesOf(recorded, "v2")).toEqual(sentFrames(recording, "v2"));
   expect(holes(recorded)).toEqual([]);
   expect(sessionsOf(recorded)).toHaveLength(1);
 });
@@ -190,8 +193,8 @@ test("a process that ends while ingest is away is recorded as ended once, as soo
   const recorded = await stack.events();
   const [sessionA = "", sessionB = ""] = sessionsOf(recorded);
   for (const channel of ["v1", "v2"] as const) {
-    expect(framesOf(recorded, channel, sessionA)).toEqual(saidBy(a, channel));
-    expect(framesOf(recorded, channel, sessionB)).toEqual(saidBy(b, channel));
+    expect(framesOf(recorded, channel, sessionA)).toEqual(sentFrames(a, channel));
+    expect(framesOf(recorded, channel, sessionB)).toEqual(sentFrames(b, channel));
   }
   expect(holes(recorded)).toEqual([]);
   const ends = kindsOf(recorded).filter((kind) => kind === "session.ended" || kind === "upstream.lost");

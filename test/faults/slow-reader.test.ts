@@ -2,12 +2,12 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type RecordedMessage, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedMessage, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { saidBy } from "../bench/ingest-bench.ts";
+import { sentFrames } from "../bench/ingest-bench.ts";
 import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";
@@ -54,7 +54,7 @@ test("a reader that stops reading delays no other reader, costs little memory, a
   expect(fake.health.v2.stalled).toBe(false);
   const isRecorded = async () => framesOf(await all(), "v2").length === recording.messages.v2.length;
   await until(isRecorded, { message: "all to be recorded" });
-  const expected = { ids: (await all()).map(({ event: { id } }) => id), frames: saidBy(recording, "v2") };
+  const expected = { ids: (await all()).map(({ event: { id } }) => id), frames: sentFrames(recording, "v2") };
   const wanted = (name: string) => (name === "gRPC" ? expected.frames : expected.ids);
   const haveAll = async (some: readonly Reading[]) => {
     most = Math.max(most, await residentMiB(stack.services.gateway.pid));
@@ -83,7 +83,7 @@ test("a reader that stops reading delays no other reader, costs little memory, a
 }, 300_000);
 
 /** A recorded beginning, then a build that prints and prints. */
-function flood(): Recording {
+function flood(): RecordedUpstream {
   const recording = loadRecording(join(recordings.skaffold, "01-dev-success-3-artifacts-5-iterations"));
   const { v1, v2 } = recording.messages;
   const start = Math.max(...[...v1, ...v2].map(({ at }) => at)) + 1;

@@ -5,7 +5,7 @@ import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { ingestBench, logs, saidBy } from "../bench/ingest-bench.ts";
+import { ingestBench, logs, sentFrames } from "../bench/ingest-bench.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 
 const folder = "01-dev-success-3-artifacts-5-iterations";
@@ -38,8 +38,8 @@ test("a second ingest never dials while the first lives, and continues where the
   expect(fake.peers.size).toBe(2);
   expect(fake.hung).toEqual([]);
   const events = await bench.events();
-  expect(framesOf(events, "v1")).toEqual(saidBy(recording, "v1"));
-  expect(framesOf(events, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(framesOf(events, "v1")).toEqual(sentFrames(recording, "v1"));
+  expect(framesOf(events, "v2")).toEqual(sentFrames(recording, "v2"));
   expect(holes(events)).toEqual([]);
   expect(kindsOf(events).filter((kind) => kind === "session.started")).toHaveLength(1);
 });
@@ -66,8 +66,8 @@ test("a second writer is refused, and recording continues after a foreign write 
   await fake.play();
   await bench.recorded();
   const events = await bench.events();
-  expect(framesOf(events, "v1")).toEqual(saidBy(recording, "v1"));
-  expect(framesOf(events, "v2")).toEqual(saidBy(recording, "v2"));
+  expect(framesOf(events, "v1")).toEqual(sentFrames(recording, "v1"));
+  expect(framesOf(events, "v2")).toEqual(sentFrames(recording, "v2"));
   expect(holes(events)).toEqual([]);
   expect(kindsOf(events).filter((kind) => kind === "source.checkpoint")).toHaveLength(rounds);
   // Whatever happened to the writes, no connection was closed.

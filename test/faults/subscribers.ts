@@ -1,5 +1,5 @@
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { EventSource } from "eventsource";
 import { WebSocket } from "ws";
 
@@ -27,7 +27,7 @@ function keepUp<T>(seen: T[], connect: (signal: AbortSignal) => Promise<void>): 
     while (!over.signal.aborted) {
       connections++;
       await connect(over.signal);
-      await pause(againMs, over.signal);
+      await delay(againMs, over.signal);
     }
   };
   const running = run();

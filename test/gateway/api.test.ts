@@ -1,4 +1,4 @@
-import { startedAt } from "@tapedeck/query/testing/story";
+import { startedAt } from "@tapedeck/query/testing/scenario";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type ApiHarness,

@@ -5,7 +5,7 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials } from "@grpc/grpc-js";
 import { skaffoldMethods } from "@tapedeck/gateway/apis/skaffold/methods";
 import { readConfig } from "@tapedeck/gateway/config";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -38,12 +38,12 @@ beforeAll(async () => {
   );
   addresses = on.stack.parts.gateway.addresses;
   for (const developer of ["alice", "bob"]) {
-    const scenario = story(sourceOf(developer));
-    const session = scenario.session(`01${developer}`);
+    const script = scenario(sourceOf(developer));
+    const session = script.session(`01${developer}`);
     session.started();
     session.configured();
     session.build(developer, "started");
-    await on.seed(scenario.events);
+    await on.seed(script.events);
   }
 });
 afterAll(() => cleanup.disposeAsync());

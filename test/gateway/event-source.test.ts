@@ -1,6 +1,6 @@
 import { readConfig } from "@tapedeck/gateway/config";
 import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
-import { story, write } from "@tapedeck/query/testing/story";
+import { scenario, write } from "@tapedeck/query/testing/scenario";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { silentLogger } from "@tapedeck/shared/service/logger";
@@ -14,7 +14,7 @@ import { httpCall } from "../stack/http-call.ts";
 // A page keeps an EventSource open while the gateway stops and starts.
 
 const cleanup = new AsyncDisposableStack();
-const alice = story();
+const alice = scenario();
 const session = alice.session("01A1");
 let nats: TestNats;
 let log: Log;
@@ -32,12 +32,12 @@ beforeAll(async () => {
   cleanup.defer(() => stop());
   session.started();
   session.configured();
-  await tell();
+  await addEvents();
 });
 afterAll(() => cleanup.disposeAsync());
 
 /** Writes Alice's new events. */
-async function tell(): Promise<void> {
+async function addEvents(): Promise<void> {
   const seqs = await write(log, alice.events.slice(written.length));
   written = [...written, ...seqs.map((seq) => formatPosition({ epoch: log.epoch, seq }))];
 }
@@ -90,7 +90,7 @@ it("an EventSource resumes by itself after the gateway was away, without loss or
 
   await stop();
   session.build("while nobody served", "started");
-  await tell();
+  await addEvents();
   // The gateway is back before the log is.
   await nats.stop();
   const starting = start();
@@ -100,11 +100,11 @@ it("an EventSource resumes by itself after the gateway was away, without loss or
   await nats.restart();
   await starting;
   session.build("after all of that", "started");
-  await tell();
+  await addEvents();
   await hasAll();
 
   session.build("live", "started");
-  await tell();
+  await addEvents();
   await hasAll();
   expect(events).toEqual(written);
   expect(new Set(named)).toEqual(new Set(["caught_up"]));

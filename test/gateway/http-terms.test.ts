@@ -1,4 +1,4 @@
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Item } from "../stack/api-harness.ts";
@@ -28,7 +28,7 @@ const streamEvents: Form = { name: "a stream of server-sent events", path: "stre
 const streams = [streamLines, streamEvents];
 const forms = [page, historyLines, ...streams];
 
-const alice = story();
+const alice = scenario();
 const session = alice.session("01A1");
 const cleanup = new AsyncDisposableStack();
 let on: SeededStack;
@@ -289,7 +289,7 @@ describe("a moment", () => {
   it("that an answer must reflect is waited for: a client can read its own write", async () => {
     for (const path of ["state", "sources", "sessions", "operations", "stats/builds"]) {
       for (const inHeader of [false, true]) {
-        const [seq = 0] = await on.write([alice.tell({ kind: "source.checkpoint" })]);
+        const [seq = 0] = await on.write([alice.add({ kind: "source.checkpoint" })]);
         const answer = inHeader
           ? await get(path, { "tapedeck-min-position": on.at(seq) })
           : await get(`${path}?min_position=${on.at(seq)}`);

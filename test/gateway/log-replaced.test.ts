@@ -1,5 +1,5 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
@@ -10,7 +10,7 @@ import { startSeededStack } from "../stack/seeded-stack.ts";
 
 it("when another log replaces the gateway's, every reader gets an error and the gateway is not ready", async () => {
   await using on = await startSeededStack();
-  const alice = story();
+  const alice = scenario();
   const session = alice.session("01A1");
   session.started();
   session.configured();

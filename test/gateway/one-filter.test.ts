@@ -13,11 +13,11 @@ import {
   TapedeckClient,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { randomHost } from "@tapedeck/query/testing/random-host";
+import { randomEvents, seeded } from "@tapedeck/query/testing/random-scenario";
 import { randomServer } from "@tapedeck/query/testing/random-server";
-import { randomEvents, seeded } from "@tapedeck/query/testing/random-story";
-import { rktHost, rktSession, uuid } from "@tapedeck/query/testing/rkt-story";
-import { story } from "@tapedeck/query/testing/story";
-import { ulid, vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-story";
+import { rktHost, rktSession, uuid } from "@tapedeck/query/testing/rkt-scenario";
+import { scenario } from "@tapedeck/query/testing/scenario";
+import { ulid, vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
 import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
@@ -34,13 +34,13 @@ let client: TapedeckClient;
 let seededEvents: readonly Event[];
 let end: string;
 
-function tales(): readonly Event[][] {
+function scripts(): readonly Event[][] {
   const random = seeded(7);
-  const host = story(rktHost);
+  const host = scenario(rktHost);
   const pods = rktSession("01R1", host);
   pods.began();
   randomHost(random, host, pods, 150);
-  const server = story(vagrantShop);
+  const server = scenario(vagrantShop);
   const jobs = vagrantSession("01V1", server);
   jobs.began();
   randomServer(random, server, jobs, { size: 200, firstJob: 1 });
@@ -50,7 +50,7 @@ function tales(): readonly Event[][] {
 beforeAll(async () => {
   on = cleanup.use(await startSeededStack());
   client = cleanup.adopt(new TapedeckClient(on.stack.grpc, credentials.createInsecure()), (one) => one.close());
-  const all = tales();
+  const all = scripts();
   seededEvents = all.flat();
   for (const events of all) await on.write(events);
   await on.stack.caughtUp();

@@ -1,5 +1,5 @@
 import { type Client, credentials, type ServiceError } from "@grpc/grpc-js";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { GrpcReflection } from "grpc-js-reflection-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
@@ -39,7 +39,7 @@ let on: SeededStack;
 
 beforeAll(async () => {
   on = cleanup.use(await startSeededStack());
-  const alice = story();
+  const alice = scenario();
   const session = alice.session("01A1");
   session.started();
   session.configured();

@@ -1,5 +1,5 @@
 import { State } from "@tapedeck/proto/skaffold/v1/skaffold";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
@@ -14,7 +14,7 @@ const sourceOf = (name: string) => {
 };
 
 /** Alice has two sessions, in the first of which api fails; Bob's first loop runs; Dave has no session; Carol is elsewhere. */
-const alice = story(sourceOf("acme/alice/shop"));
+const alice = scenario(sourceOf("acme/alice/shop"));
 const first = alice.session("01A1");
 first.started({ branch: "main" });
 first.configured();
@@ -32,17 +32,17 @@ second.configured();
 second.loopStarted();
 second.build("web", "started");
 
-const bob = story(sourceOf("acme/bob/shop"));
+const bob = scenario(sourceOf("acme/bob/shop"));
 const running = bob.session("01B1");
 running.started();
 running.configured();
 running.loopStarted();
 running.build("bobs", "started");
 
-const dave = story(sourceOf("acme/dave/tools"));
-dave.tell({ kind: "source.added" });
+const dave = scenario(sourceOf("acme/dave/tools"));
+dave.add({ kind: "source.added" });
 
-const carol = story(sourceOf("globex/carol/site"));
+const carol = scenario(sourceOf("globex/carol/site"));
 const hers = carol.session("01C1");
 hers.started();
 hers.configured();
@@ -186,7 +186,7 @@ describe("a moment", () => {
 
   it("can be a time with any zone, also when the URL turned its plus into a space", async () => {
     const daves = { "tapedeck-source": "dave/tools" };
-    const seqs = await on.seed([dave.session("01D1").started(), dave.tell({ kind: "upstream.lost", session: "01D1" })]);
+    const seqs = await on.seed([dave.session("01D1").started(), dave.add({ kind: "upstream.lost", session: "01D1" })]);
     const [first = 0, last = 0] = seqs;
     const times: number[] = [];
     const both = on.stack.log.history({ afterSeq: first - 1, subjects: [] }, last, new AbortController().signal);
@@ -251,7 +251,7 @@ describe("reading one's own write", () => {
     "%s is waited for, also for a source that was unknown before",
     async (name) => {
       for (let turn = 0; turn < 3; turn++) {
-        const fresh = story(sourceOf(`acme/new-${turn}/${name}`));
+        const fresh = scenario(sourceOf(`acme/new-${turn}/${name}`));
         const session = fresh.session(`01N${turn}${name}`);
         session.started();
         session.configured();

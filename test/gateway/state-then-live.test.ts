@@ -9,11 +9,11 @@ import {
   TapedeckClient,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { randomHost } from "@tapedeck/query/testing/random-host";
+import { type Random, randomEvents, seeded } from "@tapedeck/query/testing/random-scenario";
 import { randomServer } from "@tapedeck/query/testing/random-server";
-import { type Random, randomEvents, seeded } from "@tapedeck/query/testing/random-story";
-import { rktHost, rktSession } from "@tapedeck/query/testing/rkt-story";
-import { shop, story } from "@tapedeck/query/testing/story";
-import { vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-story";
+import { rktHost, rktSession } from "@tapedeck/query/testing/rkt-scenario";
+import { scenario, shop } from "@tapedeck/query/testing/scenario";
+import { vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
 import { folds } from "@tapedeck/query/views/folds";
 import { until } from "@tapedeck/shared/testing/until";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
@@ -42,8 +42,8 @@ beforeAll(async () => {
 afterAll(() => cleanup.disposeAsync());
 
 function lives(random: Random): readonly Life[] {
-  const host = story(rktHost);
-  const server = story(vagrantShop);
+  const host = scenario(rktHost);
+  const server = scenario(vagrantShop);
   for (const session of ["01R1", "01R2"]) {
     const pods = rktSession(session, host);
     pods.began();

@@ -1,7 +1,7 @@
 import { get } from "node:http";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,14 +15,14 @@ const eventLog = "/proto.SkaffoldService/EventLog";
 const asIs = (bytes: Buffer) => bytes;
 
 const cleanup = new AsyncDisposableStack();
-const alice = story();
+const alice = scenario();
 let on: SeededStack;
 let client: SkaffoldClient;
 let raw: Client;
 /** Sequences of alice's events, in their order. */
 const seqs: number[] = [];
 
-const tell = async () => {
+const addEvents = async () => {
   const fresh = alice.events.slice(seqs.length);
   seqs.push(...(await on.seed(fresh)));
 };
@@ -51,7 +51,7 @@ beforeAll(async () => {
   on = cleanup.use(await startSeededStack());
   client = cleanup.use(skaffoldClient(on.stack.grpc));
   raw = cleanup.adopt(new Client(on.stack.grpc, credentials.createInsecure()), (it) => it.close());
-  await tell();
+  await addEvents();
 });
 afterAll(() => cleanup.disposeAsync());
 
@@ -65,7 +65,7 @@ describe("Events", () => {
     third.started();
     third.configured();
     third.loopStarted();
-    await tell();
+    await addEvents();
     const got = await taking;
     expect(text(got)).toEqual(framesOf(secondBegins));
     expect(got.map((bytes) => LogEntry.decode(bytes).event?.event_type?.$case)).toEqual([
@@ -100,12 +100,12 @@ describe("Events", () => {
     const current = alice.session("01A4");
     current.started();
     current.configured();
-    await tell();
+    await addEvents();
     const all = client.all(events, { "tapedeck-session": "01A4" });
     await until(async () => (await subscriptions()) === 1, { message: "the reader to follow" });
     current.build("web", "started");
     current.ended();
-    await tell();
+    await addEvents();
     expect(await all).toHaveLength(2);
   });
 
@@ -116,7 +116,7 @@ describe("Events", () => {
     later.started();
     later.configured();
     const wanted = framesOf(alice.events.length - 1);
-    await tell();
+    await addEvents();
     expect(text(await taking)).toEqual(wanted);
   });
 
@@ -148,7 +148,7 @@ describe("Events", () => {
   it("skip events without a message and events that were too large to keep", async () => {
     const session = alice.session("01A6");
     session.started();
-    alice.tell({
+    alice.add({
       kind: "upstream.unreadable",
       session: "01A6",
       channel: "v1",
@@ -156,14 +156,14 @@ describe("Events", () => {
     });
     session.configured();
     const before = alice.events.length;
-    alice.tell({
+    alice.add({
       kind: "log.written",
       session: "01A6",
       channel: "v1",
       original: { type: "proto.LogEntry", size: 9_000_000n },
     });
     session.loopStarted();
-    await tell();
+    await addEvents();
     const wanted = framesOf(before - 1);
     expect(text(await client.take(events, 2))).toEqual(wanted);
     expect(await on.stack.httpLines("/v1/events", 2)).toMatchObject([
@@ -277,9 +277,9 @@ describe("a client that leaves", () => {
 });
 
 describe("headers come at once, before there is an event", () => {
-  const dave = story(sourceName({ workspace: "acme", developer: "dave", project: "tools", upstream: "skaffold" }));
+  const dave = scenario(sourceName({ workspace: "acme", developer: "dave", project: "tools", upstream: "skaffold" }));
   beforeAll(async () => {
-    dave.tell({ kind: "source.added" });
+    dave.add({ kind: "source.added" });
     await on.seed(dave.events);
   });
 

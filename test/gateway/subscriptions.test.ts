@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { EventSource } from "eventsource";
@@ -21,9 +21,9 @@ type Message = {
   readonly error?: { readonly code: string };
 };
 
-const alice = story();
+const alice = scenario();
 const session = alice.session("01A1");
-const other = story(sourceName({ workspace: "globex", developer: "eve", project: "shop", upstream: "skaffold" }));
+const other = scenario(sourceName({ workspace: "globex", developer: "eve", project: "shop", upstream: "skaffold" }));
 const hers = other.session("01E1");
 
 const cleanup = new AsyncDisposableStack();
@@ -31,7 +31,7 @@ let on: SeededStack;
 let written = 0;
 
 /** Writes Alice's new events. */
-const tell = () => {
+const addEvents = () => {
   const fresh = alice.events.slice(written);
   written = alice.events.length;
   return on.write(fresh);
@@ -44,7 +44,7 @@ beforeAll(async () => {
   session.loopStarted();
   hers.started();
   hers.configured();
-  await tell();
+  await addEvents();
   await on.seed(other.events);
 });
 afterAll(() => cleanup.disposeAsync());
@@ -112,7 +112,7 @@ describe("state, then live events", () => {
     for (let round = 0; round < 30; round++) {
       session.build(`a${round}`, "started");
       session.build(`a${round % 7}`, "succeeded");
-      const writing = tell();
+      const writing = addEvents();
       if (round % 3 === 0) {
         reader.send({ type: "subscribe", id: `ws${round}`, state: true, filter });
         ends.push(() => reader.got.filter(({ id }) => id === `ws${round}`));
@@ -126,7 +126,7 @@ describe("state, then live events", () => {
       await writing;
     }
     session.build("last", "started");
-    const last = on.at((await tell()).at(-1) ?? 0);
+    const last = on.at((await addEvents()).at(-1) ?? 0);
     const expected = await stateNow(last);
     expect(expected).toMatchObject({ last: "In Progress", a0: "Complete", a29: "In Progress" });
     for (const messages of ends) {
@@ -171,7 +171,7 @@ describe("state, then live events", () => {
     try {
       await client.query("begin; lock table tapedeck.events in share mode");
       session.build("held back", "started");
-      await tell();
+      await addEvents();
       const { status, body } = await on.stack.httpCall("GET", "/api/v1/stream?state=true");
       expect([status, JSON.parse(body).error.code]).toEqual([503, "not_ready"]);
     } finally {
@@ -217,7 +217,7 @@ describe("a stream", () => {
       hers.build("secret", "started");
       await on.write(other.events.slice(-1));
       session.build("mine", "started");
-      await tell();
+      await addEvents();
       if (query === "after=start")
         await until(() => lines.got.at(-1)?.event?.subject === "mine", { message: "one's own" });
       expect(JSON.stringify(lines.got)).not.toMatch(/globex|\/eve\/|secret|01E1/);
@@ -255,7 +255,7 @@ describe("a stream", () => {
     source.addEventListener("caught_up", ({ lastEventId }) => named.push(lastEventId));
     await until(() => named.length === 1, { message: "caught_up" });
     session.build("for EventSource", "started");
-    const [seq = 0] = await tell();
+    const [seq = 0] = await addEvents();
     await until(() => got.at(-1) === on.at(seq), { message: "the live event" });
     source.close();
     const { body } = await on.stack.httpCall("GET", "/api/v1/events?kind=build.*&limit=1000");
@@ -270,8 +270,8 @@ describe("an event of 6 MiB", () => {
   beforeAll(async () => {
     frame = Buffer.from(LogEntry.encode(LogEntry.fromPartial({ entry: text })).finish());
     const original = { type: "proto.LogEntry", bytes: frame, size: BigInt(frame.length) };
-    alice.tell({ kind: "log.written", session: "01A1", channel: "v1", original });
-    position = on.at((await tell()).at(-1) ?? 0);
+    alice.add({ kind: "log.written", session: "01A1", channel: "v1", original });
+    position = on.at((await addEvents()).at(-1) ?? 0);
     await on.stack.caughtUp();
   });
 
@@ -306,8 +306,8 @@ describe("an event of 6 MiB", () => {
   it("fills a page, and the next page begins after it", async () => {
     const original = alice.events.at(-1)?.original;
     for (let n = 0; n < 3; n++) {
-      alice.tell({ kind: "log.written", session: "01A1", channel: "v1", ...(original && { original }) });
-      await tell();
+      alice.add({ kind: "log.written", session: "01A1", channel: "v1", ...(original && { original }) });
+      await addEvents();
     }
     const after = on.at(seqOf(position) - 1);
     const page = JSON.parse((await on.stack.httpCall("GET", `/api/v1/events?original=true&after=${after}`)).body);

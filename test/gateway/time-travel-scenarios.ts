@@ -1,26 +1,26 @@
 import type { Operation_PhysicalState } from "@tapedeck/proto/vagrant/vagrant";
-import { rktHost, rktSession, uuid } from "@tapedeck/query/testing/rkt-story";
-import { type Story, shop, story } from "@tapedeck/query/testing/story";
-import { ulid, vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-story";
+import { rktHost, rktSession, uuid } from "@tapedeck/query/testing/rkt-scenario";
+import { type Scenario, scenario, shop } from "@tapedeck/query/testing/scenario";
+import { ulid, vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
 import { sourceName } from "@tapedeck/shared/source";
 
 export const pod = uuid(1);
 export const job = ulid(1);
 
 /** Three chapters for each upstream: the beginning, a change, and the present state. */
-export function chapters(): readonly (readonly Story["events"][])[] {
-  const early = story(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
-  early.tell({ kind: "source.added" });
-  const tales = [story(shop), story(rktHost), story(vagrantShop)] as const;
-  const [loops, host, server] = tales;
+export function chapters(): readonly (readonly Scenario["events"][])[] {
+  const early = scenario(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
+  early.add({ kind: "source.added" });
+  const scripts = [scenario(shop), scenario(rktHost), scenario(vagrantShop)] as const;
+  const [loops, host, server] = scripts;
   const skaffold = loops.session("01S1");
   const rkt = rktSession("01R1", host);
   const vagrant = vagrantSession("01V1", server);
-  const written = new Map<Story, number>();
+  const written = new Map<Scenario, number>();
   const chapter = () =>
-    tales.map((tale) => {
-      const fresh = tale.events.slice(written.get(tale) ?? 0);
-      written.set(tale, tale.events.length);
+    scripts.map((script) => {
+      const fresh = script.events.slice(written.get(script) ?? 0);
+      written.set(script, script.events.length);
       return fresh;
     });
   const things = (number: 1 | 2 | 3) => {

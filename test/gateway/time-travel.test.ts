@@ -34,9 +34,9 @@ import {
   Job_State,
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
-import { rktHost } from "@tapedeck/query/testing/rkt-story";
-import { shop } from "@tapedeck/query/testing/story";
-import { vagrantShop } from "@tapedeck/query/testing/vagrant-story";
+import { rktHost } from "@tapedeck/query/testing/rkt-scenario";
+import { shop } from "@tapedeck/query/testing/scenario";
+import { vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { skaffoldClient } from "../skaffold/client.ts";

@@ -1,4 +1,4 @@
-import type { RecordedUnary, Recording } from "@tapedeck/fakes/rkt/recording";
+import type { RecordedUnary, RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
 import {
   InspectImageResponse,
   InspectPodResponse,
@@ -12,7 +12,7 @@ import {
  * Recording 07 with the looks at its host that nobody made: it asks for one pod or image at a time. What they would have
  * told follows from its steps and answers. Without what a client could not ask: by TLS, or when its time was over.
  */
-export function errorsWithLooks(recording: Recording): Recording {
+export function errorsWithObservations(recording: RecordedUpstream): RecordedUpstream {
   const callOf = (n: number) => {
     const call = recording.rows.find((row) => row.n === n);
     if (call?.kind !== "unary" || call.response === undefined) throw new Error(`${n} has no answer`);

@@ -1,4 +1,4 @@
-import type { Kind, Recording } from "@tapedeck/fakes/rkt/recording";
+import type { InventoryKind, RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
 import { eventTypeToJSON, type Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { expect } from "vitest";
 import type { RktHost } from "./host.ts";
@@ -30,7 +30,7 @@ export const rktKinds: ReadonlySet<string> = new Set([
   ...["app.started", "app.exited", "image.imported", "image.removed"],
 ]);
 
-export function kindOf({ type }: Pick<RktEvent, "type">): Kind {
+export function kindOf({ type }: Pick<RktEvent, "type">): InventoryKind {
   return eventTypeToJSON(type).startsWith("EVENT_TYPE_IMAGE_") ? "images" : "pods";
 }
 
@@ -63,7 +63,7 @@ function lookOf(event: RktEvent, host: RktHost): number {
  * The same events, in order: of the pods and of the images, which are looked at independently. What nobody saw has the
  * time of the look that showed it first; which look that was must be the same.
  */
-export function expectEvents(events: readonly RktEvent[], recording: Recording, host: RktHost): void {
+export function expectEvents(events: readonly RktEvent[], recording: RecordedUpstream, host: RktHost): void {
   const expected = recording.expectedEvents as unknown as readonly Expected[];
   for (const kind of ["pods", "images"] as const) {
     const actual = events.filter((event) => kindOf(event) === kind);

@@ -1,11 +1,11 @@
-import type { RecordedUnary, Recording } from "@tapedeck/fakes/rkt/recording";
+import type { RecordedUnary, RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
 import { InspectImageRequest, InspectPodRequest, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { answerOf } from "./steps.ts";
 
 /** Why a call is answered otherwise than it was recorded, and how: as far as it is given here. */
 export type Exception = {
   readonly why: string;
-  readonly answer: (recording: Recording, call: RecordedUnary) => object;
+  readonly answer: (recording: RecordedUpstream, call: RecordedUnary) => object;
 };
 
 const raced = "the pod moved on between the poll before and the call";
@@ -84,11 +84,11 @@ function refused(message: string): Exception["answer"] {
   return () => ({ code: 2, message });
 }
 
-function resultOf<T>(recording: Recording, n: number): readonly T[] {
+function resultOf<T>(recording: RecordedUpstream, n: number): readonly T[] {
   return (answerOf(callOf(recording, n)) as { readonly result: readonly T[] }).result;
 }
 
-function callOf({ name, rows }: Recording, n: number): RecordedUnary {
+function callOf({ name, rows }: RecordedUpstream, n: number): RecordedUnary {
   const call = rows.find((row) => row.n === n);
   if (call?.kind !== "unary") throw new Error(`${name} ${n} is no call`);
   return call;

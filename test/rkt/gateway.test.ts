@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { largeHost, madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
-import { loadRecording, type Recording } from "@tapedeck/fakes/rkt/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
 import type { FakeRkt } from "@tapedeck/fakes/rkt/server";
 import {
   AppState,
@@ -26,7 +26,7 @@ import { kinds, settled, startRktHost } from "./host.ts";
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "rkt");
 
 /** A host with all of Tapedeck on it. */
-async function recordedHost(recording: Recording, settings: Readonly<Record<string, string>> = {}) {
+async function recordedHost(recording: RecordedUpstream, settings: Readonly<Record<string, string>> = {}) {
   await using cleanup = new AsyncDisposableStack();
   const host = cleanup.use(await startRktHost(recording));
   const source: StackHost = { address: host.fake.address, interval: "10ms", redact: "off", timeout: "1h", ...settings };
@@ -97,7 +97,7 @@ describe("the output of a pod's apps", () => {
 });
 
 /** A host without images, which says so whenever it is asked. */
-function hostOf(...pods: readonly (readonly Pod[])[]): Recording {
+function hostOf(...pods: readonly (readonly Pod[])[]): RecordedUpstream {
   const made = madeUpRecording({ pods });
   return { ...made, rows: made.rows.filter((row) => row.kind !== "unary" || row.rpc !== "ListImages") };
 }

@@ -1,5 +1,11 @@
 import type { Rpc } from "@tapedeck/fakes/rkt/calls";
-import { type Kind, pollRows, type RecordedUnary, type Recording, type Row } from "@tapedeck/fakes/rkt/recording";
+import {
+  type InventoryKind,
+  pollRows,
+  type RecordedUnary,
+  type RecordedUpstream,
+  type Row,
+} from "@tapedeck/fakes/rkt/recording";
 import { type FakeRkt, type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import { until } from "@tapedeck/shared/testing/until";
 import type { Stack } from "../stack/stack.ts";
@@ -10,32 +16,35 @@ export const kinds = ["pods", "images"] as const;
 export type RktHost = AsyncDisposable & {
   readonly fake: FakeRkt;
   /** The regular looks that were recorded, in order. */
-  readonly polls: { readonly [K in Kind]: readonly RecordedUnary[] };
+  readonly polls: { readonly [K in InventoryKind]: readonly RecordedUnary[] };
   /** Lets polls be answered until so many were; never less than before. */
-  readonly playTo: (kind: Kind, polls: number) => void;
+  readonly playTo: (kind: InventoryKind, polls: number) => void;
   /** All that is allowed was answered, what it made doubtful was asked for, and the next poll hangs. */
-  readonly stands: (kind: Kind) => boolean;
+  readonly stands: (kind: InventoryKind) => boolean;
   /** The number (from 1) of the poll that a look was answered at that moment, in ms since 1970. */
-  readonly pollAt: (kind: Kind, ms: number) => number;
+  readonly pollAt: (kind: InventoryKind, ms: number) => number;
 };
 
 /** The clock of the tap and that of the fake differ by less, and looks are further apart. */
 const clockMs = 5;
 
-const kindsOf: { readonly [R in Rpc]?: Kind } = { ListPods: "pods", ListImages: "images" };
+const kindsOf: { readonly [R in Rpc]?: InventoryKind } = { ListPods: "pods", ListImages: "images" };
 
 /**
  * Stands before its first poll. After the last one nothing is answered any more: not even that one again. Of what was never
  * looked at it answers that there is none, as often as it is asked.
  */
-export async function startRktHost(recording: Recording, options: Partial<FakeRktOptions> = {}): Promise<RktHost> {
+export async function startRktHost(
+  recording: RecordedUpstream,
+  options: Partial<FakeRktOptions> = {},
+): Promise<RktHost> {
   const polls = { pods: pollRows(recording, "pods"), images: pollRows(recording, "images") };
   const beyond = kinds.flatMap((kind): Row[] => {
     const last = polls[kind].at(-1);
     return last === undefined ? [] : [{ ...last, n: Number.MAX_SAFE_INTEGER }];
   });
   /** When a look was asked for, and how many polls had been answered by then. */
-  const asked: { readonly [K in Kind]: { readonly at: number; readonly answered: number }[] } = {
+  const asked: { readonly [K in InventoryKind]: { readonly at: number; readonly answered: number }[] } = {
     pods: [],
     images: [],
   };
@@ -50,7 +59,7 @@ export async function startRktHost(recording: Recording, options: Partial<FakeRk
   });
   const gates = { pods: gate("pods", 0), images: gate("images", 0) };
 
-  function gate(kind: Kind, answered: number) {
+  function gate(kind: InventoryKind, answered: number) {
     return { answered, open: polls[kind].length === 0 ? () => {} : fake.hold(kind, answered + 1) };
   }
 
@@ -71,7 +80,7 @@ export async function startRktHost(recording: Recording, options: Partial<FakeRk
 }
 
 /** What the host was allowed to tell is recorded, and query has folded it. */
-export async function settled(host: RktHost, stack: Stack, kind: Kind): Promise<void> {
+export async function settled(host: RktHost, stack: Stack, kind: InventoryKind): Promise<void> {
   await until(() => host.stands(kind), { message: `the host's ${kind} to stand` });
   const isRecorded = () => stack.parts.ingest.status().every(({ waiting }) => waiting === 0);
   await until(isRecorded, { message: "all that was seen to be in the log" });

@@ -1,14 +1,14 @@
 import { join } from "node:path";
-import { type Kind, loadRecording, type RecordedUnary, type Row } from "@tapedeck/fakes/rkt/recording";
+import { type InventoryKind, loadRecording, type RecordedUnary, type Row } from "@tapedeck/fakes/rkt/recording";
 import { GetInfoRequest, type Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 import { type RktClient, rktClient } from "./client.ts";
-import { errorsWithLooks } from "./errors-recording.ts";
+import { errorsWithObservations } from "./errors-recording.ts";
 import { expectEvents, kindOf, lineOf, rktKinds } from "./events.ts";
 import { exceptions } from "./exceptions.ts";
 import { kinds, type RktHost, settled, startRktHost } from "./host.ts";
-import { type Place, placesNow } from "./moments.ts";
+import { answersNow, type PositionedAnswer } from "./positioned-answers.ts";
 import { answerOf, stepsOf } from "./steps.ts";
 import { ask, expectRuns } from "./tables.ts";
 
@@ -86,9 +86,9 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 describe.each(Object.entries(scenarios))("%s, recorded and served again", (name, scenario) => {
   const { compared, events, gaps = [], timeout = "1h" } = scenario;
   const loaded = loadRecording(join(fixtures, name));
-  const recording = name === "07-errors" ? errorsWithLooks(loaded) : loaded;
+  const recording = name === "07-errors" ? errorsWithObservations(loaded) : loaded;
   const cleanup = new AsyncDisposableStack();
-  const places: Place[] = [];
+  const places: PositionedAnswer[] = [];
   let stack: Stack;
   let host: RktHost;
   let client: RktClient;
@@ -119,12 +119,12 @@ describe.each(Object.entries(scenarios))("%s, recorded and served again", (name,
         expect(answer, exception.why).not.toEqual(asRecorded);
       }
     };
-    const play = async (kind: Kind) => {
+    const play = async (kind: InventoryKind) => {
       for (const { polls, calls } of stepsOf(recording, kind)) {
         host.playTo(kind, polls);
         await settled(host, stack, kind);
         for (const call of calls) await compare(call);
-        if (name === "01-full-lifecycle") places.push(...(await placesNow(kind, client, recording)));
+        if (name === "01-full-lifecycle") places.push(...(await answersNow(kind, client, recording)));
       }
     };
     // The two are looked at independently. In turns, each poll would hang for longer, and the tap goes easy on slow hosts.

@@ -1,11 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Kind, pollRows, type RecordedUnary, type Recording, type UnaryRpc } from "@tapedeck/fakes/rkt/recording";
+import {
+  type InventoryKind,
+  pollRows,
+  type RecordedUnary,
+  type RecordedUpstream,
+  type UnaryRpc,
+} from "@tapedeck/fakes/rkt/recording";
 import { messageOf, type RktAnswer } from "./client.ts";
 
 /** So many polls have been answered; then the calls are made that were made then. */
 export type Step = { readonly polls: number; readonly calls: readonly RecordedUnary[] };
 
-const kindOf: { readonly [R in UnaryRpc]: Kind } = {
+const kindOf: { readonly [R in UnaryRpc]: InventoryKind } = {
   GetInfo: "pods",
   ListPods: "pods",
   InspectPod: "pods",
@@ -18,7 +24,7 @@ const kindOf: { readonly [R in UnaryRpc]: Kind } = {
  * where something was asked, at every poll that answered something new, and at the one after it: what has to be seen twice
  * is believed then. A poll is a call like any other; of those that answered the same the last one is asked again.
  */
-export function stepsOf(recording: Recording, kind: Kind): Step[] {
+export function stepsOf(recording: RecordedUpstream, kind: InventoryKind): Step[] {
   const polls = pollRows(recording, kind);
   const steps: Step[] = [];
   let answered = 0;

@@ -1,4 +1,4 @@
-import type { Recording, Row } from "@tapedeck/fakes/rkt/recording";
+import type { RecordedUpstream, Row } from "@tapedeck/fakes/rkt/recording";
 import { ListPodsResponse, type Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Client } from "pg";
 import { expect } from "vitest";
@@ -8,7 +8,11 @@ import { dataOf } from "./events.ts";
 type Exit = { readonly type: string; readonly id: string; readonly from: string; readonly exit_code?: number };
 
 /** What analysts ask: one run for each pod and app that ended, from rkt's start until the look that missed it. */
-export async function expectRuns(database: string, recording: Recording, events: readonly RktEvent[]): Promise<number> {
+export async function expectRuns(
+  database: string,
+  recording: RecordedUpstream,
+  events: readonly RktEvent[],
+): Promise<number> {
   const exits = (recording.expectedEvents as unknown as readonly Exit[]).filter(({ type }) => type.endsWith("_EXITED"));
   const starts = startsIn(recording.rows);
   const runs = exits.map(({ type, id, from, exit_code: code }) => {

@@ -1,6 +1,6 @@
-import { rktSession } from "@tapedeck/query/testing/rkt-story";
-import { story } from "@tapedeck/query/testing/story";
-import { vagrantSession } from "@tapedeck/query/testing/vagrant-story";
+import { rktSession } from "@tapedeck/query/testing/rkt-scenario";
+import { scenario } from "@tapedeck/query/testing/scenario";
+import { vagrantSession } from "@tapedeck/query/testing/vagrant-scenario";
 import { registry } from "@tapedeck/shared/descriptors/registry";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
@@ -24,7 +24,7 @@ beforeAll(async () => {
   grpc = cleanup.use(rawClient(harness.on.stack.grpc));
   [viewer, recorder] = await Promise.all([harness.token("acme", ["viewer"]), harness.token("acme", ["recorder"])]);
   const of = (upstream: string) =>
-    story(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream }));
+    scenario(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream }));
   const [shop, host, machines] = [of("skaffold"), of("rkt"), of("vagrant")];
   const session = shop.session("01A");
   session.started();

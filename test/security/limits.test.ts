@@ -1,4 +1,4 @@
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
@@ -12,11 +12,11 @@ let on: SeededStack;
 
 beforeAll(async () => {
   on = cleanup.use(await startSeededStack({ TAPEDECK_LIMITS_QUERY: "1s" }));
-  const scenario = story(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" }));
-  const session = scenario.session("01A1");
+  const script = scenario(sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" }));
+  const session = script.session("01A1");
   session.started();
   session.configured();
-  await on.seed(scenario.events);
+  await on.seed(script.events);
 });
 afterAll(() => cleanup.disposeAsync());
 

@@ -1,5 +1,5 @@
 import { bearerProtocol } from "@tapedeck/gateway/auth/bearer";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { EventSource } from "eventsource";
@@ -37,12 +37,12 @@ beforeAll(async () => {
     ["globex", "mallory"],
     ["acme", "alice"],
   ] as const) {
-    const scenario = story(sourceName({ workspace, developer, project: "shop", upstream: "skaffold" }));
-    const session = scenario.session(`01${developer}`);
+    const script = scenario(sourceName({ workspace, developer, project: "shop", upstream: "skaffold" }));
+    const session = script.session(`01${developer}`);
     session.started();
     session.configured();
     session.build(developer, "started");
-    await harness.on.seed(scenario.events);
+    await harness.on.seed(script.events);
   }
 });
 afterAll(() => cleanup.disposeAsync());

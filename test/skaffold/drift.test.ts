@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { LogEntry, State } from "@tapedeck/proto/skaffold/v1/skaffold";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import type { Api } from "@tapedeck/shared/skaffold/methods";
 import { sourceName } from "@tapedeck/shared/source";
@@ -62,14 +62,14 @@ it("the drift check reports a deviating GetState once, and answers as Skaffold d
   expect(on.drifts).toEqual([{ source, session, differences }]);
 });
 
-async function adopted(stack: Stack): Promise<Recorded[]> {
+async function adopted(stack: Stack): Promise<RecordedEvent[]> {
   return (await stack.events()).filter(
     ({ event: { detail } }) => detail?.$case === "session_detail" && detail.value.adopted === true,
   );
 }
 
 type Rest = { readonly v1: number; readonly v2: number };
-type Show = { readonly recording: Recording; readonly source: string; readonly fake: FakeSkaffold };
+type Show = { readonly recording: RecordedUpstream; readonly source: string; readonly fake: FakeSkaffold };
 type Cast = { readonly name: string; readonly lie?: (api: Api, state: Buffer) => Buffer };
 
 /** A fake Skaffold for each, all recorded by one Tapedeck. */
@@ -110,7 +110,7 @@ async function theatre(cast: readonly Cast[]) {
 }
 
 /** Where a loop had ended and both of GetState's answers were recorded in a quiet moment: how much had been said. */
-function rests({ states, messages }: Recording): Rest[] {
+function rests({ states, messages }: RecordedUpstream): Rest[] {
   const quiet = (api: Api) => states.filter((state) => state.api === api && state.seenBefore === state.seenAfter);
   const v2 = new Map(quiet("v2").map(({ file, seenBefore }) => [momentName(file), seenBefore]));
   let after = 0;

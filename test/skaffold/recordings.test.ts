@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
@@ -80,7 +80,7 @@ type RecordedHttpCall = {
 
 describe.each(scenarios)("%s, recorded and served again", (scenario) => {
   const folder = join(fixtures, scenario);
-  const recording: Recording = loadRecording(folder);
+  const recording: RecordedUpstream = loadRecording(folder);
   const isOld = recording.generation !== "C" || recording.version.startsWith("v1.");
   const cleanup = new AsyncDisposableStack();
   let stack: Stack;
@@ -247,7 +247,7 @@ type Step = {
 };
 
 /** Quiet GetState answers and calls, in the order in which they were made. */
-function stepsOf(scenario: string, recording: Recording): Step[] {
+function stepsOf(scenario: string, recording: RecordedUpstream): Step[] {
   const folder = join(fixtures, scenario);
   const before = (channel: "v1" | "v2", at: number) =>
     recording.messages[channel].filter((message) => happenedAt(recording, channel, message) <= at).length;
@@ -272,11 +272,15 @@ function stepsOf(scenario: string, recording: Recording): Step[] {
 }
 
 /** The recorder of 12c opened v2 only when all was over: the events' own times tell what had happened when. */
-function isLateReader({ name }: Recording): boolean {
+function isLateReader({ name }: RecordedUpstream): boolean {
   return name === "12c-wait-for-connection";
 }
 
-function happenedAt(recording: Recording, channel: "v1" | "v2", { at, bytes }: { at: number; bytes: Buffer }): number {
+function happenedAt(
+  recording: RecordedUpstream,
+  channel: "v1" | "v2",
+  { at, bytes }: { at: number; bytes: Buffer },
+): number {
   if (!isLateReader(recording)) return at;
   const { timestamp } = channel === "v1" ? LogEntry.decode(bytes) : Event.decode(bytes);
   return Number(timestamp?.seconds ?? 0n) * 1_000 + (timestamp?.nanos ?? 0) / 1e6;
@@ -286,7 +290,7 @@ function happenedAt(recording: Recording, channel: "v1" | "v2", { at, bytes }: {
  * Calls that say nothing about Tapedeck: GetState is compared from its own files; the HTTP server of 0.40 had other
  * bodies and paths for errors than every later one; 12b's call found the port closed.
  */
-function isElsewhere({ generation, name }: Recording, { path, method, status }: RecordedHttpCall): boolean {
+function isElsewhere({ generation, name }: RecordedUpstream, { path, method, status }: RecordedHttpCall): boolean {
   if (name === "12b-skaffold-run-one-shot" || path.endsWith("/GetState")) return true;
   return generation === "A" && !(method === "POST" && status === 200);
 }
@@ -313,7 +317,7 @@ function injectedBy(folder: string): InjectedEvent[] {
 }
 
 /** A stream that broke gave only what came before. */
-function heard(recording: Recording, channel: "v2", played: number): number {
+function heard(recording: RecordedUpstream, channel: "v2", played: number): number {
   return Math.min(played, recording.messages[channel].length);
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { startedAt, story } from "@tapedeck/query/testing/story";
+import { scenario, startedAt } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { type SeededStack, startSeededStack } from "./seeded-stack.ts";
 
@@ -13,12 +13,12 @@ export const time = (ms: number) => new Date(startedAt + ms).toISOString().repla
 
 /** Alice builds in two sessions, on two days; Bob's first build runs; Carol is in another workspace. */
 export const day = 86_400_000;
-export const alice = story(sourceOf("acme/alice/shop"));
-alice.tell({
+export const alice = scenario(sourceOf("acme/alice/shop"));
+alice.add({
   kind: "source.added",
   detail: { $case: "source_detail", value: { developer_name: "Alice", project_name: "Shop" } },
 });
-alice.tell({
+alice.add({
   kind: "upstream.connected",
   session: "01A1",
   detail: { $case: "upstream", value: { address: "127.0.0.1:50051" } },
@@ -32,9 +32,9 @@ first.build("web", "succeeded", 3_000);
 first.build("api", "started", 3_000);
 first.build("api", "failed", 9_000);
 first.loopEnded("failed", 9_001);
-alice.tell({ kind: "upstream.lost", session: "01A1" });
+alice.add({ kind: "upstream.lost", session: "01A1" });
 first.ended("process ended", 10_000);
-alice.tell({ kind: "upstream.connected", session: "01A2" }, day);
+alice.add({ kind: "upstream.connected", session: "01A2" }, day);
 const second = alice.session("01A2");
 second.started({ branch: "fix" });
 second.configured();
@@ -43,14 +43,14 @@ second.cached("web");
 second.build("web", "started", day + 20_000);
 second.build("web", "succeeded", day + 24_000);
 
-export const bob = story(sourceOf("acme/bob/shop"));
+export const bob = scenario(sourceOf("acme/bob/shop"));
 const running = bob.session("01B1");
 running.started();
 running.configured();
 running.loopStarted();
 running.build("web", "started", 30_000);
 
-export const carol = story(sourceOf("globex/carol/site"));
+export const carol = scenario(sourceOf("globex/carol/site"));
 const hers = carol.session("01C1");
 hers.started({ branch: "main" });
 hers.configured();

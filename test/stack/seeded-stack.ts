@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { write } from "@tapedeck/query/testing/story";
+import { write } from "@tapedeck/query/testing/scenario";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { connect } from "nats";

@@ -339,7 +339,7 @@ it("an erased session can be imported again, and erased again", async () => {
 it("several sessions of a source are moved at once", async () => {
   // With this many sessions the recorder often still holds the source when the next one comes.
   const sessions = Array.from({ length: 12 }, (_, ms) => foreignSession({ session: ulid(1_700_000_000_000 + ms) }));
-  for (const foreign of sessions) foreign.tell(...frameOf("v2", "hi", "log.written"), ended);
+  for (const foreign of sessions) foreign.add(...frameOf("v2", "hi", "log.written"), ended);
   const ids = sessions.map(({ session }) => idIn("team", session));
   const file = join(folder, "several");
   await writeFile(file, textOf(sessionFileLines({ sessions })));
@@ -389,7 +389,7 @@ it("several sessions of a source are moved at once", async () => {
 
 it("a session that was running at its export continues with a later export, and stays open until then", async () => {
   const foreign = foreignSession({ session: ulid(1_750_000_000_000) });
-  foreign.tell(...frameOf("v2", "hi", "log.written"));
+  foreign.add(...frameOf("v2", "hi", "log.written"));
   const file = join(folder, "went-on");
   const names = { developer: "carol", project: "later" };
   const importNow = async () => {
@@ -402,7 +402,7 @@ it("a session that was running at its export continues with a later export, and 
   };
   await importNow();
   expect(await listed()).toMatchObject({ items: [{ endReason: expect.stringMatching(/^it went on/) }] });
-  foreign.tell(...frameOf("v2", "there", "log.written"), ended);
+  foreign.add(...frameOf("v2", "there", "log.written"), ended);
   await importNow();
   expect(await listed()).toMatchObject({ items: [{ endReason: "process ended" }] });
   expect(await importNow()).toMatch(/already recorded/);

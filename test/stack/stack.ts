@@ -8,7 +8,7 @@ import { readConfig as readQueryConfig } from "@tapedeck/query/config";
 import { type Query, startQuery } from "@tapedeck/query/query";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { openLog } from "@tapedeck/shared/log/jetstream";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { createLogger, type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
@@ -78,7 +78,7 @@ export type Stack = AsyncDisposable & {
   /** Query has folded all that is in the log. */
   caughtUp(): Promise<void>;
   sessionEnded(): Promise<void>;
-  events(): Promise<Recorded[]>;
+  events(): Promise<RecordedEvent[]>;
   httpLines(path: string, count: number): Promise<unknown[]>;
   httpCall(
     method: string,
@@ -129,7 +129,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const http = gateway.addresses.http ?? "";
 
   // Continues where the last call ended, because tests call this often.
-  const seen: Recorded[] = [];
+  const seen: RecordedEvent[] = [];
   const events = async () => {
     const subjects = [sourceFilter(source)];
     const last = await log.lastMatch(subjects);
@@ -144,7 +144,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const { lastSeq } = await log.bounds();
     await until(() => query.position >= lastSeq, { message: `query to reach ${lastSeq}` });
   };
-  const frames = (recorded: readonly Recorded[]) => {
+  const frames = (recorded: readonly RecordedEvent[]) => {
     const session = recorded.findLast(({ event }) => event.kind === "session.started")?.event.session;
     const count = (channel: string) =>
       recorded.filter(({ event }) => event.session === session && event.channel === channel && event.part === 0).length;
@@ -185,7 +185,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       await until(
         async () => {
           const seen = (await events()).flatMap(({ event }) =>
-            event.kind === "host.described" ? [event.channel] : [],
+            event.kind === "inventory.described" ? [event.channel] : [],
           );
           return new Set(seen).size === 2;
         },

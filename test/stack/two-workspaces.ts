@@ -1,9 +1,9 @@
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { rktSession, uuid } from "@tapedeck/query/testing/rkt-story";
-import { type Story, story } from "@tapedeck/query/testing/story";
-import { ulid, vagrantSession } from "@tapedeck/query/testing/vagrant-story";
+import { rktSession, uuid } from "@tapedeck/query/testing/rkt-scenario";
+import { type Scenario, scenario } from "@tapedeck/query/testing/scenario";
+import { ulid, vagrantSession } from "@tapedeck/query/testing/vagrant-scenario";
 import { sourceName } from "@tapedeck/shared/source";
 
 /** A text that everything recorded in a workspace contains, and no request does. */
@@ -24,11 +24,11 @@ export type WorkspaceName = keyof typeof only;
 export function workspaceScenario(workspace: WorkspaceName) {
   const mark = markOf(workspace);
   const { session, ...ids } = only[workspace];
-  const of = (upstream: string) => story(sourceName({ workspace, developer: "alice", project: "shop", upstream }));
+  const of = (upstream: string) => scenario(sourceName({ workspace, developer: "alice", project: "shop", upstream }));
   const [shop, host, machines] = [of("skaffold"), of("rkt"), of("vagrant")];
   const alice = { developer_name: `Alice ${mark}`, project_name: mark };
-  for (const scenario of [shop, host, machines]) {
-    scenario.tell({ kind: "source.added", detail: { $case: "source_detail", value: alice } });
+  for (const script of [shop, host, machines]) {
+    script.add({ kind: "source.added", detail: { $case: "source_detail", value: alice } });
   }
 
   const dev = shop.session(session);
@@ -86,11 +86,11 @@ export function workspaceScenario(workspace: WorkspaceName) {
 export const rktSessionOf = (session: string) => session.replace(/.$/, "R");
 export const vagrantSessionOf = (session: string) => session.replace(/.$/, "V");
 
-function logOf({ tell }: Story, session: string, text: string): void {
+function logOf({ add }: Scenario, session: string, text: string): void {
   const event = V2Event.fromPartial({ event_type: { $case: "applicationLogEvent", value: { message: text } } });
   const bytes = Buffer.from(V2Event.encode(event).finish());
   const original = { type: "proto.v2.Event", bytes, size: BigInt(bytes.length) };
-  tell({ session, channel: "logs", kind: "log.written", detail: { $case: "text", value: { text } }, original });
+  add({ session, channel: "logs", kind: "log.written", detail: { $case: "text", value: { text } }, original });
 }
 
 /** Whether the text is somewhere in the bytes, as it is or in base64. */

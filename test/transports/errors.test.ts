@@ -1,5 +1,5 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { connect } from "nats";
 import { Client } from "pg";
@@ -12,7 +12,7 @@ import type { Asked, Endpoint, ErrorBody, Transport } from "./transport.ts";
 // The error table, for subscriptions: the same code and details on every transport, in its own status.
 
 const storyOf = (developer: string) =>
-  story(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
+  scenario(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
 const alice = storyOf("alice");
 const bob = storyOf("bob");
 

@@ -1,7 +1,7 @@
 import { readConfig } from "@tapedeck/gateway/config";
 import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { seeded } from "@tapedeck/shared/testing/seeded";
@@ -144,7 +144,7 @@ async function write(
 ): Promise<void> {
   const writers = ["alice/shop/01A1", "bob/shop/01B1", "bob/cart/01C1"].map((name) => {
     const [developer = "", project = "", id = ""] = name.split("/");
-    const writer = story(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
+    const writer = scenario(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
     const session = writer.session(id);
     session.started();
     session.configured();

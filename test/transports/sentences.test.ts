@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ import type { AskedFilter, Endpoint, Message } from "./transport.ts";
 // These sentences about subscriptions hold for every transport.
 
 const storyOf = (workspace: string, developer: string, project: string) =>
-  story(sourceName({ workspace, developer, project, upstream: "skaffold" }));
+  scenario(sourceName({ workspace, developer, project, upstream: "skaffold" }));
 
 const alice = storyOf("acme", "alice", "shop");
 const bob = storyOf("acme", "bob", "cart");
@@ -26,7 +26,7 @@ const recorded: { readonly seq: number; readonly event: Event }[] = [];
 const writtenCounts = new Map([alice, bob, eve].map((one) => [one, 0]));
 
 /** Writes the scenarios' new events, one scenario after the other. */
-async function tell(): Promise<void> {
+async function addEvents(): Promise<void> {
   for (const one of [alice, bob, eve]) {
     const fresh = one.events.slice(writtenCounts.get(one));
     writtenCounts.set(one, one.events.length);
@@ -47,12 +47,12 @@ beforeAll(async () => {
     session.build("web", "failed");
     session.build("api", "started");
   }
-  await tell();
+  await addEvents();
   // More than a subscription passes over without a word.
   for (let line = 0; line < 10_500; line++) sessions.bob.text(`line ${line}`);
-  await tell();
+  await addEvents();
   sessions.alice.build("api", "succeeded");
-  await tell();
+  await addEvents();
 });
 afterAll(() => cleanup.disposeAsync());
 
@@ -70,17 +70,17 @@ describe.each(transports)("a subscription over $name", (transport) => {
   it("gives history, says once that it has caught up, then gives live events: in order, once each", async () => {
     const wanted = { ...quiet, developers: ["alice"] };
     const expected = ids((event) => isQuiet(event) && event.source === alice.source);
-    let telling: Promise<void> | undefined;
+    let adding: Promise<void> | undefined;
     const messages = await read({ after: "start", filter: wanted }, (message, soFar) => {
-      if (message.type === "caught_up" && telling === undefined) {
+      if (message.type === "caught_up" && adding === undefined) {
         sessions.alice.build("live", "started");
         sessions.alice.build("live", "canceled");
-        telling = tell();
+        adding = addEvents();
       }
       return idsOf(soFar).length === expected.length + 2;
     });
     // A reader may have it before its writer knows.
-    await telling;
+    await adding;
     const now = ids((event) => isQuiet(event) && event.source === alice.source);
     expect(idsOf(messages)).toEqual(now.slice(0, expected.length + 2));
     expect(typesOf(messages).filter((type) => type === "caught_up")).toEqual(["caught_up"]);
@@ -186,7 +186,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     // Some come before the end, and some after it.
     while (Date.now() <= end.getTime() + 50) {
       sessions.alice.build("soon", "started");
-      await tell();
+      await addEvents();
     }
     const [live, silent] = await Promise.all(ended);
     expect([live, silent].map((messages) => messages.at(-1)?.type)).toEqual(["complete", "complete"]);

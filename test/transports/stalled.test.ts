@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { startSeededStack } from "../stack/seeded-stack.ts";
@@ -30,7 +30,7 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
   const over = new AbortController();
   cleanup.defer(() => over.abort());
 
-  const writer = story();
+  const writer = scenario();
   const session = writer.session("01A1");
   session.started();
   const due: Due[] = [];

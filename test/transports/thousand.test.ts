@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
@@ -30,17 +30,17 @@ const kinds: readonly { readonly filter: AskedFilter; readonly wants: (event: Ev
 test("1,000 WebSockets with a filter each get exactly their events, from history and live", async () => {
   await using cleanup = new AsyncDisposableStack();
   const seeded = cleanup.use(await startSeededStack());
-  const stories = developers.flatMap((developer) =>
+  const scenarios = developers.flatMap((developer) =>
     projects.map((project) => {
-      const writer = story(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
+      const writer = scenario(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
       const session = writer.session(`S-${developer}-${project}`);
       session.started();
       return { writer, session };
     }),
   );
   const written: { readonly event: Event; readonly seq: number }[] = [];
-  const tell = async () => {
-    for (const { writer, session } of stories) {
+  const addEvents = async () => {
+    for (const { writer, session } of scenarios) {
       session.configured();
       session.loopStarted();
       session.build("web", "started");
@@ -53,7 +53,7 @@ test("1,000 WebSockets with a filter each get exactly their events, from history
       written.push(...writer.events.splice(0).map((event, index) => ({ event, seq: seqs[index] ?? 0 })));
     }
   };
-  await tell();
+  await addEvents();
 
   const over = new AbortController();
   cleanup.defer(() => over.abort());
@@ -79,7 +79,7 @@ test("1,000 WebSockets with a filter each get exactly their events, from history
   expect(readers).toHaveLength(1_000);
   const isCaughtUp = ({ received }: (typeof readers)[number]) => received.some(({ type }) => type === "caught_up");
   await until(() => readers.every(isCaughtUp), { message: "all to have caught up", deadlineMs: 60_000 });
-  await tell();
+  await addEvents();
 
   const byReader = readers.map(({ isHis }) => written.filter(isHis).map(({ event, seq }) => ({ id: event.id, seq })));
   const has = ({ received }: (typeof readers)[number], count: number) =>

@@ -1,4 +1,4 @@
-import { story } from "@tapedeck/query/testing/story";
+import { scenario } from "@tapedeck/query/testing/scenario";
 import { openTokenStore, type TokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
@@ -22,7 +22,7 @@ beforeAll(async () => {
   endpoint = { grpc: on.stack.grpc, http: on.stack.http };
   const connection = cleanup.adopt(await connect({ servers: on.stack.parts.nats.url }), (nc) => nc.close());
   tokens = await openTokenStore(connection);
-  const alice = story();
+  const alice = scenario();
   alice.session("01A1").started();
   await on.seed(alice.events);
 });

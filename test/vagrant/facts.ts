@@ -1,4 +1,4 @@
-import type { Recording } from "@tapedeck/fakes/vagrant/recording";
+import type { RecordedUpstream } from "@tapedeck/fakes/vagrant/recording";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { type Event, Outcome, outcomeToJSON, type ThingDetail, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse, type Job } from "@tapedeck/proto/vagrant/vagrant";
@@ -8,7 +8,7 @@ import { outputOf } from "./output.ts";
 const times = ["queue_time", "assign_time", "ack_time", "cancel_time", "complete_time"] as const;
 
 /** Holds what was told of a sample to what was done in it, while all of it was seen as it happened. */
-export function expectFacts(events: readonly Event[], recording: Recording): void {
+export function expectFacts(events: readonly Event[], recording: RecordedUpstream): void {
   const jobs = toldOf(events, "jobs");
   expect(jobs.map((event) => lineOf(event, recording))).toEqual([
     ...jobLines(recording, "init"),
@@ -34,7 +34,7 @@ export function expectFacts(events: readonly Event[], recording: Recording): voi
  * The same where nobody looked for a while, or the recorder was killed. What happened meanwhile is told by what is found
  * afterwards: all that happened to a job, and all its output, each in order. But a job's end may come before its output.
  */
-export function expectLastingFacts(events: readonly Event[], recording: Recording): void {
+export function expectLastingFacts(events: readonly Event[], recording: RecordedUpstream): void {
   const jobs = toldOf(events, "jobs");
   const isOutput = (event: string) => event.startsWith("terminal.");
   for (const [name, { id }] of Object.entries(jobsIn(recording))) {
@@ -63,10 +63,10 @@ export function isInDoubt(events: readonly Event[], job: string): boolean {
 }
 
 function toldOf(events: readonly Event[], channel: string): Event[] {
-  return events.filter((event) => event.channel === channel && event.kind !== "host.described");
+  return events.filter((event) => event.channel === channel && event.kind !== "inventory.described");
 }
 
-function jobLines(recording: Recording, name: string): string[] {
+function jobLines(recording: RecordedUpstream, name: string): string[] {
   const isUp = name === "up";
   return [
     `job.queued ${name} at queue_time`,
@@ -135,7 +135,7 @@ function thingOf({ detail }: Event): ThingDetail | undefined {
 }
 
 /** In one line: kind, job, which of the job's times it has, outcome; of output its place and text. */
-function lineOf(event: Event, recording: Recording): string {
+function lineOf(event: Event, recording: RecordedUpstream): string {
   const [name = "?", job] = Object.entries(jobsIn(recording)).find(([, { id }]) => id === event.subject) ?? [];
   const { kind, detail, outcome } = event;
   if (detail?.$case === "text") {
@@ -149,7 +149,7 @@ function lineOf(event: Event, recording: Recording): string {
   return `${kind} ${name} at ${at.join(" or ") || "another time"}${how}`;
 }
 
-function outputLines(recording: Recording, name: string): string[] {
+function outputLines(recording: RecordedUpstream, name: string): string[] {
   const messages = recording.rows.flatMap((row) =>
     row.kind === "stream-message" && row.stream === `${name}-live` ? [row.message] : [],
   );
@@ -160,7 +160,7 @@ function outputLines(recording: Recording, name: string): string[] {
 }
 
 /** The two jobs of a sample, as they were in the end. */
-export function jobsIn({ rows }: Recording): { readonly init: Job; readonly up: Job } {
+export function jobsIn({ rows }: RecordedUpstream): { readonly init: Job; readonly up: Job } {
   const jobs = new Map<string, Job>();
   for (const row of rows) {
     if (row.kind !== "stream-message" || row.rpc !== "GetJobStream") continue;

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { loadRecording, type RecordedUnary, type Recording, type Row } from "@tapedeck/fakes/vagrant/recording";
+import { loadRecording, type RecordedUnary, type RecordedUpstream, type Row } from "@tapedeck/fakes/vagrant/recording";
 import { GetJobStreamRequest } from "@tapedeck/proto/vagrant/vagrant";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { until } from "@tapedeck/shared/testing/until";
@@ -146,7 +146,7 @@ function expectAnswer(answer: VagrantAnswer, { n, rpc, response, error }: Record
 }
 
 /** Which of a message's listeners was told first is not the same each time; the number of the last one. */
-function together({ rows }: Recording, row: Row): number {
+function together({ rows }: RecordedUpstream, row: Row): number {
   const next = rows.find(({ n }) => n === row.n + 1);
   const isMessage = row.kind === "stream-message" && next?.kind === "stream-message";
   return isMessage && next.stream !== row.stream && next.message.equals(row.message) ? next.n : row.n;
@@ -159,7 +159,7 @@ function expectSoFar(items: readonly StreamItem[], expected: readonly StreamItem
 }
 
 /** What a stream told up to a row. */
-function recordedItems({ rows }: Recording, stream: string, last = Number.POSITIVE_INFINITY): StreamItem[] {
+function recordedItems({ rows }: RecordedUpstream, stream: string, last = Number.POSITIVE_INFINITY): StreamItem[] {
   return streamItemsIn(
     rows.flatMap((row) =>
       row.kind === "stream-message" && row.stream === stream && row.n <= last ? [row.message] : [],
@@ -167,7 +167,7 @@ function recordedItems({ rows }: Recording, stream: string, last = Number.POSITI
   );
 }
 
-function jobOf({ rows }: Recording, stream: string): string {
+function jobOf({ rows }: RecordedUpstream, stream: string): string {
   const row = rows.find((one) => one.kind === "stream-open" && one.stream === stream);
   return row?.kind === "stream-open" ? GetJobStreamRequest.decode(row.request).job_id : "";
 }

@@ -56,7 +56,7 @@ export async function startVagrantStack(
   const events = async () => (await services.stack.events()).map(({ event }) => event);
   // What comes from now on is news.
   await until(
-    async () => (await events()).some(({ kind, channel }) => kind === "host.described" && channel === "things"),
+    async () => (await events()).some(({ kind, channel }) => kind === "inventory.described" && channel === "things"),
     {
       message: "what is there to be described",
     },

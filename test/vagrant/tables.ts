@@ -1,4 +1,4 @@
-import type { Recording } from "@tapedeck/fakes/vagrant/recording";
+import type { RecordedUpstream } from "@tapedeck/fakes/vagrant/recording";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { Target } from "@tapedeck/proto/vagrant/vagrant";
 import { expect } from "vitest";
@@ -6,7 +6,7 @@ import { ask } from "../rkt/tables.ts";
 import { jobsIn } from "./facts.ts";
 
 /** What analysts ask of a sample, in which a command failed and its job did not. */
-export async function expectTables(database: string, recording: Recording): Promise<void> {
+export async function expectTables(database: string, recording: RecordedUpstream): Promise<void> {
   const { init, up } = jobsIn(recording);
   const lasted = (from: Timestamp | undefined, to: Timestamp | undefined) =>
     String((nanosOf(to) - nanosOf(from)) / 1_000_000n);

@@ -153,7 +153,7 @@ export type MirrorDetail = {
   readonly subtaskId: string;
 };
 
-/** Of host.described: all that is known, in parts. */
+/** Of inventory.described: all that is known, in parts. */
 export type HostDetail = {
   readonly part: number;
   readonly parts: number;

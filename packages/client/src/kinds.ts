@@ -56,7 +56,7 @@ export const kinds = [
   "debugger.attached",
   "debugger.detached",
   "log.written",
-  "host.described",
+  "inventory.described",
   "pod.prepared",
   "pod.prepare_aborted",
   "pod.started",

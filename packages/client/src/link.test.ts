@@ -2,11 +2,11 @@ import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
 import { type ConnectOptions, patientClient } from "./client.ts";
 import { TapedeckError } from "./error.ts";
-import { type FakeGateway, fakeGateway, type Said, type Script } from "./testing/fake-gateway.ts";
+import { type FakeGateway, fakeGateway, type ReceivedMessage, type Script } from "./testing/fake-gateway.ts";
 
 // What a real gateway does seldom, or never as long as all goes well.
 
-const caughtUp = ({ id }: Said) => ({ type: "caught_up", id, position: "t-1" });
+const caughtUp = ({ id }: ReceivedMessage) => ({ type: "caught_up", id, position: "t-1" });
 
 const clientOf = ({ url }: FakeGateway, quietMs = 15_000, options: Partial<ConnectOptions> = {}) =>
   patientClient({ url, ...options }, { backoff: { first: 2, most: 20 }, quietMs });

@@ -1,4 +1,4 @@
-import { type Backoff, backoff, pause } from "./backoff.ts";
+import { type Backoff, backoff, delay } from "./backoff.ts";
 import { type ConnectionOptions, openConnection } from "./connection.ts";
 import { errorIn, TapedeckError } from "./error.ts";
 import type { TapedeckEvent } from "./event.ts";
@@ -151,7 +151,7 @@ export class Link {
       const error = final(end) ?? (end.wasOpen ? undefined : await refusal(signal));
       if (signal.aborted) return;
       if (error !== undefined) return this.#fail(error);
-      await pause(this.#wait.next(), signal);
+      await delay(this.#wait.next(), signal);
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import type { TapItem } from "./tap.ts";
 
@@ -10,7 +10,7 @@ export type EmitContent = (what: ItemContent) => void;
 /** A new connection's id, and a function that emits items under that id at the current time. */
 export function connectionItems(
   emit: (item: TapItem) => void,
-  now: () => Moment,
+  now: () => Timestamp,
 ): { readonly id: string; readonly emit: EmitContent } {
   const id = ulid();
   return { id, emit: (what) => emit({ connection: id, at: now(), what }) };

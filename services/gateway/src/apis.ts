@@ -44,7 +44,7 @@ export type GatewayApisDeps = {
 export function gatewayApis({ config, link, query, limits, metrics, logger, stack }: GatewayApisDeps): GatewayApis {
   const log = (): LogReader => metrics.counted(link.reader());
   const record = { query, log, positions: positions(log) };
-  const upstream = { ...record, control: controlClient(link.line), refused: metrics.refused };
+  const upstream = { ...record, control: controlClient(link.nats), refused: metrics.refused };
   const { largeAnswers } = limits;
   return {
     skaffold: skaffoldApi(upstream),
@@ -52,7 +52,7 @@ export function gatewayApis({ config, link, query, limits, metrics, logger, stac
     vagrant: vagrantApi({ ...upstream, largeAnswers }),
     tapedeck: tapedeckApi({ ...record, ...limits }),
     tokens: tokenApi({
-      store: async () => openTokenStore(link.line().connection),
+      store: async () => openTokenStore(link.nats().connection),
       audit: (audit, { id, name, workspace, roles }, { who }) => {
         logger.info({ audit, id, name, workspace, roles, who }, audit);
       },
@@ -60,7 +60,7 @@ export function gatewayApis({ config, link, query, limits, metrics, logger, stac
     maintain: maintainApi({
       query,
       services: stack.use(maintainClient(config, config.servicesKey)),
-      line: link.line,
+      nats: link.nats,
       audit: (audit, { who, workspace, token }, about) => {
         logger.info({ audit, who, workspace, token, ...about }, audit);
       },

@@ -1,11 +1,11 @@
 import { type ControlCall, ControlCall as ControlCallCodec, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { controlPatience } from "@tapedeck/shared/control-patience";
+import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
 import { isErrorCode, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { controlSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
+import { abortable } from "@tapedeck/shared/sync/abortable";
 import { errors } from "nats";
-import type { NatsLine } from "./log-link.ts";
+import type { LiveNatsConnection } from "./log-link.ts";
 
 /** Control calls go to the ingest that holds the source. */
 export type ControlClient = {
@@ -18,10 +18,10 @@ export type ControlClient = {
   call(source: SourceName, call: ControlCall): Promise<ControlReply>;
 };
 
-export function controlClient(line: () => NatsLine): ControlClient {
+export function controlClient(nats: () => LiveNatsConnection): ControlClient {
   return {
     async call(source, call) {
-      const reply = await ask(line(), source, call);
+      const reply = await ask(nats(), source, call);
       if (reply.reason !== "") {
         const code = isErrorCode(reply.reason) ? reply.reason : "internal";
         throw new TapedeckError(code, reply.message);
@@ -31,12 +31,16 @@ export function controlClient(line: () => NatsLine): ControlClient {
   };
 }
 
-async function ask({ connection, broken }: NatsLine, source: SourceName, call: ControlCall): Promise<ControlReply> {
+async function ask(
+  { connection, broken }: LiveNatsConnection,
+  source: SourceName,
+  call: ControlCall,
+): Promise<ControlReply> {
   const asked = connection.request(controlSubject(source), ControlCallCodec.encode(call).finish(), {
-    timeout: controlPatience.callerMs,
+    timeout: controlTimeouts.callerMs,
   });
   try {
-    return ControlReply.decode((await unlessAborted(asked, broken)).data);
+    return ControlReply.decode((await abortable(asked, broken)).data);
   } catch (cause) {
     asked.catch(() => {}); // the request may outlive its connection
     const nobody = cause instanceof errors.RequestError && cause.isNoResponders();

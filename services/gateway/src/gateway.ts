@@ -1,8 +1,8 @@
-import { ToldConditions } from "@tapedeck/shared/service/condition";
+import { ReportedConditions } from "@tapedeck/shared/service/condition";
 import { type Readiness, type ReadinessCheck, readinessOf } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
 import { gatewayApis } from "./apis.ts";
 import { type Authenticator, everyone } from "./auth/authenticator.ts";
@@ -43,8 +43,8 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const link = stack.use(linkLog(config.nats, limits.historyReaders, logger));
   const query = stack.use(queryClient(config.query, config.servicesKey, limits.queryMs));
   const apis = gatewayApis({ config, link, query, limits, metrics, logger, stack });
-  const conditions = new ToldConditions();
-  link.opened.then(() => conditions.listen(link.line().connection)).catch(() => {}); // the next gateway tries again
+  const conditions = new ReportedConditions();
+  link.opened.then(() => conditions.listen(link.nats().connection)).catch(() => {}); // the next gateway tries again
   const readiness = readinessOfGateway(link, query, conditions);
 
   const authenticate = limitedAuthenticator(authenticator(config, link, logger, stack), limits.refusalsPerMinute);
@@ -57,7 +57,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
   const closing = new AbortController();
   stack.defer(() => closing.abort());
   void reportHealth(listeners, readiness, closing.signal);
-  await Promise.race([link.opened, link.failed, pause(startMs, closing.signal)]);
+  await Promise.race([link.opened, link.failed, delay(startMs, closing.signal)]);
 
   const owned = stack.move();
   return { addresses, failed: link.failed, [Symbol.asyncDispose]: () => owned.disposeAsync() };
@@ -65,16 +65,20 @@ export async function startGateway(config: GatewayConfig, logger: Logger): Promi
 
 function authenticator(
   config: GatewayConfig,
-  { line }: LogLink,
+  { nats }: LogLink,
   logger: Logger,
   stack: AsyncDisposableStack,
 ): Authenticator {
   if (config.auth === "none") return everyone(config.workspace);
   const warn = (message: string, err?: unknown) => logger.warn({ err }, message);
-  return tokenAuthenticator(stack.use(knownTokens({ line, warn })));
+  return tokenAuthenticator(stack.use(knownTokens({ connection: nats, warn })));
 }
 
-function readinessOfGateway(link: LogLink, query: QueryClient, conditions: ToldConditions): () => Promise<Readiness> {
+function readinessOfGateway(
+  link: LogLink,
+  query: QueryClient,
+  conditions: ReportedConditions,
+): () => Promise<Readiness> {
   let failure: Error | undefined;
   link.failed.catch((error: Error) => {
     failure = error;
@@ -101,6 +105,6 @@ async function reportHealth(
 ): Promise<void> {
   while (!signal.aborted) {
     listeners.setServing((await readiness()).ready);
-    await pause(healthMs, signal);
+    await delay(healthMs, signal);
   }
 }

@@ -3,7 +3,7 @@ import { type Log, LogUnusableError, openLog } from "@tapedeck/shared/log/jetstr
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 
 /** This process's connection to the log, which may be away at first, and be replaced by another log later. */
@@ -11,14 +11,14 @@ export type LogLink = AsyncDisposable & {
   /** @throws TapedeckError not_ready until the log has been reached for the first time */
   readonly reader: () => LogReader;
   /** For requests over NATS. @throws TapedeckError not_ready while NATS is away, because requests would be queued */
-  readonly line: () => NatsLine;
+  readonly nats: () => LiveNatsConnection;
   /** Resolves when the log has been reached for the first time. */
   readonly opened: Promise<void>;
   /** Rejects when it won't mend by itself; the message is one sentence for people. */
   readonly failed: Promise<never>;
 };
 
-export type NatsLine = {
+export type LiveNatsConnection = {
   readonly connection: NatsConnection;
   /** Aborts when the connection breaks: answers to requests that were sent on it may never come. */
   readonly broken: AbortSignal;
@@ -68,7 +68,7 @@ class BackgroundLogLink implements LogLink {
     return this.#log.reader;
   };
 
-  readonly line = (): NatsLine => {
+  readonly nats = (): LiveNatsConnection => {
     if (this.#nats === undefined || this.#broken.signal.aborted) throw away();
     return { connection: this.#nats, broken: this.#broken.signal };
   };
@@ -107,7 +107,7 @@ class BackgroundLogLink implements LogLink {
         if (isFinal(error)) throw error;
         if (!isReported) this.#logger.warn({ url, err: error }, "the log is away; trying again until it is reached");
         isReported = true;
-        await pause(retry.next(), signal);
+        await delay(retry.next(), signal);
       }
     }
     return undefined;

@@ -27,7 +27,7 @@ export type CallWatch = {
 };
 
 export type GatewayMetrics = {
-  readonly watch: (door: ApiName) => CallWatch;
+  readonly watch: (api: ApiName) => CallWatch;
   /** The same reader, which counts those that follow the log through it. */
   readonly counted: (reader: LogReader) => LogReader;
   readonly refused: (refusal: Refusal) => void;

@@ -1,7 +1,7 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { formatPosition, isOfLog, type Position, parsePosition } from "@tapedeck/shared/log/position";
+import { belongsToLog, formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
 
 /**
  * Resolves the positions and times of clients to sequences of this log. Everything throws
@@ -27,7 +27,7 @@ export function positions(log: () => LogReader): Positions {
 
   const ofThisLog = async (position: Position, field: string): Promise<number> => {
     const text = formatPosition(position);
-    if (!isOfLog(log(), position)) {
+    if (!belongsToLog(log(), position)) {
       const message = `position ${text} is from another log: this one is ${log().epoch}; begin again at "start" or a time`;
       throw new TapedeckError("position_foreign", message, { field });
     }

@@ -1,8 +1,8 @@
 import { hostname, userInfo } from "node:os";
 import { basename } from "node:path";
 import { servicesKeySetting, workspaceSetting } from "@tapedeck/shared/service/common-settings";
-import { type DoorLimits, doorLimits } from "@tapedeck/shared/service/grpc-listener";
-import { type HealthPlace, healthSettings } from "@tapedeck/shared/service/health";
+import { type ConnectionLimits, connectionLimits } from "@tapedeck/shared/service/grpc-listener";
+import { type HealthAddress, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import {
@@ -19,8 +19,8 @@ import { z } from "zod";
 export type IngestConfig = {
   readonly workspace: string;
   readonly grpc: { readonly host: string; readonly port: number };
-  readonly door: DoorLimits;
-  readonly health: HealthPlace;
+  readonly connectionLimits: ConnectionLimits;
+  readonly health: HealthAddress;
   readonly nats: NatsSettings;
   /** Of the services; empty: whoever reaches the port may push. */
   readonly servicesKey: string;
@@ -225,7 +225,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       }),
       port: read.port("ingest.grpc.port", 7054, { description: "gRPC of ingest, for the gateway only." }),
     },
-    door: doorLimits(read),
+    connectionLimits: connectionLimits(read),
     health: healthSettings(read, "ingest", 7061),
     nats: natsSettings(read),
     servicesKey: servicesKeySetting(read),

@@ -4,7 +4,7 @@ import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { UserIntentRequest, Event as V1Event } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { controlPatience } from "@tapedeck/shared/control-patience";
+import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
 import { controlSubject } from "@tapedeck/shared/log/subjects";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
 
-async function startDesk(developer: string) {
+async function startHarness(developer: string) {
   await using stack = new AsyncDisposableStack();
   const fake = stack.use(await startFakeSkaffold({ recording }));
   const { folder } = stack.use(await temporaryFolder());
@@ -80,36 +80,36 @@ const controlOf = (events: readonly Event[]) =>
   events.flatMap(({ kind, detail }) => (detail?.$case === "control" ? [{ kind, ...detail.value }] : []));
 
 test("a call reaches Skaffold, and what was asked and answered is recorded", async () => {
-  await using desk = await startDesk("one");
-  await desk.frames(10);
-  const reply = await desk.call(path, execute({ build: true }));
+  await using harness = await startHarness("one");
+  await harness.frames(10);
+  const reply = await harness.call(path, execute({ build: true }));
   expect(reply).toMatchObject({ code: 0, reason: "" });
-  expect(desk.fake.calls.map(({ method }) => method)).toEqual([path]);
-  await until(async () => (await desk.kinds()).length === 2, { message: "the answer to be recorded" });
-  const [requested, accepted] = controlOf(await desk.events());
+  expect(harness.fake.calls.map(({ method }) => method)).toEqual([path]);
+  await until(async () => (await harness.kinds()).length === 2, { message: "the answer to be recorded" });
+  const [requested, accepted] = controlOf(await harness.events());
   expect(requested).toMatchObject({ kind: "control.requested", method: path, who: "a test" });
   expect(accepted).toMatchObject({ kind: "control.accepted", call: requested?.call, forwarded_method: path, code: 0 });
 });
 
 test("of two intents the second waits for the end of the loop that the first has started", async () => {
-  await using desk = await startDesk("two");
+  await using harness = await startHarness("two");
   const entries = recording.messages.v1.map(({ bytes }) => bytes.toString("latin1"));
   const started = entries.findIndex((text, i) => i > 10 && text.includes("Update initiated"));
   const ended = entries.findIndex((text, i) => i > started && text.includes("Update succeeded"));
-  await desk.frames(started);
-  const reply = await desk.call(path, execute({ build: true, deploy: true }));
+  await harness.frames(started);
+  const reply = await harness.call(path, execute({ build: true, deploy: true }));
   expect(reply.code).toBe(0);
-  await desk.frames(ended);
-  expect(desk.fake.calls).toHaveLength(1);
-  await desk.frames(ended + 1);
-  await until(() => desk.fake.calls.length === 2, { message: "the second step" });
-  expect(desk.fake.calls.map(({ request }) => UserIntentRequest.decode(request).intent)).toMatchObject([
+  await harness.frames(ended);
+  expect(harness.fake.calls).toHaveLength(1);
+  await harness.frames(ended + 1);
+  await until(() => harness.fake.calls.length === 2, { message: "the second step" });
+  expect(harness.fake.calls.map(({ request }) => UserIntentRequest.decode(request).intent)).toMatchObject([
     { build: true, deploy: false },
     { build: false, deploy: true },
   ]);
-  await until(async () => (await desk.kinds()).length === 4, { message: "both answers to be recorded" });
+  await until(async () => (await harness.kinds()).length === 4, { message: "both answers to be recorded" });
   expect(
-    controlOf(await desk.events()).map(({ kind, forwarded_request }) => [kind, intentOf(forwarded_request)]),
+    controlOf(await harness.events()).map(({ kind, forwarded_request }) => [kind, intentOf(forwarded_request)]),
   ).toEqual([
     ["control.requested", "build deploy"],
     ["control.accepted", "build"],
@@ -119,54 +119,54 @@ test("of two intents the second waits for the end of the loop that the first has
 });
 
 test("or, when none has started, it follows by itself", async () => {
-  await using desk = await startDesk("none");
-  await desk.frames(10);
-  await desk.call(path, execute({ build: true, deploy: true }));
-  await until(() => desk.fake.calls.length === 2, { message: "the second step" });
+  await using harness = await startHarness("none");
+  await harness.frames(10);
+  await harness.call(path, execute({ build: true, deploy: true }));
+  await until(() => harness.fake.calls.length === 2, { message: "the second step" });
 });
 
 test("Skaffold's refusal is the answer, and recorded as one", async () => {
-  await using desk = await startDesk("no");
-  await desk.frames(10);
-  const reply = await desk.call("/proto.SkaffoldService/AutoBuild", Buffer.alloc(0));
+  await using harness = await startHarness("no");
+  await harness.frames(10);
+  const reply = await harness.call("/proto.SkaffoldService/AutoBuild", Buffer.alloc(0));
   expect(reply).toMatchObject({ code: 3, message: expect.stringContaining("enabled"), reason: "" });
-  await until(async () => (await desk.kinds()).includes("control.rejected"), { message: "the refusal" });
+  await until(async () => (await harness.kinds()).includes("control.rejected"), { message: "the refusal" });
 });
 
 test("an event that came through Handle is marked", async () => {
-  await using desk = await startDesk("handle");
-  await desk.frames(10);
+  await using harness = await startHarness("handle");
+  await harness.frames(10);
   const custom = V1Event.encode({
     event_type: { $case: "metaEvent", value: { entry: "hello from a test", metadata: undefined } },
   }).finish();
-  const reply = await desk.call("/proto.SkaffoldService/Handle", custom);
+  const reply = await harness.call("/proto.SkaffoldService/Handle", custom);
   expect(reply).toMatchObject({ code: 0 });
-  await until(async () => (await desk.events()).some(({ injected }) => injected), { message: "the marked event" });
-  const marked = (await desk.events()).filter(({ injected }) => injected);
+  await until(async () => (await harness.events()).some(({ injected }) => injected), { message: "the marked event" });
+  const marked = (await harness.events()).filter(({ injected }) => injected);
   expect(marked.map(({ original }) => original?.bytes.toString("latin1"))).toEqual([
     expect.stringContaining("hello from a test"),
   ]);
 });
 
 test("without an upstream nothing is queued", async () => {
-  await using desk = await startDesk("away");
-  await desk.frames(10);
-  await desk.fake.end("kill");
-  await until(() => desk.ingest.status()[0]?.connected === false, { message: "the end to be noticed" });
-  const reply = await desk.call(path, execute({ build: true }));
+  await using harness = await startHarness("away");
+  await harness.frames(10);
+  await harness.fake.end("kill");
+  await until(() => harness.ingest.status()[0]?.connected === false, { message: "the end to be noticed" });
+  const reply = await harness.call(path, execute({ build: true }));
   expect(reply).toMatchObject({ code: 14, reason: "upstream_away" });
-  expect(desk.fake.calls).toEqual([]);
+  expect(harness.fake.calls).toEqual([]);
 });
 
 test("a call that the log could not take is refused, and neither recorded nor sent", async () => {
-  await using desk = await startDesk("much");
-  await desk.frames(10);
-  const reply = await desk.call(path, Buffer.alloc(3_700_000));
+  await using harness = await startHarness("much");
+  await harness.frames(10);
+  const reply = await harness.call(path, Buffer.alloc(3_700_000));
   expect(reply).toMatchObject({ code: 8, reason: "limit_exceeded", message: expect.stringContaining("3700000 bytes") });
-  expect(await desk.call(path, execute({ build: true }))).toMatchObject({ code: 0 });
-  await until(async () => (await desk.kinds()).length === 2, { message: "the other call to be recorded" });
-  expect(controlOf(await desk.events()).map(({ request }) => request.byteLength < 100)).toEqual([true, true]);
-  expect(desk.fake.calls).toHaveLength(1);
+  expect(await harness.call(path, execute({ build: true }))).toMatchObject({ code: 0 });
+  await until(async () => (await harness.kinds()).length === 2, { message: "the other call to be recorded" });
+  expect(controlOf(await harness.events()).map(({ request }) => request.byteLength < 100)).toEqual([true, true]);
+  expect(harness.fake.calls).toHaveLength(1);
 });
 
 test("a call whose turn comes too late for its caller is recorded as rejected, and never sent", async () => {
@@ -199,7 +199,7 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
   const first = call("Handle", "first");
   const late = call("Execute", "late");
   await until(() => asked.length === 1, { message: "the first to be asked" });
-  vi.advanceTimersByTime(controlPatience.turnMs - 1);
+  vi.advanceTimersByTime(controlTimeouts.turnMs - 1);
   const early = call("AutoBuild", "early");
   vi.advanceTimersByTime(2);
   stalled.resolve();

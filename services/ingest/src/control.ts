@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlAnswer, ControlCall, ControlReply, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { controlPatience } from "@tapedeck/shared/control-patience";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import type { Normalizer } from "./normalize/normalizer.ts";
 import { bufferOf } from "./record/frames/original.ts";
@@ -51,7 +51,7 @@ export class ControlCalls {
 
   async make(call: ControlCall): Promise<ControlReply> {
     const { recorder, normalizer, signal, onProblem } = this.#options;
-    const sendBefore = performance.now() + controlPatience.turnMs;
+    const sendBefore = performance.now() + controlTimeouts.turnMs;
     if (!recorder.connected) return upstreamAway("the upstream is away: nothing is connected");
     if (call.request.byteLength + call.forwarded_request.byteLength > maxCallBytes) {
       const message = `a call of ${call.request.byteLength} bytes: the log takes ${maxCallBytes / 2}`;
@@ -144,8 +144,8 @@ function watchLoop(listeners: Set<(event: Event) => void>, signal: AbortSignal):
   const stop = () => void listeners.delete(listen);
   return {
     async ended() {
-      await pause(loopStartMs, AbortSignal.any([started.signal, signal]));
-      if (started.signal.aborted) await pause(loopEndMs, AbortSignal.any([over.signal, signal]));
+      await delay(loopStartMs, AbortSignal.any([started.signal, signal]));
+      if (started.signal.aborted) await delay(loopEndMs, AbortSignal.any([over.signal, signal]));
       stop();
     },
     stop,

@@ -23,7 +23,7 @@ afterAll(async () => {
   await nats[Symbol.asyncDispose]();
 });
 
-async function startDesk(developer: string, address: string, retention: Record<string, string>) {
+async function startHarness(developer: string, address: string, retention: Record<string, string>) {
   const { folder, ...tidy } = await temporaryFolder();
   const env = {
     ...retention,
@@ -62,7 +62,7 @@ test("facts are the same with and without the text that came between them, also 
     await using fake = await startFakeSkaffold({ recording });
     await fake.playUntil({ v1: 40 });
     for (const half of ["first", "second"] as const) {
-      await using _ = await startDesk(developer, fake.address, retention);
+      await using _ = await startHarness(developer, fake.address, retention);
       if (half === "second") await fake.play();
       await until(async () => isComplete(await events(), fake.played), { message: `the ${half} half` });
     }

@@ -38,7 +38,7 @@ afterAll(async () => {
 
 const long = `${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`;
 
-async function startDesk(
+async function startHarness(
   developer: string,
   address: string,
   { natsUrl = nats.url, ...more }: Record<string, unknown> & { natsUrl?: string } = {},
@@ -76,7 +76,7 @@ describe("every recording is in the log byte for byte, in order", () => {
       await using fake = await startFakeSkaffold({ recording });
       const half = (channel: "v1" | "v2") => Math.floor(recording.messages[channel].length / 2);
       await fake.playUntil({ v1: half("v1"), v2: half("v2") });
-      await using _ = await startDesk(developer, fake.address);
+      await using _ = await startHarness(developer, fake.address);
       if (half("v1") > 0) {
         await until(async () => framesOf(await recorded(developer), "v1").length === half("v1"), {
           message: "half of it",
@@ -104,7 +104,7 @@ test("two processes on one port are two sessions, a reconnect is none", async ()
   const recording = loadRecording(long);
   const first = await startFakeSkaffold({ recording });
   await first.playUntil({ v1: 20 });
-  await using _ = await startDesk("two", first.address);
+  await using _ = await startHarness("two", first.address);
   await until(async () => framesOf(await recorded("two"), "v1").length === 20, { message: "the first process" });
   await first.end("graceful");
   await until(async () => kindsOf(await recorded("two")).includes("session.ended"), { message: "its end" });
@@ -132,7 +132,7 @@ test("an ingest that starts again goes on with the session, and a shuffled repla
   await using fake = await startFakeSkaffold({ recording, mixReplays: 7 });
   await fake.playUntil({ v1: 40 });
   for (let round = 0; round < 3; round++) {
-    await using _ = await startDesk("again", fake.address);
+    await using _ = await startHarness("again", fake.address);
     const { v1, v2 } = fake.played;
     await until(async () => connections(await recorded("again")) === round + 1, { message: "the next connection" });
     await until(
@@ -144,7 +144,7 @@ test("an ingest that starts again goes on with the session, and a shuffled repla
     );
     await fake.playUntil({ v1: v1 + 10 });
   }
-  await using _ = await startDesk("again", fake.address);
+  await using _ = await startHarness("again", fake.address);
   await fake.play();
   await until(
     async () => {
@@ -164,9 +164,9 @@ test("a second ingest never dials, and takes over when the first is gone", async
   const recording = loadRecording(long);
   await using fake = await startFakeSkaffold({ recording });
   await fake.playUntil({ v1: 10 });
-  const first = await startDesk("pair", fake.address);
+  const first = await startHarness("pair", fake.address);
   await until(() => first.ingest.status()[0]?.connected, { message: "the first to be connected" });
-  await using second = await startDesk("pair", fake.address);
+  await using second = await startHarness("pair", fake.address);
   await until(() => second.ingest.status()[0]?.state === "standby", { message: "the second to stand by" });
   await fake.playUntil({ v1: 30 });
   await until(async () => framesOf(await recorded("pair"), "v1").length === 30, { message: "frames" });
@@ -189,12 +189,12 @@ test("a source at whose address nothing listens is free for another tap, and is 
   const recording = loadRecording(long);
   const { port, address, ...gone } = await startFakeSkaffold({ recording });
   await gone[Symbol.asyncDispose]();
-  await using desk = await startDesk("erin", address);
-  const state = () => desk.ingest.status().map(({ source, state: one, tap }) => ({ source, state: one, tap }));
+  await using harness = await startHarness("erin", address);
+  const state = () => harness.ingest.status().map(({ source, state: one, tap }) => ({ source, state: one, tap }));
   const source = skaffoldSource("erin");
   await until(() => state()[0]?.state === "waiting for the upstream", { message: "the source to be free" });
 
-  const client = new RecorderClient(desk.ingest.addresses.grpc, credentials.createInsecure());
+  const client = new RecorderClient(harness.ingest.addresses.grpc, credentials.createInsecure());
   const stop = new AbortController();
   const hello = Hello.fromPartial({ developer: "erin", project: "shop", upstream: "skaffold", tap: "RUN" });
   const welcomed = Promise.withResolvers<string>();
@@ -227,8 +227,8 @@ test("a log that is away is waited for, while the upstream is drained", async ()
   await using late = await startTestNats();
   await late.stop();
   await using fake = await startFakeSkaffold({ recording });
-  await using desk = await startDesk("late", fake.address, { natsUrl: late.url });
-  await using standby = await startDesk("late", fake.address, { natsUrl: late.url, standby: true });
+  await using harness = await startHarness("late", fake.address, { natsUrl: late.url });
+  await using standby = await startHarness("late", fake.address, { natsUrl: late.url, standby: true });
   await until(() => fake.health.v1.opened === 1, { message: "Skaffold to be dialled without the log" });
   await fake.play();
   expect(fake.peers.size).toBe(1);
@@ -245,7 +245,7 @@ test("a log that is away is waited for, while the upstream is drained", async ()
     },
     { message: "all of it" },
   );
-  await until(() => desk.ingest.status()[0]?.waiting === 0, { message: "the spill to be empty" });
+  await until(() => harness.ingest.status()[0]?.waiting === 0, { message: "the spill to be empty" });
   expect(fake.peers.size).toBe(1);
 });
 
@@ -254,7 +254,7 @@ test("kills of NATS in the middle of it lose nothing and repeat nothing", async 
   await using fragile = await startTestNats({ syncAlways: true });
   await using fake = await startFakeSkaffold({ recording });
   await using fragileBook = await openLogReader(fragile.url);
-  await using _ = await startDesk("fragile", fake.address, { natsUrl: fragile.url });
+  await using _ = await startHarness("fragile", fake.address, { natsUrl: fragile.url });
   const events = () => fragileBook.events(skaffoldSource("fragile"));
   const all = recording.messages.v1.length;
   for (let round = 1; round <= 4; round++) {
@@ -282,12 +282,12 @@ test("what the containers printed is not there twice after a restart, and what m
   const logsSeen = async () => framesOf(await recorded("printed"), "logs");
   const gaps = async () => kindsOf(await recorded("printed")).filter((kind) => kind === "session.gap").length;
   {
-    await using _ = await startDesk("printed", fake.address);
+    await using _ = await startHarness("printed", fake.address);
     await until(() => fake.health.logs.opened === 1, { message: "the connection" });
     await fake.playUntil({ logs: 4 });
     await until(async () => (await logsSeen()).length === 4, { message: "four lines" });
   }
-  await using _ = await startDesk("printed", fake.address);
+  await using _ = await startHarness("printed", fake.address);
   await until(async () => connections(await recorded("printed")) === 2, { message: "the second connection" });
   await fake.play();
   await until(async () => logs.at(-1)?.equals((await logsSeen()).at(-1) ?? Buffer.alloc(0)), {

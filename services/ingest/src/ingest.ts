@@ -1,9 +1,9 @@
 import { statfs } from "node:fs/promises";
-import { tellCondition } from "@tapedeck/shared/service/condition";
+import { reportCondition } from "@tapedeck/shared/service/condition";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { type IngestConfig, spillOfEach } from "./config.ts";
 import type { DamageWatch } from "./damage/damage-watch.ts";
@@ -61,7 +61,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
         void watchOver(opened);
         void trouble.watchServer(opened.nats);
         const { recordFact } = recorder;
-        telling = tellCondition(opened.nats, ingest, () => ({
+        telling = reportCondition(opened.nats, ingest, () => ({
           problems: trouble.problem === undefined ? [] : [trouble.problem],
           warnings: warnings(),
         }));
@@ -91,7 +91,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
         return await recorder.surveyLostSources(opened);
       } catch (err) {
         logger.warn({ err }, "the log can't be read for sources that are lost: trying again");
-        await pause(waits.next(), stop.signal);
+        await delay(waits.next(), stop.signal);
       }
     }
   }
@@ -135,7 +135,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   const server = stack.use(
     await startPushServer({
       ...config.grpc,
-      door: config.door,
+      connectionLimits: config.connectionLimits,
       key: config.servicesKey,
       workspace: config.workspace,
       recorder,

@@ -2,7 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import { streamName } from "@tapedeck/shared/log/subjects";
-import { askTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import type { NatsConnection } from "nats";
@@ -42,7 +42,7 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
   const ends = stack.use(await openEnds(nats, { epoch: log.epoch, replicas: await replicasOf(nats) }));
   // Query has committed what was in the log. The ends that are kept beside the log may be a second older.
   const hasQuery = (await ends.tables())?.epoch === log.epoch;
-  const tables = hasQuery ? await askTablesEnd(nats, tablesMs, signal) : undefined;
+  const tables = hasQuery ? await requestTablesEnd(nats, tablesMs, signal) : undefined;
   if (tables !== undefined) ends.heard(tables);
   const assertWhole = () => assertLogEnd(log, ends);
   await assertWhole();

@@ -17,8 +17,8 @@ test.each(["grpc", "health"])(
 );
 
 test("its port is bounded by the same settings as the gateway's", () => {
-  const { door } = yaml("limits: { arrival: 2s, grpc: { connections: 5 } }")();
-  expect(door).toEqual({ connections: 5, arrivalMs: 2_000 });
+  const { connectionLimits } = yaml("limits: { arrival: 2s, grpc: { connections: 5 } }")();
+  expect(connectionLimits).toEqual({ connections: 5, arrivalMs: 2_000 });
 });
 
 test("its health endpoint accepts the gateway's hosts", () => {

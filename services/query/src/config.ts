@@ -1,17 +1,17 @@
 import { servicesKeySetting } from "@tapedeck/shared/service/common-settings";
-import { type DoorLimits, doorLimits } from "@tapedeck/shared/service/grpc-listener";
-import { type HealthPlace, healthSettings } from "@tapedeck/shared/service/health";
+import { type ConnectionLimits, connectionLimits } from "@tapedeck/shared/service/grpc-listener";
+import { type HealthAddress, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
-import { queryPatience } from "@tapedeck/shared/service/query-patience";
+import { queryTimeout } from "@tapedeck/shared/service/query-timeout";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 
 export type QueryConfig = {
   readonly grpc: { readonly host: string; readonly port: number };
-  readonly door: DoorLimits;
-  readonly health: HealthPlace;
+  readonly connectionLimits: ConnectionLimits;
+  readonly health: HealthAddress;
   readonly nats: NatsSettings;
   /** Its user owns the database, creates schemas in it, and creates the role tapedeck_analyst if it may. */
   readonly databaseUrl: string;
@@ -45,7 +45,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
       }),
       port: read.port("query.grpc.port", 7053, { description: "gRPC of query, for the gateway only." }),
     },
-    door: doorLimits(read),
+    connectionLimits: connectionLimits(read),
     health: healthSettings(read, "query", 7062),
     nats: natsSettings(read),
     databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck", {
@@ -59,7 +59,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
     }),
     readers: readerLimits(read),
     servicesKey: servicesKeySetting(read),
-    patienceMs: queryPatience(read),
+    patienceMs: queryTimeout(read),
     textRows: read.boolean("query.textRows", false, {
       description: "Whether log text has rows in the table `events`, too.",
     }),

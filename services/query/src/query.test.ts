@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
-import { askTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
@@ -15,8 +15,8 @@ import { forgetSessions } from "./projecting/forget-sessions.ts";
 import { forgetForeignTables } from "./projecting/forget-tables.ts";
 import { startQuery } from "./query.ts";
 import { queryClient } from "./testing/client.ts";
+import { scenario } from "./testing/scenario.ts";
 import { reaches, stage } from "./testing/stage.ts";
-import { story } from "./testing/story.ts";
 
 async function readiness(health: string): Promise<{ status: number; checks: Record<string, string> }> {
   const response = await fetch(`http://${health}/readyz`);
@@ -29,7 +29,7 @@ describe("refuses tables that are not this log's", () => {
     ["beyond the log's end", { position: 1_000 }, /beyond the log's end .*tapedeck new-epoch/],
   ])("%s", async (_what, checkpoint, message) => {
     await using on = await stage();
-    const [position = 0] = await on.write([story().tell({ kind: "source.added" })]);
+    const [position = 0] = await on.write([scenario().add({ kind: "source.added" })]);
     {
       await using query = await on.startQuery();
       await reaches(query, position);
@@ -42,14 +42,14 @@ describe("refuses tables that are not this log's", () => {
 
 it("refuses a log that lost its end and has grown past the tables since", async () => {
   await using on = await stage();
-  const tale = story();
-  const written = await on.write(Array.from({ length: 10 }, () => tale.tell({ kind: "source.checkpoint" })));
+  const script = scenario();
+  const written = await on.write(Array.from({ length: 10 }, () => script.add({ kind: "source.checkpoint" })));
   expect(written.at(-1)).toBe(10);
   {
     await using query = await on.startQuery();
     await reaches(query, 10);
     const nc = await connect({ servers: on.nats.url });
-    expect(await askTablesEnd(nc, 10_000)).toEqual({ epoch: on.log.epoch, seq: 10 });
+    expect(await requestTablesEnd(nc, 10_000)).toEqual({ epoch: on.log.epoch, seq: 10 });
     await nc.close();
   }
   await on.nats.kill();
@@ -58,7 +58,7 @@ it("refuses a log that lost its end and has grown past the tables since", async 
   await on.nats.restart();
   const end = await until(async () => (await on.log.reader.bounds()).lastSeq, { message: "the log to be back" });
   expect(end).toBeLessThan(10);
-  await on.write(Array.from({ length: 12 }, () => tale.tell({ kind: "source.checkpoint" })));
+  await on.write(Array.from({ length: 12 }, () => script.add({ kind: "source.checkpoint" })));
   await expect(on.startQuery()).rejects.toThrow(
     `the database is at position ${on.at(10)}, but position ${on.at(end + 1)} was given to another event since, so the log has lost events: bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
@@ -70,8 +70,8 @@ it("refuses a log that lost its end and has grown past the tables since", async 
 
 it("keeps tables whose last events were removed from the log on purpose", async () => {
   await using on = await stage();
-  const tale = story();
-  await on.write(Array.from({ length: 10 }, () => tale.tell({ kind: "source.checkpoint" })));
+  const script = scenario();
+  await on.write(Array.from({ length: 10 }, () => script.add({ kind: "source.checkpoint" })));
   {
     await using query = await on.startQuery();
     await reaches(query, 10);
@@ -80,7 +80,7 @@ it("keeps tables whose last events were removed from the log on purpose", async 
   const { streams } = await jetstreamManager(nc);
   for (const seq of [8, 9, 10]) await streams.deleteMessage("TAPEDECK", seq);
   await nc.close();
-  await on.write(Array.from({ length: 3 }, () => tale.tell({ kind: "source.checkpoint" })));
+  await on.write(Array.from({ length: 3 }, () => script.add({ kind: "source.checkpoint" })));
   await using query = await on.startQuery();
   await reaches(query, 13);
 });
@@ -113,14 +113,14 @@ it("waits for a database that is away, and continues where it stopped", async ()
     const config = { ...on.config, databaseUrl: postgres.url("tapedeck") };
     await using query = await startQuery(config, silentLogger);
     using ask = queryClient(query.address);
-    const tale = story();
-    const [first = 0] = await on.write([tale.tell({ kind: "source.added" })]);
+    const script = scenario();
+    const [first = 0] = await on.write([script.add({ kind: "source.added" })]);
     await reaches(query, first);
 
     await postgres.kill("SIGKILL");
-    const later = tale.session("S");
+    const later = script.session("S");
     later.started();
-    const [second = 0] = await on.write(tale.events.slice(1));
+    const [second = 0] = await on.write(script.events.slice(1));
     await expect(ask.listSources()).rejects.toMatchObject({ code: "not_ready" });
     await until(async () => (await readiness(query.addresses.health)).status === 503, { message: "not to be ready" });
 
@@ -136,8 +136,8 @@ it("waits for a database that is away, and continues where it stopped", async ()
 
 it("waits for a log that is away", async () => {
   await using on = await stage();
-  const tale = story();
-  const [first = 0] = await on.write([tale.tell({ kind: "source.added" })]);
+  const script = scenario();
+  const [first = 0] = await on.write([script.add({ kind: "source.added" })]);
   await on.nats.kill();
   await using query = await on.startQuery();
   using ask = queryClient(query.address);
@@ -150,7 +150,7 @@ it("waits for a log that is away", async () => {
   // What the tables have is answered all the same.
   expect((await ask.listSources()).items).toHaveLength(1);
   await on.nats.restart();
-  const second = await until(async () => (await on.write([tale.tell({ kind: "source.checkpoint" })]))[0], {
+  const second = await until(async () => (await on.write([script.add({ kind: "source.checkpoint" })]))[0], {
     message: "the log to be back",
   });
   await reaches(query, second);
@@ -158,16 +158,16 @@ it("waits for a log that is away", async () => {
 
 it("one query projects; the standby answers, and takes over", async () => {
   await using on = await stage();
-  const tale = story();
+  const script = scenario();
   const first = await on.startQuery();
   await using second = await on.startQuery();
-  const [written = 0] = await on.write([tale.tell({ kind: "source.added" })]);
+  const [written = 0] = await on.write([script.add({ kind: "source.added" })]);
   await reaches(first, written);
   using ask = queryClient(second.address);
-  const { head } = await ask.readState({ source: tale.source, min_position: on.at(written) });
+  const { head } = await ask.readState({ source: script.source, min_position: on.at(written) });
   expect(head?.position).toBe(on.at(written));
   await first[Symbol.asyncDispose]();
-  const [next = 0] = await on.write([tale.tell({ kind: "source.checkpoint" })]);
+  const [next = 0] = await on.write([script.add({ kind: "source.checkpoint" })]);
   await reaches(second, next);
 });
 
@@ -175,8 +175,8 @@ it("an erased session leaves nothing", async () => {
   await using on = await stage();
   await using query = await on.startQuery();
   using ask = queryClient(query.address);
-  const tale = story();
-  const [kept, erased] = [tale.session("kept"), tale.session("erased")];
+  const script = scenario();
+  const [kept, erased] = [script.session("kept"), script.session("erased")];
   for (const session of [kept, erased]) {
     session.started();
     session.configured();
@@ -184,9 +184,9 @@ it("an erased session leaves nothing", async () => {
     session.build("web", "started");
     session.port(9_000);
   }
-  const before = await on.write(tale.events);
+  const before = await on.write(script.events);
   await reaches(query, before.at(-1) ?? 0);
-  const [mark = 0] = await on.write([tale.tell({ kind: "session.erased", session: "erased", subject: "erased" })]);
+  const [mark = 0] = await on.write([script.add({ kind: "session.erased", session: "erased", subject: "erased" })]);
   await reaches(query, mark);
 
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
@@ -205,8 +205,8 @@ it("an erased session leaves nothing", async () => {
 it("removes the sessions that ended before a position, and no others", async () => {
   await using on = await stage();
   await using query = await on.startQuery();
-  const tale = story();
-  const [old, current] = [tale.session("1-old"), tale.session("2-current")];
+  const script = scenario();
+  const [old, current] = [script.session("1-old"), script.session("2-current")];
   for (const session of [old, current]) {
     session.started();
     session.configured();
@@ -214,7 +214,7 @@ it("removes the sessions that ended before a position, and no others", async () 
     session.build("web", "started");
     if (session === old) session.ended();
   }
-  const last = (await on.write(tale.events)).at(-1) ?? 0;
+  const last = (await on.write(script.events)).at(-1) ?? 0;
   await reaches(query, last);
 
   expect(await forgetSessions(on.databaseUrl, last + 1)).toBe(1);
@@ -230,12 +230,12 @@ it("removes the sessions that ended before a position, and no others", async () 
 
 it("has rows for text only on request, and then for all earlier text", async () => {
   await using on = await stage();
-  const tale = story();
-  const session = tale.session("S");
+  const script = scenario();
+  const session = script.session("S");
   session.text("Building [web]...\n");
   session.mirrored("web", "InProgress");
   session.build("web", "started");
-  const last = (await on.write(tale.events)).at(-1) ?? 0;
+  const last = (await on.write(script.events)).at(-1) ?? 0;
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
   const kinds = async () =>
     (await database.db.selectFrom("events").select("kind").orderBy("position").execute()).map(({ kind }) => kind);
@@ -252,7 +252,7 @@ it("limits what readers may read, and ends those that take too long", async () =
   await using on = await stage();
   const readers = { ...on.config.readers, statementMs: 1_000 };
   await using query = await on.startQuery({ readers });
-  const [written = 0] = await on.write([story().tell({ kind: "source.added" })]);
+  const [written = 0] = await on.write([scenario().add({ kind: "source.added" })]);
   await reaches(query, written);
   await using owner = openDatabase({ url: on.databaseUrl, connections: 1 });
   const may = async (table: string) =>
@@ -285,9 +285,9 @@ it("limits what readers may read, and ends those that take too long", async () =
 it("reports the position of the tables in its metrics", async () => {
   await using on = await stage();
   await using query = await on.startQuery();
-  const tale = story();
-  tale.session("S").started();
-  const written = await on.write(tale.events);
+  const script = scenario();
+  script.session("S").started();
+  const written = await on.write(script.events);
   await reaches(query, written.at(-1) ?? 0);
   const metrics = await (await fetch(`http://${query.addresses.health}/metrics`)).text();
   expect(metrics).toMatch(/tapedeck_query_position\{.*\} 1\n/);

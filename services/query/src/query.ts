@@ -1,6 +1,6 @@
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { sql } from "kysely";
 import type { ApiDeps } from "./api/deps.ts";
 import { type ApiOptions, startApi } from "./api/server.ts";
@@ -81,7 +81,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     stop.abort();
     await Promise.all([projecting.catch(() => {}), watching]);
   });
-  await Promise.race([readiness.decided, failed, pause(startMs, stop.signal)]);
+  await Promise.race([readiness.decided, failed, delay(startMs, stop.signal)]);
 
   const running = stack.move();
   return {
@@ -98,7 +98,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
 function apiOptions(config: QueryConfig, deps: ApiDeps, logger: Logger, stop: AbortSignal): ApiOptions {
   return {
     ...config.grpc,
-    door: config.door,
+    connectionLimits: config.connectionLimits,
     key: config.servicesKey,
     patienceMs: config.patienceMs,
     rebuild: (signal, onProgress) =>

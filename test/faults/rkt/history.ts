@@ -1,6 +1,6 @@
-import type { Kind } from "@tapedeck/fakes/rkt/recording";
+import type { InventoryKind } from "@tapedeck/fakes/rkt/recording";
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { expect } from "vitest";
 import { type Host, kinds } from "../../bench/rkt-bench.ts";
 import { holes, kindsOf, sessionsOf } from "../recorded-events.ts";
@@ -18,7 +18,7 @@ type RecordedFact = {
   readonly isListed: boolean;
 };
 
-export type History = { readonly events: readonly Recorded[]; readonly host: Host };
+export type History = { readonly events: readonly RecordedEvent[]; readonly host: Host };
 
 /**
  * Holds what was recorded of a host while ingest was killed to what was recorded undisturbed, for each pod and each image.
@@ -55,7 +55,7 @@ export function sameHistory(calm: History, wild: History): void {
 }
 
 /** The recorded gaps by channel. */
-export function gapsIn(events: readonly Recorded[]): { readonly subject: string; readonly inferred: boolean }[] {
+export function gapsIn(events: readonly RecordedEvent[]): { readonly subject: string; readonly inferred: boolean }[] {
   return events.flatMap(({ event }) => {
     if (event.kind !== "session.gap") return [];
     expect(event.channel).toBe("tapedeck");
@@ -63,7 +63,7 @@ export function gapsIn(events: readonly Recorded[]): { readonly subject: string;
   });
 }
 
-export function connectionsIn(events: readonly Recorded[]): number {
+export function connectionsIn(events: readonly RecordedEvent[]): number {
   return kindsOf(events).filter((kind) => kind === "upstream.connected").length;
 }
 
@@ -91,7 +91,7 @@ function paired(
   return new Map(pairs);
 }
 
-function toldOf({ events, host }: History, kind: Kind): readonly RecordedFact[] {
+function toldOf({ events, host }: History, kind: InventoryKind): readonly RecordedFact[] {
   const own = wholeDescriptions(events.flatMap(({ event }) => (event.channel === kind ? [event] : [])));
   const listed = new Set(own.filter(({ original }) => original !== undefined).map(frameOf));
   return own.map((event) => ({

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { type Kind, loadRecording } from "@tapedeck/fakes/rkt/recording";
+import { type InventoryKind, loadRecording } from "@tapedeck/fakes/rkt/recording";
 import { readConfig } from "@tapedeck/query/config";
 import { startQuery } from "@tapedeck/query/query";
 import { migrated } from "@tapedeck/query/testing/migrated";
@@ -162,7 +162,7 @@ async function tellOneMore(hosts: readonly Host[], count: number): Promise<void>
 
 /** Of each round and kind, before which row it happens: half of them where something was seen undisturbed. */
 function rowsOf({ host, events }: History, rounds: number, random: Seeded) {
-  const some = (kind: Kind) => {
+  const some = (kind: InventoryKind) => {
     const eventful = events.flatMap(({ event: { channel, observed_at } }) => {
       const row = channel === kind && observed_at ? host.rowAt(kind, observed_at) : 0;
       // The row itself is answered next, or was the last one to be answered.

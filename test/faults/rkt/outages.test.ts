@@ -72,7 +72,7 @@ async function lists(stack: Stack) {
   };
 }
 
-const described = ["images host.described", "pods host.described"];
+const described = ["images inventory.described", "pods inventory.described"];
 const oneGapEach = ["tapedeck: images", "tapedeck: pods"];
 
 test("a restart of the api-service records nothing but a gap", async () => {
@@ -100,8 +100,8 @@ test("another data directory is another session, and switching back continues th
   const [one, other] = sessionsOf(await host.stack.events());
   expect(other).toBeDefined();
   expect((await inventoryEvents(host.stack)).map(({ session, kind }) => [session, kind])).toEqual([
-    ...[one, one].map((session) => [session, "host.described"]),
-    ...[other, other].map((session) => [session, "host.described"]),
+    ...[one, one].map((session) => [session, "inventory.described"]),
+    ...[other, other].map((session) => [session, "inventory.described"]),
   ]);
 
   await restarted(host.fake, () => host.fake.setDir(dir));

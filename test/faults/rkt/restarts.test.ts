@@ -1,7 +1,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
-import type { Kind } from "@tapedeck/fakes/rkt/recording";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { InventoryKind } from "@tapedeck/fakes/rkt/recording";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { channelFilter, eventSubject, streamName } from "@tapedeck/shared/log/subjects";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
@@ -83,7 +83,7 @@ test("a first description that a kill cut off is ignored and written again in fu
   const ingest = await bench.ingest([host]);
   await using nats = await connect({ servers: bench.nats.url });
   const killed = Promise.withResolvers<void>();
-  nats.subscribe(eventSubject(host.source, "pods", "host.described"), {
+  nats.subscribe(eventSubject(host.source, "pods", "inventory.described"), {
     max: 1,
     callback: () => killed.resolve(ingest.kill()),
   });
@@ -135,7 +135,7 @@ test("a second ingest never polls a host while the first lives, and continues wh
   await pollsLater(host);
   expect(host.fake.peers.size).toBe(2);
   expect(await kinds(bench, host)).toEqual([
-    "host.described",
+    "inventory.described",
     ...["app.exited", "pod.exited"],
     "app.exited",
     "pod.exited",
@@ -145,7 +145,7 @@ test("a second ingest never polls a host while the first lives, and continues wh
   expect(sessionsOf(events)).toHaveLength(1);
 });
 
-async function eventsOf(bench: RktBench, host: Host, kind: Kind): Promise<readonly Recorded[]> {
+async function eventsOf(bench: RktBench, host: Host, kind: InventoryKind): Promise<readonly RecordedEvent[]> {
   return (await bench.events(host)).filter(({ event }) => event.channel === kind);
 }
 
@@ -154,9 +154,9 @@ async function kinds(bench: RktBench, host: Host): Promise<readonly string[]> {
 }
 
 /** Descriptions of the pods that are complete, by their parts. */
-async function described(bench: RktBench, host: Host): Promise<readonly (readonly Recorded[])[]> {
-  const whole: (readonly Recorded[])[] = [];
-  let parts: Recorded[] = [];
+async function described(bench: RktBench, host: Host): Promise<readonly (readonly RecordedEvent[])[]> {
+  const whole: (readonly RecordedEvent[])[] = [];
+  let parts: RecordedEvent[] = [];
   for (const one of await eventsOf(bench, host, "pods")) {
     const { detail } = one.event;
     if (detail?.$case !== "host") continue;

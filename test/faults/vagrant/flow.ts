@@ -1,6 +1,6 @@
 import { line } from "@tapedeck/fakes/vagrant/client";
 import { commandResult, setUpShop } from "@tapedeck/fakes/vagrant/shop";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
@@ -86,7 +86,7 @@ export async function outputKeepsItsPosition({ faults, lines, ...options }: Flow
 
 /** The recorded output of a job. */
 async function pieces({ events }: VagrantHost, job: string) {
-  const all = (await events()).map(({ event }: Recorded) => event);
+  const all = (await events()).map(({ event }: RecordedEvent) => event);
   const about = all.filter(({ subject }) => subject === job);
   return {
     kinds: new Set(about.map(({ kind }) => kind)),

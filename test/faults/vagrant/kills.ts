@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
 import type { Playback } from "@tapedeck/fakes/vagrant/playback";
-import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/vagrant/recording";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
@@ -16,7 +16,7 @@ const samples = join(recordings.vagrant, "samples");
 
 type Playing = {
   readonly host: VagrantHost;
-  readonly recording: Recording;
+  readonly recording: RecordedUpstream;
   readonly playback: Playback;
   /** How many steps are done when the faults strike. */
   readonly places: readonly number[];
@@ -113,7 +113,7 @@ function readAgainAndAgain({ client }: VagrantBench, { host, recording }: Playin
       over.signal.removeEventListener("abort", leave);
       if (following.messages.length > 0) openings.push(following.messages);
       if (code === 0) return isWhole.resolve();
-      await pause(againMs, over.signal);
+      await delay(againMs, over.signal);
     }
   };
   const running = run();

@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { expect } from "vitest";
 import { kindsOf } from "../../vagrant/stack.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
@@ -47,7 +47,7 @@ export type Figures = {
  * that output may be missing. It is another session if it is seen not to know a job that was recorded to be over; nothing
  * else tells it from the process before it.
  */
-export function expectRecord(events: readonly Recorded[], deeds: Deeds): Figures {
+export function expectRecord(events: readonly RecordedEvent[], deeds: Deeds): Figures {
   const { jobs, last } = deeds;
   expect(holes(events)).toEqual([]);
   const sessions = sessionsOf(events);
@@ -93,7 +93,7 @@ type JobInSession = {
 };
 
 /** Checks that no event of a session is recorded after another session has begun. */
-function expectOneAfterTheOther(events: readonly Recorded[], sessions: readonly string[]): void {
+function expectOneAfterTheOther(events: readonly RecordedEvent[], sessions: readonly string[]): void {
   const order = events.flatMap(({ event: { session } }) => (session === "" ? [] : [session]));
   expect(order.filter((session, index) => session !== order[index - 1])).toEqual(sessions);
 }
@@ -112,7 +112,7 @@ function isEnd(kind: string): boolean {
   return ["job.succeeded", "job.failed", "job.canceled"].includes(kind);
 }
 
-function hasEnd(events: readonly Recorded[], session: string | undefined, job: string): boolean {
+function hasEnd(events: readonly RecordedEvent[], session: string | undefined, job: string): boolean {
   return events.some(({ event }) => event.session === session && event.subject === job && isEnd(event.kind));
 }
 

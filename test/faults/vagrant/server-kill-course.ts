@@ -1,11 +1,11 @@
 import { line } from "@tapedeck/fakes/vagrant/client";
 import type { Playback } from "@tapedeck/fakes/vagrant/playback";
-import type { Recording } from "@tapedeck/fakes/vagrant/recording";
+import type { RecordedUpstream } from "@tapedeck/fakes/vagrant/recording";
 import type { FakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import type { Step } from "@tapedeck/fakes/vagrant/steps";
 import { newNames, runSteps } from "@tapedeck/fakes/vagrant/timed";
 import { Job_State, GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
@@ -14,7 +14,7 @@ import type { Kill } from "./server-kill.ts";
 import { expectRecord, type Figures } from "./server-kill-checks.ts";
 import { turn } from "./strike.ts";
 
-export type RecordedHost = { readonly fake: FakeVagrant; readonly events: () => Promise<readonly Recorded[]> };
+export type RecordedHost = { readonly fake: FakeVagrant; readonly events: () => Promise<readonly RecordedEvent[]> };
 
 /** The course of one server up to its kill and after it. */
 export type Course = {
@@ -37,7 +37,12 @@ type Doing = { readonly process: number; readonly written: Buffer[]; isOver: boo
 /** Steps of a sample before its first job. */
 const preparation = 5;
 
-export function startCourse({ fake, events }: RecordedHost, recording: Recording, kill: Kill, random: Seeded): Course {
+export function startCourse(
+  { fake, events }: RecordedHost,
+  recording: RecordedUpstream,
+  kill: Kill,
+  random: Seeded,
+): Course {
   const jobs = new Map<string, Doing>();
   const releases: (() => void)[] = [];
   const steps = runSteps(recording, "failing");
@@ -94,7 +99,7 @@ export function startCourse({ fake, events }: RecordedHost, recording: Recording
     await until(async () => expectHeard(await events()), { message });
   }
 
-  function expectHeard(all: readonly Recorded[]): true {
+  function expectHeard(all: readonly RecordedEvent[]): true {
     const session = sessionsOf(all).at(-1);
     for (const [id, { process: own, written, isOver }] of jobs) {
       if (own < current && isOver) continue;
@@ -199,7 +204,7 @@ export function startCourse({ fake, events }: RecordedHost, recording: Recording
       written.push(...some.map(encoded));
     },
     async recordedLines() {
-      const isLine = ({ event: { detail } }: Recorded) =>
+      const isLine = ({ event: { detail } }: RecordedEvent) =>
         detail?.$case === "text" && /^line \d+ of many/.test(detail.value.text);
       return (await events()).filter(isLine).length;
     },

@@ -2,7 +2,7 @@ import { seeded } from "@tapedeck/shared/testing/seeded";
 import { test } from "vitest";
 import { fates, sampleNames } from "./server-kill.ts";
 import type { KillsOptions } from "./server-kills.ts";
-import { killAt, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
+import { killAt, killPoints, serverKillsLoseNothing } from "./server-kills.ts";
 
 /** So many servers are recorded by one ingest. */
 const atOnce = 15;
@@ -14,7 +14,9 @@ test.each(fates)(
   "Vagrant servers, each %s at another position: what is still known is recorded once, what is not is a gap",
   async (fate) => {
     const random = seeded(`vagrant servers ${fate}`);
-    const places = sampleNames.flatMap((name) => placesOf(name).all.map((place) => killAt(random, name, fate, place)));
+    const places = sampleNames.flatMap((name) =>
+      killPoints(name).all.map((place) => killAt(random, name, fate, place)),
+    );
     const kills = random.shuffled(places);
     for (let from = 0; from < kills.length; from += atOnce) {
       const some = kills.slice(from, from + atOnce);

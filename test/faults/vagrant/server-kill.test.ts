@@ -2,7 +2,7 @@ import { seeded } from "@tapedeck/shared/testing/seeded";
 import { test } from "vitest";
 import type { Kill, Muted } from "./server-kill.ts";
 import { fates } from "./server-kill.ts";
-import { killAt, placesOf, serverKillsLoseNothing } from "./server-kills.ts";
+import { killAt, killPoints, serverKillsLoseNothing } from "./server-kills.ts";
 
 const sample = "up";
 /** The part of a job's last output and end that is not observed. */
@@ -10,7 +10,7 @@ const unheard: readonly (readonly Muted[])[] = [["states", "list"], ["output"], 
 
 test("a Vagrant server may be killed anywhere: what it still knows is recorded once, what it lost is a gap", async () => {
   const random = seeded("vagrant server kills");
-  const { all, ends } = placesOf(sample);
+  const { all, ends } = killPoints(sample);
   const anywhere = random.shuffled(fates).map((fate, index) => {
     const place = Math.floor(((index + random.below(1_000) / 1_000) * all.length) / fates.length);
     return killAt(random, sample, fate, place);

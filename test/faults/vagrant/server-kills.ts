@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type Recording } from "@tapedeck/fakes/vagrant/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/vagrant/recording";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { runSteps } from "@tapedeck/fakes/vagrant/timed";
 import { sourceName } from "@tapedeck/shared/source";
@@ -18,12 +18,12 @@ import { type Course, startCourse } from "./server-kill-course.ts";
 
 const samples = join(recordings.vagrant, "samples");
 
-function sample(name: SampleName): Recording {
+function sample(name: SampleName): RecordedUpstream {
   return loadRecording(join(samples, `${name}.jsonl`));
 }
 
 /** Places in a sample, by how many of its steps are done: all, and those right after the end of a job. */
-export function placesOf(name: SampleName): { readonly all: readonly number[]; readonly ends: readonly number[] } {
+export function killPoints(name: SampleName): { readonly all: readonly number[]; readonly ends: readonly number[] } {
   const steps = runSteps(sample(name), "failing");
   const ends = steps.flatMap(({ kind }, index) => (kind === "complete" ? [index + 1] : []));
   return { all: [0, ...steps.map((_, index) => index + 1)], ends };
@@ -135,7 +135,7 @@ async function startBench(count: number, tapsBeside: boolean) {
   const taps = tapsBeside ? await Promise.all(hosts.map((host) => tapBeside(host, grpc))) : [];
   for (const tap of taps) cleanup.use(tap);
   for (const { fake, events } of hosts) {
-    const isDescribed = async () => (await events()).some(({ event: { kind } }) => kind === "host.described");
+    const isDescribed = async () => (await events()).some(({ event: { kind } }) => kind === "inventory.described");
     await until(isDescribed, { message: "what is there to be described" });
     await until(() => fake.calls("_ListJobs").made > 0, { message: "a first look at the jobs" });
   }

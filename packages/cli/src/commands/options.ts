@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option } from "commander";
 import { parseGatewayUrl } from "../gateway-url.ts";
-import { momentForm, momentOf } from "./moment.ts";
+import { parseTime, timeForm } from "./time.ts";
 
 /** `--label name=value`, any number of times. */
 export function collectLabel(pair: string, labels: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -50,9 +50,9 @@ export const formerly = (flag: string, instead: string) =>
   });
 
 function moment(text: string): string {
-  const time = momentOf(text);
+  const time = parseTime(text);
   if (time !== undefined) return time.toISOString();
-  throw new InvalidArgumentError(`Expected ${momentForm}.`);
+  throw new InvalidArgumentError(`Expected ${timeForm}.`);
 }
 
 /** A time, as RFC 3339 for the API. */

@@ -1,5 +1,5 @@
 import { namePart } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { PushOptions } from "@tapedeck/tap/push/push";
 import type { Spill } from "@tapedeck/tap/spill/spill";
 import type { OrphanedSpill, TapIdentity } from "@tapedeck/tap/spill/spill-folder";
@@ -125,7 +125,7 @@ export function pushSource(options: PushSource): SourcePush {
     const isMeant = (orphan: OrphanedSpill) => orphan.to === target.name && !isOurs(orphan);
     while (!leaving.signal.aborted) {
       await pushWaiting({ home, target, isMeant, patienceMs, signal: leaving.signal });
-      await pause(pollMs, leaving.signal);
+      await delay(pollMs, leaving.signal);
     }
   }
 
@@ -143,7 +143,7 @@ export function pushSource(options: PushSource): SourcePush {
       const end = performance.now() + boundMs;
       const begun = new AbortController();
       void started.finally(() => begun.abort()).catch(() => {});
-      if (isConnected !== false) await pause(boundMs, AbortSignal.any([begun.signal, hurry]));
+      if (isConnected !== false) await delay(boundMs, AbortSignal.any([begun.signal, hurry]));
       leaving.abort();
       const commit = async () => {
         const own = await started;
@@ -164,8 +164,8 @@ export function pushSource(options: PushSource): SourcePush {
 async function within(ms: number, work: Promise<void>, hurry: AbortSignal): Promise<void> {
   const over = new AbortController();
   const late = async () => {
-    await pause(ms, AbortSignal.any([over.signal, hurry]));
-    await pause(hurriedStopMs, over.signal);
+    await delay(ms, AbortSignal.any([over.signal, hurry]));
+    await delay(hurriedStopMs, over.signal);
   };
   await Promise.race([work, late()]).finally(() => over.abort());
 }

@@ -15,7 +15,7 @@ import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { newNames, runSteps } from "@tapedeck/fakes/vagrant/timed";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { until } from "@tapedeck/shared/testing/until";
 
 const { env, argv } = process;
@@ -72,7 +72,7 @@ const recording = loadRecording(join(samples, "up.jsonl"));
 await fake
   .playAsNow(runSteps(recording, kind === "failing" ? "failing" : "succeeding"), newNames(fake, recording))
   .run({ speed: "max" });
-await pause(100);
+await delay(100);
 // More where this machine is busy with other tests.
 const isHeard = () => fake.calls("GetJobStream").made >= 2 && fake.streams() === 0;
 await until(isHeard, { message: "all to be heard", deadlineMs: 20_000 }).catch(() => {});

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commandLineOf } from "@tapedeck/infra/local/server-process";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { CommandError } from "../command-error.ts";
 
@@ -61,7 +61,7 @@ export async function lockUp(dataDir: string, mode: RunningUp["mode"], storeDir:
       return { wasLeft: left.length > 0, publish, [Symbol.asyncDispose]: () => rm(file, { force: true }) };
     }
     await rm(file, { force: true });
-    await pause(50 + Math.random() * 500);
+    await delay(50 + Math.random() * 500);
   }
 }
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { envName } from "@tapedeck/shared/service/settings";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { CommandError } from "../command-error.ts";
 
 export type Listener = {
@@ -45,7 +45,7 @@ export async function refuseTakenPorts(listeners: readonly Listener[], patienceM
     const taken = listeners.filter((_, at) => troubles[at] === "EADDRINUSE");
     if (taken.length === 0) return;
     if (performance.now() > end) throw new CommandError(takenText(taken));
-    await pause(100);
+    await delay(100);
   }
 }
 

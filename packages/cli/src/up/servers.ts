@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { findNatsServer, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 
 export type StartServers = {
   readonly storeDir: string;
@@ -88,7 +88,7 @@ async function keep<S extends Server>(
       if (!isAsked) say(`${name} exited unexpectedly and is restarted`);
       isAsked = false;
       for (let again = false; !again && !stopping.signal.aborted; ) {
-        await pause(wait.next(), stopping.signal);
+        await delay(wait.next(), stopping.signal);
         if (stopping.signal.aborted) return;
         try {
           current = await start(kept);

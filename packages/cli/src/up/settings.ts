@@ -28,7 +28,7 @@ export type UpSettings = {
   readonly sources: readonly UpSource[];
   /** Everything that listens, by name; port 0 is still open. */
   readonly listeners: Readonly<Record<ListenerName, Listener>>;
-  readonly door: Door;
+  readonly door: GatewayAccess;
   readonly isInsecure: boolean;
   /** Somebody else's, where they are configured. */
   readonly natsUrl: string | undefined;
@@ -36,7 +36,7 @@ export type UpSettings = {
 };
 
 /** How the gateway lets people in. */
-export type Door = {
+export type GatewayAccess = {
   readonly tls: boolean;
   readonly auth: "none" | "tokens";
   /** A host name that it goes by, where one is configured. */

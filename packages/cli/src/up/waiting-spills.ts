@@ -1,5 +1,5 @@
 import { isLoopback } from "@tapedeck/shared/service/loopback";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { pushWaiting } from "../record/waiting.ts";
@@ -25,7 +25,7 @@ export async function takeWaitingSpills({ home, to, target, say, signal }: TakeW
     say(`delivered the waiting recording of ${hello.developer}/${hello.project}`);
   while (!signal.aborted) {
     await pushWaiting({ home, target, isMeant: isMeantFor(to), patienceMs, signal, onTaken });
-    await pause(pollMs, signal);
+    await delay(pollMs, signal);
   }
 }
 

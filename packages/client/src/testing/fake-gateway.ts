@@ -4,14 +4,14 @@ import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 
 /** What a client said, and on which connection, counted from 0. */
-export type Said = { readonly type: string; readonly id?: string; readonly on: number } & Readonly<
+export type ReceivedMessage = { readonly type: string; readonly id?: string; readonly on: number } & Readonly<
   Record<string, unknown>
 >;
 
 /** A gateway that says what a test tells it to, also what a real one hardly ever does. */
 export type FakeGateway = AsyncDisposable & {
   readonly url: string;
-  readonly said: readonly Said[];
+  readonly said: readonly ReceivedMessage[];
   /** All connections there were. */
   readonly sockets: readonly WebSocket[];
   /** Of those that are let in. */
@@ -20,7 +20,7 @@ export type FakeGateway = AsyncDisposable & {
 
 export type Script = {
   /** Told with each message; not with pings, unless it wants them. */
-  readonly hears: (message: Said, say: (message: object) => void, socket: WebSocket) => void;
+  readonly hears: (message: ReceivedMessage, say: (message: object) => void, socket: WebSocket) => void;
   /** True: pings are answered. */
   readonly answersPings?: boolean;
   /** Status and body with which a connection is refused, by WebSocket and not; undefined: let in. */
@@ -32,7 +32,7 @@ export async function fakeGateway({
   answersPings = true,
   refuses = () => undefined,
 }: Script): Promise<FakeGateway> {
-  const said: Said[] = [];
+  const said: ReceivedMessage[] = [];
   const sockets: WebSocket[] = [];
   const protocols: string[] = [];
   const webSockets = new WebSocketServer({ noServer: true, handleProtocols: () => "tapedeck.v1.json" });
@@ -54,7 +54,7 @@ export async function fakeGateway({
       const on = sockets.push(socket) - 1;
       const say = (message: object) => socket.send(JSON.stringify(message));
       socket.on("message", (data) => {
-        const message = { ...JSON.parse(String(data)), on } as Said;
+        const message = { ...JSON.parse(String(data)), on } as ReceivedMessage;
         said.push(message);
         if (message.type === "ping" && answersPings) say({ type: "pong" });
         else if (message.type !== "ping") hears(message, say, socket);

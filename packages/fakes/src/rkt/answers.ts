@@ -1,10 +1,10 @@
 import { status } from "@grpc/grpc-js";
 import { GetInfoResponse, InspectImageRequest, InspectPodRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { Gates } from "./calls.ts";
 import type { Playback } from "./playback.ts";
 import { inspectAnswer, listAnswer, shapes } from "./polls.ts";
-import type { Answer, Kind, RecordedStatus, Recording, UnaryRpc } from "./recording.ts";
+import type { Answer, InventoryKind, RecordedStatus, RecordedUpstream, UnaryRpc } from "./recording.ts";
 
 export type Caller = {
   readonly peer: string;
@@ -21,7 +21,7 @@ export type Host = {
 
 const none = Buffer.alloc(0);
 
-export function hostAnswers(recording: Recording, playback: Playback, { pass }: Pick<Gates, "pass">): Host {
+export function hostAnswers(recording: RecordedUpstream, playback: Playback, { pass }: Pick<Gates, "pass">): Host {
   const infos = recording.rows.flatMap((row) => (row.kind === "unary" && row.rpc === "GetInfo" ? [row] : []));
   let infosGiven = 0;
   let isEmpty = false;
@@ -37,7 +37,7 @@ export function hostAnswers(recording: Recording, playback: Playback, { pass }: 
     return { response: Buffer.from(GetInfoResponse.encode({ info: told }).finish()) };
   }
 
-  async function list<K extends Kind>(kind: K, request: Buffer, { peer, left }: Caller) {
+  async function list<K extends InventoryKind>(kind: K, request: Buffer, { peer, left }: Caller) {
     const { filters, detail } = shapes[kind].list.decode(request);
     if (filters.length > 0) {
       const recorded = isEmpty ? undefined : playback.recorded(shapes[kind].listRpc, request);
@@ -48,7 +48,7 @@ export function hostAnswers(recording: Recording, playback: Playback, { pass }: 
     while (!left.aborted) {
       const due = isEmpty ? undefined : playback.take(kind, peer);
       if (due === undefined) return { response: none };
-      if (due.waitMs > 0) await pause(due.waitMs, left);
+      if (due.waitMs > 0) await delay(due.waitMs, left);
       if (due.again) continue;
       const { error } = due.poll;
       if (error === undefined) return { response: listAnswer(kind, due.poll, detail) };
@@ -57,7 +57,7 @@ export function hostAnswers(recording: Recording, playback: Playback, { pass }: 
     return undefined;
   }
 
-  function inspect<K extends Kind>(kind: K, request: Buffer, id: string): Answer {
+  function inspect<K extends InventoryKind>(kind: K, request: Buffer, id: string): Answer {
     const recorded = isEmpty ? undefined : playback.recorded(shapes[kind].inspectRpc, request);
     return recorded ?? inspectAnswer(kind, isEmpty ? undefined : playback.shown(kind), id);
   }

@@ -1,5 +1,5 @@
 import type { CallCount, CallCounts } from "../call-counts.ts";
-import { type Kind, type StreamRpc, streamRpcs, type UnaryRpc, unaryRpcs } from "./recording.ts";
+import { type InventoryKind, type StreamRpc, streamRpcs, type UnaryRpc, unaryRpcs } from "./recording.ts";
 
 export type Rpc = UnaryRpc | StreamRpc;
 
@@ -21,12 +21,16 @@ export type Gates = {
    * From now on the n-th poll of the recording (from 1), or every one, is not answered before the function returned is
    * called. A client that leaves in the meantime has taken nothing.
    */
-  readonly hold: (kind: Kind, n?: number) => () => void;
+  readonly hold: (kind: InventoryKind, n?: number) => () => void;
   /** Resolves when what comes next is not held, or the client has left. */
-  readonly pass: (kind: Kind, upcoming: () => number | undefined, left: AbortSignal) => Promise<void>;
+  readonly pass: (kind: InventoryKind, upcoming: () => number | undefined, left: AbortSignal) => Promise<void>;
 };
 
-type Gate = { readonly kind: Kind; readonly n: number | undefined; readonly opened: PromiseWithResolvers<void> };
+type Gate = {
+  readonly kind: InventoryKind;
+  readonly n: number | undefined;
+  readonly opened: PromiseWithResolvers<void>;
+};
 
 export function gates(): Gates {
   const held = new Set<Gate>();

@@ -11,7 +11,7 @@ import {
   type Pod,
   PodState,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { RecordedUnary, Recording } from "./recording.ts";
+import type { RecordedUnary, RecordedUpstream } from "./recording.ts";
 
 export type MadeUpRecording = {
   readonly name?: string;
@@ -21,7 +21,7 @@ export type MadeUpRecording = {
 };
 
 /** A recording that never was, for what no real one has. One poll a second. */
-export function madeUpRecording({ name = "made-up", pods, images = [] }: MadeUpRecording): Recording {
+export function madeUpRecording({ name = "made-up", pods, images = [] }: MadeUpRecording): RecordedUpstream {
   const rows: RecordedUnary[] = [];
   const add = (rpc: RecordedUnary["rpc"], at: number, tag: string, request: Uint8Array, response: Uint8Array) => {
     const bytes = { request: Buffer.from(request), response: Buffer.from(response) };
@@ -52,7 +52,7 @@ export type LargeHost = {
 };
 
 /** A host with many running pods of one app; about 205 bytes for each, 535 with manifests. */
-export function largeHost({ pods, polls = 1, ending = 0 }: LargeHost): Recording {
+export function largeHost({ pods, polls = 1, ending = 0 }: LargeHost): RecordedUpstream {
   const running = Array.from({ length: pods }, (_, index) => runningPod(index));
   const told = Array.from({ length: polls }, (_, poll) =>
     running.map((pod, index) => (index < poll * ending ? exited(pod) : pod)),

@@ -1,5 +1,5 @@
 import { GetLogsRequest, GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { RecordedMessage, RecordedStatus, RecordedStream, Recording } from "./recording.ts";
+import type { RecordedMessage, RecordedStatus, RecordedStream, RecordedUpstream } from "./recording.ts";
 
 export type LogAnswer = {
   readonly messages: readonly RecordedMessage[];
@@ -14,7 +14,7 @@ const unsupported = "rkt built without logging support";
  * the n-th answer, then the last one again and again. A request that was not made then is answered by the rules of the
  * real one from all lines that were ever told of that pod. A recording without logs is one of a build without them.
  */
-export function logAnswers(recording: Recording): (request: Buffer) => LogAnswer {
+export function logAnswers(recording: RecordedUpstream): (request: Buffer) => LogAnswer {
   const rows = recording.rows
     .filter((row): row is RecordedStream => row.kind === "stream" && row.rpc === "GetLogs")
     .filter(({ end }) => end.details !== unsupported);

@@ -1,21 +1,21 @@
 import type { Poll, Polls } from "./polls.ts";
-import type { Answer, Kind, Recording, UnaryRpc } from "./recording.ts";
+import type { Answer, InventoryKind, RecordedUpstream, UnaryRpc } from "./recording.ts";
 
 /** Decides which poll of a recording answers a call. */
 export type Playback = {
   /** The poll for the next call from a peer. Moves a stepped playback on. Undefined if nothing of the kind was recorded. */
-  take<K extends Kind>(kind: K, peer: string): Due<K> | undefined;
+  take<K extends InventoryKind>(kind: K, peer: string): Due<K> | undefined;
   /** The poll that was given last, from which InspectPod and InspectImage are answered. */
-  shown<K extends Kind>(kind: K): Poll<K> | undefined;
+  shown<K extends InventoryKind>(kind: K): Poll<K> | undefined;
   /** The number of the poll that `take` would give, from 1; undefined if it would repeat one. */
-  upcoming(kind: Kind, peer: string): number | undefined;
+  upcoming(kind: InventoryKind, peer: string): number | undefined;
   /** The polls given so far, each counted once; a timed playback counts none. */
-  readonly played: { readonly [K in Kind]: number };
+  readonly played: { readonly [K in InventoryKind]: number };
   /** The recorded answer to a request other than a poll, if there is one for this position. */
   recorded(rpc: UnaryRpc, request: Buffer): Answer | undefined;
 };
 
-export type Due<K extends Kind> = {
+export type Due<K extends InventoryKind> = {
   readonly poll: Poll<K>;
   readonly waitMs: number;
   /** After the wait another poll is due: this one only shows that the server was slow. */
@@ -34,21 +34,21 @@ export type SteppedOptions = {
 /** Gives each call the next poll, whenever the call comes, and repeats the last one at the end. */
 export class SteppedPlayback implements Playback {
   readonly played = { pods: 0, images: 0 };
-  readonly #recording: Recording;
+  readonly #recording: RecordedUpstream;
   readonly #polls: Polls;
   readonly #options: SteppedOptions;
-  readonly #peers: { [K in Kind]?: string } = {};
+  readonly #peers: { [K in InventoryKind]?: string } = {};
   /** The index of the last poll that was given and is not an error. */
-  readonly #lastGiven: { [K in Kind]?: number } = {};
+  readonly #lastGiven: { [K in InventoryKind]?: number } = {};
   readonly #requested = new Map<string, number>();
 
-  constructor(recording: Recording, polls: Polls, options: SteppedOptions) {
+  constructor(recording: RecordedUpstream, polls: Polls, options: SteppedOptions) {
     this.#recording = recording;
     this.#polls = polls;
     this.#options = options;
   }
 
-  take<K extends Kind>(kind: K, peer: string): Due<K> | undefined {
+  take<K extends InventoryKind>(kind: K, peer: string): Due<K> | undefined {
     const repeated = this.#isRepeat(kind, peer) ? this.#last(kind) : undefined;
     this.#peers[kind] = peer;
     const index = Math.min(this.played[kind], this.#polls[kind].length - 1);
@@ -62,11 +62,11 @@ export class SteppedPlayback implements Playback {
     return { poll, waitMs: speed === "max" ? 0 : poll.tookMs / speed };
   }
 
-  shown<K extends Kind>(kind: K): Poll<K> | undefined {
+  shown<K extends InventoryKind>(kind: K): Poll<K> | undefined {
     return this.#last(kind) ?? this.#polls[kind].find(({ error }) => error === undefined);
   }
 
-  upcoming(kind: Kind, peer: string): number | undefined {
+  upcoming(kind: InventoryKind, peer: string): number | undefined {
     return this.#isRepeat(kind, peer) ? undefined : Math.min(this.played[kind] + 1, this.#polls[kind].length);
   }
 
@@ -80,12 +80,12 @@ export class SteppedPlayback implements Playback {
     return rows[count] ?? rows.at(-1);
   }
 
-  #isRepeat(kind: Kind, peer: string): boolean {
+  #isRepeat(kind: InventoryKind, peer: string): boolean {
     const hasReconnected = this.#peers[kind] !== undefined && this.#peers[kind] !== peer;
     return this.#options.repeatOnReconnect && hasReconnected && this.#lastGiven[kind] !== undefined;
   }
 
-  #last<K extends Kind>(kind: K): Poll<K> | undefined {
+  #last<K extends InventoryKind>(kind: K): Poll<K> | undefined {
     const index = this.#lastGiven[kind];
     return index === undefined ? undefined : this.#polls[kind][index];
   }
@@ -102,4 +102,4 @@ export class SteppedPlayback implements Playback {
 }
 
 /** The kind whose polls give the position; filtered lists hold for all positions. */
-const kindOf: { readonly [R in UnaryRpc]?: Kind } = { InspectPod: "pods", InspectImage: "images" };
+const kindOf: { readonly [R in UnaryRpc]?: InventoryKind } = { InspectPod: "pods", InspectImage: "images" };

@@ -8,13 +8,20 @@ import {
   ListPodsResponse,
   type Pod,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { type Answer, type Kind, pollRows, type RecordedStatus, type Recording, type UnaryRpc } from "./recording.ts";
+import {
+  type Answer,
+  type InventoryKind,
+  pollRows,
+  type RecordedStatus,
+  type RecordedUpstream,
+  type UnaryRpc,
+} from "./recording.ts";
 
 /** What is listed, by kind. */
 export type Items = { readonly pods: Pod; readonly images: Image };
 
 /** One look at the host: what ListPods or ListImages was answered. */
-export type Poll<K extends Kind> = {
+export type Poll<K extends InventoryKind> = {
   readonly n: number;
   /** Ms since 1970. */
   readonly at: number;
@@ -27,14 +34,14 @@ export type Poll<K extends Kind> = {
   readonly recorded?: { readonly bytes: Buffer; readonly detail: boolean };
 };
 
-export type Polls = { readonly [K in Kind]: readonly Poll<K>[] };
+export type Polls = { readonly [K in InventoryKind]: readonly Poll<K>[] };
 
 /** Its pods' or images' polls, in order. */
-export function readPolls(recording: Recording): Polls {
+export function readPolls(recording: RecordedUpstream): Polls {
   return { pods: pollsOf(recording, "pods"), images: pollsOf(recording, "images") };
 }
 
-function pollsOf<K extends Kind>(recording: Recording, kind: K): Poll<K>[] {
+function pollsOf<K extends InventoryKind>(recording: RecordedUpstream, kind: K): Poll<K>[] {
   const { list, decode, withManifest } = shapes[kind];
   const manifests = manifestsIn(recording, kind);
   return pollRows(recording, kind).map(({ n, at, tookMs, request, response, error }) => {
@@ -46,7 +53,7 @@ function pollsOf<K extends Kind>(recording: Recording, kind: K): Poll<K>[] {
 }
 
 /** A manifest never changes, so the last one seen holds for the whole recording. */
-function manifestsIn(recording: Recording, kind: Kind): Map<string, Buffer> {
+function manifestsIn(recording: RecordedUpstream, kind: InventoryKind): Map<string, Buffer> {
   const { listRpc, inspectRpc, decode, decodeOne } = shapes[kind];
   const manifests = new Map<string, Buffer>();
   for (const row of recording.rows) {
@@ -58,7 +65,7 @@ function manifestsIn(recording: Recording, kind: Kind): Map<string, Buffer> {
 }
 
 /** The answer of ListPods or ListImages: byte for byte the recorded one, unless the manifests make a difference. */
-export function listAnswer<K extends Kind>(kind: K, { items, recorded }: Poll<K>, detail: boolean): Buffer {
+export function listAnswer<K extends InventoryKind>(kind: K, { items, recorded }: Poll<K>, detail: boolean): Buffer {
   const { encode, without } = shapes[kind];
   if (recorded?.detail === detail) return recorded.bytes;
   return encode(detail ? items : items.map(without));
@@ -68,7 +75,7 @@ export function listAnswer<K extends Kind>(kind: K, { items, recorded }: Poll<K>
  * The answer of InspectPod or InspectImage by the rules of the real one: any prefix that only one pod has, in any case;
  * an image's id exactly.
  */
-export function inspectAnswer<K extends Kind>(kind: K, poll: Poll<K> | undefined, id: string): Answer {
+export function inspectAnswer<K extends InventoryKind>(kind: K, poll: Poll<K> | undefined, id: string): Answer {
   const { encodeOne, isMeant, notFound } = shapes[kind];
   const [found, ...others] = poll?.items.filter((item) => isMeant(item, id)) ?? [];
   if (found === undefined || others.length > 0) return { error: { code: 2, details: notFound(id) } };
@@ -93,7 +100,7 @@ type Shape<T> = {
 
 const none = Buffer.alloc(0);
 
-export const shapes: { readonly [K in Kind]: Shape<Items[K]> } = {
+export const shapes: { readonly [K in InventoryKind]: Shape<Items[K]> } = {
   pods: {
     listRpc: "ListPods",
     inspectRpc: "InspectPod",

@@ -5,7 +5,7 @@ import { registry } from "@tapedeck/shared/descriptors/registry";
 import { messageFromJson, readOptionalJsonLines } from "../json-lines.ts";
 
 /** What a real rkt api-service answered, from a folder of recordings (their README describes the files). */
-export type Recording = {
+export type RecordedUpstream = {
   readonly name: string;
   /** Calls and steps by rising `n`: the order in which they were over. */
   readonly rows: readonly Row[];
@@ -53,14 +53,14 @@ export const streamRpcs = ["ListenEvents", "GetLogs"] as const;
 export type StreamRpc = (typeof streamRpcs)[number];
 
 /** What is polled. */
-export type Kind = "pods" | "images";
+export type InventoryKind = "pods" | "images";
 
 /**
  * Reads a scenario's folder. Where only JSON was recorded (requests, errors, streams) the bytes are encoded from it.
  * Calls of which the request was not recorded (other methods, broken bytes, other clients) are left out. Throws if a
  * file is broken.
  */
-export function loadRecording(folder: string): Recording {
+export function loadRecording(folder: string): RecordedUpstream {
   const wire = new Map(
     readOptionalJsonLines<WireLine>(join(folder, "wire.jsonl")).map(({ n, response }) => [
       n,
@@ -80,14 +80,14 @@ export function loadRecording(folder: string): Recording {
  * The regular polling of a recording, in order: its ListPods or ListImages calls that are tagged so; where none is, all
  * of them without a filter.
  */
-export function pollRows(recording: Recording, kind: Kind): RecordedUnary[] {
+export function pollRows(recording: RecordedUpstream, kind: InventoryKind): RecordedUnary[] {
   const rpc = kind === "pods" ? "ListPods" : "ListImages";
   const all = recording.rows.filter((row) => row.kind === "unary" && row.rpc === rpc) as RecordedUnary[];
   const tagged = all.filter(({ tag }) => tag === "poll");
   return tagged.length > 0 ? tagged : all.filter(({ request }) => filtersIn(kind, request) === 0);
 }
 
-function filtersIn(kind: Kind, request: Buffer): number {
+function filtersIn(kind: InventoryKind, request: Buffer): number {
   return (kind === "pods" ? ListPodsRequest : ListImagesRequest).decode(request).filters.length;
 }
 

@@ -1,6 +1,6 @@
 import { Server, type ServerUnaryCall, type ServerWritableStream, type sendUnaryData, status } from "@grpc/grpc-js";
 import { PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { byteService } from "../byte-service.ts";
 import { type CallCount, CallCounts } from "../call-counts.ts";
 import { openPort } from "../port.ts";
@@ -9,11 +9,11 @@ import { countsOfAll, type FakeCall, gates, type Rpc } from "./calls.ts";
 import { type LogAnswer, logAnswers } from "./logs.ts";
 import { type Playback, type Speed, SteppedPlayback } from "./playback.ts";
 import { readPolls } from "./polls.ts";
-import type { Answer, Kind, RecordedStatus, Recording, StreamRpc, UnaryRpc } from "./recording.ts";
+import type { Answer, InventoryKind, RecordedStatus, RecordedUpstream, StreamRpc, UnaryRpc } from "./recording.ts";
 import { TimedPlayback } from "./timed.ts";
 
 export type FakeRktOptions = {
-  readonly recording: Recording;
+  readonly recording: RecordedUpstream;
   /** 0 (default): a free one. */
   readonly port?: number;
   /** How much faster than recorded answers and log lines come. Default "max" (they don't wait), 1 if timed. */
@@ -33,9 +33,9 @@ export type FakeRkt = AsyncDisposable & {
   readonly address: string;
   readonly port: number;
   /** ListPods and ListImages calls that were answered, with an error too. */
-  readonly polls: { readonly [K in Kind]: number };
+  readonly polls: { readonly [K in InventoryKind]: number };
   /** Stepped: polls of the recording that were told, each counted once. */
-  readonly played: { readonly [K in Kind]: number };
+  readonly played: { readonly [K in InventoryKind]: number };
   /** All of them; a stepped fake only. */
   readonly allPlayed: Promise<void>;
   readonly calls: { readonly [R in Rpc]: CallCount };
@@ -47,7 +47,7 @@ export type FakeRkt = AsyncDisposable & {
    * Does not answer the recording's n-th poll (from 1), or no poll at all (ListPods hangs), until the function returned is
    * called. A call that was given up meanwhile has taken nothing from the recording.
    */
-  readonly hold: (kind: Kind, n?: number) => () => void;
+  readonly hold: (kind: InventoryKind, n?: number) => () => void;
   /** Answers as a host without pods and images (a data directory that is not mounted) while it is true. */
   readonly setEmpty: (isEmpty: boolean) => void;
   /** The data directory that GetInfo tells from now on. */
@@ -125,7 +125,7 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
       const { messages, end } = instead === undefined ? answer(call.request) : asStream(instead);
       const started = performance.now();
       for (const { afterMs, bytes } of messages) {
-        if (speed !== "max") await pause(afterMs / speed - (performance.now() - started), left);
+        if (speed !== "max") await delay(afterMs / speed - (performance.now() - started), left);
         if (left.aborted) return;
         call.write(bytes);
       }

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Image, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Due, Playback } from "./playback.ts";
 import type { Items, Poll, Polls } from "./polls.ts";
-import type { Kind } from "./recording.ts";
+import type { InventoryKind } from "./recording.ts";
 
 export type TimedOptions = {
   readonly speed: number;
@@ -55,7 +55,7 @@ export class TimedPlayback implements Playback {
     return undefined;
   }
 
-  take<K extends Kind>(kind: K): Due<K> | undefined {
+  take<K extends InventoryKind>(kind: K): Due<K> | undefined {
     const turn = this.#turnNow();
     const poll = this.#inForce(this.#polls[kind], turn);
     if (poll === undefined) return undefined;
@@ -64,7 +64,7 @@ export class TimedPlayback implements Playback {
     return { poll: this.#pollNow(kind, poll, turn), waitMs, again: isSlow(poll) };
   }
 
-  shown<K extends Kind>(kind: K): Poll<K> | undefined {
+  shown<K extends InventoryKind>(kind: K): Poll<K> | undefined {
     const turn = this.#turnNow();
     const rows: readonly Poll<K>[] = this.#polls[kind];
     const poll = this.#inForce<K>(
@@ -120,7 +120,7 @@ export class TimedPlayback implements Playback {
     return newId;
   }
 
-  readonly #asNow: { readonly [K in Kind]: (item: Items[K], turn: Turn) => Items[K] } = {
+  readonly #asNow: { readonly [K in InventoryKind]: (item: Items[K], turn: Turn) => Items[K] } = {
     pods: (pod: Pod, turn) => {
       const id = this.#newId(pod.id, turn);
       // systemd's unit names have the id with its hyphens escaped.
@@ -138,7 +138,7 @@ export class TimedPlayback implements Playback {
     },
   };
 
-  #pollNow<K extends Kind>(kind: K, poll: Poll<K>, turn: Turn): Poll<K> {
+  #pollNow<K extends InventoryKind>(kind: K, poll: Poll<K>, turn: Turn): Poll<K> {
     const { recorded: _, ...rest } = poll;
     const items = poll.items.map((item) => this.#asNow[kind](item, turn));
     // The real server sorts pods by id; its images have no order.
@@ -146,18 +146,18 @@ export class TimedPlayback implements Playback {
   }
 
   /** The last poll that has begun. A poll that ran into its client's deadline holds only until its end. */
-  #inForce<K extends Kind>(rows: readonly Poll<K>[], { at }: Turn): Poll<K> | undefined {
+  #inForce<K extends InventoryKind>(rows: readonly Poll<K>[], { at }: Turn): Poll<K> | undefined {
     const begun = rows.filter((poll) => poll.at - this.#from <= at && !(isSlow(poll) && this.#endOf(poll) <= at));
     const latest = begun.reduce<Poll<K> | undefined>((a, b) => (a !== undefined && a.at > b.at ? a : b), undefined);
     return latest ?? rows.find((poll) => !isSlow(poll));
   }
 
-  #endOf(poll: Poll<Kind>): number {
+  #endOf(poll: Poll<InventoryKind>): number {
     return poll.at - this.#from + poll.tookMs;
   }
 }
 
-function isSlow({ error }: Poll<Kind>): boolean {
+function isSlow({ error }: Poll<InventoryKind>): boolean {
   return error?.code === deadlineExceeded;
 }
 

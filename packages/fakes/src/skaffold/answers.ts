@@ -8,7 +8,7 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as EventV2, State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
-import type { RecordedState, Recording } from "./recording.ts";
+import type { RecordedState, RecordedUpstream } from "./recording.ts";
 import type { RecordedCall } from "./recording-calls.ts";
 
 export type Answer = { readonly code: number; readonly message: string; readonly response: Buffer };
@@ -31,7 +31,7 @@ type Flag = (typeof flags)[keyof typeof flags];
 
 /** GetState and control calls: as recorded where the recording has them, otherwise by the rules of the real server. */
 export class Answers {
-  readonly #recording: Recording;
+  readonly #recording: RecordedUpstream;
   readonly #calls: FakeCall[] = [];
   /** Recorded calls that were not made here yet. */
   readonly #unmade: RecordedCall[];
@@ -41,7 +41,7 @@ export class Answers {
   /** Flags that calls have changed here and not in the recording. */
   readonly #changed: Record<Api, Partial<Record<Flag, boolean>>> = { v1: {}, v2: {} };
 
-  constructor(recording: Recording) {
+  constructor(recording: RecordedUpstream) {
     this.#recording = recording;
     this.#unmade = [...recording.calls];
     this.#flags = { v1: firstFlags(recording, "v1"), v2: firstFlags(recording, "v2") };
@@ -110,7 +110,7 @@ export class Answers {
   }
 }
 
-function firstFlags(recording: Recording, api: Api): Record<Flag, boolean> {
+function firstFlags(recording: RecordedUpstream, api: Api): Record<Flag, boolean> {
   const first = recording.states.find((each) => each.api === api && each.bytes.length > 0);
   const state = (api === "v1" ? StateV1 : StateV2).decode(first?.bytes ?? Buffer.alloc(0));
   const flag = (part: { autoTrigger: boolean } | undefined) =>

@@ -1,12 +1,12 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { RecordedMessage, Recording } from "./recording.ts";
+import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 /**
  * A recording in which the first artifact that is built after a moment is found in the cache: v2 says that the look into the
  * cache succeeded, and nobody says anything of a build, until the next dev loop. Real recordings have no such case.
  */
-export function withCacheHit(recording: Recording, from: number): Recording {
+export function withCacheHit(recording: RecordedUpstream, from: number): RecordedUpstream {
   const { v1, v2, logs } = recording.messages;
   const look = v2.find(({ at, bytes }) => at >= from && isCacheMiss(bytes));
   const missed = look === undefined ? undefined : Event.decode(look.bytes).event_type;

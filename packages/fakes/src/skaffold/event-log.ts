@@ -5,7 +5,7 @@ import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import type { Api } from "@tapedeck/shared/skaffold/methods";
-import type { RecordedMessage, Recording } from "./recording.ts";
+import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 const types = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") };
 
@@ -22,7 +22,7 @@ export function eventLogLine(api: Api, bytes: Uint8Array): string {
 }
 
 /** The same process, as if it began now. */
-export function asNow(recording: Recording): Recording {
+export function asNow(recording: RecordedUpstream): RecordedUpstream {
   const { v1, v2, logs } = recording.messages;
   const byMs = Date.now() - Math.min(...[v1, v2].flatMap(([first]) => (first ? [Math.floor(first.at)] : [])));
   const moved = (messages: readonly RecordedMessage[], stamp: (bytes: Buffer) => Uint8Array) =>
@@ -44,7 +44,7 @@ export function asNow(recording: Recording): Recording {
 }
 
 /** The same, but v2's stream breaks after so many messages, as after text that is not UTF-8. */
-export function breakingAt(recording: Recording, count: number): Recording {
+export function breakingAt(recording: RecordedUpstream, count: number): RecordedUpstream {
   const { v2 } = recording.messages;
   const at = v2[count]?.at ?? 0;
   const message = "grpc: error while marshaling: string field contains invalid UTF-8";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { channels } from "@tapedeck/shared/skaffold/methods";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 
 /** An event of a recording, at a time in ms on the recording's clock. */
 export type Cue = {
@@ -118,7 +118,7 @@ export class Playback {
       const between = cue.afterPause ? new AbortController() : undefined;
       this.#breakBetweenRounds = between;
       const signal = between === undefined ? end : AbortSignal.any([end, between.signal]);
-      await pause((cue.at - this.#clock) / this.#speed, signal);
+      await delay((cue.at - this.#clock) / this.#speed, signal);
       this.#breakBetweenRounds = undefined;
     }
     this.#clock = Math.max(this.#clock ?? cue.at, cue.at);

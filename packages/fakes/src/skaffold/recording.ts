@@ -8,7 +8,7 @@ import { readOptionalJsonLines } from "../json-lines.ts";
 import { type RecordedCall, readCalls } from "./recording-calls.ts";
 
 /** What a real Skaffold process said, from a folder of recordings (their README describes the files). */
-export type Recording = {
+export type RecordedUpstream = {
   readonly name: string;
   /** "v2.14.2". */
   readonly version: string;
@@ -54,7 +54,7 @@ const messageTypes: Readonly<Record<Channel, string>> = {
 const stateTypes: Readonly<Record<Api, string>> = { v1: "proto.State", v2: "proto.v2.State" };
 
 /** Reads a scenario's folder. Where only JSON was recorded the bytes are encoded from it. Throws if a file is broken. */
-export function loadRecording(folder: string): Recording {
+export function loadRecording(folder: string): RecordedUpstream {
   const version = readVersion(folder);
   const ends = { v1: readEnd(folder, "v1"), v2: readEnd(folder, "v2") };
   return {
@@ -84,7 +84,7 @@ function readVersion(folder: string): string {
   throw new Error(`${folder}: no README.md says which Skaffold this is`);
 }
 
-function generationOf(version: string): Recording["generation"] {
+function generationOf(version: string): RecordedUpstream["generation"] {
   const [major = 0, minor = 0] = version.replace("v", "").split(".").map(Number);
   if (major < 1) return "A";
   return major === 1 && minor < 11 ? "B" : "C";

@@ -8,15 +8,16 @@ import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { type Api, type Channel, services, streamMethods, unaryMethods } from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it, vi } from "vitest";
-import { loadRecording, type Recording } from "./recording.ts";
+import { loadRecording, type RecordedUpstream } from "./recording.ts";
 import { type FakeSkaffold, startFakeSkaffold } from "./server.ts";
 
 const load = (name: string) => loadRecording(new URL(`../../recordings/skaffold/${name}`, import.meta.url).pathname);
 const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 10 });
-const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
+const bytesOf = (recording: RecordedUpstream, channel: Channel) =>
+  recording.messages[channel].map(({ bytes }) => bytes);
 
 /** As much console output as makes a replay take a while: the experiments printed 20,000 lines. */
-function talkative(recording: Recording): Recording {
+function talkative(recording: RecordedUpstream): RecordedUpstream {
   const at = recording.messages.v1[0]?.at ?? 0;
   const line = (index: number) => {
     const message = `line ${index} ${"x".repeat(100)}\n`;

@@ -10,12 +10,12 @@ import { EventHandler } from "./event-handler.ts";
 import type { Cue, Speed } from "./playback.ts";
 import { Playback } from "./playback.ts";
 import { openSkaffoldPort } from "./port.ts";
-import type { RecordedMessage, Recording } from "./recording.ts";
+import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 import { mixedReplay } from "./replay.ts";
 import { type Loop, loopPasses } from "./timed.ts";
 
 export type FakeSkaffoldOptions = {
-  readonly recording: Recording;
+  readonly recording: RecordedUpstream;
   /** 0 (default): a free one. */
   readonly port?: number;
   /** Default "max". */
@@ -154,7 +154,7 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
 
 type Cues = { readonly lists: Record<Channel, Cue[]>; readonly refill: () => void };
 
-function cuesOf(recording: Recording, handlers: Record<Channel, EventHandler>, loop?: Loop): Cues {
+function cuesOf(recording: RecordedUpstream, handlers: Record<Channel, EventHandler>, loop?: Loop): Cues {
   const lists: Record<Channel, Cue[]> = { v1: [], v2: [], logs: [] };
   const add = (channel: Channel, message: RecordedMessage, bytes: () => Buffer, afterPause = false) => {
     // Application logs are kept for one loop only.

@@ -3,7 +3,7 @@ import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { withCacheHit } from "./cache-hit.ts";
-import type { RecordedMessage, Recording } from "./recording.ts";
+import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 export type Pass = Readonly<Record<Channel, readonly PassMessage[]>>;
 /** `at` goes on over all passes, on the recording's clock; `stamped` gives the message as if it were said right now. */
@@ -20,7 +20,7 @@ export type Loop = {
  * A recording as one process that goes on and on: once as recorded, then its later dev loops again and again with
  * rising iterations, in a varying pace. Times in the messages are those of the playing, so durations look real.
  */
-export function* loopPasses(recording: Recording, { pauseMs, cacheHits = false }: Loop): Generator<Pass, never> {
+export function* loopPasses(recording: RecordedUpstream, { pauseMs, cacheHits = false }: Loop): Generator<Pass, never> {
   const { from, to, loops } = repeatedPart(recording);
   const withHit = cacheHits ? withCacheHit(recording, from) : recording;
   const stamp = stamper();
@@ -41,7 +41,7 @@ function paceOf(count: number): number {
 
 type Stamp = (channel: Channel, message: RecordedMessage, addIterations: number) => Buffer;
 
-function pass(recording: Recording, stamp: Stamp, move: (at: number) => number | undefined, add: number): Pass {
+function pass(recording: RecordedUpstream, stamp: Stamp, move: (at: number) => number | undefined, add: number): Pass {
   const part = (channel: Channel) =>
     recording.messages[channel].flatMap((message): PassMessage[] => {
       const at = move(message.at);
@@ -51,7 +51,7 @@ function pass(recording: Recording, stamp: Stamp, move: (at: number) => number |
 }
 
 /** All loops but the first, or the only one; without what was said when the process was told to stop. */
-function repeatedPart(recording: Recording): { from: number; to: number; loops: number } {
+function repeatedPart(recording: RecordedUpstream): { from: number; to: number; loops: number } {
   const starts = recording.messages.v1.flatMap(({ at, bytes }) =>
     loopOf(bytes)?.status === "In Progress" ? [at] : [],
   );

@@ -3,7 +3,7 @@ import { type GetVersionInfoResponse, VagrantService } from "@tapedeck/proto/vag
 import { boxCalls } from "./state/boxes.ts";
 import type { Database } from "./state/database.ts";
 import type { Jobs } from "./state/jobs.ts";
-import { placeCalls } from "./state/places.ts";
+import { projectCalls } from "./state/projects.ts";
 import { getRunner } from "./state/runners.ts";
 import type { Stamps } from "./state/stamps.ts";
 import { type Generation, targetCalls } from "./state/targets.ts";
@@ -27,7 +27,7 @@ export function unaryAnswers(options: UnaryOptions): {
   readonly scrub: () => void;
 } {
   const { database, stamps, generation, version, jobs } = options;
-  const places = placeCalls(database, stamps);
+  const places = projectCalls(database, stamps);
   const targets = targetCalls(database, stamps, generation);
   const boxes = boxCalls(database, stamps);
   const service = VagrantService;

@@ -13,7 +13,7 @@
  *                          with code 0 or 1
  */
 import { parseArgs } from "node:util";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { listenPort, numberOption } from "../number-option.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeVagrant } from "./server.ts";
@@ -53,9 +53,9 @@ if (once === undefined) {
     if (message === "resume") demo.resume();
   });
 } else {
-  await pause(pauseMs);
+  await delay(pauseMs);
   await fake.playAsNow(runSteps(recording, once), newNames(fake, recording)).run({ speed });
-  await pause(100);
+  await delay(100);
   await fake.leave();
   process.exit(once === "succeeding" ? 0 : 1);
 }

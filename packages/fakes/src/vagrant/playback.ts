@@ -1,5 +1,5 @@
-import { pause } from "@tapedeck/shared/sync/delay";
-import type { Recording } from "./recording.ts";
+import { delay } from "@tapedeck/shared/sync/delay";
+import type { RecordedUpstream } from "./recording.ts";
 import type { Database } from "./state/database.ts";
 import type { JobHooks } from "./state/jobs.ts";
 import type { Stamps } from "./state/stamps.ts";
@@ -34,7 +34,7 @@ export type PlayedServer = {
 };
 
 /** With the recorded ids and times, so that the answers are the recorded ones. */
-export function playSample(server: PlayedServer, recording: Recording): Playback {
+export function playSample(server: PlayedServer, recording: RecordedUpstream): Playback {
   return play(stepsOf(recording), (step) => {
     if (step.kind === "call") return server.stamps.lend(step.lent, () => callAsRecorded(server, step));
     return server.stamps.lend({ times: "at" in step ? [step.at] : [] }, () => doHere(server, step));
@@ -154,7 +154,7 @@ function play(steps: readonly Step[], perform: (step: Step) => Buffer | undefine
         const step = steps[done];
         if (step === undefined) return;
         // Even without pauses others get a turn between two steps.
-        await pause(speed === "max" ? 0 : (step.atMs - last) / speed, signal);
+        await delay(speed === "max" ? 0 : (step.atMs - last) / speed, signal);
         await unheld(step.n, signal);
         if (signal?.aborted) return;
         last = step.atMs;

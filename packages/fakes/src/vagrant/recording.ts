@@ -4,7 +4,7 @@ import { registry } from "@tapedeck/shared/descriptors/registry";
 import { messageFromJson, readJsonLines, readOptionalJsonLines } from "../json-lines.ts";
 
 /** What a real Vagrant server answered, from a file of samples (the README beside them describes the lines). */
-export type Recording = {
+export type RecordedUpstream = {
   readonly name: string;
   /** What the file says of itself. */
   readonly about: readonly string[];
@@ -51,7 +51,7 @@ export type RecordedEnd = StreamBase & { readonly kind: "stream-end"; readonly e
 export type RecordedStatus = { readonly code: number; readonly details: string };
 
 /** Reads `<name>.jsonl`, with the bytes of `<name>.wire.jsonl` where there are any. Throws if a file is broken. */
-export function loadRecording(file: string): Recording {
+export function loadRecording(file: string): RecordedUpstream {
   const lines = readJsonLines<Line>(file);
   const wireFile = file.replace(/\.jsonl$/, ".wire.jsonl");
   const wireLines = readOptionalJsonLines<WireLine>(wireFile);

@@ -5,7 +5,7 @@ import { openPort } from "../port.ts";
 import { unaryAnswers } from "./answers.ts";
 import { CallGates, type FakeCall } from "./calls.ts";
 import { type Playback, playAsNow, playSample } from "./playback.ts";
-import type { Answer, Recording } from "./recording.ts";
+import type { Answer, RecordedUpstream } from "./recording.ts";
 import { implementation, rawService } from "./service.ts";
 import { type Database, makeDatabase } from "./state/database.ts";
 import type { JobStream } from "./state/job-stream.ts";
@@ -78,7 +78,7 @@ export type FakeVagrant = AsyncDisposable & {
    */
   readonly restart: () => Promise<void>;
   /** What the recording's client and runner did, to be done here step by step. */
-  readonly playSample: (recording: Recording) => Playback;
+  readonly playSample: (recording: RecordedUpstream) => Playback;
   /** Such steps as if they happened now, with new ids; `names` has the ids here by those in the steps, and learns. */
   readonly playAsNow: (steps: readonly Step[], names: Map<string, string>) => Playback;
   /** A new ULID by the fake's clock. */

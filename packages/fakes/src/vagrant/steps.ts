@@ -17,7 +17,7 @@ import {
   UpsertProjectResponse,
   UpsertTargetResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
-import type { Recording, Row } from "./recording.ts";
+import type { RecordedUpstream, Row } from "./recording.ts";
 import { goDuration, type Lent, plus } from "./state/stamps.ts";
 
 /** Something that a recording's client or runner did. */
@@ -58,7 +58,7 @@ export type CallStep = {
  * The steps of a recording by rising `n`. What the runner said of a job is not recorded, so it is read from the first
  * stream of that job.
  */
-export function stepsOf({ rows }: Recording): Step[] {
+export function stepsOf({ rows }: RecordedUpstream): Step[] {
   const firstStreams = new Map<string, string>();
   for (const row of rows) {
     if (row.kind !== "stream-open" || row.rpc !== "GetJobStream") continue;

@@ -9,9 +9,9 @@ import {
   UpsertBoxRequest,
   UpsertTargetRequest,
 } from "@tapedeck/proto/vagrant/vagrant";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { Playback } from "./playback.ts";
-import type { Recording } from "./recording.ts";
+import type { RecordedUpstream } from "./recording.ts";
 import type { FakeVagrant } from "./server.ts";
 import { type Step, type StepContent, stepsOf } from "./steps.ts";
 
@@ -19,7 +19,7 @@ import { type Step, type StepContent, stepsOf } from "./steps.ts";
 export type RunKind = "succeeding" | "failing";
 
 export type DemoOptions = {
-  readonly recording: Recording;
+  readonly recording: RecordedUpstream;
   /** Times as fast as recorded. Below 1 for people: the recording's times are compressed. */
   readonly speed: number;
   /** Real ms before the first run and after each. */
@@ -59,17 +59,17 @@ export function startDemo(fake: FakeVagrant, { recording, speed, pauseMs, signal
 
   async function turns(): Promise<void> {
     const destroying = destroySteps(recording);
-    await pause(pauseMs, signal);
+    await delay(pauseMs, signal);
     await play(boxSteps(), new Map());
     for (let turn = 0; !signal.aborted; turn++) {
       const names = newNames(fake, recording);
       await play(runSteps(recording, turn % 2 === 0 ? "failing" : "succeeding"), names);
-      await pause(pauseMs, signal);
+      await delay(pauseMs, signal);
       await play(destroying, names);
       if (signal.aborted) return;
       fake.scrub();
       runs++;
-      await pause(pauseMs, signal);
+      await delay(pauseMs, signal);
     }
   }
 
@@ -89,13 +89,13 @@ export function startDemo(fake: FakeVagrant, { recording, speed, pauseMs, signal
 }
 
 /** Names for one run: a runner of its own. */
-export function newNames(fake: Pick<FakeVagrant, "newId">, recording: Recording): Map<string, string> {
+export function newNames(fake: Pick<FakeVagrant, "newId">, recording: RecordedUpstream): Map<string, string> {
   const runners = stepsOf(recording).flatMap((step) => (step.kind === "runner" ? [step.runner.id] : []));
   return new Map(runners.map((id) => [id, fake.newId()]));
 }
 
 /** The recorded run, whose provisioner fails, or as it would be if it did not. */
-export function runSteps(recording: Recording, kind: RunKind): Step[] {
+export function runSteps(recording: RecordedUpstream, kind: RunKind): Step[] {
   const steps = stepsOf(recording);
   if (kind === "failing") return steps;
   return steps.map((step) => {
@@ -125,7 +125,7 @@ function boxSteps(): Step[] {
 }
 
 /** The machines of the recording are destroyed: half a second for each on its clock, as compressed as the rest. */
-function destroySteps(recording: Recording): Step[] {
+function destroySteps(recording: RecordedUpstream): Step[] {
   const steps = stepsOf(recording);
   const calls = steps.flatMap((step) => (step.kind === "call" ? [step] : []));
   const up = calls.findLast(({ rpc }) => rpc === "QueueJob");

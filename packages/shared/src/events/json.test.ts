@@ -1,11 +1,11 @@
 import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, test } from "vitest";
-import type { Recorded } from "../log/log.ts";
+import type { RecordedEvent } from "../log/log.ts";
 import { eventToJson } from "./json.ts";
 
 const at = (seconds: number, nanos: number) => ({ seconds: BigInt(seconds), nanos });
 
-const recorded = (event: Partial<Event>): Recorded => ({
+const recorded = (event: Partial<Event>): RecordedEvent => ({
   seq: 42,
   recordedAt: new Date("2026-11-20T17:00:00.120Z"),
   subject: "",

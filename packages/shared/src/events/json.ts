@@ -1,7 +1,7 @@
 import { create, toJson } from "@bufbuild/protobuf";
 import { TimestampSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "../log/log.ts";
+import type { RecordedEvent } from "../log/log.ts";
 import { formatPosition } from "../log/position.ts";
 import { outcomeNames, timeSourceNames } from "./names.ts";
 
@@ -11,7 +11,11 @@ type WireTime = { readonly seconds: bigint; readonly nanos: number };
  * An event as every transport writes it: lowerCamelCase, times RFC 3339 with the upstream's nanoseconds,
  * 64-bit numbers as strings; unknown and empty fields are omitted, except for the identity of the event.
  */
-export function eventToJson({ seq, recordedAt, event }: Recorded, epoch: string, options: { original?: boolean } = {}) {
+export function eventToJson(
+  { seq, recordedAt, event }: RecordedEvent,
+  epoch: string,
+  options: { original?: boolean } = {},
+) {
   return {
     position: formatPosition({ epoch, seq }),
     recordedAt: timeToJson(timestampFromDate(recordedAt)),

@@ -57,7 +57,7 @@ export const kinds = [
   "debugger.detached",
   "log.written",
   // pods, apps and images of a host
-  "host.described", // the full description of a host: a reader of the log can begin here
+  "inventory.described", // the full description of a host: a reader of the log can begin here
   "pod.prepared",
   "pod.prepare_aborted",
   "pod.started",

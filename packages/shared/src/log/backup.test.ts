@@ -6,12 +6,12 @@ import { testMessage } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { BackupError, backUpLog, restoreLog, type Snapshot } from "./backup.ts";
 import { openLog } from "./jetstream.ts";
-import { isOfLog } from "./position.ts";
+import { belongsToLog } from "./position.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const never = new AbortController().signal;
 
-async function desk() {
+async function harness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const nc = stack.adopt(await connect({ servers: nats.url }), (connection) => connection.close());
@@ -31,7 +31,7 @@ async function desk() {
       await using log = await open();
       const { lastSeq } = await log.reader.bounds();
       const events = await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, lastSeq, never));
-      return { epoch: log.epoch, former: log.reader.former, events };
+      return { epoch: log.epoch, formerEpochs: log.reader.formerEpochs, events };
     },
     async backUp(): Promise<{ snapshot: Snapshot; pieces: Uint8Array[] }> {
       const pieces: Uint8Array[] = [];
@@ -49,7 +49,7 @@ async function* given(pieces: readonly Uint8Array[]) {
 
 describe("a log restored from a backup", () => {
   it("is the same log under a new epoch, and positions after the backup are foreign to it", async () => {
-    await using on = await desk();
+    await using on = await harness();
     const first = await on.write(300);
     const before = await on.everything();
     const { snapshot, pieces } = await on.backUp();
@@ -59,15 +59,15 @@ describe("a log restored from a backup", () => {
     const restored = await restoreLog(on.nc, snapshot, given(pieces));
     const after = await on.everything();
     expect(after.events).toEqual(before.events);
-    expect(restored).toEqual({ epoch: after.epoch, lastSeq: 300, former: [{ epoch: first, lastSeq: 300 }] });
+    expect(restored).toEqual({ epoch: after.epoch, lastSeq: 300, formerEpochs: [{ epoch: first, lastSeq: 300 }] });
     expect(after.epoch).not.toBe(first);
-    const isKnown = (epoch: string, seq: number) => isOfLog(after, { epoch, seq });
+    const isKnown = (epoch: string, seq: number) => belongsToLog(after, { epoch, seq });
     expect([isKnown(first, 1), isKnown(first, 300), isKnown(first, 301)]).toEqual([true, true, false]);
     expect([isKnown(after.epoch, 400), isKnown("zzzzzz", 1)]).toEqual([true, false]);
   });
 
   it("can be written, and remembers all former epochs when it is restored again", async () => {
-    await using on = await desk();
+    await using on = await harness();
     const first = await on.write(3);
     const one = await on.backUp();
     await on.lose();
@@ -76,16 +76,16 @@ describe("a log restored from a backup", () => {
     const two = await on.backUp();
     await on.lose();
     await restoreLog(on.nc, two.snapshot, given(two.pieces));
-    const { former, events } = await on.everything();
+    const { formerEpochs, events } = await on.everything();
     expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
-    expect(former).toEqual([
+    expect(formerEpochs).toEqual([
       { epoch: first, lastSeq: 3 },
       { epoch: second, lastSeq: 5 },
     ]);
   });
 
   it("is refused where a log exists or the file is not a backup, and nothing changes", async () => {
-    await using on = await desk();
+    await using on = await harness();
     await on.write(3);
     const { snapshot, pieces } = await on.backUp();
     await expect(restoreLog(on.nc, snapshot, given(pieces))).rejects.toThrow(

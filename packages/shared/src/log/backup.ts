@@ -6,7 +6,11 @@ import { streamName } from "./subjects.ts";
 /** NATS' description of a stream in a snapshot; kept beside the bytes, as `nats stream backup` does. */
 export type Snapshot = { readonly config: StreamConfig; readonly state: StreamInfo["state"] };
 
-export type Restored = { readonly epoch: string; readonly lastSeq: number; readonly former: readonly FormerEpoch[] };
+export type Restored = {
+  readonly epoch: string;
+  readonly lastSeq: number;
+  readonly formerEpochs: readonly FormerEpoch[];
+};
 
 /** The input is not a backup of a log, or NATS refused; the message is one sentence for people. */
 export class BackupError extends Error {
@@ -63,9 +67,9 @@ export async function restoreLog(
   const old = epochOf({ config });
   if (old === undefined || config.name !== name) throw new BackupError("this is a backup of something else.");
   const lastSeq = state.last_seq;
-  const former = [...formerEpochsOf({ config }), { epoch: old, lastSeq }];
+  const formerEpochs = [...formerEpochsOf({ config }), { epoch: old, lastSeq }];
   const epoch = newEpoch();
-  const metadata = { ...config.metadata, [epochKey]: epoch, [formerEpochsKey]: JSON.stringify(former) };
+  const metadata = { ...config.metadata, [epochKey]: epoch, [formerEpochsKey]: JSON.stringify(formerEpochs) };
   const asked = JSON.stringify({ config: { ...config, metadata }, state });
   const { deliver_subject } = await ask<{ deliver_subject: string }>(nc, `${api}.RESTORE.${name}`, asked);
   for await (const piece of pieces) await send(nc, deliver_subject, piece);
@@ -77,7 +81,7 @@ export async function restoreLog(
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   const restored = epochOf(await jsm.streams.info(name));
   if (restored !== epoch) throw new BackupError("NATS did not give the restored log its new epoch.");
-  return { epoch, lastSeq, former };
+  return { epoch, lastSeq, formerEpochs };
 }
 
 /**
@@ -93,11 +97,11 @@ export async function renewEpoch(nc: NatsConnection, name = streamName): Promise
   const old = epochOf(info);
   if (old === undefined) throw new BackupError(`the stream ${name} was not made by Tapedeck.`);
   const lastSeq = info.state.last_seq;
-  const former = [...formerEpochsOf(info), { epoch: old, lastSeq }];
+  const formerEpochs = [...formerEpochsOf(info), { epoch: old, lastSeq }];
   const epoch = newEpoch();
-  const metadata = { ...info.config.metadata, [epochKey]: epoch, [formerEpochsKey]: JSON.stringify(former) };
+  const metadata = { ...info.config.metadata, [epochKey]: epoch, [formerEpochsKey]: JSON.stringify(formerEpochs) };
   await jsm.streams.update(name, { metadata });
-  return { epoch, lastSeq, former };
+  return { epoch, lastSeq, formerEpochs };
 }
 
 async function send(nc: NatsConnection, subject: string, piece: Uint8Array): Promise<void> {

@@ -1,7 +1,7 @@
 import type { NatsConnection } from "nats";
 import type { Logger } from "../service/logger.ts";
 import { connectNats, type NatsSettings } from "../service/nats.ts";
-import { backoff, pause } from "../sync/delay.ts";
+import { backoff, delay } from "../sync/delay.ts";
 import { type Log, LogUnusableError, openLog } from "./jetstream.ts";
 
 /** Disposing closes the connection too. */
@@ -42,7 +42,7 @@ export async function connectLog<T>(options: ConnectLogOptions<T>): Promise<T | 
     } catch (error) {
       if (isFinal(error)) throw error;
       if (isFirst) logger.warn({ url: settings.url, err: error }, awayMessage);
-      await pause(delays.next(), signal);
+      await delay(delays.next(), signal);
     }
   }
   return undefined;

@@ -1,11 +1,11 @@
 import { decodeEvent } from "../events/codec.ts";
 import type { Delivered } from "./consumer.ts";
-import type { Recorded } from "./log.ts";
+import type { RecordedEvent } from "./log.ts";
 
 export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 
 /** Undefined when the message is not an event. */
-export type Decode<T = Recorded> = (message: Delivered) => T | undefined;
+export type Decode<T = RecordedEvent> = (message: Delivered) => T | undefined;
 
 const maxReported = 1_000;
 

@@ -5,12 +5,12 @@ import { searched } from "../testing/searches.ts";
 import { seeded } from "../testing/seeded.ts";
 import { startTestLog, testSources } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
-import type { Recorded } from "./log.ts";
+import type { RecordedEvent } from "./log.ts";
 import { sourceFilter } from "./subjects.ts";
 
 const sources = testSources;
 
-type Follower = { readonly want: readonly SourceName[]; readonly after: number; readonly seen: Recorded[] };
+type Follower = { readonly want: readonly SourceName[]; readonly after: number; readonly seen: RecordedEvent[] };
 
 test("many followers that begin anywhere, at any time and pace, see each event once and in order", async () => {
   // A small ring makes them fall out of it and come back all the time.

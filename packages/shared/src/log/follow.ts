@@ -1,6 +1,6 @@
-import { backoff, pause } from "../sync/delay.ts";
-import { unlessAborted } from "../sync/unless-aborted.ts";
-import type { FollowOptions, LogReader, ReadFrom, Recorded } from "./log.ts";
+import { abortable } from "../sync/abortable.ts";
+import { backoff, delay } from "../sync/delay.ts";
+import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "./log.ts";
 import { subjectMatcher } from "./subject-match.ts";
 import type { Tail } from "./tail.ts";
 
@@ -18,7 +18,7 @@ export async function* followLog(
   { tail, bounds, lastMatch, history }: FollowDeps,
   { afterSeq, subjects }: ReadFrom,
   { signal, caughtUp, reached: reportReached }: FollowOptions,
-): AsyncGenerator<Recorded, void> {
+): AsyncGenerator<RecordedEvent, void> {
   const matches = subjectMatcher(subjects);
   const retry = backoff(50, 2_000);
   let announce = caughtUp;
@@ -28,11 +28,11 @@ export async function* followLog(
   /** Undefined if the log is away, after a delay. */
   const ask = async (question: () => Promise<number>): Promise<number | undefined> => {
     try {
-      const answer = await unlessAborted(question(), signal);
+      const answer = await abortable(question(), signal);
       retry.reset();
       return answer;
     } catch {
-      await pause(retry.next(), signal);
+      await delay(retry.next(), signal);
       return undefined;
     }
   };

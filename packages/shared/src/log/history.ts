@@ -1,12 +1,12 @@
-import { backoff, pause } from "../sync/delay.ts";
-import type { Turns } from "../sync/semaphore.ts";
-import { unlessAborted } from "../sync/unless-aborted.ts";
+import { abortable } from "../sync/abortable.ts";
+import { backoff, delay } from "../sync/delay.ts";
+import type { Semaphore } from "../sync/semaphore.ts";
 import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type StreamAccess } from "./consumer.ts";
 import type { Decode, Warn } from "./decode.ts";
-import type { ReadFrom, Recorded } from "./log.ts";
+import type { ReadFrom, RecordedEvent } from "./log.ts";
 
 export type HistoryDeps<T> = StreamAccess & {
-  readonly turns: Turns;
+  readonly semaphore: Semaphore;
   readonly lastMatch: (subjects: readonly string[]) => Promise<number>;
   readonly decode: Decode<T>;
   readonly warn: Warn;
@@ -27,7 +27,7 @@ export async function* readHistory<T>(
   untilSeq: number,
   signal: AbortSignal,
 ): AsyncGenerator<T, void> {
-  const { turns, lastMatch, decode, warn } = deps;
+  const { semaphore, lastMatch, decode, warn } = deps;
   const retry = backoff(50, 2_000);
   let reading: ConsumerProgress | undefined;
   let done = afterSeq;
@@ -36,27 +36,27 @@ export async function* readHistory<T>(
     while (done < untilSeq && !signal.aborted) {
       let batch: Batch;
       let complete: boolean; // the log holds nothing further: the message at `untilSeq` may be gone
-      const endTurn = await turns.take(signal);
-      if (endTurn === undefined) return;
+      const release = await semaphore.acquire(signal);
+      if (release === undefined) return;
       try {
-        reading ??= { consumer: await unlessAborted(addConsumer(deps, done, subjects), signal), delivered: 0 };
+        reading ??= { consumer: await abortable(addConsumer(deps, done, subjects), signal), delivered: 0 };
         batch = await readBatch(deps, reading, size, signal);
         // Another reader waits for the turn; keeping this consumer would exceed the number of turns.
-        if (turns.waiting > 0) reading = forget(deps, reading);
+        if (semaphore.waiting > 0) reading = forget(deps, reading);
         const last = batch.messages.at(-1)?.seq ?? done;
-        complete = last >= untilSeq || (batch.drained && (await unlessAborted(lastMatch(subjects), signal)) <= last);
+        complete = last >= untilSeq || (batch.drained && (await abortable(lastMatch(subjects), signal)) <= last);
       } catch (err) {
         reading = undefined;
         if (err instanceof ForgottenError || signal.aborted) continue;
         warn("reading history failed; trying again", { afterSeq: done, err });
-        endTurn();
-        await pause(retry.next(), signal);
+        release();
+        await delay(retry.next(), signal);
         continue;
       } finally {
-        endTurn();
+        release();
       }
       if (batch.messages.length > 0) retry.reset();
-      else if (batch.drained && !complete) await pause(retry.next(), signal); // a replica that lags behind the leader
+      else if (batch.drained && !complete) await delay(retry.next(), signal); // a replica that lags behind the leader
 
       using held = hold(batch.messages);
       for (let message = held.next(); message !== undefined; message = held.next()) {
@@ -77,22 +77,22 @@ export async function* readHistory<T>(
 
 /** See LogReader.lastOfEach. */
 export async function* readLasts(
-  deps: Omit<HistoryDeps<Recorded>, "lastMatch" | "warn">,
+  deps: Omit<HistoryDeps<RecordedEvent>, "lastMatch" | "warn">,
   subjects: readonly string[],
   signal: AbortSignal,
-): AsyncGenerator<Recorded, void> {
-  const { turns, decode } = deps;
+): AsyncGenerator<RecordedEvent, void> {
+  const { semaphore, decode } = deps;
   let reading: ConsumerProgress | undefined;
   try {
     for (let isDrained = false; !isDrained && !signal.aborted; ) {
-      const endTurn = await turns.take(signal);
-      if (endTurn === undefined) return;
+      const release = await semaphore.acquire(signal);
+      if (release === undefined) return;
       let batch: Batch;
       try {
         reading ??= { consumer: await addConsumer(deps, "last of each subject", subjects), delivered: 0 };
         batch = await readBatch(deps, reading, largestBatch, signal);
       } finally {
-        endTurn();
+        release();
       }
       isDrained = batch.drained;
       for (const message of batch.messages) {

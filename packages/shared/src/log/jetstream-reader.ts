@@ -1,13 +1,13 @@
 import type { MsgRequest } from "@nats-io/jetstream";
 import { TapedeckError } from "../errors/errors.ts";
-import { type Turns, turns } from "../sync/semaphore.ts";
+import { type Semaphore, semaphore } from "../sync/semaphore.ts";
 import type { Delivered, StreamAccess } from "./consumer.ts";
 import { decoder, type Warn } from "./decode.ts";
 import type { FormerEpoch } from "./epoch.ts";
 import { followLog } from "./follow.ts";
 import { readHistory, readLasts } from "./history.ts";
 import { cursorIn } from "./jetstream-writer.ts";
-import type { LogReader, LogSurvey, ReadFrom, Stored } from "./log.ts";
+import type { LogReader, LogSurvey, ReadFrom, StoredMessage } from "./log.ts";
 import type { RingLimits } from "./ring.ts";
 import { withoutCovered } from "./subject-match.ts";
 import { everySubject } from "./subjects.ts";
@@ -15,7 +15,7 @@ import { openTail, type Tail } from "./tail.ts";
 
 export type ReaderDeps = StreamAccess & {
   readonly epoch: string;
-  readonly former: readonly FormerEpoch[];
+  readonly formerEpochs: readonly FormerEpoch[];
   readonly warn: Warn;
   readonly historyReaders: number;
   readonly limits?: RingLimits;
@@ -24,15 +24,15 @@ export type ReaderDeps = StreamAccess & {
 export type JetstreamReader = LogReader &
   LogSurvey & {
     /** Like `history`, but the messages themselves. Omits unreadable and expired messages. */
-    stored(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<Stored, void>;
+    stored(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<StoredMessage, void>;
     close(): Promise<void>;
   };
 
 export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
-  const { jsm, streamName, epoch, former } = deps;
+  const { jsm, streamName, epoch, formerEpochs } = deps;
   const warn = rateLimited(deps.warn);
   const decode = decoder(deps.warn);
-  const historyTurns: Turns = turns(deps.historyReaders);
+  const historySemaphore: Semaphore = semaphore(deps.historyReaders);
   let tail: Tail | undefined;
 
   const bounds: LogReader["bounds"] = async () => {
@@ -56,19 +56,19 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   };
 
   const history: LogReader["history"] = (from, untilSeq, signal) =>
-    readHistory({ ...deps, warn, decode, turns: historyTurns, lastMatch }, from, untilSeq, signal);
+    readHistory({ ...deps, warn, decode, semaphore: historySemaphore, lastMatch }, from, untilSeq, signal);
 
   return {
     epoch,
-    former,
+    formerEpochs,
     bounds,
     now,
     lastMatch,
     history,
     stored: (from, untilSeq, signal) =>
-      readHistory({ ...deps, warn, decode: storedOf, turns: historyTurns, lastMatch }, from, untilSeq, signal),
+      readHistory({ ...deps, warn, decode: storedOf, semaphore: historySemaphore, lastMatch }, from, untilSeq, signal),
 
-    lastOfEach: (subjects, signal) => readLasts({ ...deps, decode, turns: historyTurns }, subjects, signal),
+    lastOfEach: (subjects, signal) => readLasts({ ...deps, decode, semaphore: historySemaphore }, subjects, signal),
 
     async firstSince(time) {
       // The leader also takes a start time here; only the client's type lacks it.
@@ -86,7 +86,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   };
 }
 
-function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): Stored {
+function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): StoredMessage {
   return { seq, recordedAtMs, subject, data, cursor: cursorIn(headers), expires: expiresAtMs !== undefined };
 }
 

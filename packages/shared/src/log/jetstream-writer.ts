@@ -1,7 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { headers, type MsgHdrs, type NatsConnection, nuid, RequestError } from "nats";
 import type { SourceName } from "../source.ts";
-import type { Cursor, LogWriter, NewMessage, Published, WriterMark } from "./log.ts";
+import type { Cursor, LogWriter, NewMessage, PublishOutcome, WriterMark } from "./log.ts";
 import { sourceFilter } from "./subjects.ts";
 
 export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
@@ -85,7 +85,7 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
     messages: readonly NewMessage[],
     envelopes: readonly MsgHdrs[],
     batch: boolean,
-  ): Promise<Published> {
+  ): Promise<PublishOutcome> {
     const end = messages.length - 1;
     for (let i = 0; i < end; i++) {
       const { subject, event } = messages[i] as NewMessage;
@@ -98,7 +98,7 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
     return outcomeOf(answer.json<PubAck>(), messages.length);
   }
 
-  function outcomeOf(ack: PubAck, published: number): Published {
+  function outcomeOf(ack: PubAck, published: number): PublishOutcome {
     if (ack.error !== undefined) {
       if (wrongSequenceCodes.includes(ack.error.err_code)) return { outcome: "wrong-sequence" };
       const { description, err_code } = ack.error;

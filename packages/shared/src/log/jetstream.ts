@@ -1,6 +1,6 @@
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
-import { backoff, pause } from "../sync/delay.ts";
+import { backoff, delay } from "../sync/delay.ts";
 import { epochKey, epochOf, formerEpochsOf, newEpoch } from "./epoch.ts";
 import { type JetstreamReader, jetstreamReader } from "./jetstream-reader.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
@@ -71,7 +71,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
     jsm,
     streamName,
     epoch,
-    former: formerEpochsOf(info),
+    formerEpochs: formerEpochsOf(info),
     timeoutMs,
     warn,
     historyReaders: options.historyReaders ?? 256,
@@ -129,7 +129,7 @@ async function whenReady<T>(waitMs: number, ask: () => Promise<T>): Promise<T> {
       const settled =
         name === "StreamNotFoundError" || name === "ClosedConnectionError" || codeOf(cause) === noJetStream;
       if (settled || performance.now() > end) throw cause;
-      await pause(retry.next());
+      await delay(retry.next());
     }
   }
 }

@@ -4,19 +4,19 @@ import { encodeEvent } from "../events/codec.ts";
 import { sourceName } from "../source.ts";
 import { acknowledged, testMessage, testWriter } from "../testing/log-messages.ts";
 import { until } from "../testing/until.ts";
-import type { LogReader, LogWriter, NewMessage, Recorded } from "./log.ts";
+import type { LogReader, LogWriter, NewMessage, RecordedEvent } from "./log.ts";
 import { channelFilter, sourceFilter } from "./subjects.ts";
 
 export type LogUnderTest = AsyncDisposable & { readonly writer: LogWriter; readonly reader: LogReader };
 
-export async function take(events: AsyncIterable<Recorded>, count: number): Promise<readonly Recorded[]> {
-  const taken: Recorded[] = [];
+export async function take(events: AsyncIterable<RecordedEvent>, count: number): Promise<readonly RecordedEvent[]> {
+  const taken: RecordedEvent[] = [];
   if (count === 0) return taken;
   for await (const recorded of events) if (taken.push(recorded) === count) break;
   return taken;
 }
 
-const seqs = (events: readonly Recorded[]) => events.map(({ seq }) => seq);
+const seqs = (events: readonly RecordedEvent[]) => events.map(({ seq }) => seq);
 const upTo = (end: number, from = 1) => Array.from({ length: end - from + 1 }, (_, i) => from + i);
 const never = new AbortController().signal;
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });

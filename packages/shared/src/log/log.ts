@@ -3,7 +3,7 @@ import type { SourceName } from "../source.ts";
 import type { FormerEpoch } from "./epoch.ts";
 
 /** An event as read from the log. */
-export type Recorded = {
+export type RecordedEvent = {
   /** Sequence in the stream; with the log's epoch it is the position. */
   readonly seq: number;
   /** The log's own time of the message. */
@@ -55,7 +55,7 @@ export type NewMessage = {
  * still land. Refused: not in the log, for a reason that has nothing to do with the sequence. After wrong-sequence and
  * unknown, ask `lastOf` before continuing.
  */
-export type Published =
+export type PublishOutcome =
   | { readonly outcome: "acknowledged"; readonly lastSeq: number }
   | { readonly outcome: "wrong-sequence" }
   | { readonly outcome: "unknown"; readonly cause: unknown }
@@ -75,11 +75,11 @@ export type LogWriter = {
     writer: string,
     messages: readonly NewMessage[],
     expectedLastSeq: number,
-  ): Promise<Published>;
+  ): Promise<PublishOutcome>;
 };
 
 /** A message as the log stores it, for checks of the log itself. */
-export type Stored = {
+export type StoredMessage = {
   readonly seq: number;
   readonly recordedAtMs: number;
   readonly subject: string;
@@ -99,8 +99,8 @@ export type ReadFrom = { readonly afterSeq: number; readonly subjects: readonly 
  */
 export type LogReader = {
   readonly epoch: string;
-  /** The epochs before it was restored; see isOfLog. */
-  readonly former: readonly FormerEpoch[];
+  /** The epochs before it was restored; see belongsToLog. */
+  readonly formerEpochs: readonly FormerEpoch[];
   /**
    * First kept sequence (1 on a log that never dropped anything) and last sequence (0 on an empty one), from the
    * stream's leader. When all was dropped, first is last + 1.
@@ -116,14 +116,14 @@ export type LogReader = {
    * Everything after `afterSeq` that matches, in order, once each; ends when `untilSeq` (inclusive) or the log's end
    * has been passed. Waits while the log is away and goes on by itself; ends early, without an error, when the signal aborts.
    */
-  history(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<Recorded, void>;
+  history(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
   /**
    * History, then live, in order, once each, without an end. `caughtUp` is called once, when the live tail is joined, with
    * the log's end of that moment. Waits while the log is away and goes on by itself; ends, without an error, when the
    * signal aborts. A consumer that stops asking costs nothing but a number: what it misses is read from the log later.
    * @throws LogReplacedError when the stream is made anew under it (another epoch, or an earlier end)
    */
-  follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<Recorded, void>;
+  follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<RecordedEvent, void>;
 };
 
 /** The last events of many sources at once. */
@@ -132,7 +132,7 @@ export type LogSurvey = {
    * The last event of each subject that matches one of the filters, in the order of the log; an event that comes meanwhile
    * may be missing. Rejects when the log can't be read to the end; ends early, without an error, when the signal aborts.
    */
-  lastOfEach(subjects: readonly string[], signal: AbortSignal): AsyncGenerator<Recorded, void>;
+  lastOfEach(subjects: readonly string[], signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
 };
 
 export type FollowOptions = {

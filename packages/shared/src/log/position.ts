@@ -19,10 +19,10 @@ export function parsePosition(text: string): Position | undefined {
  * Whether a position belongs to this log: to its epoch, or to a former one up to the backup that it was restored
  * from. Positions in the lost end of a former epoch are foreign.
  */
-export function isOfLog(
-  { epoch, former }: { readonly epoch: string; readonly former: readonly FormerEpoch[] },
+export function belongsToLog(
+  { epoch, formerEpochs }: { readonly epoch: string; readonly formerEpochs: readonly FormerEpoch[] },
   position: Position,
 ): boolean {
   if (position.epoch === epoch) return true;
-  return former.some((one) => one.epoch === position.epoch && position.seq <= one.lastSeq);
+  return formerEpochs.some((one) => one.epoch === position.epoch && position.seq <= one.lastSeq);
 }

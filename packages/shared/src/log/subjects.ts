@@ -22,7 +22,7 @@ export function channelFilter(source: SourceName, channel: string): string {
 }
 
 /** Tapedeck's own events about the sessions and upstreams of all sources. */
-export const everyLifeSubject = ["session", "upstream"].map((noun) => `${root}.*.*.*.*.tapedeck.${noun}`);
+export const lifecycleSubjects = ["session", "upstream"].map((noun) => `${root}.*.*.*.*.tapedeck.${noun}`);
 
 /** Everything of a workspace. */
 export function workspaceFilter(workspace: string): string {

@@ -1,6 +1,6 @@
 import type { NatsConnection } from "nats";
 import { z } from "zod";
-import { pause } from "../sync/delay.ts";
+import { delay } from "../sync/delay.ts";
 import { tablesEndSubject } from "./subjects.ts";
 
 /** How far the tables have come: everything up to this sequence was in the log. */
@@ -16,7 +16,7 @@ const retryMs = 100;
  * Reports to ingest how far query's tables have come, until it is disposed of: on request, and at most every `everyMs`
  * when it has changed.
  */
-export function tellTablesEnd(nats: NatsConnection, now: () => TablesEnd, everyMs = 1_000): Disposable {
+export function reportTablesEnd(nats: NatsConnection, now: () => TablesEnd, everyMs = 1_000): Disposable {
   const encoded = () => JSON.stringify(now());
   let published = "";
   const write = () => {
@@ -43,7 +43,7 @@ export function tellTablesEnd(nats: NatsConnection, now: () => TablesEnd, everyM
 }
 
 /** Query's answer; undefined if none comes within the time, or the signal aborts. */
-export async function askTablesEnd(
+export async function requestTablesEnd(
   nats: NatsConnection,
   waitMs: number,
   signal?: AbortSignal,
@@ -54,7 +54,7 @@ export async function askTablesEnd(
       const { data } = await nats.request(requestSubject, "", { timeout: Math.max(1, end - performance.now()) });
       return tablesEndSchema.parse(JSON.parse(new TextDecoder().decode(data)));
     } catch {
-      await pause(retryMs, signal);
+      await delay(retryMs, signal);
     }
   }
   return undefined;

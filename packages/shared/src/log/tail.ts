@@ -1,4 +1,4 @@
-import { backoff, pause } from "../sync/delay.ts";
+import { backoff, delay } from "../sync/delay.ts";
 import {
   addConsumer,
   type Consumer,
@@ -10,7 +10,7 @@ import {
 } from "./consumer.ts";
 import type { Decode, Warn } from "./decode.ts";
 import { epochOf } from "./epoch.ts";
-import { LogReplacedError, type Recorded } from "./log.ts";
+import { LogReplacedError, type RecordedEvent } from "./log.ts";
 import { type Ring, type RingLimits, ring } from "./ring.ts";
 
 /** An entry of the ring. Decoded only when a subscriber gets it: most processes follow next to nothing. */
@@ -20,7 +20,7 @@ export class TailEntry {
   readonly tokens: readonly string[];
   readonly #message: Delivered;
   readonly #decode: Decode;
-  #recorded: { readonly value: Recorded | undefined } | undefined;
+  #recorded: { readonly value: RecordedEvent | undefined } | undefined;
 
   constructor(message: Delivered, decode: Decode) {
     this.seq = message.seq;
@@ -35,7 +35,7 @@ export class TailEntry {
   }
 
   /** Undefined if the message is not an event, or its session was erased. */
-  get recorded(): Recorded | undefined {
+  get recorded(): RecordedEvent | undefined {
     this.#recorded ??= { value: this.#decode(this.#message) };
     return this.#recorded.value;
   }
@@ -151,7 +151,7 @@ export function openTail(deps: TailDeps): Tail {
         warn("following the log was interrupted; trying again", { afterSeq: last, err });
       }
       if (performance.now() - started > 10_000) retry.reset();
-      await pause(retry.next(), closing.signal);
+      await delay(retry.next(), closing.signal);
     }
     end(new Error("the log was closed"));
   };

@@ -12,7 +12,7 @@ const forgottenMs = 5_000;
 const conditionMessage = z.object({ who: z.string(), problems: z.array(z.string()), warnings: z.array(z.string()) });
 
 /** Publishes the condition every second on NATS; nothing is stored. */
-export function tellCondition(nats: Pick<NatsConnection, "publish">, who: string, now: () => Condition): Disposable {
+export function reportCondition(nats: Pick<NatsConnection, "publish">, who: string, now: () => Condition): Disposable {
   const timer = setInterval(() => {
     try {
       nats.publish(subject, JSON.stringify({ who, ...now() }));
@@ -24,7 +24,7 @@ export function tellCondition(nats: Pick<NatsConnection, "publish">, who: string
 }
 
 /** The conditions that the recorders on a NATS report. */
-export class ToldConditions {
+export class ReportedConditions {
   readonly #last = new Map<string, Condition & { readonly at: number }>();
 
   /** Listens until the connection is closed. */

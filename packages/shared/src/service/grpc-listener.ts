@@ -7,14 +7,14 @@ import { listenError } from "./health.ts";
 import type { SettingsReader } from "./settings.ts";
 
 /** Limits on connections that have not authenticated yet. */
-export type DoorLimits = {
+export type ConnectionLimits = {
   /** TCP connections at once; one more is closed at once. */
   readonly connections: number;
   /** How long a connection may take for its handshakes and the beginning of its first request, in ms. */
   readonly arrivalMs: number;
 };
 
-export function doorLimits(read: SettingsReader): DoorLimits {
+export function connectionLimits(read: SettingsReader): ConnectionLimits {
   return {
     connections: read.integer("limits.grpc.connections", 10_000, {
       min: 1,
@@ -30,7 +30,7 @@ export function doorLimits(read: SettingsReader): DoorLimits {
   };
 }
 
-export type GrpcPlace = { readonly host: string; readonly port: number; readonly credentials: ServerCredentials };
+export type GrpcAddress = { readonly host: string; readonly port: number; readonly credentials: ServerCredentials };
 
 export type GrpcListener = AsyncDisposable & { readonly port: number };
 
@@ -42,8 +42,8 @@ export type GrpcListener = AsyncDisposable & { readonly port: number };
  */
 export async function listenGrpc(
   server: Server,
-  { host, port, credentials }: GrpcPlace,
-  { connections, arrivalMs }: DoorLimits,
+  { host, port, credentials }: GrpcAddress,
+  { connections, arrivalMs }: ConnectionLimits,
 ): Promise<GrpcListener> {
   const injector = server.createConnectionInjector(credentials);
   const listeners: NetServer[] = [];

@@ -30,14 +30,14 @@ async function reasonOf(check: ReadinessCheck): Promise<string | undefined> {
 }
 
 /** Where a service reports its health. */
-export type HealthPlace = {
+export type HealthAddress = {
   readonly host: string;
   readonly port: number;
   /** Names that `Host` may have beside loopback and `host` itself. */
   readonly hosts?: readonly string[];
 };
 
-export function healthSettings(read: SettingsReader, service: "ingest" | "query", port: number): HealthPlace {
+export function healthSettings(read: SettingsReader, service: "ingest" | "query", port: number): HealthAddress {
   return {
     host: read.string(`${service}.health.host`, "127.0.0.1", {
       description: `Where ${service} tells its health. Leave it, unless the services run on several machines.`,
@@ -56,7 +56,7 @@ export type HealthServer = AsyncDisposable & { readonly address: string; readonl
  * machine or an allowed host.
  */
 export async function startHealthServer(
-  options: HealthPlace & {
+  options: HealthAddress & {
     readonly checks: Readonly<Record<string, ReadinessCheck>>;
     readonly metrics: Registry;
     /** What operators should know although the service can serve; shown by /readyz if there is anything. */

@@ -8,7 +8,7 @@ const noticeMs = 15_000;
 /** For the way from the gateway to ingest, and for what the log says of the source. */
 const slackMs = 1_000;
 
-export const recorderPatience = { lostWithinMs, noticeMs, slackMs } as const;
+export const recorderTimeouts = { lostWithinMs, noticeMs, slackMs } as const;
 
 /** When a peer that says nothing is asked for a sign of life, and when it counts as gone. Milliseconds. */
 export type Liveness = { readonly quietMs: number; readonly silentMs: number };

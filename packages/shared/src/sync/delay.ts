@@ -1,5 +1,5 @@
 /** Resolves after a time, or at once when the signal aborts. Never rejects. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
     const done = () => {

@@ -1,12 +1,12 @@
 /** Lets a bounded number of tasks run at once; the rest wait in line. */
-export type Turns = {
+export type Semaphore = {
   /** Resolves when it is our turn, with what ends the turn; undefined when the signal aborts first. */
-  take(signal: AbortSignal): Promise<(() => void) | undefined>;
+  acquire(signal: AbortSignal): Promise<(() => void) | undefined>;
   readonly waiting: number;
   readonly running: number;
 };
 
-export function turns(atOnce: number): Turns {
+export function semaphore(atOnce: number): Semaphore {
   const line = new Set<() => void>();
   let running = 0;
 
@@ -34,7 +34,7 @@ export function turns(atOnce: number): Turns {
     get running() {
       return running;
     },
-    take(signal) {
+    acquire(signal) {
       if (signal.aborted) return Promise.resolve(undefined);
       if (running < atOnce) return Promise.resolve(start());
       return new Promise((resolve) => {

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 const sliceMs = 5;
 
 /** To be awaited between pieces of long work: lets others have their turn when the slice is used up. */
-export function breather(): () => Promise<void> | undefined {
+export function yieldToEventLoop(): () => Promise<void> | undefined {
   let start = performance.now();
   return () => {
     if (performance.now() - start < sliceMs) return undefined;

@@ -1,6 +1,6 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "../events/codec.ts";
-import type { Cursor, LogWriter, NewMessage, Published } from "../log/log.ts";
+import type { Cursor, LogWriter, NewMessage, PublishOutcome } from "../log/log.ts";
 import { eventSubject } from "../log/subjects.ts";
 import type { SourceName } from "../source.ts";
 
@@ -46,7 +46,7 @@ export function testWriter(writer: LogWriter, source: SourceName) {
 }
 
 /** The last sequence of a publish that must have worked. */
-export function acknowledged(published: Published): number {
+export function acknowledged(published: PublishOutcome): number {
   if (published.outcome === "acknowledged") return published.lastSeq;
   throw new Error(`not acknowledged but ${published.outcome}`, { cause: published });
 }

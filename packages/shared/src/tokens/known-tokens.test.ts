@@ -5,7 +5,7 @@ import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { type KnownTokensOptions, knownTokens } from "./known-tokens.ts";
 import { openTokenStore } from "./store.ts";
-import { type MadeToken, makeToken, type TokenWish } from "./token.ts";
+import { type MadeToken, makeToken, type TokenRequest } from "./token.ts";
 
 const stack = { current: new AsyncDisposableStack() };
 afterEach(async () => {
@@ -13,11 +13,11 @@ afterEach(async () => {
   stack.current = new AsyncDisposableStack();
 });
 
-const wish: TokenWish = { name: "ci", workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 };
+const request: TokenRequest = { name: "ci", workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 };
 const subjectOf = ({ hash }: MadeToken) => `$KV.TAPEDECK_TOKENS.${hash}`;
 
 /** One who makes tokens, and one who asks for them, as it does it. */
-async function desk(options: Partial<KnownTokensOptions> = {}) {
+async function harness(options: Partial<KnownTokensOptions> = {}) {
   const nats = stack.current.use(await startTestNats());
   const dial = async () => {
     const again = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
@@ -25,8 +25,8 @@ async function desk(options: Partial<KnownTokensOptions> = {}) {
   };
   const connection = await dial();
   const store = await openTokenStore(connection);
-  const made = async (more: Partial<TokenWish> = {}) => {
-    const token = makeToken({ ...wish, ...more });
+  const made = async (more: Partial<TokenRequest> = {}) => {
+    const token = makeToken({ ...request, ...more });
     await store.create(token);
     return token;
   };
@@ -38,8 +38,8 @@ async function desk(options: Partial<KnownTokensOptions> = {}) {
     }
   };
   void watch();
-  const line = () => ({ connection, broken: broken.signal });
-  const tokens = stack.current.use(knownTokens({ line, lookMs: 20, ...options }));
+  const live = () => ({ connection, broken: broken.signal });
+  const tokens = stack.current.use(knownTokens({ connection: live, refreshMs: 20, ...options }));
   return { nats, connection, dial, store, made, tokens };
 }
 
@@ -47,18 +47,18 @@ const refused = (code: string, message: RegExp) =>
   expect.objectContaining({ code, message: expect.stringMatching(message) });
 
 it("a token is known as soon as it was created", async () => {
-  const on = await desk({ lookMs: 3_600_000 });
+  const on = await harness({ refreshMs: 3_600_000 });
   for (let n = 0; n < 5; n++) {
     const { text, record } = await on.made({ name: `ci ${n}` });
     expect(await on.tokens.find(text)).toMatchObject({ record });
   }
-  const { text } = makeToken(wish);
+  const { text } = makeToken(request);
   await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /not known/));
   await expect(on.tokens.find("tdk_")).rejects.toEqual(refused("unauthenticated", /not a Tapedeck token/));
 });
 
 it("a revoked token ends for its holders and is refused", async () => {
-  const on = await desk();
+  const on = await harness();
   const [one, other] = [await on.made(), await on.made()];
   const [held, kept] = [await on.tokens.find(one.text), await on.tokens.find(other.text)];
   expect(await on.store.revoke(one.record.id, "globex")).toBeUndefined();
@@ -72,7 +72,7 @@ it("a revoked token ends for its holders and is refused", async () => {
 });
 
 it("an expired token ends for its holders and is refused", async () => {
-  const on = await desk();
+  const on = await harness();
   const { text } = await on.made({ lifetimeMs: 300 });
   const { over } = await on.tokens.find(text);
   await until(() => over.aborted, { message: "the end" });
@@ -82,14 +82,14 @@ it("an expired token ends for its holders and is refused", async () => {
 
 it("while NATS is away known tokens work until they expire, others are refused, and revocations take effect afterwards", async () => {
   const told: string[] = [];
-  const on = await desk({ warn: (message) => told.push(message) });
+  const on = await harness({ warn: (message) => told.push(message) });
   const [one, other, short] = [await on.made(), await on.made(), await on.made({ lifetimeMs: 1_500 })];
   for (const { text } of [one, other, short]) await on.tokens.find(text);
   const held = await on.tokens.find(other.text);
   await on.nats.kill();
   await until(() => told.length === 1, { message: "it to be noticed" });
   await on.tokens.find(one.text);
-  await expect(on.tokens.find(makeToken(wish).text)).rejects.toEqual(refused("not_ready", /looked up/));
+  await expect(on.tokens.find(makeToken(request).text)).rejects.toEqual(refused("not_ready", /looked up/));
   await until(
     () =>
       on.tokens.find(short.text).then(
@@ -113,20 +113,20 @@ it("before the bucket was read for the first time every token is refused", async
   const away = () => {
     throw new TapedeckError("not_ready", "away");
   };
-  const tokens = stack.current.use(knownTokens({ line: away, lookMs: 20 }));
-  await expect(tokens.find(makeToken(wish).text)).rejects.toEqual(refused("not_ready", /looked up/));
+  const tokens = stack.current.use(knownTokens({ connection: away, refreshMs: 20 }));
+  await expect(tokens.find(makeToken(request).text)).rejects.toEqual(refused("not_ready", /looked up/));
 });
 
 it.each([
   ["nothing", ""],
   ["no JSON", "{"],
   ["no record", "{}"],
-  ["a record of all workspaces", JSON.stringify({ ...makeToken(wish).record, workspace: "*" })],
-  ["a record that does not expire", JSON.stringify({ ...makeToken(wish).record, expiresAt: null })],
-  ["a record with a role that there is not", JSON.stringify({ ...makeToken(wish).record, roles: ["god"] })],
+  ["a record of all workspaces", JSON.stringify({ ...makeToken(request).record, workspace: "*" })],
+  ["a record that does not expire", JSON.stringify({ ...makeToken(request).record, expiresAt: null })],
+  ["a record with a role that there is not", JSON.stringify({ ...makeToken(request).record, roles: ["god"] })],
 ])("a token whose stored value is %s is refused", async (_, value) => {
-  const on = await desk();
-  const token = makeToken(wish);
+  const on = await harness();
+  const token = makeToken(request);
   on.connection.publish(subjectOf(token), value);
   await on.connection.flush();
   await expect(on.tokens.find(token.text)).rejects.toEqual(refused("unauthenticated", /not known/));
@@ -159,7 +159,7 @@ const removals: [string, (on: { connection: NatsConnection }, token: MadeToken) 
   ],
 ];
 it.each(removals)("a token that was %s has ended", async (_, remove) => {
-  const on = await desk();
+  const on = await harness();
   const token = await on.made();
   const { over } = await on.tokens.find(token.text);
   await remove(on, token);

@@ -1,8 +1,8 @@
 import type { NatsConnection } from "nats";
 import { TapedeckError } from "../errors/errors.ts";
-import { pause } from "../sync/delay.ts";
-import { unlessAborted } from "../sync/unless-aborted.ts";
-import { openTokenStore, type TokenStore, type TokensSeen } from "./store.ts";
+import { abortable } from "../sync/abortable.ts";
+import { delay } from "../sync/delay.ts";
+import { openTokenStore, type TokenSnapshot, type TokenStore } from "./store.ts";
 import { isExpired, type TokenRecord, tokenHash } from "./token.ts";
 
 export type KnownToken = {
@@ -23,11 +23,11 @@ export type KnownTokens = AsyncDisposable & {
 
 export type KnownTokensOptions = {
   /** The connection to NATS; throws while there is none. */
-  readonly line: () => { readonly connection: NatsConnection; readonly broken: AbortSignal };
+  readonly connection: () => { readonly connection: NatsConnection; readonly broken: AbortSignal };
   /** Called once when the bucket can't be read, and once when it can be read again. */
   readonly warn?: (message: string, cause?: unknown) => void;
   /** How often the bucket is read and expiry is checked: a revoked token ends within this time. Default 1,000. */
-  readonly lookMs?: number;
+  readonly refreshMs?: number;
 };
 
 /** The shortest time between two reads, so that guessing tokens costs NATS next to nothing. */
@@ -37,27 +37,31 @@ const minReadIntervalMs = 50;
  * Keeps the tokens in memory: known tokens keep working while NATS is away, and still expire. Tokens that were revoked
  * meanwhile end as soon as NATS is back.
  */
-export function knownTokens({ line, warn = () => {}, lookMs = 1_000 }: KnownTokensOptions): KnownTokens {
-  return new TokenCache(line, warn, lookMs);
+export function knownTokens({ connection, warn = () => {}, refreshMs = 1_000 }: KnownTokensOptions): KnownTokens {
+  return new TokenCache(connection, warn, refreshMs);
 }
 
 type LiveToken = KnownToken & { readonly seq: number; readonly end: (message: string) => void };
 
 class TokenCache implements KnownTokens {
-  readonly #line: KnownTokensOptions["line"];
+  readonly #connection: KnownTokensOptions["connection"];
   readonly #warn: NonNullable<KnownTokensOptions["warn"]>;
   readonly #intervalMs: number;
   readonly #closing = new AbortController();
   readonly #live = new Map<string, LiveToken>();
   readonly #expiry: NodeJS.Timeout;
   readonly #refreshing: Promise<void>;
-  #snapshot: TokensSeen | undefined;
+  #snapshot: TokenSnapshot | undefined;
   #store: { readonly of: NatsConnection; readonly opened: Promise<TokenStore> } | undefined;
   #reading: Promise<void> | undefined;
   #lastReadAt = Number.NEGATIVE_INFINITY;
 
-  constructor(line: KnownTokensOptions["line"], warn: NonNullable<KnownTokensOptions["warn"]>, intervalMs: number) {
-    this.#line = line;
+  constructor(
+    connection: KnownTokensOptions["connection"],
+    warn: NonNullable<KnownTokensOptions["warn"]>,
+    intervalMs: number,
+  ) {
+    this.#connection = connection;
     this.#warn = warn;
     this.#intervalMs = intervalMs;
     this.#expiry = setInterval(() => this.#expire(), intervalMs);
@@ -96,7 +100,7 @@ class TokenCache implements KnownTokens {
         }
         isAway = true;
       }
-      await pause(this.#intervalMs, this.#closing.signal);
+      await delay(this.#intervalMs, this.#closing.signal);
     }
   }
 
@@ -111,7 +115,7 @@ class TokenCache implements KnownTokens {
   /** Shares a read that is under way, and keeps the shortest interval. Rejects when NATS can't be asked. */
   #readSoon(): Promise<void> {
     const waitMs = Math.max(0, this.#lastReadAt + minReadIntervalMs - performance.now());
-    this.#reading ??= pause(waitMs, this.#closing.signal)
+    this.#reading ??= delay(waitMs, this.#closing.signal)
       .then(() => this.#read())
       .finally(() => {
         this.#lastReadAt = performance.now();
@@ -121,19 +125,19 @@ class TokenCache implements KnownTokens {
   }
 
   async #read(): Promise<void> {
-    const { connection, broken } = this.#line();
+    const { connection, broken } = this.#connection();
     if (this.#store?.of !== connection) this.#store = { of: connection, opened: openTokenStore(connection) };
     const { opened } = this.#store;
     try {
       const read = opened.then((store) => store.read(this.#snapshot));
-      this.#accept(await unlessAborted(read, broken));
+      this.#accept(await abortable(read, broken));
     } catch (error) {
       this.#store = undefined; // the bucket may have to be created again
       throw error;
     }
   }
 
-  #accept(snapshot: TokensSeen): void {
+  #accept(snapshot: TokenSnapshot): void {
     this.#snapshot = snapshot;
     for (const [hash, token] of this.#live) {
       if (snapshot.entries.get(hash)?.seq === token.seq) continue;

@@ -27,7 +27,7 @@ export type TokenStore = {
    */
   putBack(kept: TokenBackup): Promise<{ readonly added: number; readonly stayRevoked: number }>;
   /** The present contents, read from the bucket's leader; costs one request if nothing has changed since. */
-  read(since?: TokensSeen): Promise<TokensSeen>;
+  read(since?: TokenSnapshot): Promise<TokenSnapshot>;
 };
 
 /** The bucket's contents by hash; null: revoked. */
@@ -35,12 +35,12 @@ export type TokenBackup = Readonly<Record<string, TokenRecord | null>>;
 
 export const tokenBackup = z.record(z.string().regex(/^[0-9a-f]{64}$/), tokenRecord.nullable());
 
-export function backupOf({ entries }: Pick<TokensSeen, "entries">): TokenBackup {
+export function backupOf({ entries }: Pick<TokenSnapshot, "entries">): TokenBackup {
   return Object.fromEntries([...entries].map(([hash, { record }]) => [hash, record ?? null]));
 }
 
 /** The contents of the bucket at a moment. */
-export type TokensSeen = {
+export type TokenSnapshot = {
   /** When the bucket was created: it tells one bucket from another. */
   readonly made: string;
   readonly lastSeq: number;
@@ -66,7 +66,7 @@ class TokenBucket implements TokenStore {
     this.#jsm = jsm;
   }
 
-  async read(since?: TokensSeen): Promise<TokensSeen> {
+  async read(since?: TokenSnapshot): Promise<TokenSnapshot> {
     const { created, state } = await this.#jsm.streams.info(stream);
     const isSame = since?.made === created && since.lastSeq <= state.last_seq;
     if (isSame && since.lastSeq === state.last_seq && since.entries.size === state.messages) return since;

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { isExpired, makeToken, type TokenWish, tokenHash } from "./token.ts";
+import { isExpired, makeToken, type TokenRequest, tokenHash } from "./token.ts";
 
-const wish: TokenWish = { name: "Zoë's CI", workspace: "acme", roles: ["viewer"], lifetimeMs: 60_000 };
+const request: TokenRequest = { name: "Zoë's CI", workspace: "acme", roles: ["viewer"], lifetimeMs: 60_000 };
 
 it("a token is 32 random bytes that are not stored, only their hash is", () => {
-  const [one, other] = [makeToken(wish), makeToken(wish)];
+  const [one, other] = [makeToken(request), makeToken(request)];
   expect(one.text).toMatch(/^tdk_[A-Za-z0-9_-]{43}$/);
   expect(Buffer.from(one.text.slice(4), "base64url")).toHaveLength(32);
   expect(one.text).not.toBe(other.text);
@@ -16,14 +16,14 @@ it("a token is 32 random bytes that are not stored, only their hash is", () => {
 });
 
 it("a token is valid until it expires", () => {
-  const { record } = makeToken(wish, Date.parse("2026-01-31T12:00:00Z"));
+  const { record } = makeToken(request, Date.parse("2026-01-31T12:00:00Z"));
   expect(record).toMatchObject({ createdAt: "2026-01-31T12:00:00.000Z", expiresAt: "2026-01-31T12:01:00.000Z" });
   expect(isExpired(record, Date.parse("2026-01-31T12:00:59.999Z"))).toBe(false);
   expect(isExpired(record, Date.parse("2026-01-31T12:01:00Z"))).toBe(true);
 });
 
 it("roles are in a fixed order without repeats", () => {
-  const { record } = makeToken({ ...wish, roles: ["admin", "recorder", "admin"], developer: "alice" });
+  const { record } = makeToken({ ...request, roles: ["admin", "recorder", "admin"], developer: "alice" });
   expect(record.roles).toEqual(["recorder", "admin"]);
 });
 
@@ -38,8 +38,8 @@ it.each([
   ["with a name that breaks lines", { name: "a\nb" }, /control characters/],
   ["without an end", { lifetimeMs: Number.POSITIVE_INFINITY }, /has to expire/],
   ["that is over already", { lifetimeMs: 0 }, /has to expire/],
-] as [string, Partial<TokenWish>, RegExp][])("a token %s cannot be made", (_, more, problem) => {
-  expect(() => makeToken({ ...wish, ...more })).toThrow(problem);
+] as [string, Partial<TokenRequest>, RegExp][])("a token %s cannot be made", (_, more, problem) => {
+  expect(() => makeToken({ ...request, ...more })).toThrow(problem);
 });
 
 it.each([

@@ -35,7 +35,7 @@ export const tokenRecord = z.object({
 
 export type TokenRecord = Readonly<z.infer<typeof tokenRecord>>;
 
-export type TokenWish = Omit<TokenRecord, "id" | "createdAt" | "expiresAt"> & { readonly lifetimeMs: number };
+export type TokenRequest = Omit<TokenRecord, "id" | "createdAt" | "expiresAt"> & { readonly lifetimeMs: number };
 
 export type MadeToken = {
   /** Shown once, to the person who requested it. */
@@ -51,19 +51,19 @@ const shape = /^tdk_[A-Za-z0-9_-]{43}$/;
 export const longestLifetimeMs = 3_650 * 86_400_000;
 
 /** @throws RangeError one sentence about what such a token lacks */
-export function makeToken({ lifetimeMs, ...wish }: TokenWish, now = Date.now()): MadeToken {
-  if (wish.roles.includes("recorder") && wish.developer === undefined) {
+export function makeToken({ lifetimeMs, ...request }: TokenRequest, now = Date.now()): MadeToken {
+  if (request.roles.includes("recorder") && request.developer === undefined) {
     throw new RangeError("a token with the role recorder needs a developer: whose work is recorded with it");
   }
-  if (wish.everywhere && !wish.roles.includes("admin")) {
+  if (request.everywhere && !request.roles.includes("admin")) {
     throw new RangeError("a token for all workspaces needs the role admin");
   }
   if (!(lifetimeMs > 0 && lifetimeMs <= longestLifetimeMs)) {
     throw new RangeError("a token has to expire, within ten years");
   }
   const record = tokenRecord.safeParse({
-    ...wish,
-    roles: roles.filter((role) => wish.roles.includes(role)),
+    ...request,
+    roles: roles.filter((role) => request.roles.includes(role)),
     id: randomBytes(6).toString("hex"),
     createdAt: new Date(now).toISOString(),
     expiresAt: new Date(now + lifetimeMs).toISOString(),

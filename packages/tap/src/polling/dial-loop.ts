@@ -1,5 +1,5 @@
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { connectionItems, type EmitContent } from "../connection-items.ts";
 import type { TapOptions } from "../tap.ts";
 import { type DialledServer, dial, type PolledServer } from "./dial.ts";
@@ -11,7 +11,7 @@ export type DialLoopOptions = Pick<TapOptions, "address" | "emit" | "signal"> & 
   readonly infoChannel: string;
   /** For the answer that identifies the server. */
   readonly timeoutMs: number;
-  readonly now: () => Moment;
+  readonly now: () => Timestamp;
   readonly delays: DialDelays;
   /** Records one connection. Resolves after the connection is over and nothing more comes of it. */
   readonly record: (server: DialledServer, emit: EmitContent) => Promise<void>;
@@ -56,7 +56,7 @@ export class DialLoop {
         this.#afterStranger.reset();
       }
       if (dialled.there === "server") await this.#recordOnce(dialled);
-      await pause(this.#delayMs(), signal);
+      await delay(this.#delayMs(), signal);
     }
   }
 

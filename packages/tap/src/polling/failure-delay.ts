@@ -1,5 +1,5 @@
 import { status } from "@grpc/grpc-js";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { WakeableTimer } from "./wakeable-timer.ts";
 
 /** A call that was given up goes on inside the server, so calls that fail must not become many. */
@@ -19,7 +19,7 @@ export class FailureDelay {
   /** Waits after a failure with this code. Waking the timer does not shorten the delay of a server that hangs. */
   after(code: number): Promise<void> {
     const ms = this.#backoff.next();
-    return code === status.DEADLINE_EXCEEDED ? pause(ms, this.#signal) : this.#timer.delay(ms);
+    return code === status.DEADLINE_EXCEEDED ? delay(ms, this.#signal) : this.#timer.delay(ms);
   }
 
   /** A call succeeded: the next failure starts with the shortest delay. */

@@ -7,7 +7,7 @@ import type {
   PushResponse,
   Welcome,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { Spill } from "../spill/spill.ts";
 import type { TapIdentity } from "../spill/spill-folder.ts";
 import type { Link } from "./link.ts";
@@ -89,7 +89,7 @@ export function pushItems(options: PushOptions): RunningPush {
         if (error !== undefined) log.warn({ err: error, attempt, tap: spill.hello().tap }, "the recorder is away");
         options.away?.(error);
       }
-      await pause(isRefused ? afterRefusal.next() : afterAway.next(), stopped);
+      await delay(isRefused ? afterRefusal.next() : afterAway.next(), stopped);
     }
   }
 
@@ -151,7 +151,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
   /** Reading the spill failed (the disk, or too many open files). The tap must not end for that: the next connection tries again. */
   async function unreadable(err: unknown): Promise<void> {
     log.warn({ err, tap: spill.hello().tap }, "the spill can't be read");
-    await pause(awayMs.most, signal);
+    await delay(awayMs.most, signal);
     over.abort();
   }
 

@@ -3,7 +3,7 @@ import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import { loadRecording } from "@tapedeck/fakes/rkt/recording";
 import { type FakeRkt, startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import { GetLogsRequest, GetLogsResponse, type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Look_Text } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation_Text } from "@tapedeck/proto/tapedeck/v1/observation";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
 import type { PolledConnection } from "../polling/connection.ts";
@@ -41,7 +41,7 @@ async function following(fake: FakeRkt, { memory = new TextMemory(), pace = {} a
     ...{ connection, memory, emit: (one) => void seen.push(one) },
     pace: { quiet: never, firstRetry: never, podDelay: 0, forgetGone: never, ...pace },
   });
-  const all = () => seen.flatMap((one): Look_Text[] => (one.$case === "text" ? [one.value] : []));
+  const all = () => seen.flatMap((one): Observation_Text[] => (one.$case === "text" ? [one.value] : []));
   return {
     update: (pods: readonly Pod[]) => texts.update(pods),
     close: () => texts.close(),

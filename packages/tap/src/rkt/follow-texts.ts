@@ -3,7 +3,7 @@ import { GetLogsRequest, type Pod, PodState, PublicAPIService } from "@tapedeck/
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { DelayedTexts, type PodText } from "./delayed-texts.ts";
-import { linesOf, momentOfNanos, textOf, timeOf } from "./text-lines.ts";
+import { linesOf, textOf, timeOf, timestampOfNanos } from "./text-lines.ts";
 import type { TextMemory, TextSource } from "./text-memory.ts";
 
 export type TextFollowerOptions = {
@@ -151,5 +151,5 @@ function lastSecond(response: Buffer): bigint {
     const time = timeOf(textOf(line)) ?? 0n;
     if (time > last) last = time;
   }
-  return momentOfNanos(last).seconds;
+  return timestampOfNanos(last).seconds;
 }

@@ -1,6 +1,6 @@
 import { runningPod } from "@tapedeck/fakes/rkt/host";
 import { type Image, ListImagesResponse, ListPodsResponse, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { PollResult } from "../polling/poll-result.ts";
@@ -64,7 +64,7 @@ describe("the pause between two looks", () => {
 
   it("leaves the host the time that its answers cost, in the long run", async () => {
     const slow = async () => {
-      await pause(500);
+      await delay(500);
       return ok(list(a));
     };
     // The first answer says nothing yet; then each takes 1.6 % of the time to the next.
@@ -74,7 +74,7 @@ describe("the pause between two looks", () => {
   it("leaves it the time that questions about a look cost, too", async () => {
     const pods = Array.from({ length: 50 }, (_, index) => runningPod(index));
     const answer = async (path: string, _: number, call: number) => {
-      await pause(path === podMethods.inspect ? 2 : 4);
+      await delay(path === podMethods.inspect ? 2 : 4);
       if (path === podMethods.inspect) return unknown;
       return ok(call < 3 ? list(...pods) : list());
     };
@@ -84,7 +84,7 @@ describe("the pause between two looks", () => {
 
   it("is not long because one answer was", async () => {
     const once = async (_: string, __: number, call: number) => {
-      if (call === 4) await pause(3_000);
+      if (call === 4) await delay(3_000);
       return ok(list(a));
     };
     expect((await polled(once, 12_000)).pauses.slice(0, 8)).toEqual([200, 200, 200, 6_000, 200, 1_000, 1_000, 1_000]);
@@ -107,7 +107,7 @@ describe("questions about one look", () => {
     const timeouts: number[] = [];
     const hangs = async (timeoutMs: number) => {
       timeouts.push(timeoutMs);
-      await pause(Math.min(timeoutMs, 6_000));
+      await delay(Math.min(timeoutMs, 6_000));
       return timeouts.length < 2 ? unknown : failed;
     };
     const pods = Array.from({ length: 10 }, (_, index) => runningPod(index));

@@ -1,5 +1,5 @@
 import { status } from "@grpc/grpc-js";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { PolledConnection } from "../polling/connection.ts";
 import { delayMs } from "../polling/pace.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
@@ -54,7 +54,7 @@ export class InventoryPoll {
       if (signal.aborted) return;
       const isListed = reply.code === status.OK;
       const ms = isListed ? await this.#takeList(reply.response, requestedAt) : this.#takeFailure(reply);
-      await pause(ms, signal);
+      await delay(ms, signal);
     }
   }
 

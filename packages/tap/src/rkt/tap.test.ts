@@ -17,7 +17,7 @@ import {
   type Pod,
   PodState,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TapItem } from "../tap.ts";
@@ -43,7 +43,7 @@ function listen(address: string, { skip = ["logs"], interval = 1, timeout = 10_0
   const all = <C extends What["$case"]>(name: C) =>
     items.flatMap(({ what }): Told<C>[] => (what?.$case === name ? [what.value as Told<C>] : []));
   const looks = (channel: string) =>
-    all("frame").flatMap((frame) => (frame.channel === channel ? (Look.decode(frame.bytes).seen ?? []) : []));
+    all("frame").flatMap((frame) => (frame.channel === channel ? (Observation.decode(frame.bytes).result ?? []) : []));
   return {
     ...{ items, all, looks, control: running.control, done: running.done },
     ones: (channel: string) => looks(channel).flatMap((seen) => (seen.$case === "one" ? [seen.value] : [])),

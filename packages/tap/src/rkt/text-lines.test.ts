@@ -1,6 +1,6 @@
 import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { describe, expect, it } from "vitest";
-import { linesOf, messageOf, momentOfNanos, nanosOfMoment, textOf, timeOf } from "./text-lines.ts";
+import { linesOf, messageOf, nanosOfTimestamp, textOf, timeOf, timestampOfNanos } from "./text-lines.ts";
 
 describe("the time of a line", () => {
   it.each([
@@ -19,9 +19,9 @@ describe("the time of a line", () => {
   });
 
   it("goes into whole seconds and what is left, and back", () => {
-    expect(momentOfNanos(-100_000_000n)).toEqual({ seconds: -1n, nanos: 900_000_000 });
+    expect(timestampOfNanos(-100_000_000n)).toEqual({ seconds: -1n, nanos: 900_000_000 });
     for (const nanos of [0n, -1n, 1n, 1_795_188_504_368_852_000n, -3_000_000_000n]) {
-      expect(nanosOfMoment(momentOfNanos(nanos))).toBe(nanos);
+      expect(nanosOfTimestamp(timestampOfNanos(nanos))).toBe(nanos);
     }
   });
 });

@@ -1,6 +1,6 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 
 /**
  * The lines of a v1alpha.GetLogsResponse, each as a response with that line alone, in its original bytes. Undefined for
@@ -69,11 +69,11 @@ const endOfTime = 253_402_300_800;
 const nanosInSecond = 1_000_000_000n;
 
 /** Nanoseconds since 1970 as seconds, rounded down, and the remaining nanoseconds. */
-export function momentOfNanos(nanos: bigint): Moment {
+export function timestampOfNanos(nanos: bigint): Timestamp {
   const rest = ((nanos % nanosInSecond) + nanosInSecond) % nanosInSecond;
   return { seconds: (nanos - rest) / nanosInSecond, nanos: Number(rest) };
 }
 
-export function nanosOfMoment({ seconds, nanos }: Moment): bigint {
+export function nanosOfTimestamp({ seconds, nanos }: Timestamp): bigint {
   return seconds * nanosInSecond + BigInt(nanos);
 }

@@ -4,13 +4,13 @@ import { type Client, status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
 import { apis, services, streamMethods, unaryMethods } from "@tapedeck/shared/skaffold/methods";
-import { pause } from "@tapedeck/shared/sync/delay";
-import { msOfMoment } from "@tapedeck/shared/time/moment";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { EmitContent } from "../connection-items.ts";
 import { callUnary, failedReply } from "../polling/unary-call.ts";
 import type { BrokenChannels } from "../tap.ts";
 import { connectClient, connectionLost, isConnected, isRefusal, statusOf } from "./client.ts";
-import { momentOf } from "./frame-moment.ts";
+import { timestampOf } from "./frame-timestamp.ts";
 import { OtherProcessDetector } from "./other-process.ts";
 import { StatePoll } from "./state-poll.ts";
 
@@ -196,7 +196,7 @@ export class SkaffoldConnection {
       const waited = performance.now() - start;
       if (quiet >= idleMs || waited >= leaveReplayMs || (waited >= leaveMs && !this.#isInReplay())) return;
       const receivedBefore = this.#receivedAt;
-      await pause(idleStepMs);
+      await delay(idleStepMs);
       // A busy machine may delay us for longer than that, and then what has arrived meanwhile is not read yet.
       quiet = this.#receivedAt === receivedBefore ? quiet + idleStepMs : 0;
     }
@@ -213,6 +213,6 @@ export class SkaffoldConnection {
 
 /** A message's own time in ms since 1970; 0 if it can't be read. */
 function msOf(bytes: Buffer | undefined): number {
-  const moment = bytes === undefined ? undefined : momentOf(bytes);
-  return moment === undefined ? 0 : msOfMoment(moment);
+  const moment = bytes === undefined ? undefined : timestampOf(bytes);
+  return moment === undefined ? 0 : msOfTimestamp(moment);
 }

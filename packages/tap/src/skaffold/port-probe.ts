@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 
 /** How a port answers a TCP connection. `silent`: no answer within a second (never on loopback). */
 export type PortAnswer = "open" | "refused" | "silent";
@@ -28,7 +28,7 @@ export async function portOpens(address: { host: string; port: number }, signal:
     const answer = await probePort(address);
     if (answer === "open") break;
     wasClosed ||= answer === "refused";
-    await pause(probeIntervalMs, signal);
+    await delay(probeIntervalMs, signal);
   }
   return wasClosed;
 }

@@ -1,5 +1,5 @@
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type Recording } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it, vi } from "vitest";
@@ -8,7 +8,8 @@ import { listen, testMemory } from "../testing/listen.ts";
 
 const load = (name: string) => loadRecording(`${recordings.skaffold}/${name}`);
 const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
-const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
+const bytesOf = (recording: RecordedUpstream, channel: Channel) =>
+  recording.messages[channel].map(({ bytes }) => bytes);
 
 describe("a tap that comes after another one", () => {
   const utf8 = load("17-invalid-utf8-in-build-output");

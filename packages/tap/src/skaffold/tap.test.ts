@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { basename } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { recordings } from "@tapedeck/fakes/recordings";
-import { loadRecording, type Recording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
+import { loadRecording, type RecordedUpstream, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
@@ -17,10 +17,11 @@ const fixtures = recordings.skaffold;
 const load = (name: string) => loadRecording(`${fixtures}/${name}`);
 const long = "01-dev-success-3-artifacts-5-iterations";
 const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
-const bytesOf = (recording: Recording, channel: Channel) => recording.messages[channel].map(({ bytes }) => bytes);
+const bytesOf = (recording: RecordedUpstream, channel: Channel) =>
+  recording.messages[channel].map(({ bytes }) => bytes);
 
 /** With console output that makes a replay take a while. */
-function talkative(recording: Recording, lines: number): Recording {
+function talkative(recording: RecordedUpstream, lines: number): RecordedUpstream {
   const at = recording.messages.v1[0]?.at ?? 0;
   const v2 = Array.from({ length: lines }, (_, index) => {
     const value = { task_id: "", subtask_id: "", level: 7, message: `line ${index} ${"x".repeat(100)}\n` } as const;
@@ -58,7 +59,7 @@ describe.concurrent("every recording arrives byte for byte, in order", () => {
   });
 });
 
-function all(recording: Recording): number {
+function all(recording: RecordedUpstream): number {
   return channels.reduce((sum, channel) => sum + recording.messages[channel].length, 0);
 }
 

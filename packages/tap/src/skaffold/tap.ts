@@ -2,7 +2,7 @@ import { status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { channels } from "@tapedeck/shared/skaffold/methods";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import { connectionItems, type ItemContent } from "../connection-items.ts";
 import { failedReply } from "../polling/unary-call.ts";
@@ -61,7 +61,7 @@ class SkaffoldProcesses {
       if (hasProcessEnded) this.#forgetBroken();
       strangers = hasProcessEnded || hasSpoken ? 0 : strangers + 1;
       const delayMs = Math.min(strangerMs.first * 2 ** (strangers - 1), strangerMs.longest);
-      if (strangers > 0) await pause(delayMs, signal);
+      if (strangers > 0) await delay(delayMs, signal);
     }
   }
 
@@ -107,7 +107,7 @@ class SkaffoldProcesses {
 
   async #isPortClosed(): Promise<boolean> {
     if ((await probePort(this.#endpoint)) === "refused") return true;
-    await pause(secondProbeMs, this.#options.signal);
+    await delay(secondProbeMs, this.#options.signal);
     return (await probePort(this.#endpoint)) === "refused";
   }
 

@@ -1,7 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import type { ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { QueueJobResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { EmitContent } from "../connection-items.ts";
 import type { PolledConnection } from "../polling/connection.ts";
 import { resultsAsFrames } from "../polling/poll-result.ts";
@@ -53,7 +53,7 @@ export class ConnectionPolls {
     await Promise.all([this.#jobs.run(), this.#resources.run()]);
     await connection.over;
     const drained = new AbortController();
-    void pause(drainMs, drained.signal).then(() => connection.close());
+    void delay(drainMs, drained.signal).then(() => connection.close());
     await this.#follower.ended();
     drained.abort();
   }

@@ -1,11 +1,11 @@
 import { status } from "@grpc/grpc-js";
-import type { Thing } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Resource } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { ResourceMethods } from "./methods.ts";
 
 export type FetchedResources =
   | {
-      readonly resources: readonly Thing[];
+      readonly resources: readonly Resource[];
       /** Ids that the server does not know, where it has no list. */
       readonly missing: readonly string[];
       readonly failed?: never;
@@ -29,7 +29,7 @@ export type FetchOptions = {
 export async function fetchResources(options: FetchOptions): Promise<FetchedResources> {
   const { connection, methods, timeoutMs } = options;
   const { kind, list, get, resourceIn } = methods;
-  const resources: Thing[] = [];
+  const resources: Resource[] = [];
   const missing: string[] = [];
   try {
     for (const id of list === undefined ? await options.idsWithoutList() : await listedIds(list, options)) {

@@ -1,6 +1,6 @@
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
-import { turns } from "@tapedeck/shared/sync/semaphore";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { semaphore } from "@tapedeck/shared/sync/semaphore";
 import { ulid } from "ulid";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
@@ -28,7 +28,7 @@ const mostFailures = 2;
  */
 export class JobFollower {
   readonly #options: JobFollowerOptions;
-  readonly #finishedSlots = turns(finishedAtOnce);
+  readonly #finishedSlots = semaphore(finishedAtOnce);
   readonly #following = new Map<string, Promise<void>>();
 
   constructor(options: JobFollowerOptions) {
@@ -55,7 +55,7 @@ export class JobFollower {
   }
 
   async #followFinished(id: string): Promise<void> {
-    const release = await this.#finishedSlots.take(this.#options.connection.signal);
+    const release = await this.#finishedSlots.acquire(this.#options.connection.signal);
     if (release === undefined) return;
     await this.#follow(id).finally(release);
   }
@@ -73,7 +73,7 @@ export class JobFollower {
       } else if (known.get(id)?.isFinished ?? true) {
         if (++failures === mostFailures) return known.setRecorded(id);
       } else if (losses++ > 0) {
-        await pause(afterLoss.next(), signal);
+        await delay(afterLoss.next(), signal);
       }
     }
   }

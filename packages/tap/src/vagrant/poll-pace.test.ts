@@ -1,6 +1,6 @@
 import { upJob } from "@tapedeck/fakes/vagrant/shop";
 import { type Job, Job_State, ListJobsResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PollResult } from "../polling/poll-result.ts";
 import type { Reply } from "../polling/unary-call.ts";
@@ -84,7 +84,7 @@ describe("jobs are listed", () => {
 
   it("as soon as 50 times what a list takes is over, every half second while one is not finished, else every two", async () => {
     const listing = (state: Job_State, ms: number) => async () => {
-      await pause(ms);
+      await delay(ms);
       return list(job("A", state));
     };
     const later = async (state: Job_State, ms: number) => (await polled(listing(state, ms), 20_000)).at(-1);
@@ -122,7 +122,7 @@ describe("jobs are listed", () => {
 
   it("less often where it takes long", async () => {
     const slow = (ms: number) => async () => {
-      await pause(ms);
+      await delay(ms);
       return list(job("A", QUEUED));
     };
     // From its question to the next: 4 times as long as it took, and twice as long when that is more than half a second.
@@ -176,7 +176,7 @@ describe("resources are polled", () => {
     };
     const partsOf = (kind: string) =>
       results.flatMap((result) =>
-        result.$case === "things" ? result.value.kinds.filter((of) => of.kind === kind) : [],
+        result.$case === "resources" ? result.value.kinds.filter((of) => of.kind === kind) : [],
       );
     return { ...server, polls, updateJob, leave, sames: (kind: string) => partsOf(kind).map(({ same }) => same) };
   }

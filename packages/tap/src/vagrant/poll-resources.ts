@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { status } from "@grpc/grpc-js";
-import type { Thing } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Resource } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { PolledConnection } from "../polling/connection.ts";
 import { FailureDelay } from "../polling/failure-delay.ts";
@@ -47,7 +47,7 @@ class PolledKind {
   }
 
   /** The kind's part of a result; without entries where it is the same as before. */
-  part(resources: readonly Thing[], missing: readonly string[]) {
+  part(resources: readonly Resource[], missing: readonly string[]) {
     const digest = digestOf(resources, missing);
     const isWhole = this.#wholeList.isDue(digest !== this.#lastDigest);
     this.#lastDigest = digest;
@@ -165,12 +165,12 @@ export class ResourcePoll {
     const kinds = results.flatMap(([kind, { resources, missing = [] }]) =>
       resources === undefined ? [] : [kind.part(resources, missing)],
     );
-    if (kinds.length > 0) emit({ $case: "things", value: { kinds } });
+    if (kinds.length > 0) emit({ $case: "resources", value: { kinds } });
   }
 }
 
 /** Equal for the same resources with the same bytes in the same order, where the same ones are missing. */
-function digestOf(resources: readonly Thing[], missing: readonly string[]): string {
+function digestOf(resources: readonly Resource[], missing: readonly string[]): string {
   const hash = createHash("sha256");
   for (const { id, bytes } of resources) hash.update(`${id} ${bytes.byteLength} `).update(bytes);
   hash.update(JSON.stringify(missing));

@@ -175,12 +175,12 @@ describe("a list that fails", () => {
     const release = fake.hold("_ListJobs");
     await when("a failure", () => tapped.failures("jobs").length > 0);
     expect(tapped.failures("jobs")[0]).toMatchObject({ code: 4, message: "no answer within 100 ms" });
-    const before = tapped.things().length;
+    const before = tapped.resources().length;
     fake.jobs.write(id, [line("one")]);
     fake.jobs.complete(id, commandResult({ run_result: true }));
     await when(
       "the end, and another look at things",
-      () => tapped.ends(id).length === 2 && tapped.things().length > before,
+      () => tapped.ends(id).length === 2 && tapped.resources().length > before,
     );
     release();
     await when("a list", () => tapped.lists().length > 1);

@@ -13,9 +13,9 @@ import { listen, when } from "./testing/tap-listen.ts";
 
 type Tapped = ReturnType<typeof listen>;
 
-const kindsOf = (tapped: Tapped) => tapped.things().map(({ kinds }) => kinds.map(({ kind }) => kind));
+const kindsOf = (tapped: Tapped) => tapped.resources().map(({ kinds }) => kinds.map(({ kind }) => kind));
 const looksAt = (tapped: Tapped, kind: string) =>
-  tapped.things().flatMap(({ kinds }) => kinds.filter((each) => each.kind === kind));
+  tapped.resources().flatMap(({ kinds }) => kinds.filter((each) => each.kind === kind));
 const idsOf = (tapped: Tapped, kind: string) => looksAt(tapped, kind).map(({ entries }) => entries.map(({ id }) => id));
 const all = ["target", "project", "basis", "box", "runner"];
 
@@ -42,9 +42,9 @@ describe("the first look at things", () => {
     it.shop.queue(runnerOf("nobody"));
     it.shop.queue();
     await using tapped = listen(it.fake.address);
-    await when("it", () => tapped.things().length > 0);
+    await when("it", () => tapped.resources().length > 0);
     expect(kindsOf(tapped)[0]).toEqual(all);
-    const [first] = tapped.things();
+    const [first] = tapped.resources();
     const { jobs } = ListJobsResponse.decode(tapped.lists()[0] ?? Buffer.alloc(0));
     const named = new Set(
       jobs.map((job) => (job.target_runner?.target?.$case === "id" ? job.target_runner.target.value.id : "")),
@@ -75,12 +75,12 @@ describe("the first look at things", () => {
     const release = it.fake.hold("_ListJobs");
     await using tapped = listen(it.fake.address);
     await when("other calls", () => it.fake.calls("ListBoxes").made === 1);
-    expect(tapped.things()).toEqual([]);
+    expect(tapped.resources()).toEqual([]);
     const hold = it.fake.hold("ListTargets");
     release();
     await when("it", () => tapped.lists().length > 0 && it.fake.streams() === 1);
     hold();
-    await when("it", () => tapped.things().length > 0);
+    await when("it", () => tapped.resources().length > 0);
     expect(idsOf(tapped, "runner")).toEqual([[it.shop.runner]]);
     const looks = tapped.looks("jobs").length;
     await when("more looks at jobs", () => tapped.looks("jobs").length > looks + 2);
@@ -93,7 +93,7 @@ describe("the first look at things", () => {
     const lie = ({ rpc }: FakeCall) => (rpc === "ListBoxes" && fails ? { error } : undefined);
     await using it = await withShop({ lie });
     await using tapped = listen(it.fake.address);
-    await when("it", () => tapped.things().length > 0);
+    await when("it", () => tapped.resources().length > 0);
     expect(tapped.failures("things")[0]).toMatchObject({ code: 13, message: "box: no such table" });
     expect(kindsOf(tapped)[0]).toEqual(all.filter((kind) => kind !== "box"));
     fails = false;
@@ -107,7 +107,7 @@ describe("the first look at things", () => {
     await using it = await withShop({ lie });
     it.shop.queue();
     await using tapped = listen(it.fake.address);
-    await when("a first look", () => tapped.things().length > 0);
+    await when("a first look", () => tapped.resources().length > 0);
     expect(kindsOf(tapped)[0]).not.toContain("runner");
     expect(tapped.failures("things")[0]).toMatchObject({ message: "runner: database is locked" });
     fails = false;
@@ -120,16 +120,16 @@ describe("the first look at things", () => {
     it.shop.target({ name: "web1" });
     it.shop.queue();
     await using tapped = listen(it.fake.address);
-    await when("it", () => tapped.things().length > 0);
+    await when("it", () => tapped.resources().length > 0);
     await it.fake.cut();
     await when("the end", () => tapped.all("closed").length > 0);
     await it.fake.mend();
-    await when("another", () => tapped.things().some(({ kinds }, index) => index > 0 && kinds.length === 5));
+    await when("another", () => tapped.resources().some(({ kinds }, index) => index > 0 && kinds.length === 5));
     const again = tapped
-      .things()
+      .resources()
       .slice(1)
       .find(({ kinds }) => kinds.length === 5);
-    expect(again).toEqual(tapped.things()[0]);
+    expect(again).toEqual(tapped.resources()[0]);
   });
 });
 
@@ -139,7 +139,7 @@ describe("later looks at things", () => {
     const id = it.shop.target({ name: "web1" });
     const job = it.shop.run();
     await using tapped = listen(it.fake.address);
-    await when("the first", () => tapped.things().length > 0 && it.fake.streams() === 1);
+    await when("the first", () => tapped.resources().length > 0 && it.fake.streams() === 1);
     it.shop.target({ resource_id: id, state: PhysicalState.CREATED });
     it.fake.jobs.complete(job, commandResult({ run_result: true }));
     await when("looks after the command", () =>
@@ -164,7 +164,7 @@ describe("later looks at things", () => {
   it("have a runner when a job names it", async () => {
     await using it = await withShop();
     await using tapped = listen(it.fake.address);
-    await when("the first", () => tapped.things().length > 0);
+    await when("the first", () => tapped.resources().length > 0);
     it.shop.queue();
     await when("the runner", () => idsOf(tapped, "runner").length > 1);
     const other = it.fake.newId();
@@ -178,7 +178,7 @@ describe("later looks at things", () => {
     await using it = await withShop();
     const job = it.shop.run();
     await using tapped = listen(it.fake.address);
-    await when("the first", () => tapped.things().length > 0 && it.fake.streams() === 1);
+    await when("the first", () => tapped.resources().length > 0 && it.fake.streams() === 1);
     it.fake.database.runners.delete(it.shop.runner);
     it.fake.jobs.complete(job, commandResult({ run_result: true }));
     await when("it", () => looksAt(tapped, "runner").some(({ missing }) => missing.length > 0));
@@ -194,7 +194,7 @@ describe("later looks at things", () => {
     const gone = it.shop.target({ name: "web1" });
     const other = it.shop.target({ name: "web2" });
     await using tapped = listen(it.fake.address);
-    await when("the first", () => tapped.things().length > 0);
+    await when("the first", () => tapped.resources().length > 0);
     expect(idsOf(tapped, "target")).toEqual([[other]]);
     expect(tapped.failures("things")).toEqual([]);
   });
@@ -223,7 +223,7 @@ describe("later looks at things", () => {
     await using it = await withShop({ lie: ({ rpc }) => (rpc === "GetTarget" ? { response } : undefined) });
     it.shop.target({ name: "web1" });
     await using tapped = listen(it.fake.address);
-    await when("the first", () => tapped.things().length > 0);
+    await when("the first", () => tapped.resources().length > 0);
     expect(looksAt(tapped, "target")[0]?.entries[0]?.bytes).toEqual(target);
   });
 });

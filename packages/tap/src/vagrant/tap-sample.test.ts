@@ -44,7 +44,7 @@ function openings(tapped: Tapped, job: string): string[][] {
 
 /** The newest of a kind. */
 function things(tapped: Tapped, kind: string): string[] {
-  const looks = tapped.things().flatMap(({ kinds }) => kinds.filter((each) => each.kind === kind && !each.same));
+  const looks = tapped.resources().flatMap(({ kinds }) => kinds.filter((each) => each.kind === kind && !each.same));
   return hex(looks.at(-1)?.entries.map(({ bytes }) => bytes) ?? []);
 }
 
@@ -53,7 +53,7 @@ describe("a run of `vagrant up`", () => {
     await using fake = await startFakeVagrant();
     const playback = fake.playSample(recording);
     await using tapped = listen(fake.address);
-    await when("a look", () => tapped.things().length > 0);
+    await when("a look", () => tapped.resources().length > 0);
     playback.to(queued.init);
     await when("the first stream", () => tapped.streamed(initJob).length === 2);
     playback.to(queued.up);
@@ -73,7 +73,7 @@ describe("a run of `vagrant up`", () => {
 
   it("is given byte for byte", async () => {
     await using tapped = listen(await replay());
-    await when("all of it", () => tapped.things().length > 0 && tapped.ends(upJob).length === 1);
+    await when("all of it", () => tapped.resources().length > 0 && tapped.ends(upJob).length === 1);
     expect(hex(tapped.lists())).toEqual(hex(answers("_ListJobs")));
     expect(openings(tapped, upJob)).toEqual([hex(given("up-reopen"))]);
     expect(things(tapped, "target")).toEqual(wholes("GetTarget"));

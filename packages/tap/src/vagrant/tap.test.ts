@@ -25,7 +25,7 @@ import {
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { monotonicTimes } from "../polling/monotonic-times.ts";
 import { listen, when } from "./testing/tap-listen.ts";
@@ -54,7 +54,7 @@ describe("a connection", () => {
     const shop = setUpShop(fake);
     const id = shop.run();
     await using tapped = listen(fake.address);
-    await when("looks", () => tapped.things().length > 0 && tapped.openings(id).length === 1);
+    await when("looks", () => tapped.resources().length > 0 && tapped.openings(id).length === 1);
     const [dialled, identified, described, first] = tapped.items.map(({ what }) => what);
     expect(dialled).toEqual({ $case: "dialled", value: { address: fake.address, channels: ["jobs", "things"] } });
     expect(identified).toEqual({ $case: "identified", value: { identity: fake.address, version: "2.3.7" } });
@@ -79,7 +79,7 @@ describe("a connection", () => {
     shop.target({ name: "web1" });
     shop.run();
     await using tapped = listen(fake.address);
-    await when("looks", () => tapped.things().length > 0 && fake.streams() === 1);
+    await when("looks", () => tapped.resources().length > 0 && fake.streams() === 1);
     expect(new Set(fake.newestCalls.map(({ rpc }) => rpc)).size).toBeGreaterThanOrEqual(11);
     for (const { rpc, metadata } of fake.newestCalls) expect(metadata["client-api-protocol"], rpc).toBe("1,1");
   });
@@ -89,7 +89,7 @@ describe("a connection", () => {
     await using tapped = listen(fake.address);
     await fake.mend();
     for (const count of [1, 2]) {
-      await when(`look ${count}`, () => tapped.lists().length === count && tapped.things().length === count);
+      await when(`look ${count}`, () => tapped.lists().length === count && tapped.resources().length === count);
       await fake.goAway();
       await when(`end ${count}`, () => tapped.all("closed").length === count);
       await fake.restart();
@@ -111,7 +111,7 @@ describe("a connection", () => {
     const lie: FakeVagrantOptions["lie"] = ({ rpc }) => (rpc === "ListBoxes" && lies-- > 0 ? unavailable : undefined);
     await using fake = await startFakeVagrant({ lie });
     await using tapped = listen(fake.address);
-    await when("another connection", () => tapped.things().length === 1);
+    await when("another connection", () => tapped.resources().length === 1);
     expect(tapped.all("closed")).toEqual([{ reason: "UNAVAILABLE: going", process_ended: false }]);
     expect(tapped.failures("things")).toEqual([]);
   });
@@ -196,7 +196,7 @@ describe("a connection", () => {
     release();
     const made = fake.newestCalls.length;
     await using other = listen(fake.address);
-    await when("another tap", () => other.things().length > 0);
+    await when("another tap", () => other.resources().length > 0);
     expect(new Set(fake.newestCalls.slice(made).map(({ peer }) => peer)).size).toBe(1);
     expect(fake.peers.size).toBe(2);
   });
@@ -208,13 +208,13 @@ describe("moments", () => {
     const shop = setUpShop(fake);
     const id = shop.run();
     await using tapped = listen(fake.address);
-    await when("looks", () => tapped.things().length > 0 && fake.streams() === 1);
+    await when("looks", () => tapped.resources().length > 0 && fake.streams() === 1);
     for (let n = 0; n < 200; n++) fake.jobs.write(id, [line(`${n}`)]);
     await when("all lines", () => tapped.terminals(id).flatMap(({ events }) => events).length === 200);
     const moments = tapped.items.flatMap(({ at }) => at ?? []);
     expect(moments).toHaveLength(tapped.items.length);
     for (const [index, at] of moments.slice(1).entries()) {
-      expect(compareMoments(moments[index] ?? at, at), `item ${index}`).toBeLessThan(0);
+      expect(compareTimestamps(moments[index] ?? at, at), `item ${index}`).toBeLessThan(0);
     }
   });
 
@@ -241,7 +241,7 @@ describe("a control call", () => {
     await using fake = await startFakeVagrant();
     const shop = setUpShop(fake);
     await using tapped = listen(fake.address);
-    await when("a look", () => tapped.things().length > 0);
+    await when("a look", () => tapped.resources().length > 0);
     const job = upJob(shop);
     const queue = QueueJobRequest.encode({ job, expires_in: "" }).finish();
     const queued = await tapped.control({
@@ -252,14 +252,14 @@ describe("a control call", () => {
     expect(queued).toMatchObject({ call: "C1", code: 0, message: "" });
     const id = QueueJobResponse.decode(queued.response).job_id;
     await when("its stream", () => tapped.streamed(id).length > 0);
-    const before = tapped.things().length;
+    const before = tapped.resources().length;
     const target = Target.fromPartial({ name: "web1", project: { resource_id: shop.project } });
     const request = VagrantService.upsertTarget.requestSerialize({ target });
     const { path } = VagrantService.upsertTarget;
     expect(await tapped.control({ call: "C2", method: path, request })).toMatchObject({ call: "C2", code: 0 });
     await when("the target", () =>
       tapped
-        .things()
+        .resources()
         .slice(before)
         .some(({ kinds }) => kinds.some(({ kind, entries }) => kind === "target" && entries.length === 1)),
     );
@@ -285,7 +285,7 @@ describe("a control call", () => {
       ...{ call: "C", code: 14, message: "no connection to Vagrant", response: none },
     });
     await fake.mend();
-    await when("a look", () => tapped.things().length > 0);
+    await when("a look", () => tapped.resources().length > 0);
     fake.hold("ListBoxes");
     const answer = tapped.control(call);
     await when("the call", () => fake.calls("ListBoxes").inFlight > 0);

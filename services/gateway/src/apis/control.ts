@@ -8,7 +8,7 @@ import type { ControlClient } from "../control-client.ts";
 import type { Refusal } from "../limits/refused-calls.ts";
 import type { QueryClient } from "../query-client.ts";
 import { nameOf, resolveSession, resolveSource } from "./resolve-source.ts";
-import { refuseMoment } from "./session-scope.ts";
+import { refuseAt } from "./session-scope.ts";
 
 export type ControlDeps = {
   readonly query: QueryClient;
@@ -30,7 +30,7 @@ export async function controlCall<T>(
   let source: Source | undefined;
   try {
     requireRole("controller", context);
-    refuseMoment(context, "a control call acts now: omit `at`");
+    refuseAt(context, "a control call acts now: omit `at`");
     source = await resolveSource(query, context, upstream);
     await refuseEnded(query, source, context);
     return await act(source);

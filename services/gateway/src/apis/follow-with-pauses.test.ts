@@ -1,4 +1,4 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { expect, it } from "vitest";
 import { followWithPauses, type OpenReader } from "./follow-with-pauses.ts";
 
@@ -12,7 +12,7 @@ it("leaves no timer behind for the events that arrive in a pause", async () => {
       reached();
       await new Promise(setImmediate);
       await new Promise(setImmediate);
-      yield { seq } as Recorded;
+      yield { seq } as RecordedEvent;
     }
   };
   let most = 0;

@@ -1,12 +1,12 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
-import { pause } from "@tapedeck/shared/sync/delay";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 
 /** Opens a reader of the log, which calls `reached` whenever it has no more for now. */
 export type OpenReader = (options: {
   readonly signal: AbortSignal;
   readonly reached: () => void;
-}) => AsyncGenerator<Recorded, void>;
+}) => AsyncGenerator<RecordedEvent, void>;
 
 /**
  * The events of a reader, and undefined whenever there are no more for now. Yields undefined once more for each time that
@@ -16,7 +16,7 @@ export async function* followWithPauses(
   openReader: OpenReader,
   signal: AbortSignal,
   againMs: () => number | undefined = () => undefined,
-): AsyncGenerator<Recorded | undefined, void> {
+): AsyncGenerator<RecordedEvent | undefined, void> {
   const left = new AbortController();
   const over = AbortSignal.any([signal, left.signal]);
   const caughtUp = new Notifier();
@@ -30,7 +30,7 @@ export async function* followWithPauses(
         const unneeded = AbortSignal.any([over, arrived.signal]);
         while ((await isFirst(paused, next)) && !over.aborted) {
           yield undefined;
-          paused = delay(againMs(), unneeded);
+          paused = delayIfAny(againMs(), unneeded);
         }
       } finally {
         arrived.abort();
@@ -49,6 +49,6 @@ function isFirst(one: Promise<void>, other: Promise<unknown>): Promise<boolean> 
 }
 
 /** Never resolves when there is no time to wait for. */
-function delay(ms: number | undefined, signal: AbortSignal): Promise<void> {
-  return ms === undefined ? new Promise(() => {}) : pause(ms, signal);
+function delayIfAny(ms: number | undefined, signal: AbortSignal): Promise<void> {
+  return ms === undefined ? new Promise(() => {}) : delay(ms, signal);
 }

@@ -1,6 +1,6 @@
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
-import type { FollowOptions, LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
+import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
@@ -34,7 +34,7 @@ export async function sessionScope(
   context: CallContext,
   upstream: UpstreamName,
 ): Promise<SessionScope> {
-  refuseMoment(context, "a stream has no `at`: use `after` to say where it starts");
+  refuseAt(context, "a stream has no `at`: use `after` to say where it starts");
   const source = await resolveSource(query, context, upstream);
   const session = await resolveSession(query, context.workspace, source, context.session);
   const only = context.session === undefined ? undefined : session;
@@ -46,7 +46,7 @@ export async function sessionScope(
 }
 
 /** @throws TapedeckError invalid_argument when a call names a moment that it has no use for */
-export function refuseMoment({ at }: CallContext, message: string): void {
+export function refuseAt({ at }: CallContext, message: string): void {
   if (at !== undefined) throw invalidArgument(message, "at");
 }
 
@@ -61,9 +61,9 @@ export async function* eventsIn(
   { source, only }: SessionScope,
   from: ReadFrom,
   { due, ...options }: ScopeOptions,
-): AsyncGenerator<Recorded, void> {
+): AsyncGenerator<RecordedEvent, void> {
   const { signal } = options;
-  const isOf = (recorded: Recorded) => only === undefined || recorded.event.session === only.session;
+  const isOf = (recorded: RecordedEvent) => only === undefined || recorded.event.session === only.session;
   const end = positions.own(only?.end_position ?? "");
   let done = from.afterSeq;
   if (only?.ended !== true) {
@@ -87,7 +87,7 @@ export async function* eventsIn(
  * Whether the named session, which was running at the call, has ended: by its own end, or by an event of a later session.
  * Ends up to `lastSeq`, its last event at the call, do not count: the session was found again after them.
  */
-function isOver({ seq, event }: Recorded, session: string, lastSeq: number): boolean {
+function isOver({ seq, event }: RecordedEvent, session: string, lastSeq: number): boolean {
   if (seq <= lastSeq) return false;
   if (event.session === session) return event.kind === "session.ended" || event.kind === "session.lost";
   return event.session > session;

@@ -1,7 +1,7 @@
 import { RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventsPath, gatewayHarness, type Limited, told } from "./testing/limited-gateway.ts";
+import { eventsPath, gatewayHarness, type Limited, refusalOf } from "./testing/limited-gateway.ts";
 
 const exhausted = { code: 8, reason: "limit_exceeded" };
 
@@ -41,7 +41,7 @@ describe("live connections of one token", () => {
       code: 8,
       details: [{ reason: "limit_exceeded" }],
     });
-    expect(told(await on.call(eventsPath, { token }).over)).toEqual({ ...exhausted, retryAfter: "10" });
+    expect(refusalOf(await on.call(eventsPath, { token }).over)).toEqual({ ...exhausted, retryAfter: "10" });
     const late = await on.socket(token);
     expect(await late.closed).toEqual({ code: 4429, reason: "too many live connections" });
     expect(late.got).toEqual([{ type: "error", error: expect.objectContaining({ code: "limit_exceeded" }) }]);
@@ -86,7 +86,7 @@ describe("live connections of one token", () => {
   it("Push is one", async () => {
     const token = await harness.token("recorder", "viewer");
     for (let count = 0; count < 3; count++) expect((await on.sse(token)).response.status).toBe(200);
-    expect(told(await on.call(RecorderService.push.path, { token }).over)).toMatchObject(exhausted);
+    expect(refusalOf(await on.call(RecorderService.push.path, { token }).over)).toMatchObject(exhausted);
   });
 });
 
@@ -107,7 +107,7 @@ describe("without authentication", () => {
     const on = await gateway({ LIMITS_CONNECTIONS: "1" });
     expect((await on.sse()).response.status).toBe(200);
     expect((await on.sse()).response.status).toBe(429);
-    expect(told(await on.call(eventsPath).over)).toMatchObject(exhausted);
+    expect(refusalOf(await on.call(eventsPath).over)).toMatchObject(exhausted);
   });
 });
 
@@ -128,7 +128,7 @@ describe("at an endpoint that is open to viewers", () => {
       code: "limit_exceeded",
       message: "more than 50 live streams and sockets: close one of them first",
     });
-    expect(told(await on.call("/proto.SkaffoldService/Events").over)).toMatchObject(exhausted);
+    expect(refusalOf(await on.call("/proto.SkaffoldService/Events").over)).toMatchObject(exhausted);
     const known = await on.sse(await harness.token());
     expect(known.response.status).toBe(200);
     for (const { end } of [...opened, known]) end();
@@ -199,7 +199,7 @@ describe("requests per second", () => {
       },
       { message: "a call that comes too late" },
     );
-    expect(told(refusedCall)).toEqual({ ...exhausted, retryAfter: "1" });
+    expect(refusalOf(refusedCall)).toEqual({ ...exhausted, retryAfter: "1" });
     await until(async () => (await usedUp(token)) && (await on.socket(token)).status === 429, { message: "no socket" });
   });
 
@@ -252,6 +252,6 @@ it("who shows again and again what is no token is told to wait; a good token is 
   expect(refusal.status).toBe(429);
   expect(Number(refusal.headers.get("retry-after"))).toBeGreaterThan(1);
   expect((await error(refusal)).code).toBe("limit_exceeded");
-  expect(told(await on.call(eventsPath, { token: "tdk_guess" }).over)).toMatchObject(exhausted);
+  expect(refusalOf(await on.call(eventsPath, { token: "tdk_guess" }).over)).toMatchObject(exhausted);
   expect((await on.get("/api/v1/events", await harness.token())).status).toBe(200);
 });

@@ -13,15 +13,15 @@ const refusal = { code: "limit_exceeded", retryAfter: 1 };
 
 describe("a waiting line", () => {
   it("lets the next one in when a turn ends, by itself or with its call", async () => {
-    const line = timedSemaphore({ atOnce: 1, patienceMs: 60_000, what: "answers" });
+    const semaphore = timedSemaphore({ atOnce: 1, patienceMs: 60_000, what: "answers" });
     const call = new AbortController();
-    await line.take(call.signal);
+    await semaphore.acquire(call.signal);
     const order: string[] = [];
-    const second = line.take(over.signal).then((end) => {
+    const second = semaphore.acquire(over.signal).then((end) => {
       order.push("second");
       return end;
     });
-    const third = line.take(over.signal).then(() => order.push("third"));
+    const third = semaphore.acquire(over.signal).then(() => order.push("third"));
     await Promise.resolve();
     expect(order).toEqual([]);
     call.abort();
@@ -31,15 +31,15 @@ describe("a waiting line", () => {
   });
 
   it("tells who has waited too long, and lets them try again", async () => {
-    const line = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "answers" });
-    const end = await line.take(over.signal);
-    await expect(line.take(over.signal)).rejects.toMatchObject({
+    const semaphore = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "answers" });
+    const end = await semaphore.acquire(over.signal);
+    await expect(semaphore.acquire(over.signal)).rejects.toMatchObject({
       ...refusal,
       message: "1 answers are being made already, and it took too long to wait: try again",
     });
     end();
     end();
-    (await line.take(over.signal))();
+    (await semaphore.acquire(over.signal))();
   });
 });
 

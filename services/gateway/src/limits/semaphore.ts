@@ -1,5 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { turns } from "@tapedeck/shared/sync/semaphore";
+import { semaphore } from "@tapedeck/shared/sync/semaphore";
 
 /** A semaphore whose callers wait only for a limited time. */
 export type TimedSemaphore = {
@@ -7,7 +7,7 @@ export type TimedSemaphore = {
    * Resolves with the function that releases the permit. The signal releases it, too.
    * @throws TapedeckError limit_exceeded when no permit was free in time, or when the signal aborts first
    */
-  take(signal: AbortSignal): Promise<() => void>;
+  acquire(signal: AbortSignal): Promise<() => void>;
 };
 
 export type TimedSemaphoreOptions = {
@@ -18,10 +18,10 @@ export type TimedSemaphoreOptions = {
 };
 
 export function timedSemaphore({ atOnce, patienceMs, what }: TimedSemaphoreOptions): TimedSemaphore {
-  const permits = turns(atOnce);
+  const permits = semaphore(atOnce);
   return {
-    async take(signal) {
-      const release = await permits.take(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+    async acquire(signal) {
+      const release = await permits.acquire(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
       if (release === undefined) {
         const message = `${atOnce} ${what} are being made already, and it took too long to wait: try again`;
         throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: 1 });

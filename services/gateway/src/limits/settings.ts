@@ -1,5 +1,5 @@
-import { doorLimits } from "@tapedeck/shared/service/grpc-listener";
-import { queryPatience } from "@tapedeck/shared/service/query-patience";
+import { connectionLimits } from "@tapedeck/shared/service/grpc-listener";
+import { queryTimeout } from "@tapedeck/shared/service/query-timeout";
 import type { SettingAbout } from "@tapedeck/shared/service/setting-definition";
 import { type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
 
@@ -56,14 +56,14 @@ const oneOrMore = { min: 1 };
 const aKiBOrMore = { min: KiB, unit: "bytes" } as const;
 
 export function limitSettings(read: SettingsReader): Limits {
-  const { connections, arrivalMs } = doorLimits(read);
+  const { connections, arrivalMs } = connectionLimits(read);
   return {
     grpc: { connections, ...grpcLimits(read) },
     http: httpLimits(read),
     webSocket: webSocketLimits(read),
     ...tokenLimits(read),
     arrivalMs,
-    queryMs: queryPatience(read),
+    queryMs: queryTimeout(read),
     ...readingLimits(read),
   };
 }

@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventsPath, gatewayHarness, type Limited, openCall, told } from "./testing/limited-gateway.ts";
+import { eventsPath, gatewayHarness, type Limited, openCall, refusalOf } from "./testing/limited-gateway.ts";
 
 const stack = new AsyncDisposableStack();
 let harness: Awaited<ReturnType<typeof gatewayHarness>>;
@@ -57,7 +57,7 @@ const listServices = Uint8Array.of(0x3a, 0);
 describe("gRPC", () => {
   it("a message that is too large: RESOURCE_EXHAUSTED, in gRPC's own words", async () => {
     const status = await on.call(eventsPath, { request: Buffer.alloc(3_000) }).over;
-    expect(told(status)).toEqual({ code: 8 });
+    expect(refusalOf(status)).toEqual({ code: 8 });
     expect(status.details).toBe("Received message larger than max (3000 vs 2048)");
   });
 

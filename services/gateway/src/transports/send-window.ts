@@ -1,5 +1,5 @@
+import { abortable } from "@tapedeck/shared/sync/abortable";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
-import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
 
 /**
  * The bytes that were written to one connection and that its peer has not taken yet, the runtime's queue included. A slow
@@ -21,7 +21,7 @@ export class SendWindow {
   /** Resolves when this many bytes fit, or when the signal aborts. One message always fits into an empty window. */
   async room(bytes: number, signal: AbortSignal): Promise<void> {
     while (this.#bytes > 0 && this.#bytes + bytes > this.#most && !signal.aborted) {
-      await unlessAborted(this.#taken.next(), signal).catch(() => {});
+      await abortable(this.#taken.next(), signal).catch(() => {});
     }
   }
 

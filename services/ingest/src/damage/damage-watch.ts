@@ -1,7 +1,7 @@
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { Fact } from "../normalize/fact.ts";
 import { lostFromLog } from "../record/own-facts/gap-facts.ts";
 import { countOf, type Hole } from "./holes.ts";
@@ -60,7 +60,7 @@ export class DamageWatch implements AsyncDisposable {
         if (!signal.aborted) logger.warn({ err }, "the log could not be checked; trying again");
         return "failed" as const;
       });
-      await pause(done === "all" ? everyMs : Math.min(everyMs, againMs[done]), signal);
+      await delay(done === "all" ? everyMs : Math.min(everyMs, againMs[done]), signal);
     }
   }
 

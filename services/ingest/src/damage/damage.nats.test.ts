@@ -9,7 +9,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
-import { type TablesEnd, tellTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { reportTablesEnd, type TablesEnd } from "@tapedeck/shared/log/tables-end";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testMessage, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
@@ -290,7 +290,7 @@ it.each(["is asked", "has told before"])("so is one that ends before query's tab
   await using log = await openLog(nc);
   await (await openEnds(nc, { epoch: log.epoch }))[Symbol.asyncDispose]();
   let seq = 1;
-  const telling = tellTablesEnd(nc, () => ({ epoch: log.epoch, seq }), 600_000);
+  const telling = reportTablesEnd(nc, () => ({ epoch: log.epoch, seq }), 600_000);
   await until(async () => (await lastTold(nc)) === 1, { message: "query to be known" });
   seq = await testWriter(log.writer, alice).append(20, { session });
   if (what === "has told before") {

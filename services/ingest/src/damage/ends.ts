@@ -9,7 +9,7 @@ import type { Cursor } from "@tapedeck/shared/log/log";
 import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
 import type { SourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 
@@ -159,7 +159,7 @@ class Ends implements LogEnds {
           this.#unwritten.add(source);
         });
       await Promise.all(sources.map(put));
-      await pause(this.#everyMs, this.#closing.signal);
+      await delay(this.#everyMs, this.#closing.signal);
     } while (this.#unwritten.size > 0 && !this.#closing.signal.aborted);
     this.#writing = undefined;
   }

@@ -14,7 +14,7 @@ const moment = { seconds: 1n, nanos: 0 };
 const dayMs = 86_400_000;
 
 /** Numbers events as record does, into a log that the test takes messages from. */
-function story(textTtl?: number, from?: Cursor) {
+function scenario(textTtl?: number, from?: Cursor) {
   const life = textTtl === undefined ? undefined : { textTtl, channels: ["v2"] };
   const numbers = new Numbering(source, from, life);
   const log: ScannedMessage[] = [];
@@ -60,12 +60,12 @@ const but = (log: readonly ScannedMessage[], ...gone: readonly number[]) =>
 
 /** 1 start A, 2–4 facts, 5 start B, 6–7 facts. */
 function twoSessions() {
-  const tale = story();
-  tale.begin("A");
-  for (let i = 0; i < 3; i++) tale.fact();
-  tale.begin("B");
-  for (let i = 0; i < 2; i++) tale.fact();
-  return tale;
+  const script = scenario();
+  script.begin("A");
+  for (let i = 0; i < 3; i++) script.fact();
+  script.begin("B");
+  for (let i = 0; i < 2; i++) script.fact();
+  return script;
 }
 
 it("nothing is missing of a log that is whole", () => {
@@ -94,70 +94,70 @@ it("what is dropped while the log is read is nobody's loss, also of a session th
   // 1 was read; 4 is the first one when 2 is asked for.
   expect(holesIn(but(log, 2, 3), { firstSeq: 4 })).toEqual([]);
   expect(holesIn(but(log, 2, 3, 6), { firstSeq: 4 })).toEqual([[5, 7, "v2 1-1: 1"]]);
-  const tale = twoSessions();
-  tale.numbers.continueSession("A", { ordinals: { v2: 3 }, frames: { v2: 3 } });
-  tale.fact();
-  expect(holesIn(but(tale.log, 3, 4), { firstSeq: 5 })).toEqual([]);
-  expect(holesIn(but(tale.log, 3, 4), { firstSeq: 1 })).toEqual([[7, 8, "v2 2-3: 2"]]);
+  const script = twoSessions();
+  script.numbers.continueSession("A", { ordinals: { v2: 3 }, frames: { v2: 3 } });
+  script.fact();
+  expect(holesIn(but(script.log, 3, 4), { firstSeq: 5 })).toEqual([]);
+  expect(holesIn(but(script.log, 3, 4), { firstSeq: 1 })).toEqual([[7, 8, "v2 2-3: 2"]]);
 });
 
 it("an erased session is not lost; what else went is, and what is lost of the session when it is imported anew", () => {
-  const tale = twoSessions();
-  tale.own("A", sessionErased("A", [{ channel: "tapedeck", first: 1n, last: 1n }]));
-  expect(holesIn(but(tale.log, 1, 2, 3, 4))).toEqual([]);
-  expect(holesIn(but(tale.log, 1, 2, 3, 4, 6))).toEqual([[5, 7, "v2 1-1: 1"]]);
-  expect(holesIn(but(tale.log, 1, 2, 3, 4, 5))).toEqual([[undefined, 6, "tapedeck 2-2: 1"]]);
-  tale.numbers.begin("A");
-  tale.fact();
-  tale.fact();
-  tale.fact();
-  expect(holesIn(but(tale.log, 1, 2, 3, 4, 10))).toEqual([[9, 11, "v2 2-2: 1"]]);
+  const script = twoSessions();
+  script.own("A", sessionErased("A", [{ channel: "tapedeck", first: 1n, last: 1n }]));
+  expect(holesIn(but(script.log, 1, 2, 3, 4))).toEqual([]);
+  expect(holesIn(but(script.log, 1, 2, 3, 4, 6))).toEqual([[5, 7, "v2 1-1: 1"]]);
+  expect(holesIn(but(script.log, 1, 2, 3, 4, 5))).toEqual([[undefined, 6, "tapedeck 2-2: 1"]]);
+  script.numbers.begin("A");
+  script.fact();
+  script.fact();
+  script.fact();
+  expect(holesIn(but(script.log, 1, 2, 3, 4, 10))).toEqual([[9, 11, "v2 2-2: 1"]]);
 });
 
 it("what an older erasure took, whose mark does not say it, is not lost", () => {
-  const tale = twoSessions();
-  tale.own("A", { kind: "session.erased", subject: "A", summary: "" });
-  expect(holesIn(but(tale.log, 1, 2, 3, 4))).toEqual([]);
+  const script = twoSessions();
+  script.own("A", { kind: "session.erased", subject: "A", summary: "" });
+  expect(holesIn(but(script.log, 1, 2, 3, 4))).toEqual([]);
 });
 
 it("text that may have expired is not lost; facts between it are, and text that can't have expired yet", () => {
-  const tale = story(60);
-  tale.begin("A");
-  tale.fact(); // 2
-  tale.text();
-  tale.text();
-  tale.fact(); // 5
-  tale.text();
-  tale.fact(); // 7
-  expect(holesIn(but(tale.log, 3, 4, 6))).toEqual([]);
-  expect(holesIn(but(tale.log, 3, 4, 5, 6))).toEqual([[2, 7, "v2 2-5: 1"]]);
-  expect(holesIn(but(tale.log, 3), { nowMs: () => -1_000 })).toEqual([[2, 4, "v2 2-2: 1"]]);
+  const script = scenario(60);
+  script.begin("A");
+  script.fact(); // 2
+  script.text();
+  script.text();
+  script.fact(); // 5
+  script.text();
+  script.fact(); // 7
+  expect(holesIn(but(script.log, 3, 4, 6))).toEqual([]);
+  expect(holesIn(but(script.log, 3, 4, 5, 6))).toEqual([[2, 7, "v2 2-5: 1"]]);
+  expect(holesIn(but(script.log, 3), { nowMs: () => -1_000 })).toEqual([[2, 4, "v2 2-2: 1"]]);
 });
 
 it("text that expires while the log is read is not lost, nor is what another clock has dropped", () => {
-  const tale = story(60);
-  tale.begin("A");
-  tale.text(); // 2
-  tale.fact();
-  tale.text(); // 4
-  tale.fact();
+  const script = scenario(60);
+  script.begin("A");
+  script.text(); // 2
+  script.fact();
+  script.text(); // 4
+  script.fact();
   let now = -60_000;
   const nowMs = () => {
     now += 60_010;
     return now;
   };
   // What is missing when the first of them is read is too young.
-  expect(holesIn(but(tale.log, 2, 4), { nowMs: () => -60_000 })).toHaveLength(2);
-  expect(holesIn(but(tale.log, 2, 4), { nowMs })).toEqual([]);
+  expect(holesIn(but(script.log, 2, 4), { nowMs: () => -60_000 })).toHaveLength(2);
+  expect(holesIn(but(script.log, 2, 4), { nowMs })).toEqual([]);
 });
 
 it("text of before its life was lengthened had the old one", () => {
-  const before = story(3_600);
+  const before = scenario(3_600);
   before.begin("A");
   before.fact();
   before.text(); // 3
   before.text();
-  const after = story(7 * 86_400, before.log.at(-1)?.cursor);
+  const after = scenario(7 * 86_400, before.log.at(-1)?.cursor);
   after.own("", sourceCheckpoint());
   after.text(); // 6
   after.fact();
@@ -167,61 +167,61 @@ it("text of before its life was lengthened had the old one", () => {
 });
 
 it("where an earlier session goes on, the ordinals that were left out for text that may have expired are not missing", () => {
-  const tale = twoSessions();
-  tale.numbers.continueSession("A", raised({ ordinals: { v2: 3 }, frames: { v2: 3 } }, 5_000));
-  tale.own("A", { kind: "upstream.restored", summary: "" });
-  tale.fact(); // 9
-  tale.fact();
-  expect(holesIn(tale.log)).toEqual([]);
-  expect(holesIn(but(tale.log, 9))).toEqual([[8, 10, "v2 5004-5004: 1"]]);
-  expect(holesIn(but(tale.log, 8, 9))).toEqual([[7, 10, "v2 4-5004: 1", "tapedeck 3-3: 1"]]);
+  const script = twoSessions();
+  script.numbers.continueSession("A", raised({ ordinals: { v2: 3 }, frames: { v2: 3 } }, 5_000));
+  script.own("A", { kind: "upstream.restored", summary: "" });
+  script.fact(); // 9
+  script.fact();
+  expect(holesIn(script.log)).toEqual([]);
+  expect(holesIn(but(script.log, 9))).toEqual([[8, 10, "v2 5004-5004: 1"]]);
+  expect(holesIn(but(script.log, 8, 9))).toEqual([[7, 10, "v2 4-5004: 1", "tapedeck 3-3: 1"]]);
 });
 
 it("text of an earlier session may expire after it went on, though nobody's text expires any more", () => {
-  const tale = story(60);
-  tale.begin("A");
-  tale.fact();
-  tale.text(); // 3
-  tale.begin("B");
-  const on = story(undefined, tale.log.at(-1)?.cursor);
+  const script = scenario(60);
+  script.begin("A");
+  script.fact();
+  script.text(); // 3
+  script.begin("B");
+  const on = scenario(undefined, script.log.at(-1)?.cursor);
   on.own("", sourceCheckpoint());
   on.numbers.continueSession("A", raised({ ordinals: { v2: 2 }, frames: { v2: 2 } }, 2));
   on.fact();
-  const log = [...tale.log, ...on.log.map((seen) => ({ ...seen, seq: seen.seq + 4 }))];
+  const log = [...script.log, ...on.log.map((seen) => ({ ...seen, seq: seen.seq + 4 }))];
   expect(holesIn(log)).toEqual([]);
   expect(holesIn(but(log, 3))).toEqual([]);
 });
 
 it("a log of before texts were counted keeps nobody from knowing facts without a retention, and accuses no other", () => {
-  const { log } = story(60, undefined);
+  const { log } = scenario(60, undefined);
   expect(log).toEqual([]);
-  const tale = story(60);
-  tale.begin("A");
-  tale.fact();
-  tale.text();
-  tale.fact();
-  const old = tale.log.map(({ cursor: { texts: _, kept: __, ...cursor }, ...seen }) => ({ ...seen, cursor }));
+  const script = scenario(60);
+  script.begin("A");
+  script.fact();
+  script.text();
+  script.fact();
+  const old = script.log.map(({ cursor: { texts: _, kept: __, ...cursor }, ...seen }) => ({ ...seen, cursor }));
   expect(holesIn(but(old, 3))).toEqual([]);
 });
 
 it("ordinals that nobody was given are not missing", () => {
-  const tale = story();
-  tale.begin("A");
+  const script = scenario();
+  script.begin("A");
   const imported = Event.fromPartial({ session: "A", channel: "v2", ordinal: 5n, kind: "build.started" });
-  const { message } = tale.numbers.imported(imported, false);
-  tale.log.push({ seq: 2, recordedAtMs: 2, expires: false, channel: "v2", cursor: message.cursor });
-  expect(holesIn(tale.log)).toEqual([]);
+  const { message } = script.numbers.imported(imported, false);
+  script.log.push({ seq: 2, recordedAtMs: 2, expires: false, channel: "v2", cursor: message.cursor });
+  expect(holesIn(script.log)).toEqual([]);
 });
 
 it("what was told is not told again, and what went since is", () => {
-  const tale = twoSessions();
+  const script = twoSessions();
   const lost = {
     ...{ after: "e-2", before: "e-4", events: 1n },
     ordinals: [{ channel: "v2", first: 2n, last: 2n }],
   };
-  tale.own("A", lostFromLog(lost));
-  expect(holesIn(but(tale.log, 3))).toEqual([]);
-  expect(holesIn(but(tale.log, 2, 3))).toEqual([[1, 4, "v2 1-1: 1"]]);
+  script.own("A", lostFromLog(lost));
+  expect(holesIn(but(script.log, 3))).toEqual([]);
+  expect(holesIn(but(script.log, 2, 3))).toEqual([[1, 4, "v2 1-1: 1"]]);
 });
 
 it("ranges", () => {

@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Cursor, Stored } from "@tapedeck/shared/log/log";
+import type { Cursor, StoredMessage } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ownChannel } from "../record/frames/numbering.ts";
 import { isImport } from "../record/own-facts/import-facts.ts";
@@ -27,7 +27,7 @@ export type Missing = Range & {
 };
 
 /** A message of the log, and its event where that has something to say about the log itself. */
-export type ScannedMessage = Pick<Stored, "seq" | "recordedAtMs" | "expires"> & {
+export type ScannedMessage = Pick<StoredMessage, "seq" | "recordedAtMs" | "expires"> & {
   readonly channel: string;
   readonly cursor: Cursor;
   readonly event?: Event | undefined;

@@ -17,7 +17,7 @@ const source = sourceName({ workspace: "w", developer: "d", project: "p", upstre
 const observed = { observedAt: { seconds: 1n, nanos: 0 } };
 
 /** A log of its own, whose events are numbered as record does. */
-async function desk(textTtl?: number) {
+async function harness(textTtl?: number) {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const nc = stack.adopt(await connect({ servers: nats.url }), (connection) => connection.close());
@@ -58,7 +58,7 @@ async function desk(textTtl?: number) {
 const facts = (count: number) => Array.from({ length: count }, () => "build.started" as const);
 
 it("text that expires while the log is read is not lost", async () => {
-  await using on = await desk(1);
+  await using on = await harness(1);
   await on.told("build.started", "log.written", "build.started");
   const textIsGone = () =>
     until(async () => (await on.jsm.streams.info(streamName)).state.messages === 2, { message: "the text to go" });
@@ -66,7 +66,7 @@ it("text that expires while the log is read is not lost", async () => {
 });
 
 it("what is dropped on purpose while the log is read is not lost; what is deleted otherwise is", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.told(...facts(20));
   const purged = await on.checkWhile(async () => {
     await on.ends.dropBefore(11);
@@ -78,7 +78,7 @@ it("what is dropped on purpose while the log is read is not lost; what is delete
 });
 
 it("what a limit drops is not lost, while the log is read and when the limit is taken away", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.told(...facts(20));
   expect(await on.checkWhile(() => on.limit({ max_msgs: 10 }))).toMatchObject({ holes: [], messages: 11 });
   await on.limit({ max_msgs: -1 });
@@ -86,7 +86,7 @@ it("what a limit drops is not lost, while the log is read and when the limit is 
 });
 
 it("a limit on each subject drops anywhere", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.told("deploy.started", "build.started", "build.succeeded", "build.started");
   await on.limit({ max_msgs_per_subject: 1 });
   expect(await on.check()).toMatchObject({ holes: [], messages: 2 });
@@ -98,7 +98,7 @@ it("a limit on each subject drops anywhere", async () => {
 });
 
 it("what was dropped before anybody said where the log begins is not lost; what goes later is", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.told(...facts(20));
   await on.jsm.streams.purge(streamName, { seq: 11 });
   expect(await on.check()).toMatchObject({ holes: [], messages: 10 });
@@ -107,7 +107,7 @@ it("what was dropped before anybody said where the log begins is not lost; what 
 });
 
 it("a beginning that was there when the log was first looked at is lost when it is gone", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.told(...facts(20));
   expect(await on.check()).toMatchObject({ holes: [], messages: 20 });
   await on.jsm.streams.purge(streamName, { seq: 11 });
@@ -115,7 +115,7 @@ it("a beginning that was there when the log was first looked at is lost when it 
 });
 
 it("reads no more messages a second than it may", async () => {
-  await using on = await desk();
+  await using on = await harness();
   await on.told(...facts(250));
   const began = performance.now();
   expect(await on.check({ rate: 500 })).toMatchObject({ holes: [], messages: 250 });

@@ -1,9 +1,9 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import type { Log } from "@tapedeck/shared/log/jetstream";
-import type { Stored } from "@tapedeck/shared/log/log";
+import type { StoredMessage } from "@tapedeck/shared/log/log";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { LogEnds } from "./ends.ts";
 import { type Hole, SourceHoles } from "./holes.ts";
 
@@ -55,7 +55,7 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
       messages++;
       if (messages % stride > 0) continue;
       const earlyMs = (messages / rate) * 1_000 - (performance.now() - began);
-      await pause(Math.max(0, earlyMs), signal);
+      await delay(Math.max(0, earlyMs), signal);
     }
     if (signal.aborted) return undefined;
     done = lastSeq;
@@ -86,7 +86,7 @@ async function firstOnPurpose({ log, ends, dropped }: LogCheckOptions, seenFirst
   return Math.max(first, said);
 }
 
-function scan(stored: Stored, holesOf: (source: SourceName) => SourceHoles): void {
+function scan(stored: StoredMessage, holesOf: (source: SourceName) => SourceHoles): void {
   const { subject, cursor, data, ...seen } = stored;
   const source = sourceOfSubject(subject);
   if (source === undefined || cursor === undefined) return;

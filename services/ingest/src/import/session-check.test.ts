@@ -9,8 +9,8 @@ const checkOf = ({ session, source }: ForeignSession, missing?: Readonly<Record<
 
 function whole(): ForeignSession {
   const foreign = foreignSession();
-  foreign.tell(...frameOf("v1", "one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
-  foreign.tell(...frameOf("v1", "two", "deploy.started"), lost, ended);
+  foreign.add(...frameOf("v1", "one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
+  foreign.add(...frameOf("v1", "two", "deploy.started"), lost, ended);
   return foreign;
 }
 
@@ -34,7 +34,7 @@ describe("sessionCheck", () => {
 
   it("takes kinds of a later version", () => {
     const foreign = foreignSession();
-    foreign.tell(...frameOf("v1", "x", "build.dreamt", "rocket.launched"));
+    foreign.add(...frameOf("v1", "x", "build.dreamt", "rocket.launched"));
     expect(problemOf(foreign, foreign.events)).toBeUndefined();
   });
 
@@ -43,7 +43,7 @@ describe("sessionCheck", () => {
     const check = checkOf(foreign);
     for (const event of foreign.events) check.next(event);
     const open = [check.isOpen];
-    foreign.tell(ended, { kind: "upstream.restored" }, { kind: "session.lost" });
+    foreign.add(ended, { kind: "upstream.restored" }, { kind: "session.lost" });
     for (const event of foreign.events.slice(2)) {
       check.next(event);
       open.push(check.isOpen);
@@ -116,7 +116,7 @@ describe("sessionCheck", () => {
 
   it("lets be missing what is said to be, no more and no less", () => {
     const foreign = foreignSession();
-    for (const text of ["a", "b", "c", "d"]) foreign.tell(...frameOf("logs", text, "log.written"));
+    for (const text of ["a", "b", "c", "d"]) foreign.add(...frameOf("logs", text, "log.written"));
     const events = foreign.events.toSpliced(3, 2);
     expect(problemOf(foreign, events, { logs: 2 })).toBeUndefined();
     expect(problemOf(foreign, events, { logs: 1 })).toBe("4: logs 2 is missing before it");

@@ -25,7 +25,7 @@ const source = "globex/carol/site/skaffold";
 function sessionOf(ms: number): ForeignSession {
   const foreign = foreignSession({ session: ulid(ms).slice(0, 10).padEnd(26, "A"), source });
   const text = "bytes that are no UTF-8: \0 and \u2028";
-  foreign.tell(
+  foreign.add(
     ...frameOf("v1", text, "build.started", "build.succeeded"),
     ...frameOf("logs", "hi", "log.written"),
     ended,

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Link } from "@tapedeck/tap/push/link";
 import { pushItems } from "@tapedeck/tap/push/push";
@@ -77,7 +77,7 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
         // It has not said that somebody else has the source, and Skaffold is best dialled early.
         const isUndecided = state === "waiting for the log" || state === "waiting for the upstream";
         if (isUndecided && ++failures === mostFailures) return undefined;
-        await pause(waits.next(), signal);
+        await delay(waits.next(), signal);
       }
     }
     return undefined;

@@ -1,5 +1,5 @@
 import { LogRefusedError } from "@tapedeck/shared/log/jetstream-writer";
-import type { LogReader, Published } from "@tapedeck/shared/log/log";
+import type { LogReader, PublishOutcome } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsConnection } from "nats";
 
@@ -62,7 +62,7 @@ export class LogTrouble implements Disposable {
   }
 
   /** A publish ended otherwise than acknowledged. */
-  met(published: Exclude<Published, { outcome: "acknowledged" }>): void {
+  met(published: Exclude<PublishOutcome, { outcome: "acknowledged" }>): void {
     if (published.outcome === "wrong-sequence") return;
     this.#lastMet = performance.now();
     if (this.#isAsking) return;

@@ -1,10 +1,10 @@
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { parseAddress, portOpens, probePort } from "@tapedeck/tap/skaffold/port-probe";
 import type { TapItem } from "@tapedeck/tap/tap";
 
 /** Nobody has listened for so long: longer than a process takes to be started again. */
 const absentMs = 1_000;
-const lookMs = 250;
+const pollMs = 250;
 
 /** Knows whether there is an upstream at an address, without touching one that is tapped. */
 export class UpstreamPresence {
@@ -30,7 +30,7 @@ export class UpstreamPresence {
   async went(mayGo: () => boolean, signal: AbortSignal): Promise<void> {
     let since = performance.now();
     while (!signal.aborted) {
-      await pause(lookMs, signal);
+      await delay(pollMs, signal);
       const isAway = !this.#isConnected && (await probePort(this.#address)) === "refused" && !this.#isConnected;
       if (!isAway) since = performance.now();
       if (isAway && performance.now() - since >= absentMs && mayGo()) return;

@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Kind } from "@tapedeck/shared/events/kinds";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 
 /** One fact of a frame. Record adds identity, session, ordinals and observed time. */
 export type Fact = {
@@ -10,9 +10,9 @@ export type Fact = {
   readonly error?: Event["error"];
   readonly summary: string;
   /** The upstream's own time; absent: the time of the observation. */
-  readonly occurredAt?: Moment;
+  readonly occurredAt?: Timestamp;
   /** It happened after this, and not later than it was observed (or than occurredAt, where given). */
-  readonly notBefore?: Moment;
+  readonly notBefore?: Timestamp;
   readonly operation?: Event["operation"];
   readonly inferred?: boolean;
   readonly detail?: Event["detail"];

@@ -1,4 +1,4 @@
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Masked } from "../secrets/mask-bytes.ts";
 import type { MaskedFrame } from "../secrets/pieces.ts";
@@ -15,7 +15,7 @@ export type Masks = {
   readonly mask: (name: string, bytes: Uint8Array) => MaskedFrame;
   readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
   /** The entries of an observation that a watcher masks, most often. Throws for one that can't be read. */
-  readonly entriesOf?: (channel: string, look: Look) => readonly ObservedEntry[];
+  readonly entriesOf?: (channel: string, observation: Observation) => readonly ObservedEntry[];
 };
 
 export const masks: Readonly<Record<UpstreamName, Masks>> = {

@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { MaskedFrame, Piece } from "../secrets/pieces.ts";
 import type { ThreadMasks } from "../secrets/worker/thread-masks.ts";
 import type { Fact } from "./fact.ts";
@@ -49,7 +49,7 @@ export type ChannelNormalizer = {
   /** A new connection repeats everything since the process began (Skaffold's v1 and v2). */
   readonly replays: boolean;
   /** The upstream's own time of a frame; undefined if it can't be read. */
-  readonly momentOf: (bytes: Uint8Array) => Moment | undefined;
+  readonly timestampOf: (bytes: Uint8Array) => Timestamp | undefined;
   /** A reader that remembers its own channel only (runner, loop), so that other channels' timing can't matter. */
   readonly reader: () => FrameReader;
 };

@@ -1,6 +1,6 @@
 import { Hello, type Item, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { momentFrom } from "@tapedeck/shared/time/moment";
+import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { mostBytes, payloadOf, withPayload } from "@tapedeck/tap/push/pieces";
 
 /** Labels, and what a user says of themselves: no more than that is needed of anybody. */
@@ -30,7 +30,7 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
   let open: Open | undefined;
 
   function place({ index, connection, at, what }: Item): void {
-    if (at !== undefined && momentFrom(at) === undefined) {
+    if (at !== undefined && validTimestamp(at) === undefined) {
       // Whoever reads the log has to be able to write it.
       throw wrong("at", `item ${index}: at is no time between the years 1 and 9999`);
     }

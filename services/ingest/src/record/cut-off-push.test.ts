@@ -39,7 +39,13 @@ function pushTo(port: number, workspace: string) {
 test("a push over a network that swallows everything is found to be over, while one that is only quiet lives", async () => {
   const recorder = patientRecorder();
   await using server = await startPushServer({
-    ...{ host: "127.0.0.1", port: 0, door: { connections: 10, arrivalMs: 60_000 }, key: "", workspace: "default" },
+    ...{
+      host: "127.0.0.1",
+      port: 0,
+      connectionLimits: { connections: 10, arrivalMs: 60_000 },
+      key: "",
+      workspace: "default",
+    },
     ...{ recorder, store: () => undefined, onInternal: () => {}, liveness: { quietMs: 50, silentMs: 300 } },
   });
   const port = Number(server.address.split(":")[1]);

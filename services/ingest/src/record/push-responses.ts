@@ -1,6 +1,6 @@
 import type { ControlAnswer, ControlRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { controlPatience } from "@tapedeck/shared/control-patience";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
+import { delay } from "@tapedeck/shared/sync/delay";
 
 /** Everything that a push stream sends to the tap after the welcome: the ack watermark, control calls, the session. */
 export class PushResponses {
@@ -55,7 +55,7 @@ export class PushResponses {
     this.#requests.push(request);
     this.#wake.resolve();
     const over = new AbortController();
-    const late = pause(controlPatience.tapMs, over.signal).then(() =>
+    const late = delay(controlTimeouts.tapMs, over.signal).then(() =>
       failed(call, 4, "the upstream did not answer in time"),
     );
     const answer = await Promise.race([promise, late]);

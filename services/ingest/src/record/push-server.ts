@@ -11,7 +11,7 @@ import { type EraseRequest, type EraseResponse, MaintainService } from "@tapedec
 import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
-import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
+import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
@@ -20,7 +20,7 @@ import type { PushContext, Recorder, Store } from "./recorder.ts";
 export type PushServerOptions = {
   readonly host: string;
   readonly port: number;
-  readonly door: DoorLimits;
+  readonly connectionLimits: ConnectionLimits;
   /** The services' shared key; empty: everyone may push. */
   readonly key: string;
   /** Where the gateway names none. */
@@ -88,7 +88,7 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
   const { port: bound, ...listener } = await listenGrpc(
     server,
     { host, port, credentials: ServerCredentials.createInsecure() },
-    options.door,
+    options.connectionLimits,
   );
   return { ...listener, address: `${host}:${bound}` };
 }

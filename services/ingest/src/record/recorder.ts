@@ -7,10 +7,10 @@ import type { LogSurvey } from "@tapedeck/shared/log/log";
 import { adoptSubject, controlSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { namePart, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentNow, momentOfMs, msBetween, msOfMoment } from "@tapedeck/shared/time/moment";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { msBetween, msOfTimestamp, timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { isUpstreamName } from "@tapedeck/shared/upstreams";
 import type { NatsConnection } from "nats";
 import { ulid } from "ulid";
@@ -70,7 +70,7 @@ export type Recorder = AsyncDisposable & {
   push(requests: AsyncIterable<PushRequest>, context: PushContext): AsyncGenerator<PushResponse, void>;
   readonly recording: ReadonlyMap<SourceName, { readonly tap: string; readonly connected: boolean }>;
   /** Sources whose tap is gone and may come back, with the time since when nothing was heard of them. */
-  readonly lost: ReadonlyMap<SourceName, Moment>;
+  readonly lost: ReadonlyMap<SourceName, Timestamp>;
   /** Finds sources that were lost before this process began. */
   readonly surveyLostSources: (store: Store) => Promise<void>;
   /**
@@ -153,7 +153,7 @@ export function recorder(options: RecorderOptions): Recorder {
     const { promise: done, resolve } = Promise.withResolvers<void>();
     examining.set(source, { stop, done });
     try {
-      const now = momentNow();
+      const now = timestampNow();
       await using lease = await store.leases.take(source, examiner);
       if (lease === undefined) return { elsewhere: now };
       // The push there has just ended. Its tap has the usual time to come back.
@@ -303,16 +303,16 @@ export function recorder(options: RecorderOptions): Recorder {
     responses: PushResponses,
     signal: AbortSignal,
   ): Promise<void> {
-    const breathe = breather();
+    const yieldIfDue = yieldToEventLoop();
     let next = ask();
-    let at = momentNow();
+    let at = timestampNow();
     let came = performance.now();
     while (!signal.aborted) {
-      const silence = msBetween(at, momentNow()) > behindMs ? silenceMs.behind : silenceMs.live;
+      const silence = msBetween(at, timestampNow()) > behindMs ? silenceMs.behind : silenceMs.live;
       const got = session.waiting ? await within(next, silence) : await next;
       if (signal.aborted) return;
       if (got === undefined) {
-        await session.advance(momentOfMs(msOfMoment(at) + performance.now() - came));
+        await session.advance(timestampOfMs(msOfTimestamp(at) + performance.now() - came));
         continue;
       }
       if (got.done) break;
@@ -323,12 +323,12 @@ export function recorder(options: RecorderOptions): Recorder {
         at = body.value.at ?? at;
         came = performance.now();
         await session.take(body.value);
-        await breathe();
+        await yieldIfDue();
       } else throw new TapedeckError("invalid_argument", "expected an item or an answer", { field: "body" });
     }
     while (session.waiting && !signal.aborted) {
-      await pause(silenceMs.live, signal);
-      await session.advance(momentOfMs(msOfMoment(at) + performance.now() - came));
+      await delay(silenceMs.live, signal);
+      await session.advance(timestampOfMs(msOfTimestamp(at) + performance.now() - came));
     }
     await session.drained();
 

@@ -2,7 +2,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ulid } from "ulid";
 
 /** An event of a session by what is told of it; a frame's later events have a part. */
-export type Foretold = Partial<Omit<Event, "ordinal" | "frame_ordinal">> & { readonly kind: string };
+export type ForeignEvent = Partial<Omit<Event, "ordinal" | "frame_ordinal">> & { readonly kind: string };
 
 /** Sessions as another Tapedeck has recorded them. */
 export type ForeignSession = {
@@ -10,7 +10,7 @@ export type ForeignSession = {
   readonly source: string;
   readonly events: Event[];
   /** Adds events, with their places. */
-  tell(...events: readonly Foretold[]): void;
+  add(...events: readonly ForeignEvent[]): void;
 };
 
 const observed_at = { seconds: 1_800_000_000n, nanos: 5 };
@@ -20,7 +20,7 @@ export function foreignSession({ session = ulid(1_700_000_000_000), source = "gl
   // Other sessions of the source were before it.
   const ordinals = new Map([["tapedeck", { ordinal: 40n, frame: 40n }]]);
   const events: Event[] = [];
-  const place = ({ channel = "tapedeck", part = 0, ...fields }: Foretold): Event => {
+  const place = ({ channel = "tapedeck", part = 0, ...fields }: ForeignEvent): Event => {
     const { ordinal, frame } = ordinals.get(channel) ?? { ordinal: 0n, frame: 0n };
     const next = { ordinal: ordinal + 1n, frame: part === 0 ? frame + 1n : frame };
     ordinals.set(channel, next);
@@ -37,14 +37,14 @@ export function foreignSession({ session = ulid(1_700_000_000_000), source = "gl
     session,
     source,
     events,
-    tell(...told) {
+    add(...told) {
       for (const one of told) events.push(place(one));
     },
   };
   const started = { labels: { branch: "main" }, redact: "on", upstream_version: "v2" };
-  self.tell({ kind: "session.started", detail: detailOf(started) });
+  self.add({ kind: "session.started", detail: detailOf(started) });
   const sha256 = Buffer.alloc(32, 7);
-  self.tell({
+  self.add({
     kind: "session.identified",
     detail: detailOf({ fingerprint_channel: "v1", fingerprint_sha256: sha256 }),
   });
@@ -52,7 +52,7 @@ export function foreignSession({ session = ulid(1_700_000_000_000), source = "gl
 }
 
 /** A frame with its bytes, and as many events as there are kinds. */
-export function frameOf(channel: string, bytes: string, ...kinds: readonly string[]): Foretold[] {
+export function frameOf(channel: string, bytes: string, ...kinds: readonly string[]): ForeignEvent[] {
   const original = { type: "test.Frame", bytes: Buffer.from(bytes), size: BigInt(bytes.length) };
   const empty = { sha256: Buffer.alloc(0), head: Buffer.alloc(0) };
   return kinds.map((kind, part) => ({
@@ -61,11 +61,11 @@ export function frameOf(channel: string, bytes: string, ...kinds: readonly strin
   }));
 }
 
-export const lost: Foretold = {
+export const lost: ForeignEvent = {
   kind: "upstream.lost",
   detail: { $case: "upstream", value: { address: "", reason: "cut", connection: "C", channel: "", code: 0, tap: "" } },
 };
-export const ended: Foretold = { kind: "session.ended", detail: detailOf({ reason: "process ended" }) };
+export const ended: ForeignEvent = { kind: "session.ended", detail: detailOf({ reason: "process ended" }) };
 
 type SessionDetail = Extract<NonNullable<Event["detail"]>, { $case: "session_detail" }>;
 

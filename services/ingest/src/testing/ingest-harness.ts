@@ -1,4 +1,4 @@
-import type { Recording } from "@tapedeck/fakes/skaffold/recording";
+import type { RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
@@ -44,7 +44,7 @@ export function kindsOf(events: readonly Event[]): string[] {
   return events.flatMap(({ channel, kind }) => (channel === "tapedeck" ? [kind] : []));
 }
 
-export function bytesOf(recording: Recording, channel: "v1" | "v2" | "logs"): Buffer[] {
+export function bytesOf(recording: RecordedUpstream, channel: "v1" | "v2" | "logs"): Buffer[] {
   return recording.messages[channel].map(({ bytes }) => bytes);
 }
 

@@ -3,16 +3,16 @@ import { sourceName } from "@tapedeck/shared/source";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Query } from "../query.ts";
 import { queryClient } from "../testing/client.ts";
+import { scenario, startedAt, timestamp } from "../testing/scenario.ts";
 import { reaches, type Stage, stage } from "../testing/stage.ts";
-import { startedAt, story, timestamp } from "../testing/story.ts";
 
 /** Alice builds twice, in two sessions; Bob's first loop runs. Carol is somebody else's. */
-const alice = story();
-alice.tell({
+const alice = scenario();
+alice.add({
   kind: "source.added",
   detail: { $case: "source_detail", value: { developer_name: "Alice", project_name: "Shop" } },
 });
-alice.tell({
+alice.add({
   kind: "upstream.connected",
   session: "A1",
   detail: { $case: "upstream", value: { address: "127.0.0.1:50051" } },
@@ -26,9 +26,9 @@ first.build("web", "succeeded", 3_000);
 first.build("api", "started", 3_000);
 first.build("api", "failed", 9_000);
 first.loopEnded("failed", 9_001);
-alice.tell({ kind: "upstream.lost", session: "A1" });
+alice.add({ kind: "upstream.lost", session: "A1" });
 first.ended();
-alice.tell({ kind: "upstream.connected", session: "A2" });
+alice.add({ kind: "upstream.connected", session: "A2" });
 const second = alice.session("A2");
 second.started({ branch: "fix" });
 second.configured();
@@ -38,22 +38,22 @@ second.build("api", "started", 20_000);
 second.build("api", "succeeded", 24_000);
 second.loopEnded("succeeded");
 
-const bob = story(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
+const bob = scenario(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
 const running = bob.session("B1");
 running.started();
 running.configured();
 running.loopStarted();
 running.build("web", "started");
 
-const carol = story(sourceName({ workspace: "globex", developer: "carol", project: "site", upstream: "skaffold" }));
+const carol = scenario(sourceName({ workspace: "globex", developer: "carol", project: "site", upstream: "skaffold" }));
 const hers = carol.session("C1");
 hers.started({ branch: "main" });
 hers.configured();
 hers.build("secret", "started");
 hers.build("secret", "succeeded");
 
-const known = story(sourceName({ workspace: "acme", developer: "dave", project: "shop", upstream: "skaffold" }));
-known.tell({ kind: "source.added" });
+const known = scenario(sourceName({ workspace: "acme", developer: "dave", project: "shop", upstream: "skaffold" }));
+known.add({ kind: "source.added" });
 
 let on: Stage;
 let query: Query;
@@ -328,7 +328,7 @@ it.each<[string, (min_position: string) => Promise<{ readonly position: string }
   ["ListOperations", (min_position) => ask.listOperations({ min_position })],
   ["BuildStats", (min_position) => ask.buildStats({ min_position })],
 ])("%s waits for what is in the log and not yet in the tables", async (_, answer) => {
-  const [written = 0] = await on.write([known.tell({ kind: "source.checkpoint" })]);
+  const [written = 0] = await on.write([known.add({ kind: "source.checkpoint" })]);
   expect(await answer(on.at(written))).toMatchObject({ position: on.at(written) });
   expect(await ask.position()).toMatchObject({ position: on.at(written), log_position: on.at(written) });
   await expect(answer(on.at(written + 1))).rejects.toMatchObject({

@@ -1,25 +1,25 @@
 import { expect, it } from "vitest";
 import { queryClient } from "../testing/client.ts";
-import { rktHost, rktSession, uuid } from "../testing/rkt-story.ts";
+import { rktHost, rktSession, uuid } from "../testing/rkt-scenario.ts";
+import { scenario } from "../testing/scenario.ts";
 import { reaches, stage } from "../testing/stage.ts";
-import { story } from "../testing/story.ts";
 
 it("a source's current session is the last one that began or was resumed, also as of an earlier position", async () => {
   await using on = await stage();
-  const tale = story(rktHost);
-  const first = rktSession("01A", tale);
+  const script = scenario(rktHost);
+  const first = rktSession("01A", script);
   first.began("/one");
   first.described("pods");
   first.prepared(uuid(1), ["web"]);
   first.ended();
-  const second = rktSession("01B", tale);
+  const second = rktSession("01B", script);
   second.began("/two");
   second.described("pods");
   second.ended();
-  const before = tale.events.length;
-  tale.tell({ session: "01A", kind: "upstream.restored" });
+  const before = script.events.length;
+  script.add({ session: "01A", kind: "upstream.restored" });
   first.started(uuid(1));
-  const positions = await on.write(tale.events);
+  const positions = await on.write(script.events);
   await using query = await on.startQuery();
   await reaches(query, positions.at(-1) ?? 0);
   using ask = queryClient(query.address);

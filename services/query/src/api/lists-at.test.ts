@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
 import { Progress } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
-import { randomEvents, seeded } from "../testing/random-story.ts";
+import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { type Stage, stage } from "../testing/stage.ts";
 import { folds } from "../views/folds.ts";

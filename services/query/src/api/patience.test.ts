@@ -29,7 +29,7 @@ it("reports in time that a call takes too long, also to callers that wait for a 
 
 it("closes a connection beyond the limit at once, and an idle one soon", async () => {
   await using on = await stage();
-  await using query = await on.startQuery({ door: { connections: 1, arrivalMs: 3_000 } });
+  await using query = await on.startQuery({ connectionLimits: { connections: 1, arrivalMs: 3_000 } });
   using first = await silentConnection(query.address);
   using second = await silentConnection(query.address);
   await until(second.isOver, { message: "the second to be closed" });

@@ -1,6 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
-import { formatPosition, isOfLog, parsePosition } from "@tapedeck/shared/log/position";
+import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { readCheckpoint } from "../projecting/checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 
@@ -28,7 +28,7 @@ async function seqOf(deps: ApiDeps, text: string, field: string): Promise<number
   const position = parsePosition(text);
   if (position === undefined) throw new TapedeckError("invalid_argument", `"${text}" is not a position`, { field });
   const { epoch } = await checkpointOf(deps);
-  if (position.epoch !== epoch && !isOfLog(deps.log(), position)) {
+  if (position.epoch !== epoch && !belongsToLog(deps.log(), position)) {
     throw new TapedeckError("position_foreign", `position ${text} is from another log: this one is ${epoch}`, {
       field,
     });

@@ -1,6 +1,6 @@
 import type { RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { AlreadyProjectedError } from "../db/lock.ts";
 import type { ApiDeps, RebuildTables } from "./deps.ts";
 
@@ -23,7 +23,7 @@ export async function* rebuildCall(
     throw new TapedeckError("limit_exceeded", "the tables are being rebuilt already: wait for that", {}, { cause });
   });
   for (let isOver = false; !isOver && !signal.aborted; ) {
-    const swapped = await Promise.race([rebuilding, pause(progressMs, signal).then(() => undefined)]);
+    const swapped = await Promise.race([rebuilding, delay(progressMs, signal).then(() => undefined)]);
     if (swapped === false && !signal.aborted) throw stopped();
     isOver = swapped !== undefined;
     yield { ...range, reached };

@@ -11,8 +11,8 @@ import {
 import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
-import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
-import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
+import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
+import { abortable } from "@tapedeck/shared/sync/abortable";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
 import { buildStats } from "./build-stats.ts";
 import type { ApiDeps, CallScope, RebuildTables } from "./deps.ts";
@@ -26,7 +26,7 @@ import { rebuildCall } from "./rebuild-call.ts";
 export type ApiOptions = {
   readonly host: string;
   readonly port: number;
-  readonly door: DoorLimits;
+  readonly connectionLimits: ConnectionLimits;
   /** The services' shared key; empty: callers are not authenticated. */
   readonly key: string;
   /** The longest time that a call may take. */
@@ -107,7 +107,7 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api>
   const { port: bound, ...listener } = await listenGrpc(
     server,
     { host, port, credentials: ServerCredentials.createInsecure() },
-    options.door,
+    options.connectionLimits,
   );
   return { ...listener, address: `${host}:${bound}`, port: bound };
 }
@@ -132,7 +132,7 @@ function scopeOf(call: { once(event: "cancelled", listener: () => void): unknown
 async function inTime<T>(answer: Promise<T>, patienceMs: number): Promise<T> {
   const late = AbortSignal.timeout(patienceMs + graceMs);
   try {
-    return await unlessAborted(answer, late);
+    return await abortable(answer, late);
   } catch (cause) {
     throw cause === late.reason ? tooLong(cause) : cause;
   }

@@ -3,9 +3,9 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
 import { queryClient } from "../testing/client.ts";
-import { randomEvents, seeded } from "../testing/random-story.ts";
+import { randomEvents, seeded } from "../testing/random-scenario.ts";
+import { scenario, shop } from "../testing/scenario.ts";
 import { reaches, stage } from "../testing/stage.ts";
-import { shop, story } from "../testing/story.ts";
 import { rows } from "../testing/tables.ts";
 import { evolve } from "../views/skaffold/evolve.ts";
 import { initialState } from "../views/skaffold/state.ts";
@@ -15,7 +15,7 @@ import { toV2State } from "../views/skaffold/to-v2-state.ts";
 it("state at any position is the fold of the session's events up to it", async () => {
   await using on = await stage();
   // One long session, for snapshots, before others that begin, end and are erased.
-  const long = story();
+  const long = scenario();
   const session = long.session("long");
   session.started();
   session.configured();

@@ -4,7 +4,7 @@ import { Migrator } from "kysely/migration";
 import { expect, it } from "vitest";
 import { readCheckpoint } from "../projecting/checkpoint.ts";
 import { queryClient } from "../testing/client.ts";
-import { randomEvents, seeded } from "../testing/random-story.ts";
+import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { stage } from "../testing/stage.ts";
 import { contents } from "../testing/tables.ts";

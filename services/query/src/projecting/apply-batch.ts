@@ -1,4 +1,4 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
 import type { CheckpointRow } from "../db/schema.ts";
@@ -50,7 +50,7 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, s
 }
 
 /** Keeps the latest recording time of all events, because the clock of a log may be set back. */
-function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly Recorded[]): Partial<CheckpointRow> {
+function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly RecordedEvent[]): Partial<CheckpointRow> {
   const last = fresh.at(-1);
   if (last === undefined) return {};
   const latest = fresh.reduce((ms, { recordedAt }) => Math.max(ms, recordedAt.getTime()), recorded_until_ms ?? 0);
@@ -58,7 +58,7 @@ function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly Recorde
 }
 
 /** The sessions that this batch erases, with the positions of the marks. */
-function erasures(events: readonly Recorded[]): Map<string, number> {
+function erasures(events: readonly RecordedEvent[]): Map<string, number> {
   const marks = events.filter(({ event }) => event.kind === "session.erased");
   return new Map(marks.map(({ event, seq }) => [event.subject || event.session, seq]));
 }

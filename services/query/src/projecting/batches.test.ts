@@ -1,10 +1,10 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { expect, it } from "vitest";
-import { story } from "../testing/story.ts";
+import { scenario } from "../testing/scenario.ts";
 import { batches } from "./batches.ts";
 
-const event = story().tell({ kind: "source.added" });
-const recorded = (seq: number): Recorded => ({ event, seq, recordedAt: new Date(0), subject: "" });
+const event = scenario().add({ kind: "source.added" });
+const recorded = (seq: number): RecordedEvent => ({ event, seq, recordedAt: new Date(0), subject: "" });
 const open = new AbortController().signal;
 
 it("reads ahead by one batch at most, and loses nothing", async () => {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 
 export type BatchLimits = {
   readonly events: number;
@@ -10,13 +10,13 @@ export type BatchLimits = {
 export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 1024 };
 
 export type Batch = {
-  readonly events: readonly Recorded[];
+  readonly events: readonly RecordedEvent[];
   /** All events up to this position were yielded, with this batch. It may lie behind the log's last remaining event. */
   readonly caughtUp?: number;
 };
 
 /** Opens the stream, which calls `caughtUp` with the position that it has reached. */
-export type OpenStream = (caughtUp: (position: number) => void) => AsyncIterable<Recorded>;
+export type OpenStream = (caughtUp: (position: number) => void) => AsyncIterable<RecordedEvent>;
 
 /**
  * Cuts a stream into batches: whatever came while the last batch was processed, up to the limits. So nothing waits while
@@ -56,7 +56,7 @@ class BatchBuffer {
   readonly #signal: AbortSignal;
   readonly #filled = new Gate();
   readonly #emptied = new Gate();
-  #events: Recorded[] = [];
+  #events: RecordedEvent[] = [];
   #bytes = 0;
   #caughtUp: number | undefined;
   #end: StreamEnd | undefined;

@@ -1,5 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { isOfLog } from "@tapedeck/shared/log/position";
+import { belongsToLog } from "@tapedeck/shared/log/position";
 import type { Kysely } from "kysely";
 import type { Tx } from "../db/database.ts";
 import type { CheckpointRow, Schema } from "../db/schema.ts";
@@ -49,8 +49,8 @@ export async function moveCheckpoint(
  */
 export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, log: LogReader): Promise<CheckpointRow> {
   const { epoch, position } = checkpoint;
-  if (!isOfLog(log, { epoch, seq: position })) {
-    const beyond = log.former.find((one) => one.epoch === epoch);
+  if (!belongsToLog(log, { epoch, seq: position })) {
+    const beyond = log.formerEpochs.find((one) => one.epoch === epoch);
     const reason =
       beyond === undefined
         ? `the database follows another log (${epoch}; this one is ${log.epoch})`

@@ -6,10 +6,10 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
 import { type Query, startQuery } from "../query.ts";
+import { scenario, shop, startedAt, timestamp } from "../testing/scenario.ts";
 import { stage } from "../testing/stage.ts";
-import { shop, startedAt, story, timestamp } from "../testing/story.ts";
 
-/** Milliseconds of the story: the last event of the loop, and an answer in silence. */
+/** Milliseconds of the scenario: the last event of the loop, and an answer in silence. */
 const loopEnd = 1_000;
 const later = 2_000;
 
@@ -23,23 +23,23 @@ async function theatre() {
   });
   const quiet = { ...on.config, nats: { ...on.config.nats, syncAlways: true } };
   const query = stack.use(await startQuery(quiet, logger));
-  const tale = story();
-  const session = tale.session("S");
+  const script = scenario();
+  const session = script.session("S");
   session.started();
   session.configured();
   session.loopStarted();
   session.build("web", "started");
   session.build("web", "succeeded");
   session.loopEnded("succeeded", loopEnd);
-  await on.write(tale.events);
+  await on.write(script.events);
   const owned = stack.move();
   return {
     on,
     session,
     query,
     warnings,
-    written: () => on.write(tale.events.splice(0)),
-    /** Skaffold's answer that web is `status`, at that moment of the story, after what is written of v1 by then. */
+    written: () => on.write(script.events.splice(0)),
+    /** Skaffold's answer that web is `status`, at that moment of the scenario, after what is written of v1 by then. */
     answer(status: string, at: number, ordinals: Record<string, bigint> = { v1: 5n, tapedeck: 1n }) {
       const state = State.fromPartial({
         buildState: { artifacts: { web: status } },
@@ -53,7 +53,7 @@ async function theatre() {
       const observed = { ...of, ordinals, observed_at: timestamp(startedAt + at) };
       nats.publish(observedSubject(shop), Observed.encode(Observed.fromPartial(observed)).finish());
     },
-    forget: () => tale.events.splice(0),
+    forget: () => script.events.splice(0),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -4,8 +4,8 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { adoptSubject, channelFilter, eventSubject, everyObservedSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
-import { unlessAborted } from "@tapedeck/shared/sync/unless-aborted";
+import { abortable } from "@tapedeck/shared/sync/abortable";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 import type { ApiDeps } from "../api/deps.ts";
 import { readConsistently } from "../db/read.ts";
@@ -80,7 +80,7 @@ export class DriftWatch implements AsyncDisposable {
     const { folds, onCompared } = this.#options;
     const observed = Observed.decode(message);
     const fold = foldFor(folds, observed);
-    await pause(silenceMs.after, this.#stop.signal);
+    await delay(silenceMs.after, this.#stop.signal);
     if (this.#stop.signal.aborted || fold === undefined) return;
     const state = await this.#stateAtRest(observed, fold);
     const differences = state === undefined ? undefined : fold.drift(state, observed);
@@ -99,7 +99,7 @@ export class DriftWatch implements AsyncDisposable {
     const { database, log, progress } = this.#options;
     const reader = log();
     const { lastSeq } = await reader.bounds();
-    if (!(await unlessAborted(progress.reached(lastSeq, patienceMs), this.#stop.signal))) return undefined;
+    if (!(await abortable(progress.reached(lastSeq, patienceMs), this.#stop.signal))) return undefined;
     const row = await readConsistently(database(), (tx) =>
       tx
         .selectFrom("fold_states")

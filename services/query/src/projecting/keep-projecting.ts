@@ -1,7 +1,7 @@
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
-import { tellTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { reportTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { letReadersIn, limitReaders, type ReaderLogins } from "../db/access/grants.ts";
 import type { Database } from "../db/database.ts";
 import { AlreadyProjectedError, withTables } from "../db/lock.ts";
@@ -77,7 +77,7 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
       if (reason !== lastReason)
         logger.warn({ err: error, position: progress.position }, "projecting broke off, will go on");
       lastReason = reason;
-      await pause(retry.next(), signal);
+      await delay(retry.next(), signal);
     }
   }
 }
@@ -107,7 +107,7 @@ async function projectOnce(
     let epoch = checkpoint?.epoch ?? reader.epoch;
     const work = withTables(database, async function* (connection, held) {
       // Before the log is read: if it has lost its end, ingest must not assign these positions again.
-      using _telling = tellTablesEnd(log.nats, () => ({ epoch, seq: progress.position }));
+      using _telling = reportTablesEnd(log.nats, () => ({ epoch, seq: progress.position }));
       yield* project({ connection, log: reader, views, limits, signal: AbortSignal.any([signal, held]) });
     });
     for await (const applied of work) {
@@ -127,7 +127,7 @@ async function standBy({ database, progress, signal, observer }: KeepProjecting)
   observer.waits(undefined);
   const checkpoint = await readCheckpoint(database.db).catch(() => undefined);
   if (checkpoint !== undefined) progress.advance(checkpoint.position);
-  await pause(standbyMs, signal);
+  await delay(standbyMs, signal);
 }
 
 function isFinal(error: unknown): boolean {

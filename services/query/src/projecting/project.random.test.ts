@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
 import { spawnQuery } from "../testing/child.ts";
 import { migrated } from "../testing/migrated.ts";
-import { randomEvents, seeded } from "../testing/random-story.ts";
+import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { type Stage, stage } from "../testing/stage.ts";
 import { contents, rows } from "../testing/tables.ts";

@@ -8,10 +8,10 @@ import { openDatabase } from "../db/database.ts";
 import { privateSchema } from "../db/private.ts";
 import { queryClient } from "../testing/client.ts";
 import { migrated } from "../testing/migrated.ts";
-import { randomEvents, seeded } from "../testing/random-story.ts";
+import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
+import { scenario } from "../testing/scenario.ts";
 import { reaches, stage } from "../testing/stage.ts";
-import { story } from "../testing/story.ts";
 import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
 import { rebuild } from "./rebuild.ts";
@@ -116,7 +116,7 @@ it("lets readers read the new tables from the swap on, and a login only its work
   const sources = ["acme", "globex"].map((workspace) =>
     sourceName({ workspace, developer: "alice", project: "shop", upstream: "skaffold" }),
   );
-  for (const source of sources) await on.write([story(source).tell({ kind: "source.added" })]);
+  for (const source of sources) await on.write([scenario(source).add({ kind: "source.added" })]);
   // Nothing else may let readers in: no query runs.
   await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal: AbortSignal.timeout(60_000) });
 

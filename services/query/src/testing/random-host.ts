@@ -1,16 +1,16 @@
 import { type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Random } from "./random-story.ts";
-import { type RktSession, uuid } from "./rkt-story.ts";
-import type { Story } from "./story.ts";
+import type { Random } from "./random-scenario.ts";
+import { type RktSession, uuid } from "./rkt-scenario.ts";
+import type { Scenario } from "./scenario.ts";
 
 /** Adds about `size` events: pods and images that come and go, with many descriptions between. */
-export function randomHost(random: Random, tale: Story, host: RktSession, size: number): void {
-  const end = tale.events.length + size;
+export function randomHost(random: Random, script: Scenario, host: RktSession, size: number): void {
+  const end = script.events.length + size;
   let next = 1;
   host.imported({ id: "sha512-0", name: "example.com/stage1" });
   host.described("images");
   host.described("pods");
-  while (tale.events.length < end) {
+  while (script.events.length < end) {
     const all = [...host.pods.values()];
     const pod = all[random(all.length)];
     const step = random(12);

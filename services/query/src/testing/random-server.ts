@@ -5,9 +5,9 @@ import {
   type Operation_PhysicalState,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { resourceKinds } from "../views/vagrant/resources.ts";
-import type { Random } from "./random-story.ts";
-import type { Story } from "./story.ts";
-import { ulid, type VagrantSession } from "./vagrant-story.ts";
+import type { Random } from "./random-scenario.ts";
+import type { Scenario } from "./scenario.ts";
+import { ulid, type VagrantSession } from "./vagrant-scenario.ts";
 
 /**
  * Adds about `size` events: jobs, and resources that come and go, with many descriptions between. The id of `firstJob` is
@@ -15,16 +15,16 @@ import { ulid, type VagrantSession } from "./vagrant-story.ts";
  */
 export function randomServer(
   random: Random,
-  tale: Story,
+  script: Scenario,
   server: VagrantSession,
   { size, firstJob }: { readonly size: number; readonly firstJob: number },
 ): void {
-  const end = tale.events.length + size;
+  const end = script.events.length + size;
   let next = firstJob;
   server.there("basis", "basis-0", { name: "default" });
   server.there("project", "project-0", { name: "shop" });
   server.described();
-  while (tale.events.length < end) {
+  while (script.events.length < end) {
     const jobs = [...server.jobs.values()];
     // Most events are about the newest ones.
     const job = jobs[Math.max(0, jobs.length - 1 - random(5))];

@@ -11,7 +11,7 @@ import type { QueryConfig } from "../config.ts";
 import { readerLimits } from "../db/access/limits.ts";
 import { type Query, startQuery } from "../query.ts";
 import { migrated } from "./migrated.ts";
-import { write } from "./story.ts";
+import { write } from "./scenario.ts";
 
 export const servicesKey = "key of the services";
 
@@ -24,7 +24,7 @@ export async function stage() {
   const database = stack.use(await freshDatabase(migrated));
   const config: QueryConfig = {
     grpc: { host: "127.0.0.1", port: 0 },
-    door: { connections: 1_000, arrivalMs: 60_000 },
+    connectionLimits: { connections: 1_000, arrivalMs: 60_000 },
     health: { host: "127.0.0.1", port: 0 },
     nats: { url: nats.url },
     databaseUrl: database.url,

@@ -1,4 +1,4 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Tx } from "../db/database.ts";
 import type { Schema } from "../db/schema.ts";
@@ -13,7 +13,7 @@ export type View = {
   readonly version: number;
   /** Its tables that hold rows of sessions; session.erased empties them of the session. */
   readonly sessionTables: readonly (keyof Schema)[];
-  readonly apply: (tx: Tx, batch: readonly Recorded[]) => Promise<void>;
+  readonly apply: (tx: Tx, batch: readonly RecordedEvent[]) => Promise<void>;
 };
 
 export function sourceColumns(source: string) {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { normalizers } from "@tapedeck/ingest/normalize/normalizers";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
 import type { Api, Page } from "../../api/api.ts";
@@ -48,7 +48,7 @@ export async function knownSessions(api: Api, source: string) {
 
 function smallest(frames: readonly ImportedFrame[]): ImportedFrame | undefined {
   return frames.reduce<ImportedFrame | undefined>(
-    (least, frame) => (least === undefined || compareMoments(frame.moment, least.moment) < 0 ? frame : least),
+    (least, frame) => (least === undefined || compareTimestamps(frame.moment, least.moment) < 0 ? frame : least),
     undefined,
   );
 }

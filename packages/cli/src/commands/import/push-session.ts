@@ -9,7 +9,7 @@ import {
   type RecorderClient,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { grpcLink } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
 import type { GrpcTarget } from "../../gateway-address.ts";
@@ -70,7 +70,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
       if (!passing.has(code)) throw new CommandError(`not imported: ${details}`);
       if (Date.now() - progressAt > (source === "" ? patienceMs.unheard : patienceMs.begun))
         throw nobodyTakes(details, target.name);
-      await pause(waits.next(), new AbortController().signal);
+      await delay(waits.next(), new AbortController().signal);
     }
   }
 

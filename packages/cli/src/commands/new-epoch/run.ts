@@ -12,9 +12,9 @@ export async function startNewEpoch({ data, yes = false }: NewEpochOptions): Pro
   announceLocalOnly("new-epoch", data);
   if (!yes) throw new CommandError("positions beyond the log's end become permanently invalid: confirm with --yes.");
   await using machine = await openStoppedMachine(data);
-  const { epoch, lastSeq, former } = await renewEpoch(machine.nats);
+  const { epoch, lastSeq, formerEpochs } = await renewEpoch(machine.nats);
   const forgotten = await forgetTables(machine.nats, machine.databaseUrl);
-  const last = formatPosition({ epoch: former.at(-1)?.epoch ?? "", seq: lastSeq });
+  const last = formatPosition({ epoch: formerEpochs.at(-1)?.epoch ?? "", seq: lastSeq });
   console.log(`the log continues as epoch ${epoch}; positions up to ${last} remain valid, later ones are refused`);
   console.log("after the next start, session.gap events report what is known to be lost");
   if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");

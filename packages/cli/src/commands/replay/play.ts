@@ -1,4 +1,4 @@
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { Tape } from "./tape.ts";
 
 export type Pace = {
@@ -10,7 +10,7 @@ export type Pace = {
 };
 
 /** Plays a tape to its end, with the pauses that were between its events, or until the signal. */
-export async function play(tape: Tape, { speed, longestMs, sleep = pause }: Pace, signal: AbortSignal): Promise<void> {
+export async function play(tape: Tape, { speed, longestMs, sleep = delay }: Pace, signal: AbortSignal): Promise<void> {
   let last: number | undefined;
   while (!signal.aborted) {
     const coming = tape.events[tape.played];

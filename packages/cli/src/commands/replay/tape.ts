@@ -1,5 +1,5 @@
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
-import type { FollowOptions, LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
+import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -8,11 +8,11 @@ import type { SourceName } from "@tapedeck/shared/source";
 export type Tape = {
   readonly source: SourceName;
   readonly session: string;
-  readonly events: readonly Recorded[];
+  readonly events: readonly RecordedEvent[];
   /** How many of them have been played. */
   readonly played: number;
   /** One more happens; undefined when all have. */
-  next(): Recorded | undefined;
+  next(): RecordedEvent | undefined;
   readonly reader: LogReader;
 };
 
@@ -23,7 +23,7 @@ export function tapeOf(events: readonly Event[]): Tape {
   const source = first.source as SourceName;
   const times = upstreamTimes(events);
   const recorded = events.map(
-    (event, index): Recorded => ({
+    (event, index): RecordedEvent => ({
       seq: index + 1,
       recordedAt: new Date(times[index] ?? 0),
       subject: eventSubject(source, event.channel, event.kind),
@@ -84,7 +84,7 @@ export function tapeOf(events: readonly Event[]): Tape {
     },
     reader: {
       epoch: "replay",
-      former: [],
+      formerEpochs: [],
       bounds: async () => ({ firstSeq: 1, lastSeq: played }),
       now: async () => ({ at: new Date(), lastSeq: played }),
       lastMatch: async (subjects) => {

@@ -43,7 +43,7 @@ async function place() {
 const lastOf = async (nc: NatsConnection) => {
   await using log = await openLog(nc);
   const { lastSeq } = await log.reader.bounds();
-  return { epoch: log.epoch, former: log.reader.former, lastSeq };
+  return { epoch: log.epoch, formerEpochs: log.reader.formerEpochs, lastSeq };
 };
 
 it("a log and its tokens come back to a NATS of the user's: nothing is replaced unasked, and no revoked token is good again", async () => {
@@ -78,7 +78,7 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(restored.out).toContain("restored 5 events");
   expect(restored.out).toContain("restored 1 tokens");
   expect(restored.out).toContain("1 tokens of the backup have been revoked since, and stay revoked");
-  expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, former: [{ epoch, lastSeq: 5 }] });
+  expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);
 });
@@ -125,7 +125,7 @@ it("a log that lost its end goes on under new positions when it is said to", asy
   const renewed = await tapedeck("new-epoch", "--yes");
   expect(renewed).toMatchObject({ code: 0, out: expect.stringContaining(`positions up to ${epoch}-5 remain valid`) });
   const now = await lastOf(connection);
-  expect(now).toMatchObject({ lastSeq: 5, former: [{ epoch, lastSeq: 5 }] });
+  expect(now).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
   await using ends = await openEnds(connection, { epoch: now.epoch });
   expect(await ends.lastSeq()).toBe(0);
   // What the lost end had is known, so that its ordinals are not given again.

@@ -49,8 +49,8 @@ export async function restore(
   }
 }
 
-function printResult({ state }: Snapshot, { epoch, lastSeq, former }: Restored): void {
-  const last = former.at(-1);
+function printResult({ state }: Snapshot, { epoch, lastSeq, formerEpochs }: Restored): void {
+  const last = formerEpochs.at(-1);
   console.log(`restored ${state.messages} events; the log continues as epoch ${epoch}`);
   if (last === undefined) return;
   const end = formatPosition({ epoch: last.epoch, seq: lastSeq });

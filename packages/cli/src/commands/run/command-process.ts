@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Transform } from "node:stream";
 import { isatty } from "node:tty";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
@@ -66,7 +66,7 @@ function passOn(from: Readable, through: Transform): (boundMs: number) => Promis
   const over = new AbortController();
   through.once("end", () => over.abort());
   from.pipe(through).pipe(process.stderr, { end: false });
-  return (boundMs) => pause(boundMs, over.signal);
+  return (boundMs) => delay(boundMs, over.signal);
 }
 
 /**
@@ -82,7 +82,7 @@ function groupWitness() {
     saw: async (signal: NodeJS.Signals): Promise<boolean> => {
       const asked = witness;
       if (!(await asked.started)) return isatty(0) && signal !== "SIGTERM";
-      await pause(patienceMs, asked.gone);
+      await delay(patienceMs, asked.gone);
       if (!asked.gone.aborted) return false;
       if (witness === asked) witness = spawnWitness();
       return true;

@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
 import { collectLabel, formerly, urlOptionUnchecked } from "../options.ts";
 import type { RunOptions } from "./options.ts";
-import { finds, recordedUpstreams } from "./recordable.ts";
+import { finds, recordableUpstreams } from "./recordable.ts";
 
 export const runCommand = () =>
   new Command("run")
@@ -38,7 +38,7 @@ command runs without being recorded.`)
       new Option(
         "--upstream <name>",
         "what the command starts (default: by its name; skaffold for any other, such as make)",
-      ).choices(recordedUpstreams),
+      ).choices(recordableUpstreams),
     )
     .addOption(
       new Option("--find <way>", "how Vagrant's server is found (default: by its sockets on Linux, else by its log)")

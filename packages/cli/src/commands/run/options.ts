@@ -1,8 +1,8 @@
-import type { Find, RecordedUpstream } from "./recordable.ts";
+import type { Find, RecordableUpstream } from "./recordable.ts";
 
 export type RunOptions = {
   readonly url?: string;
-  readonly upstream?: RecordedUpstream;
+  readonly upstream?: RecordableUpstream;
   readonly find?: Find;
   readonly developer?: string;
   readonly project?: string;

@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { pause } from "@tapedeck/shared/sync/delay";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { Completing } from "@tapedeck/tap/skaffold/event-log/completing";
-import { endOf } from "@tapedeck/tap/skaffold/event-log/event-log-place";
+import { endOf } from "@tapedeck/tap/skaffold/event-log/event-log-offsets";
 import { EventLogTail } from "@tapedeck/tap/skaffold/event-log/event-log-tail";
 import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
 import type { TapItem } from "@tapedeck/tap/tap";
@@ -128,7 +128,7 @@ function completingOf({ isUpstream, exited, plan: { eventLog } }: RecordCommand,
     append: spill.append,
     tail: new EventLogTail(eventLog.path, eventLog),
     isOneProcess: isUpstream,
-    since: eventLog.since === undefined ? undefined : momentOfMs(eventLog.since),
+    since: eventLog.since === undefined ? undefined : timestampOfMs(eventLog.since),
     ended: ended.signal,
   });
 }
@@ -173,7 +173,7 @@ function openConnections(pass: (item: TapItem) => unknown, { isUpstream, endsIns
     ended: async (boundMs: number, hurry: AbortSignal): Promise<void> => {
       const over = new AbortController();
       const bound = AbortSignal.any([over.signal, hurry]);
-      await Promise.race([idle.promise, pause(boundMs, bound)]);
+      await Promise.race([idle.promise, delay(boundMs, bound)]);
       over.abort();
     },
     processEnded: ({ code }: Exit): void => {

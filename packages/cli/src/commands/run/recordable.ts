@@ -5,8 +5,8 @@ import type { Labels } from "../../record/labels.ts";
 export type Env = Readonly<Record<string, string | undefined>>;
 
 /** Those that live in a command. */
-export const recordedUpstreams = ["skaffold", "vagrant"] as const satisfies readonly UpstreamName[];
-export type RecordedUpstream = (typeof recordedUpstreams)[number];
+export const recordableUpstreams = ["skaffold", "vagrant"] as const satisfies readonly UpstreamName[];
+export type RecordableUpstream = (typeof recordableUpstreams)[number];
 
 export const finds = ["sockets", "log"] as const;
 export type Find = (typeof finds)[number];
@@ -32,7 +32,7 @@ export type EventLog = {
 
 /** A command as it has to be run so that the upstream in it can be recorded. */
 export type Recordable = {
-  readonly upstream: RecordedUpstream;
+  readonly upstream: RecordableUpstream;
   /** The command is the upstream's own program, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
   /**

@@ -86,7 +86,7 @@ const cases: readonly Case[] = [
 ];
 
 /** A user's folder, with a spill and a record of what Skaffold has said. */
-function desk(env: Case["env"] = {}) {
+function harness(env: Case["env"] = {}) {
   const cwd = mkdtempSync(join(root, "desk-"));
   writeFileSync(join(cwd, "skaffold.yaml"), `metadata:\n  name: ${cwd.split("-").at(-1)?.toLowerCase()}\n`);
   const inherited = Object.entries(process.env).filter(([name]) => !/^(TAPEDECK_|SKAFFOLD_|STAND_IN_)/.test(name));
@@ -100,13 +100,13 @@ function desk(env: Case["env"] = {}) {
   return { cwd, env: { ...Object.fromEntries(inherited), PATH: path, ...own, ...ours, ...env } };
 }
 
-function start(command: readonly string[], { cwd, env }: ReturnType<typeof desk>): RunningCli {
+function start(command: readonly string[], { cwd, env }: ReturnType<typeof harness>): RunningCli {
   const [program = "", ...args] = command;
   return collect(spawn(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true }));
 }
 
 /** All that a user can see of it. */
-async function seen(command: readonly string[], at: ReturnType<typeof desk>, signal: Case["signal"]) {
+async function seen(command: readonly string[], at: ReturnType<typeof harness>, signal: Case["signal"]) {
   await using ran = start(command, at);
   if (signal !== undefined) {
     await until(() => ran.stdout().includes("args"), { message: "the command to run" });
@@ -127,7 +127,7 @@ test.each(cases)("is the same with and without recording: $title", async ({ env,
   // Without a port nothing is written to a file, whoever asks for it.
   const port = String(await freePort());
   const command = told.command.map((arg) => arg.replace("PORT", port));
-  const [without, with_] = [desk(env), desk(env)];
+  const [without, with_] = [harness(env), harness(env)];
   const plain = await seen(command, without, signal);
   const project = `same-${recorder.items.length}`;
   const before = recorder.items.length;
@@ -151,7 +151,7 @@ test.each(cases)("is the same with and without recording: $title", async ({ env,
 test("the terminal is the command's", async ({ skip }) => {
   if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");
   const onTerminal = async (command: string) => {
-    const { cwd, env } = desk({ STAND_IN_EXIT: "5" });
+    const { cwd, env } = harness({ STAND_IN_EXIT: "5" });
     await using ran = collect(
       spawn("script", ["-qec", command, "/dev/null"], { cwd, env, stdio: ["pipe", "pipe", "pipe"] }),
     );

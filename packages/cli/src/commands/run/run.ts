@@ -14,8 +14,8 @@ import {
   type Asked,
   type Recordable,
   type RecordableCommand,
-  type RecordedUpstream,
-  recordedUpstreams,
+  type RecordableUpstream,
+  recordableUpstreams,
 } from "./recordable.ts";
 import { sessionLines } from "./session-lines.ts";
 import { skaffold } from "./skaffold.ts";
@@ -24,7 +24,7 @@ import { vagrant } from "./vagrant.ts";
 /** Set for the command: names the upstreams that a `tapedeck run` around it records already. */
 const insideOf = "TAPEDECK_RUN";
 
-const recordables = { skaffold, vagrant } satisfies Readonly<Record<RecordedUpstream, RecordableCommand>>;
+const recordables = { skaffold, vagrant } satisfies Readonly<Record<RecordableUpstream, RecordableCommand>>;
 
 /** Runs a command in our place and records the upstream in it. Ends this process as the command ended. */
 export async function run(command: readonly string[], options: RunOptions): Promise<void> {
@@ -52,13 +52,13 @@ export async function run(command: readonly string[], options: RunOptions): Prom
 }
 
 /** What may start anything, such as `make`, is asked for a Skaffold: that costs nothing where there is none. */
-function upstreamOf(program: string): RecordedUpstream {
-  return recordedUpstreams.find((name) => recordables[name].isIt(program)) ?? "skaffold";
+function upstreamOf(program: string): RecordableUpstream {
+  return recordableUpstreams.find((name) => recordables[name].isIt(program)) ?? "skaffold";
 }
 
 type Prepared = { readonly recordable: Recordable; readonly plan: RunPlan };
 
-async function prepare(upstream: RecordedUpstream, asked: Asked, options: RunOptions): Promise<Prepared | undefined> {
+async function prepare(upstream: RecordableUpstream, asked: Asked, options: RunOptions): Promise<Prepared | undefined> {
   try {
     const recordable = await recordables[upstream].prepare(asked);
     if (recordable === undefined) return undefined;

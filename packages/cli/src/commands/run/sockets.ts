@@ -1,5 +1,5 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 
 /** A TCP socket that waits for connections on this machine's loopback. */
 export type ListeningSocket = {
@@ -38,7 +38,7 @@ export function watchSockets(): (pid: number) => AddressSource {
       const added = listeningSockets().filter(isNew);
       if (added.length > 0) for (const { address } of heldBy(pid, added)) report(address);
       for (const { inode } of added) known.add(inode);
-      await pause(restAfter(performance.now() - began), signal);
+      await delay(restAfter(performance.now() - began), signal);
     }
   };
 }

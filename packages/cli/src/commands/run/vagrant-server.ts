@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { VagrantClient } from "@tapedeck/proto/vagrant/vagrant";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { AddressSource } from "./sockets.ts";
 
 export type FoundServer = {
@@ -43,7 +43,7 @@ async function isVagrant(address: string, isThere: () => void, signal: AbortSign
     if (code !== status.UNAVAILABLE || (await accepts(address))) isThere();
     if (code === status.OK) return true;
     if (code !== status.UNAVAILABLE && code !== status.DEADLINE_EXCEEDED) return false;
-    await pause(wait.next(), signal);
+    await delay(wait.next(), signal);
   }
   return false;
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { textOf } from "@tapedeck/fakes/vagrant/client";
 import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
 import { runSteps } from "@tapedeck/fakes/vagrant/timed";
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { GetJobStreamResponse, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
@@ -66,9 +66,9 @@ function jobsIn(items: readonly Item[]) {
   const openings = new Map<string, string[]>();
   for (const { what } of items) {
     if (what?.$case !== "frame" || what.value.channel !== "jobs") continue;
-    const { seen } = Look.decode(what.value.bytes);
-    if (seen?.$case !== "streamed") continue;
-    const { job, stream, bytes } = seen.value;
+    const { result } = Observation.decode(what.value.bytes);
+    if (result?.$case !== "streamed") continue;
+    const { job, stream, bytes } = result.value;
     const { event } = GetJobStreamResponse.decode(bytes);
     const known = jobs.get(job) ?? { texts: [] };
     const texts = openings.get(stream) ?? [];

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from "commander";
-import { momentForm, positionOrTime } from "../moment.ts";
 import { jsonOption, sourceOption, urlOption } from "../options.ts";
+import { positionOrTime, timeForm } from "../time.ts";
 import type { StateOptions } from "./run.ts";
 
 export const stateCommand = () =>
@@ -30,5 +30,5 @@ Example:
 function positionOrTimeText(text: string): string {
   const found = positionOrTime(text);
   if (found !== undefined) return found;
-  throw new InvalidArgumentError(`Expected a position, ${momentForm}.`);
+  throw new InvalidArgumentError(`Expected a position, ${timeForm}.`);
 }

@@ -45,7 +45,7 @@ it("a token that is made lets its bearer in; it is written once, and listed with
     await connectNats("test", { url, user: "deck", password: "secret" }, silentLogger),
     (nc) => nc.close(),
   );
-  const tokens = stack.use(knownTokens({ line: () => ({ connection, broken: new AbortController().signal }) }));
+  const tokens = stack.use(knownTokens({ connection: () => ({ connection, broken: new AbortController().signal }) }));
   const held = await tokens.find(text);
   expect(held.record).toEqual(record);
 

@@ -1,6 +1,6 @@
 import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
 
-export type TokenWishes = {
+export type NewToken = {
   readonly name: string;
   readonly roles: readonly Role[];
   /** Default: that of the settings, or of the caller's own token. */
@@ -14,7 +14,7 @@ export type TokenWishes = {
 
 /** The tokens of a Tapedeck, wherever it is. Everything throws CommandError. */
 export type Tokens = AsyncDisposable & {
-  readonly create: (wishes: TokenWishes) => Promise<TokenRecord & { readonly token: string }>;
+  readonly create: (wishes: NewToken) => Promise<TokenRecord & { readonly token: string }>;
   /** Newest first. */
   readonly list: () => Promise<readonly TokenRecord[]>;
   readonly revoke: (id: string) => Promise<TokenRecord>;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { CommandError } from "../../command-error.ts";
 import { compileCache } from "../../compile-cache.ts";
 
@@ -63,7 +63,7 @@ export async function startChildService(spec: ServiceSpec): Promise<ChildService
       if (stopping.signal.aborted) return;
       if (performance.now() - started > steadyMs) wait.reset();
       spec.onDeath?.(exit.signal === null ? `ended with code ${exit.code}` : `was killed (${exit.signal})`);
-      await pause(wait.next(), stopping.signal);
+      await delay(wait.next(), stopping.signal);
       if (stopping.signal.aborted) return;
       current = launch();
     }

@@ -7,7 +7,7 @@ import { streamName } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
 import { demoWorkspace } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { readMetrics, sumOf } from "../../api/metrics.ts";
 import type { Demo } from "./demo.ts";
 
@@ -31,7 +31,7 @@ export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
   const started = Date.now();
   let isPaused = false;
   while (!signal.aborted) {
-    await pause(pollMs, signal);
+    await delay(pollMs, signal);
     const seconds = sumOf(await readMetrics(http), "tapedeck_gateway_last_viewer_timestamp_seconds");
     // A gateway that is just being started again says nothing, or 0.
     if (seconds === undefined) continue;
@@ -75,7 +75,7 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
     if (databaseUrl !== undefined) await forgetSessions(databaseUrl, keep);
   };
   // NATS may be away: the next time will do.
-  for (; !signal.aborted; await pause(everyMs, signal)) await forget().catch(() => {});
+  for (; !signal.aborted; await delay(everyMs, signal)) await forget().catch(() => {});
 }
 
 /** Start of the oldest current session of any source. (A request to the gateway would count as a viewer.) */

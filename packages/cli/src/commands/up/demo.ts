@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { CommandError } from "../../command-error.ts";
 
@@ -115,10 +115,10 @@ async function startActor(actor: Actor, nth: number, signal: AbortSignal): Promi
 
   async function stay(): Promise<void> {
     for (let life = lifeMs + nth * between; !signal.aborted; life = lifeMs) {
-      await pause(life, AbortSignal.any([signal, current.gone]));
+      await delay(life, AbortSignal.any([signal, current.gone]));
       await current.stop();
       if (signal.aborted) return;
-      await pause(2_000, signal);
+      await delay(2_000, signal);
       if (signal.aborted) return;
       // A port that is taken just then: the actor is absent for a while.
       const next = await startFake(actor, port).catch(() => undefined);
@@ -161,7 +161,7 @@ async function startFake({ upstream, recording, speed }: Actor, port: number): P
     stop: async () => {
       if (gone.signal.aborted) return;
       child.kill("SIGTERM");
-      await pause(5_000, gone.signal);
+      await delay(5_000, gone.signal);
       child.kill("SIGKILL");
     },
   };

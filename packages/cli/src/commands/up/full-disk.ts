@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { readMetrics, sumOf } from "../../api/metrics.ts";
 import type { Kept } from "../../up/servers.ts";
 
@@ -31,7 +31,7 @@ export async function mendFullDisk(options: MendFullDisk): Promise<void> {
   /** Restarts once while there is room: if the server still accepts nothing, the cause is another one. */
   let isRestarted = false;
   while (!signal.aborted) {
-    await pause(pollMs, signal);
+    await delay(pollMs, signal);
     const isFull = sumOf(await readMetrics(ingest), "tapedeck_ingest_log_full") === 1;
     if (signal.aborted) return;
     if (isFull && !isReported)
@@ -49,6 +49,6 @@ export async function mendFullDisk(options: MendFullDisk): Promise<void> {
     if (!hasRoom || isRestarted) continue;
     isRestarted = true;
     await nats.restart();
-    await pause(settleMs, signal);
+    await delay(settleMs, signal);
   }
 }

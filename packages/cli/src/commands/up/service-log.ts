@@ -1,7 +1,7 @@
 import { type FileHandle, open, rename, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { styleText } from "node:util";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 
 type Line = {
   readonly level?: number;
@@ -44,7 +44,7 @@ async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, say:
   let { from } = log;
   let rest = "";
   while (!signal.aborted) {
-    await pause(pollMs, signal);
+    await delay(pollMs, signal);
     const text = await readFrom(file, from);
     from += text.length;
     const lines = (rest + text.toString()).split("\n");

@@ -1,11 +1,11 @@
 import { relative } from "node:path";
 import { styleText } from "node:util";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import type { Door } from "../../up/settings.ts";
+import type { GatewayAccess } from "../../up/settings.ts";
 
 export type Welcome = {
   readonly mode: "demo" | "record";
-  readonly door: Door;
+  readonly door: GatewayAccess;
   readonly addresses: Readonly<Record<string, string>>;
   readonly storeDir: string;
   /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
@@ -43,7 +43,7 @@ function headline({ mode, sources }: Welcome): string {
 }
 
 /** Uses the host name of the certificate, and one that can be dialled if the gateway listens on all interfaces. */
-function reachable(address = "", { tls, hostName = "localhost" }: Door): string {
+function reachable(address = "", { tls, hostName = "localhost" }: GatewayAccess): string {
   const isEverywhere = /^(0\.0\.0\.0|\[::\]):/.test(address);
   return tls || isEverywhere ? address.replace(/^.*(?=:\d+$)/, hostName) : address;
 }

@@ -13,7 +13,7 @@ import {
 } from "@tapedeck/proto/vagrant/vagrant";
 import { Panic, Refusal } from "../status.ts";
 import { type Database, projectRef, shortProjectRef } from "./database.ts";
-import { checkNoMetadata } from "./places.ts";
+import { checkNoMetadata } from "./projects.ts";
 import { checkPresent, checkUnique, needed, notFound, updated } from "./records.ts";
 import type { Stamps } from "./stamps.ts";
 

@@ -7,12 +7,12 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { afterAll, describe, expect, it, test } from "vitest";
 import type { TapItem } from "../../tap.ts";
 import { Completing } from "./completing.ts";
-import { endOf } from "./event-log-place.ts";
+import { endOf } from "./event-log-offsets.ts";
 import { EventLogTail } from "./event-log-tail.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tapedeck-completing-"));
@@ -35,15 +35,15 @@ const frame = (channel: string, bytes: Buffer): What => ({ $case: "frame", value
 const closed: What = { $case: "closed", value: { reason: "cut", process_ended: true } };
 const broken: What = { $case: "channel_ended", value: { channel: "v2", code: 13, message: "", final: true } };
 
-type Desk = {
+type HarnessOptions = {
   readonly isOneProcess?: boolean;
   readonly keeps?: (item: TapItem) => boolean;
   readonly from?: { readonly v1: number; readonly v2: number };
   readonly name?: string;
-  readonly since?: Moment;
+  readonly since?: Timestamp;
 };
 
-function desk({ isOneProcess = true, keeps = () => true, from, name = "", since }: Desk = {}) {
+function harness({ isOneProcess = true, keeps = () => true, from, name = "", since }: HarnessOptions = {}) {
   const path = name || join(mkdtempSync(join(root, "log-")), "events");
   const items: TapItem[] = [];
   const ended = new AbortController();
@@ -64,7 +64,7 @@ function desk({ isOneProcess = true, keeps = () => true, from, name = "", since 
 }
 
 test("the rest of a stream that broke comes on the same connection, before its end, and nothing twice", async () => {
-  const { path, items, completing, tell, of, kinds } = desk();
+  const { path, items, completing, tell, of, kinds } = harness();
   tell("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
   tell("C", ...process.v2.slice(0, 9).map((bytes) => frame("v2", bytes)), broken);
   writeEventLog(path, process);
@@ -76,7 +76,7 @@ test("the rest of a stream that broke comes on the same connection, before its e
 });
 
 test("what was heard with text that is not UTF-8 is the same as its line with U+FFFD", async () => {
-  const { path, items, completing, tell, of } = desk();
+  const { path, items, completing, tell, of } = harness();
   const [first, ...rest] = process.v2;
   const torn = Buffer.from(first ?? "");
   torn[torn.indexOf("Starting")] = 0xff;
@@ -90,7 +90,7 @@ test("what was heard with text that is not UTF-8 is the same as its line with U+
 
 test("what the spill had to drop comes from the file", async () => {
   let dropped = 0;
-  const { path, completing, tell, of, kinds } = desk({
+  const { path, completing, tell, of, kinds } = harness({
     keeps: ({ what }) => what?.$case !== "frame" || dropped++ !== 3,
   });
   tell("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
@@ -102,7 +102,7 @@ test("what the spill had to drop comes from the file", async () => {
 });
 
 test("a process that nobody has heard is a connection of its own, with its exit code", async () => {
-  const { path, items, completing, of, kinds } = desk();
+  const { path, items, completing, of, kinds } = harness();
   writeEventLog(path, process);
   await completing.finish(undefined, 3, never);
   expect([of("v1"), of("v2")]).toEqual([process.v1, process.v2]);
@@ -111,7 +111,7 @@ test("a process that nobody has heard is a connection of its own, with its exit 
 });
 
 test("one of a row that was over before the next one's connection comes before it", async () => {
-  const { path, items, completing, tell, kinds, ended } = desk({ isOneProcess: false });
+  const { path, items, completing, tell, kinds, ended } = harness({ isOneProcess: false });
   const next = load("12b-skaffold-run-one-shot");
   writeEventLog(path, process);
   tell("C", dialled, ...next.v1.map((bytes) => frame("v1", bytes)));
@@ -130,9 +130,9 @@ test("one of a row that was over before the next one's connection comes before i
 });
 
 test("the user's own file counts from where it ended before, and a line that is still being written not yet", async () => {
-  const { path } = desk();
+  const { path } = harness();
   writeEventLog(path, load("12b-skaffold-run-one-shot"));
-  const { completing, of } = desk({ name: path, from: endOf(path) });
+  const { completing, of } = harness({ name: path, from: endOf(path) });
   writeEventLog(path, process);
   appendFileSync(path, '{"timestamp":"2026-01-01T00:00:00Z","event":{');
   await completing.finish(undefined, 0, never);
@@ -140,7 +140,7 @@ test("the user's own file counts from where it ended before, and a line that is 
 });
 
 test("of a process that has printed nothing but blank lines nothing is told", async () => {
-  const { path, items, completing } = desk();
+  const { path, items, completing } = harness();
   const line = { timestamp: "2026-01-01T00:00:00Z", skaffoldLogEvent: { message: "\n" } };
   appendFileSync(`${path}.v2`, `${JSON.stringify(line)}\n${JSON.stringify(line)}\n`);
   await completing.finish(undefined, 0, never);
@@ -157,7 +157,7 @@ function longLog(path: string, count: number, startMs: number): void {
 }
 
 test("the end waits for every reading: nothing comes after it, and nothing twice", async () => {
-  const { path, items, completing, tell, ended } = desk({ isOneProcess: false });
+  const { path, items, completing, tell, ended } = harness({ isOneProcess: false });
   const count = 3_000;
   const at = Date.now();
   longLog(path, count, at);
@@ -176,7 +176,7 @@ test("the end waits for every reading: nothing comes after it, and nothing twice
 });
 
 test("a signal ends a reading wherever it is, and the rest stays in the file", async () => {
-  const { path, completing, tell, of, ended, kinds } = desk({ isOneProcess: false });
+  const { path, completing, tell, of, ended, kinds } = harness({ isOneProcess: false });
   longLog(path, 20_000, Date.now());
   const hurry = new AbortController();
   tell("C", dialled);
@@ -188,7 +188,7 @@ test("a signal ends a reading wherever it is, and the rest stays in the file", a
 });
 
 test("a file that can't be read is not taken for one that was read", async () => {
-  const { path, completing, tell, kinds } = desk();
+  const { path, completing, tell, kinds } = harness();
   writeEventLog(path, { v1: process.v1, v2: [] });
   appendFileSync(path, Buffer.from([0xff, 0x0a]));
   tell("C", dialled);
@@ -219,7 +219,7 @@ describe("of a file to which another process has written as well", () => {
   it.each([true, false])(
     "the own part is what shares messages with what was heard (one process: %s)",
     async (isOne) => {
-      const { path, completing, items, tell, ended, kinds } = desk({ isOneProcess: isOne });
+      const { path, completing, items, tell, ended, kinds } = harness({ isOneProcess: isOne });
       tell("C", dialled, ...outer.v1.map((bytes) => frame("v1", bytes)));
       tell("C", ...outer.v2.slice(0, 9).map((bytes) => frame("v2", bytes)), broken);
       writeEventLog(path, inner);
@@ -240,7 +240,7 @@ describe("of a file to which another process has written as well", () => {
   );
 
   it("the own part of one that nobody has heard is what begins first after the command", async () => {
-    const { path, completing, of } = desk({ since: momentOfMs(Date.now() - 30_000) });
+    const { path, completing, of } = harness({ since: timestampOfMs(Date.now() - 30_000) });
     // Another run with the same file, which began before.
     writeEventLog(path, earlier(inner, 60n));
     writeEventLog(path, inner);
@@ -250,7 +250,7 @@ describe("of a file to which another process has written as well", () => {
   });
 
   it("nothing of it is taken when the process that was heard has written nothing", async () => {
-    const { path, completing, tell, of, kinds } = desk();
+    const { path, completing, tell, of, kinds } = harness();
     tell("C", dialled, ...outer.v1.map((bytes) => frame("v1", bytes)));
     tell("C", ...outer.v2.slice(0, 9).map((bytes) => frame("v2", bytes)));
     writeEventLog(path, inner);

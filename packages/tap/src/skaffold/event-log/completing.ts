@@ -1,9 +1,9 @@
-import { pause } from "@tapedeck/shared/sync/delay";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import { delay } from "@tapedeck/shared/sync/delay";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import type { TapItem } from "../../tap.ts";
-import { momentOf } from "../frame-moment.ts";
+import { timestampOf } from "../frame-timestamp.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import type { EventLogTail, IsHeard } from "./event-log-tail.ts";
 import { FiledConnection } from "./filed-connection.ts";
@@ -17,7 +17,7 @@ export type CompletingOptions = {
   /** One process is recorded: the command itself. Otherwise the file has one process after the other. */
   readonly isOneProcess: boolean;
   /** A time before the command: earlier messages are not its own. Undefined if no other process can have written. */
-  readonly since?: Moment | undefined;
+  readonly since?: Timestamp | undefined;
   /** The command has ended, and with it every process that could write to the file. */
   readonly ended: AbortSignal;
 };
@@ -26,7 +26,7 @@ export type CompletingOptions = {
 type TappedConnection = {
   readonly id: string;
   /** The earliest time of a message. */
-  first: Moment | undefined;
+  first: Timestamp | undefined;
   /** Channels that the connection has not delivered completely. */
   readonly torn: Set<string>;
   /** The lines of the file before the connection. */
@@ -98,10 +98,10 @@ export class Completing {
 
   #hear({ channel, bytes }: { readonly channel: string; readonly bytes: Uint8Array }, isKept: boolean): void {
     if (channel === "logs" || this.#current === undefined) return;
-    const moment = momentOf(bytes);
+    const moment = timestampOf(bytes);
     if (moment === undefined) return;
     const { first, torn } = this.#current;
-    if (first === undefined || compareMoments(moment, first) < 0) this.#current.first = moment;
+    if (first === undefined || compareTimestamps(moment, first) < 0) this.#current.first = moment;
     if (isKept) this.#heard.add(channel, moment);
     else torn.add(channel);
   }
@@ -134,7 +134,7 @@ export class Completing {
     const others = new FiledProcesses(append);
     await this.#complete(heard, others);
     while (this.#heard.size > 0 && !others.isFull && performance.now() < until && !over.aborted) {
-      await pause(checkIntervalMs, over);
+      await delay(checkIntervalMs, over);
       await this.#complete(heard, others);
     }
     this.#heard.clear();
@@ -161,7 +161,7 @@ export class Completing {
       const isKnownToBeOwn = isOneProcess || since !== undefined;
       const own = isKnownToBeOwn ? await tail.ownParts({ heard: this.#heard, since }, signal) : undefined;
       for await (const frame of tail.added(isHeard, signal, own)) {
-        const isOwn = frame.isOwn && (since === undefined || compareMoments(frame.moment, since) >= 0);
+        const isOwn = frame.isOwn && (since === undefined || compareTimestamps(frame.moment, since) >= 0);
         if (isOwn && heard !== undefined) this.#add(heard, frame);
         else if (isOwn) alone.frame(frame);
         else if (!isOneProcess) others.add(frame);

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentOf } from "../frame-moment.ts";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampOf } from "../frame-timestamp.ts";
 import { frameTypes } from "./frame-types.ts";
 
 /** One message, encoded as Skaffold would have sent it over gRPC. */
@@ -10,7 +10,7 @@ export type ImportedFrame = {
   readonly channel: Channel;
   /** Not masked. */
   readonly bytes: Uint8Array;
-  readonly moment: Moment;
+  readonly moment: Timestamp;
 };
 
 /** A line that was skipped; `line` counts from 1. */
@@ -69,7 +69,7 @@ function channelOf(message: JsonObject): Channel {
 function encode(channel: Channel, message: JsonObject): ImportedFrame | string {
   try {
     const bytes = fromGatewayJson(frameTypes[channel], message);
-    const moment = momentOf(bytes);
+    const moment = timestampOf(bytes);
     return moment === undefined ? "no timestamp, so no message of Skaffold's event log" : { channel, bytes, moment };
   } catch (cause) {
     return cause instanceof Error ? cause.message : String(cause);

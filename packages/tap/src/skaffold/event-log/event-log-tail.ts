@@ -1,13 +1,13 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { type ImportedFrame, readEventLogLine } from "./event-log-file.ts";
-import { type EventLogPlace, endOf, fileOf, type LoggedChannel, loggedChannels } from "./event-log-place.ts";
+import { type EventLogOffsets, endOf, fileOf, type LoggedChannel, loggedChannels } from "./event-log-offsets.ts";
 import { fileLines } from "./file-lines.ts";
-import { momentAtStart } from "./line-moment.ts";
+import { timestampAtStart } from "./line-timestamp.ts";
 import { isIn, type KnownProcess, type OwnParts, ownPartsOf } from "./own-parts.ts";
 
 /** True for a message that the streams have delivered, by its channel and its own time. Called once for each line. */
-export type IsHeard = (channel: string, moment: Moment) => boolean;
+export type IsHeard = (channel: string, moment: Timestamp) => boolean;
 
 /** `isOwn`: the frame is in the given parts. */
 export type AddedFrame = ImportedFrame & { readonly isOwn: boolean };
@@ -25,9 +25,9 @@ const mostLineBytes = 256 * 1024 * 1024;
 
 export type EventLogRange = {
   /** Default: the beginning. */
-  readonly from?: EventLogPlace | undefined;
+  readonly from?: EventLogOffsets | undefined;
   /** Default: the end at the time of reading. */
-  readonly until?: EventLogPlace | undefined;
+  readonly until?: EventLogOffsets | undefined;
 };
 
 /**
@@ -36,13 +36,13 @@ export type EventLogRange = {
  */
 export class EventLogTail {
   readonly path: string;
-  readonly #until: EventLogPlace | undefined;
-  #place: EventLogPlace;
+  readonly #until: EventLogOffsets | undefined;
+  #offsets: EventLogOffsets;
   #lines = { v1: 0, v2: 0 };
 
   constructor(path: string, { from = { v1: 0, v2: 0 }, until }: EventLogRange = {}) {
     this.path = path;
-    this.#place = from;
+    this.#offsets = from;
     this.#until = until;
   }
 
@@ -53,14 +53,14 @@ export class EventLogTail {
 
   get hasMore(): boolean {
     const end = this.#end();
-    return loggedChannels.some((channel) => end[channel] > this.#place[channel]);
+    return loggedChannels.some((channel) => end[channel] > this.#offsets[channel]);
   }
 
   /** The parts of what `added` would read now that belong to one process. */
   async ownParts(known: KnownProcess, signal: AbortSignal): Promise<OwnParts> {
     const end = this.#end();
     const parts = (channel: LoggedChannel) =>
-      ownPartsOf(channel, known, this.#texts(channel, end[channel], signal), this.#place[channel]);
+      ownPartsOf(channel, known, this.#texts(channel, end[channel], signal), this.#offsets[channel]);
     return { v1: await parts("v1"), v2: await parts("v2") };
   }
 
@@ -76,7 +76,7 @@ export class EventLogTail {
       let [left, right] = [await v1.next(), await v2.next()];
       while (!left.done || !right.done) {
         const isLeft =
-          right.done || (!left.done && compareMoments(left.value.frame.moment, right.value.frame.moment) <= 0);
+          right.done || (!left.done && compareTimestamps(left.value.frame.moment, right.value.frame.moment) <= 0);
         const next = isLeft ? left : right;
         if (next.done || signal.aborted) return;
         const { frame, channel, start } = next.value;
@@ -98,7 +98,7 @@ export class EventLogTail {
     signal: AbortSignal,
   ): AsyncGenerator<FrameInFile, void> {
     for await (const { text, start, end: lineEnd } of this.#texts(channel, end, signal)) {
-      const moment = momentAtStart(text);
+      const moment = timestampAtStart(text);
       const isKnown = moment !== undefined && isHeard(channel, moment);
       const frame = isKnown ? undefined : readEventLogLine(text);
       if (typeof frame === "object" && (moment !== undefined || !isHeard(channel, frame.moment))) {
@@ -109,7 +109,7 @@ export class EventLogTail {
 
   /** Complete lines only: the last one may still be in writing. */
   async *#texts(channel: LoggedChannel, end: number, signal: AbortSignal) {
-    let start = this.#place[channel];
+    let start = this.#offsets[channel];
     if (end <= start || signal.aborted) return;
     try {
       for await (const { text, bytes } of fileLines(fileOf(this.path, channel), mostLineBytes, start, signal)) {
@@ -123,13 +123,13 @@ export class EventLogTail {
     }
   }
 
-  #end(): EventLogPlace {
+  #end(): EventLogOffsets {
     const { v1, v2 } = endOf(this.path);
     return { v1: Math.min(v1, this.#until?.v1 ?? v1), v2: Math.min(v2, this.#until?.v2 ?? v2) };
   }
 
   #passed(channel: LoggedChannel, end: number): void {
-    this.#place = { ...this.#place, [channel]: end };
+    this.#offsets = { ...this.#offsets, [channel]: end };
     this.#lines = { ...this.#lines, [channel]: this.#lines[channel] + 1 };
   }
 }

@@ -1,6 +1,6 @@
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentNow } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import type { TapItem } from "../../tap.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
@@ -18,7 +18,7 @@ export class FiledConnection {
   readonly #append: Append;
   readonly #connection = ulid();
   #blank: ImportedFrame[] = [];
-  #last: Moment | undefined;
+  #last: Timestamp | undefined;
 
   constructor(append: Append) {
     this.#append = append;
@@ -49,7 +49,7 @@ export class FiledConnection {
     this.#emit(this.#last, { $case: "closed", value });
   }
 
-  #emit(at: Moment = momentNow(), what: NonNullable<TapItem["what"]>): void {
+  #emit(at: Timestamp = timestampNow(), what: NonNullable<TapItem["what"]>): void {
     this.#append({ connection: this.#connection, at, what });
   }
 }

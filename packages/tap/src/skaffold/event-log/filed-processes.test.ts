@@ -3,13 +3,13 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { expect, test } from "vitest";
 import type { TapItem } from "../../tap.ts";
-import { momentOf } from "../frame-moment.ts";
+import { timestampOf } from "../frame-timestamp.ts";
 import { FiledProcesses } from "./filed-processes.ts";
 
 const fixture = recordings.skaffold;
 const { messages } = loadRecording(join(fixture, "12-skaffold-build-one-shot"));
 const build = messages.v1.flatMap(({ bytes }) => {
-  const moment = momentOf(bytes);
+  const moment = timestampOf(bytes);
   return moment === undefined ? [] : [{ channel: "v1" as const, bytes, moment }];
 });
 const never = new AbortController().signal;

@@ -1,4 +1,4 @@
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { TapItem } from "../../tap.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { FiledConnection } from "./filed-connection.ts";
@@ -38,7 +38,7 @@ export class FiledProcesses {
    * @throws AbortError when the signal aborts, which leaves some processes out
    */
   async emit(signal: AbortSignal, { isMoreToCome = false } = {}): Promise<void> {
-    const breathe = breather();
+    const yieldIfDue = yieldToEventLoop();
     const processes = await splitProcesses(this.#frames, signal);
     const last = isMoreToCome && processes.length > 1 ? processes.at(-1) : undefined;
     this.#frames = [];
@@ -47,7 +47,7 @@ export class FiledProcesses {
     for (const { frames } of processes.slice(0, last === undefined ? undefined : -1)) {
       const connection = new FiledConnection(this.#append);
       for (const frame of frames) {
-        await breathe();
+        await yieldIfDue();
         signal.throwIfAborted();
         connection.frame(frame);
       }

@@ -1,5 +1,5 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { msBetween } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { msBetween } from "@tapedeck/shared/time/timestamp";
 
 /** Messages of one moment may be in any order, and a process' clock may be adjusted a little. */
 const disorderMs = 1_000;
@@ -8,6 +8,6 @@ const disorderMs = 1_000;
  * True where a file that several processes write at their ends goes back in time: the process that wrote first ran inside
  * the next one, or beside it.
  */
-export function goesBack(before: Moment | undefined, next: Moment): boolean {
+export function goesBack(before: Timestamp | undefined, next: Timestamp): boolean {
   return before !== undefined && msBetween(next, before) > disorderMs;
 }

@@ -1,4 +1,4 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 
 /**
  * The messages that the streams have delivered, as a multiset of moments. Skaffold writes the same messages to its event log
@@ -17,13 +17,13 @@ export class HeardFrames {
     return size;
   }
 
-  add(channel: string, moment: Moment): void {
+  add(channel: string, moment: Timestamp): void {
     const key = keyOf(channel, moment);
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
     this.#sizes.set(channel, (this.#sizes.get(channel) ?? 0) + 1);
   }
 
-  has(channel: string, moment: Moment): boolean {
+  has(channel: string, moment: Timestamp): boolean {
     return this.#counts.has(keyOf(channel, moment));
   }
 
@@ -33,7 +33,7 @@ export class HeardFrames {
   }
 
   /** True if the message was heard. Removes one message of this time. */
-  take(channel: string, moment: Moment): boolean {
+  take(channel: string, moment: Timestamp): boolean {
     const key = keyOf(channel, moment);
     const count = this.#counts.get(key);
     if (count === undefined) return false;
@@ -49,6 +49,6 @@ export class HeardFrames {
   }
 }
 
-function keyOf(channel: string, { seconds, nanos }: Moment): string {
+function keyOf(channel: string, { seconds, nanos }: Timestamp): string {
   return `${channel}@${seconds}.${nanos}`;
 }

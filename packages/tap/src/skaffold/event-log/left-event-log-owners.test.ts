@@ -5,7 +5,7 @@ import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { expect, test } from "vitest";
 
 import { identityOf } from "../../spill/process-identity.ts";
-import { endOf } from "./event-log-place.ts";
+import { endOf } from "./event-log-offsets.ts";
 import { takeLeftEventLogs } from "./left-event-logs.ts";
 import { OwnEventLog } from "./own-event-log.ts";
 

@@ -11,7 +11,7 @@ import { afterAll, expect, test } from "vitest";
 import { noteOwner } from "../../spill/ownership.ts";
 import { openSpill } from "../../spill/spill.ts";
 import { orphanedSpills } from "../../spill/spill-folder.ts";
-import { endOf } from "./event-log-place.ts";
+import { endOf } from "./event-log-offsets.ts";
 import { endLeftEventLogs, takeLeftEventLogs } from "./left-event-logs.ts";
 import { OwnEventLog } from "./own-event-log.ts";
 
@@ -28,7 +28,7 @@ const load = (name: string) => {
 /** A process that has ended. */
 const gone = spawnSync(process.execPath, ["--version"]).pid;
 
-function desk({ isOneProcess = true, isUsers = false } = {}) {
+function harness({ isOneProcess = true, isUsers = false } = {}) {
   const home = mkdtempSync(join(root, "home-"));
   const file = isUsers ? join(home, "own.log") : undefined;
   const begin = (project: string) => {
@@ -59,7 +59,7 @@ async function left(home: string): Promise<Record<string, number>> {
 const sizeOf = ({ v1, v2 }: ReturnType<typeof load>) => v1.length + v2.length;
 
 test.each([true, false])("a signal ends the taking, of which nothing stays (one process: %s)", async (isOneProcess) => {
-  const { home, begin } = desk({ isOneProcess });
+  const { home, begin } = harness({ isOneProcess });
   const log = begin("shop");
   const count = 5_000;
   const line = (at: number) => {
@@ -82,7 +82,7 @@ test.each([true, false])("a signal ends the taking, of which nothing stays (one 
 });
 
 test.each([true, false])("of the user's file each takes what is its own (one process: %s)", async (isOneProcess) => {
-  const { home, begin } = desk({ isOneProcess, isUsers: true });
+  const { home, begin } = harness({ isOneProcess, isUsers: true });
   const first = begin("first");
   const build = load("12-skaffold-build-one-shot");
   writeEventLog(first.path, build);
@@ -100,7 +100,7 @@ test.each([true, false])("of the user's file each takes what is its own (one pro
 });
 
 test("a file that can't be read stays for the next one", async () => {
-  const { home, begin } = desk();
+  const { home, begin } = harness();
   const log = begin("shop");
   writeEventLog(log.path, load("12-skaffold-build-one-shot"));
   appendFileSync(log.path, Buffer.from([0xff, 0x0a]));

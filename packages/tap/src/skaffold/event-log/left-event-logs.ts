@@ -1,12 +1,12 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { compareMoments, momentOfMs } from "@tapedeck/shared/time/moment";
+import { compareTimestamps, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { claim, hasOwner, inherit, readOwned } from "../../spill/ownership.ts";
 import { isAlive } from "../../spill/process-identity.ts";
 import { openSpill, type Spill } from "../../spill/spill.ts";
 import { parseAddress, probePort } from "../port-probe.ts";
-import { endOf } from "./event-log-place.ts";
+import { endOf } from "./event-log-offsets.ts";
 import { EventLogTail } from "./event-log-tail.ts";
 import { FiledConnection } from "./filed-connection.ts";
 import { FiledProcesses } from "./filed-processes.ts";
@@ -97,11 +97,11 @@ async function spillOneProcess(
   note: EventLogNote,
   signal: AbortSignal,
 ): Promise<void> {
-  const since = note.since === undefined ? undefined : momentOfMs(note.since);
+  const since = note.since === undefined ? undefined : timestampOfMs(note.since);
   const own = await tail.ownParts({ heard: new HeardFrames(), since }, signal);
   const connection = new FiledConnection(spill.append);
   for await (const frame of tail.added(() => false, signal, own)) {
-    if (frame.isOwn && (since === undefined || compareMoments(frame.moment, since) >= 0)) connection.frame(frame);
+    if (frame.isOwn && (since === undefined || compareTimestamps(frame.moment, since) >= 0)) connection.frame(frame);
   }
   connection.end();
 }

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { noteOwner } from "../../spill/ownership.ts";
 import { identityOf, type ProcessIdentity, thisProcess } from "../../spill/process-identity.ts";
 import type { TapIdentity } from "../../spill/spill-folder.ts";
-import { type EventLogPlace, endOf, filesOf } from "./event-log-place.ts";
+import { type EventLogOffsets, endOf, filesOf } from "./event-log-offsets.ts";
 
 /** Describes an event log file to any process that finds it: beside spills, as `<tap>.events.json`. The process is the tap's. */
 export type EventLogNote = ProcessIdentity & {
   readonly file: string;
-  readonly from: EventLogPlace;
+  readonly from: EventLogOffsets;
   /** Messages after this offset are another command's; undefined if no tap saw the end of this command. */
-  readonly until?: EventLogPlace | undefined;
+  readonly until?: EventLogOffsets | undefined;
   /** A time before the command began, in ms since 1970; undefined if no earlier process can have written to the file. */
   readonly since?: number | undefined;
   /** The tap made the file, so it is removed when it has been read. */
@@ -41,7 +41,7 @@ export class OwnEventLog {
   /** The path of the file. */
   readonly path: string;
   /** Where the file ended before the command. */
-  readonly from: EventLogPlace;
+  readonly from: EventLogOffsets;
   /**
    * A time before the command began, in ms since 1970, by more than a clock adjustment. Undefined for the tap's own file:
    * only processes that the command started write to it.
@@ -83,7 +83,7 @@ export class OwnEventLog {
   }
 
   /** Gives the file up, so that another process may read it. The command's messages end at that offset. */
-  leave(until: EventLogPlace): void {
+  leave(until: EventLogOffsets): void {
     this.#note = { ...this.#note, until };
     this.#write();
     noteOwner(this.#notePath, false);

@@ -1,9 +1,9 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
-import type { LoggedChannel } from "./event-log-place.ts";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
+import type { LoggedChannel } from "./event-log-offsets.ts";
 import { goesBack } from "./goes-back.ts";
 import type { HeardFrames } from "./heard-frames.ts";
-import { momentOfLine } from "./line-moment.ts";
+import { timestampOfLine } from "./line-timestamp.ts";
 
 /** A range of bytes of a file; `end` is exclusive. */
 export type Part = { readonly start: number; readonly end: number };
@@ -14,15 +14,15 @@ export type OwnParts = Readonly<Record<LoggedChannel, readonly Part[]>>;
 export type KnownProcess = {
   readonly heard: HeardFrames;
   /** The process has sent nothing before this time. */
-  readonly since: Moment | undefined;
+  readonly since: Timestamp | undefined;
 };
 
 type TextLine = { readonly text: string; readonly start: number; readonly end: number };
 type PartDraft = {
   start: number;
   end: number;
-  first: Moment | undefined;
-  latest: Moment | undefined;
+  first: Timestamp | undefined;
+  latest: Timestamp | undefined;
   isHeard: boolean;
 };
 
@@ -41,15 +41,15 @@ export async function ownPartsOf(
   let part: PartDraft = { start: from, end: from, first: undefined, latest: undefined, isHeard: false };
   const parts = [part];
   for await (const { text, start, end } of lines) {
-    const moment = momentOfLine(text);
+    const moment = timestampOfLine(text);
     if (moment !== undefined && goesBack(part.latest, moment)) {
       part = { start, end, first: undefined, latest: undefined, isHeard: false };
       parts.push(part);
     }
     part.end = end;
     if (moment === undefined) continue;
-    if (part.latest === undefined || compareMoments(moment, part.latest) > 0) part.latest = moment;
-    if (part.first === undefined && (since === undefined || compareMoments(moment, since) >= 0)) part.first = moment;
+    if (part.latest === undefined || compareTimestamps(moment, part.latest) > 0) part.latest = moment;
+    if (part.first === undefined && (since === undefined || compareTimestamps(moment, since) >= 0)) part.first = moment;
     part.isHeard ||= heard.has(channel, moment);
   }
   if (heard.hasOf(channel)) return parts.filter(({ isHeard }) => isHeard);
@@ -60,7 +60,7 @@ export async function ownPartsOf(
 }
 
 function byFirst(a: PartDraft, b: PartDraft): number {
-  return a.first === undefined || b.first === undefined ? 0 : compareMoments(a.first, b.first);
+  return a.first === undefined || b.first === undefined ? 0 : compareTimestamps(a.first, b.first);
 }
 
 export function isIn(parts: readonly Part[], offset: number): boolean {

@@ -1,8 +1,8 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps, msBetween } from "@tapedeck/shared/time/timestamp";
 import { runnerMadeOnV1 } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { splitV2 } from "./split-v2.ts";
@@ -41,13 +41,13 @@ export async function splitProcesses(
   for (const segment of await runnersOfV1(framesOf("v1"), signal)) {
     const process = segment.isRunner
       ? fromV2.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
-      : fromV2.findLast((known) => compareMoments(startOf(known), segment.startedAt) <= 0);
+      : fromV2.findLast((known) => compareTimestamps(startOf(known), segment.startedAt) <= 0);
     if (process) process.v1.push(...segment.frames);
     else processes.push({ v1: segment.frames, v2: [], logs: [], runnersMadeAt: [] });
   }
-  processes.sort((a, b) => compareMoments(startOf(a), startOf(b)));
+  processes.sort((a, b) => compareTimestamps(startOf(a), startOf(b)));
   for (const frame of framesOf("logs")) {
-    const process = processes.findLast((known) => compareMoments(startOf(known), frame.moment) <= 0) ?? processes[0];
+    const process = processes.findLast((known) => compareTimestamps(startOf(known), frame.moment) <= 0) ?? processes[0];
     if (process) process.logs.push(frame);
     else processes.push({ v1: [], v2: [], logs: [frame], runnersMadeAt: [] });
   }
@@ -61,21 +61,21 @@ type ProcessDraft = {
   readonly v1: ImportedFrame[];
   readonly v2: readonly ImportedFrame[];
   readonly logs: ImportedFrame[];
-  readonly runnersMadeAt: readonly Moment[];
+  readonly runnersMadeAt: readonly Timestamp[];
 };
 
 /** Not a runner: a log whose beginning is missing. */
-type RunnerOfV1 = { readonly isRunner: boolean; readonly startedAt: Moment; readonly frames: ImportedFrame[] };
+type RunnerOfV1 = { readonly isRunner: boolean; readonly startedAt: Timestamp; readonly frames: ImportedFrame[] };
 
 async function runnersOfV1(
   frames: readonly ImportedFrame[],
   signal: AbortSignal | undefined,
 ): Promise<readonly RunnerOfV1[]> {
-  const breathe = breather();
+  const yieldIfDue = yieldToEventLoop();
   const runners: RunnerOfV1[] = [];
   const early: ImportedFrame[] = [];
   for (const frame of frames) {
-    await breathe();
+    await yieldIfDue();
     signal?.throwIfAborted();
     if (makesRunner(frame.bytes)) {
       runners.push({ isRunner: true, startedAt: frame.moment, frames: [...early.splice(0), frame] });
@@ -94,9 +94,9 @@ function makesRunner(bytes: Uint8Array): boolean {
   }
 }
 
-function startOf({ v1: [first], v2, logs }: ProcessDraft): Moment {
+function startOf({ v1: [first], v2, logs }: ProcessDraft): Timestamp {
   const starts = [first, v2[0], logs[0]].flatMap((frame) => (frame ? [frame.moment] : []));
-  return starts.sort(compareMoments)[0] ?? { seconds: 0n, nanos: 0 };
+  return starts.sort(compareTimestamps)[0] ?? { seconds: 0n, nanos: 0 };
 }
 
 /** Merges two channels by time, each in its own order. */
@@ -106,7 +106,7 @@ function interleave(left: readonly ImportedFrame[], right: readonly ImportedFram
   for (;;) {
     const [a, b] = [left[l], right[r]];
     if (a === undefined && b === undefined) return out;
-    if (b === undefined || (a !== undefined && compareMoments(a.moment, b.moment) <= 0)) {
+    if (b === undefined || (a !== undefined && compareTimestamps(a.moment, b.moment) <= 0)) {
       if (a) out.push(a);
       l += 1;
     } else {
@@ -116,6 +116,6 @@ function interleave(left: readonly ImportedFrame[], right: readonly ImportedFram
   }
 }
 
-function isSameMoment(a: Moment, b: Moment): boolean {
+function isSameMoment(a: Timestamp, b: Timestamp): boolean {
   return Math.abs(msBetween(a, b)) < sameMomentMs;
 }

@@ -1,11 +1,11 @@
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import { type Moment, msBetween } from "@tapedeck/shared/time/moment";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
+import { msBetween, type Timestamp } from "@tapedeck/shared/time/timestamp";
 import { rememberV2, startOfV2, startsLoop } from "../runners.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import { goesBack } from "./goes-back.ts";
 
-export type V2Process = { readonly frames: readonly ImportedFrame[]; readonly runnersMadeAt: readonly Moment[] };
+export type V2Process = { readonly frames: readonly ImportedFrame[]; readonly runnersMadeAt: readonly Timestamp[] };
 
 type V2Message = {
   readonly frame: ImportedFrame;
@@ -54,11 +54,11 @@ export async function splitV2(frames: readonly ImportedFrame[], signal?: AbortSi
 }
 
 async function readMessages(frames: readonly ImportedFrame[], signal: AbortSignal | undefined): Promise<V2Message[]> {
-  const breathe = breather();
+  const yieldIfDue = yieldToEventLoop();
   const messages: V2Message[] = [];
   let memory = startOfV2;
   for (const frame of frames) {
-    await breathe();
+    await yieldIfDue();
     signal?.throwIfAborted();
     const event = Event.decode(frame.bytes).event_type;
     const { runner } = memory;
@@ -104,7 +104,7 @@ function startOfPrelude(messages: readonly V2Message[], runnerAt: number, from: 
   return start;
 }
 
-function millisecondsBetween(before: Moment | undefined, after: Moment | undefined): number {
+function millisecondsBetween(before: Timestamp | undefined, after: Timestamp | undefined): number {
   if (before === undefined || after === undefined) return 0;
   return msBetween(before, after);
 }

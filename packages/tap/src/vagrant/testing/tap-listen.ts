@@ -1,4 +1,4 @@
-import { Look, type Look_Streamed } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation, type Observation_Streamed } from "@tapedeck/proto/tapedeck/v1/observation";
 import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
 import type { PollResult } from "../../polling/poll-result.ts";
@@ -14,7 +14,9 @@ export const when = (message: string, condition: () => unknown) => until(() => B
 export function listen(address: string, settings: NonNullable<TapOptions["settings"]> = {}) {
   const running = startTap(tap, { address, settings });
   const looks = (channel: "jobs" | "things") =>
-    running.all("frame").flatMap((frame) => (frame.channel === channel ? (Look.decode(frame.bytes).seen ?? []) : []));
+    running
+      .all("frame")
+      .flatMap((frame) => (frame.channel === channel ? (Observation.decode(frame.bytes).result ?? []) : []));
   const results = <C extends PollResult["$case"]>(channel: "jobs" | "things", name: C) =>
     looks(channel).flatMap((each): ResultValue<C>[] => (each.$case === name ? [each.value as ResultValue<C>] : []));
   const streamed = (id: string) => results("jobs", "streamed").filter(({ job }) => job === id);
@@ -24,7 +26,7 @@ export function listen(address: string, settings: NonNullable<TapOptions["settin
     lists: () => results("jobs", "all"),
     ones: () => results("jobs", "one"),
     failures: (channel: "jobs" | "things") => results(channel, "failed"),
-    things: () => results("things", "things"),
+    resources: () => results("things", "resources"),
     streamed,
     ends: (id: string) => results("jobs", "stream_ended").filter(({ job }) => job === id),
     terminals: (id: string) =>
@@ -39,6 +41,6 @@ export function listen(address: string, settings: NonNullable<TapOptions["settin
 }
 
 /** "terminal 64": a message, and how many terminal events came before it. */
-function summary({ bytes, before }: Look_Streamed): string {
+function summary({ bytes, before }: Observation_Streamed): string {
   return `${GetJobStreamResponse.decode(bytes).event?.$case} ${before}`;
 }

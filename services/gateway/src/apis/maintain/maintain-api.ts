@@ -28,14 +28,14 @@ export type MaintainDeps = {
   readonly query: Pick<QueryClient, "listSessions">;
   readonly services: MaintainClient;
   /** The connection to NATS. @throws TapedeckError not_ready */
-  readonly line: () => { readonly connection: NatsConnection };
+  readonly nats: () => { readonly connection: NatsConnection };
   readonly audit: (what: "session erased" | "tables rebuilt" | "log backed up", by: Caller, about: object) => void;
 };
 
 /** How many of each task may run at once. */
 const most = { erase: 4, rebuild: 1, backUp: 1 } as const;
 
-export function maintainApi({ query, services, line, audit }: MaintainDeps): MaintainApi {
+export function maintainApi({ query, services, nats, audit }: MaintainDeps): MaintainApi {
   const running = { erase: 0, rebuild: 0, backUp: 0 };
 
   /** Counts the task while it is read. */
@@ -91,7 +91,7 @@ export function maintainApi({ query, services, line, audit }: MaintainDeps): Mai
 
     async backUp(context) {
       assertEverywhere(context);
-      const { connection } = line();
+      const { connection } = nats();
       const parts = async function* (): AsyncGenerator<BackupPart, void> {
         audit("log backed up", context, {});
         const made = pieces((take) => backUpLog(connection, take), context.signal);

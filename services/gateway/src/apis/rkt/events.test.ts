@@ -134,7 +134,7 @@ it.each<Case>([
 });
 
 describe("what rkt has no type for", () => {
-  it.each(["pod.changed", "image.changed", "host.described", "toString"])("%s", (kind) => {
+  it.each(["pod.changed", "image.changed", "inventory.described", "toString"])("%s", (kind) => {
     expect(rktEvent(Event.fromPartial({ kind, ...told, ...podOf({}) }))).toBeUndefined();
   });
 

@@ -44,17 +44,17 @@ const now = () => Math.floor(Date.now() / 1_000);
 describe("what is told", () => {
   it("is the current session from its start, what one look showed in one message, then live", async () => {
     on.session("01OLD");
-    await on.tell(pod("older", 1, { session: "01OLD" }));
+    await on.add(pod("older", 1, { session: "01OLD" }));
     on.session(session);
-    await on.tell(pod("a", 10), pod("ignored", 10, { kind: "pod.changed" }), pod("b", 10));
-    await on.tell(pod("c", 11), image("i", 11), pod("d", 12), pod("e", 12));
+    await on.add(pod("a", 10), pod("ignored", 10, { kind: "pod.changed" }), pod("b", 10));
+    await on.add(pod("c", 11), image("i", 11), pod("d", 12), pod("e", 12));
     const { got, head } = await listen();
     await until(() => got.length === 4, { message: "history" });
     expect(got).toEqual([["a", "b"], ["c"], ["i"], ["d", "e"]]);
     expect(head).toEqual({ position: on.position(1), session });
-    await on.tell(pod("f", 13), pod("g", 13));
+    await on.add(pod("f", 13), pod("g", 13));
     await until(() => got.length === 5, { message: "what is live" });
-    await on.tell(pod("h", 14, { session: "01B" }));
+    await on.add(pod("h", 14, { session: "01B" }));
     await until(() => got.length === 6, { message: "a later session" });
     expect(got.slice(4)).toEqual([["f", "g"], ["h"]]);
   });
@@ -62,9 +62,9 @@ describe("what is told", () => {
   it("waits for nothing: what comes alone goes alone, though it be of the same look", async () => {
     on.session(session);
     const { got } = await listen();
-    await on.tell(pod("a", 10));
+    await on.add(pod("a", 10));
     await until(() => got.length === 1, { message: "the first" });
-    await on.tell(pod("b", 10));
+    await on.add(pod("b", 10));
     await until(() => got.length === 2, { message: "the second" });
     expect(got).toEqual([["a"], ["b"]]);
   });
@@ -73,7 +73,7 @@ describe("what is told", () => {
     on.session(session);
     const large = (id: string) =>
       pod(id, 10, { detail: { $case: "pod", value: { pod: id, name: "n".repeat(400_000) } } } as Partial<Fields>);
-    for (const ids of ["abcd", "efgh"]) await on.tell(...[...ids].map(large));
+    for (const ids of ["abcd", "efgh"]) await on.add(...[...ids].map(large));
     const { got } = await listen({ until_time: 11n });
     await until(() => got.flat().length === 8, { message: "all" });
     expect(got).toEqual([
@@ -85,7 +85,7 @@ describe("what is told", () => {
 
   it("starts where the call says", async () => {
     on.session(session);
-    await on.tell(pod("a", 10), pod("b", 11));
+    await on.add(pod("a", 10), pod("b", 11));
     const { got, head } = await listen({}, { after: on.position(1) });
     await until(() => got.length === 1, { message: "the second" });
     expect([got, head.position]).toEqual([[["b"]], on.position(1)]);
@@ -94,13 +94,13 @@ describe("what is told", () => {
   it("is nothing before a source has a session, and then all of it", async () => {
     const { got, head } = await listen();
     expect(head).toEqual({ position: on.position(0), session: "" });
-    await on.tell(pod("a", 10));
+    await on.add(pod("a", 10));
     await until(() => got.length === 1, { message: "the first event" });
   });
 
   it("is what passes the whole filter", async () => {
     on.session(session);
-    await on.tell(pod("a", 10), pod("b", 10), image("a", 10), pod("a", 10, { kind: "pod.exited" }), pod("a", 12));
+    await on.add(pod("a", 10), pod("b", 10), image("a", 10), pod("a", 10, { kind: "pod.exited" }), pod("a", 12));
     const { got, done } = await listen({ ids: ["a"], types: [3, 8], since_time: 9n, until_time: 12n });
     await done;
     expect(got).toEqual([["a"], ["a"]]);
@@ -110,7 +110,7 @@ describe("what is told", () => {
 describe("where it ends", () => {
   it("is at once when `until_time` is past, with all that was before", async () => {
     on.session(session);
-    await on.tell(pod("a", 10), pod("b", 11), pod("c", 12));
+    await on.add(pod("a", 10), pod("b", 11), pod("c", 12));
     const { got, done } = await listen({ until_time: 12n });
     await done;
     expect(got).toEqual([["a"], ["b"]]);
@@ -120,7 +120,7 @@ describe("where it ends", () => {
     on.session(session);
     const end = now() + 2;
     const { got, done } = await listen({ until_time: BigInt(end) });
-    await on.tell(pod("a", 10), pod("late", end));
+    await on.add(pod("a", 10), pod("late", end));
     await done;
     expect(now()).toBeGreaterThanOrEqual(end);
     expect(got).toEqual([["a"]]);
@@ -128,10 +128,10 @@ describe("where it ends", () => {
 
   it("is that of the session which the call names", async () => {
     on.session(session);
-    await on.tell(pod("a", 10));
+    await on.add(pod("a", 10));
     const named = await listen({}, { session });
     await until(() => named.got.length === 1, { message: "the history" });
-    await on.tell(
+    await on.add(
       pod("b", 11),
       pod("of an older one, imported now", 11, { session: "00" }),
       { kind: "session.ended", channel: "tapedeck", session },
@@ -150,7 +150,7 @@ describe("where it ends", () => {
 it("a `since_time` to come keeps it silent until then, and goes on from there", async () => {
   on.session(session);
   const start = now() + 2;
-  await on.tell(pod("early", start), pod("of a clock that is ahead", start + 5));
+  await on.add(pod("early", start), pod("of a clock that is ahead", start + 5));
   const { got } = await listen({ since_time: BigInt(start) });
   await until(() => got.length === 1, { message: "the first" });
   expect(now()).toBeGreaterThanOrEqual(start);

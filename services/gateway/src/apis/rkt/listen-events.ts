@@ -4,7 +4,7 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { Event } from "@tapedeck/shared/events/codec";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { listOf } from "@tapedeck/shared/rkt/entries";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { followWithPauses } from "../follow-with-pauses.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
 import { rktEvent } from "./events.ts";
@@ -109,5 +109,5 @@ const longestDelayMs = 2 ** 31 - 1;
 
 async function untilMoment(seconds: bigint, signal: AbortSignal): Promise<void> {
   const left = () => Number(seconds) * 1_000 - Date.now();
-  while (left() > 0 && !signal.aborted) await pause(Math.min(left(), longestDelayMs), signal);
+  while (left() > 0 && !signal.aborted) await delay(Math.min(left(), longestDelayMs), signal);
 }

@@ -15,7 +15,7 @@ afterEach(() => on[Symbol.asyncDispose]());
 const session = "01A";
 const id = "91d2f685-a122-492d-8bbe-c843c3cdb304";
 const gone = "369e96b3-b185-4735-9cd2-d59dd21fb99a";
-/** Second of the recorded story's first line. */
+/** Second of the recorded scenario's first line. */
 const begun = 1_795_188_504;
 
 const list = (...ids: readonly string[]) =>
@@ -72,7 +72,7 @@ describe("a real rkt's answers", () => {
     list(id);
     // An app's lines come in their order, and late ones after those of another app.
     const bySide = [...told].sort((a, b) => Number(a.includes("=side")) - Number(b.includes("=side")));
-    await on.tell(...bySide.map(recorded));
+    await on.add(...bySide.map(recorded));
   });
 
   it.each(asked)("$tag", async ({ request, messages, error }) => {
@@ -90,15 +90,15 @@ describe("a real rkt's answers", () => {
 describe("follow", () => {
   beforeEach(async () => {
     list(id);
-    await on.tell(line("one", "web", 1_000), line("two", "side", 2_000), line("three", "web", 3_000));
+    await on.add(line("one", "web", 1_000), line("two", "side", 2_000), line("three", "web", 3_000));
   });
 
   it("gives what there is, a line in each message, then what comes, without an end", async () => {
     const { got } = await logs({ follow: true });
     await until(() => got.length === 3, { message: "the recorded lines" });
-    await on.tell(line("four", "web", 4_000), line("of another pod", "web", 5_000, { pod: gone }));
-    await on.tell(line("five", "side", 6_000), { kind: "session.lost", channel: "tapedeck", session });
-    await on.tell(line("six", "web", 7_000, { session: "01B" }));
+    await on.add(line("four", "web", 4_000), line("of another pod", "web", 5_000, { pod: gone }));
+    await on.add(line("five", "side", 6_000), { kind: "session.lost", channel: "tapedeck", session });
+    await on.add(line("six", "web", 7_000, { session: "01B" }));
     await until(() => got.length === 6, { message: "the live lines" });
     expect(got).toEqual([["one"], ["two"], ["three"], ["four"], ["five"], ["six"]]);
   });
@@ -106,7 +106,7 @@ describe("follow", () => {
   it("gives the last lines of an app, then those that come of it", async () => {
     const { got } = await logs({ follow: true, lines: 1, app_name: "web" });
     await until(() => got.length === 1, { message: "the recorded line" });
-    await on.tell(line("side", "side", 4_000), line("four", "web", 5_000));
+    await on.add(line("side", "side", 4_000), line("four", "web", 5_000));
     await until(() => got.length === 2, { message: "the live line" });
     expect(got).toEqual([["three"], ["four"]]);
   });
@@ -116,14 +116,14 @@ describe("follow", () => {
     ["since_time", { since_time: -1n }],
   ])("gives only what comes where a negative %s leaves nothing", async (_, request) => {
     const { got } = await logs({ follow: true, ...request });
-    await on.tell(line("four", "web", 4_000));
+    await on.add(line("four", "web", 4_000));
     await until(() => got.length === 1, { message: "the live line" });
     expect(got).toEqual([["four"]]);
   });
 
   it("ends with the session that the call names", async () => {
     const { got, done } = await logs({ follow: true }, { session });
-    await on.tell(line("four", "web", 4_000), { kind: "session.ended", channel: "tapedeck", session });
+    await on.add(line("four", "web", 4_000), { kind: "session.ended", channel: "tapedeck", session });
     await done;
     expect(got).toEqual([["one"], ["two"], ["three"], ["four"]]);
   });
@@ -133,13 +133,13 @@ describe("the last lines", () => {
   /** More than the first window, all of them another pod's. */
   const others = async () => {
     for (let n = 0; n < 5; n++) {
-      await on.tell(...Array.from({ length: 1_000 }, () => line("other", "web", Date.now(), { pod: gone })));
+      await on.add(...Array.from({ length: 1_000 }, () => line("other", "web", Date.now(), { pod: gone })));
     }
   };
 
   it("are found however far back they are", async () => {
     list(id);
-    await on.tell(line("one", "web", 1_000), line("two", "web", 2_000), line("three", "web", 3_000));
+    await on.add(line("one", "web", 1_000), line("two", "web", 2_000), line("three", "web", 3_000));
     await others();
     expect(await all({ lines: 2 })).toEqual([["two", "three"]]);
     expect(await all({ lines: 9 })).toEqual([["one", "two", "three"]]);
@@ -147,9 +147,9 @@ describe("the last lines", () => {
 
   it("are the last by their own time, though they were recorded early", async () => {
     list(id);
-    await on.tell(line("newest", "web", 9_000));
+    await on.add(line("newest", "web", 9_000));
     await others();
-    await on.tell(line("old", "side", 1_000), line("older", "side", 500));
+    await on.add(line("old", "side", 1_000), line("older", "side", 500));
     expect(await all({ lines: 2 })).toEqual([["old", "newest"]]);
     expect(await all({ lines: 1, app_name: "side" })).toEqual([["old"]]);
   });
@@ -158,7 +158,7 @@ describe("the last lines", () => {
 describe("a pod that is not on the host", () => {
   it("is served by its whole id", async () => {
     list();
-    await on.tell(line("one", "web", 1_000, { pod: gone }));
+    await on.add(line("one", "web", 1_000, { pod: gone }));
     expect(await all({ pod_id: gone })).toEqual([["one"]]);
     expect(await all({ pod_id: gone.toUpperCase(), lines: -1 })).toEqual([[]]);
     await expect(all({ pod_id: gone.slice(0, 8) })).rejects.toMatchObject({ message: "unable to resolve UUID" });
@@ -172,7 +172,7 @@ describe("a pod on the host", () => {
   it("that has no journal fails as rkt does, whatever others have written", async () => {
     list(id, gone);
     await expect(all({ pod_id: id.slice(0, 4) })).rejects.toMatchObject(unsupported(id.slice(0, 4)));
-    await on.tell(line("one", "web", 1_000, { pod: gone }));
+    await on.add(line("one", "web", 1_000, { pod: gone }));
     await expect(all({})).rejects.toMatchObject(unsupported(id));
     await expect(all({ lines: 3 })).rejects.toMatchObject(unsupported(id));
     const { done } = await logs({ follow: true, app_name: "web" });
@@ -182,7 +182,7 @@ describe("a pod on the host", () => {
 
   it("that has one answers nothing where there is nothing to say", async () => {
     list(id);
-    await on.tell(line("one", "", 1_000));
+    await on.add(line("one", "", 1_000));
     expect(await all({ app_name: "web" })).toEqual([[]]);
     expect(await all({ app_name: "web", lines: 3 })).toEqual([[]]);
     expect(await all({ since_time: 5n })).toEqual([[]]);
@@ -191,10 +191,10 @@ describe("a pod on the host", () => {
 
   it("has the lines of the session that is asked for", async () => {
     list(id);
-    await on.tell(line("first", "web", 1_000));
+    await on.add(line("first", "web", 1_000));
     on.session(session, { ended: true, end_position: on.position(1) });
     on.session("01B");
-    await on.tell(line("second", "web", 2_000, { session: "01B" }));
+    await on.add(line("second", "web", 2_000, { session: "01B" }));
     expect(await all({})).toEqual([["second"]]);
     expect(await all({}, { session })).toEqual([["first"]]);
     expect(await all({}, { after: "start" })).toEqual([["first", "second"]]);
@@ -203,7 +203,7 @@ describe("a pod on the host", () => {
 
 it("so many lines that nobody takes them are refused", async () => {
   list(id);
-  for (let n = 0; n < 12; n++) await on.tell(line("x".repeat(3 << 20), "web", n));
+  for (let n = 0; n < 12; n++) await on.add(line("x".repeat(3 << 20), "web", n));
   await expect(all({})).rejects.toMatchObject({ code: "limit_exceeded", details: { field: "lines" } });
   expect((await all({ lines: 2 }))[0]).toHaveLength(2);
 });

@@ -1,6 +1,6 @@
 import type { GetLogsRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
@@ -85,7 +85,7 @@ class PodLogReader {
   }
 
   async *#recorded(): AsyncGenerator<Uint8Array, void> {
-    const release = await this.#deps.largeAnswers.take(this.#signal);
+    const release = await this.#deps.largeAnswers.acquire(this.#signal);
     try {
       const lines = await this.#recordedLines();
       if (this.#signal.aborted) return;
@@ -146,7 +146,7 @@ class PodLogReader {
     return { lines: kept, begun: begun ?? 0 };
   }
 
-  async *#recordedAfter(afterSeq: number): AsyncGenerator<Recorded, void> {
+  async *#recordedAfter(afterSeq: number): AsyncGenerator<RecordedEvent, void> {
     if (this.#endSeq <= afterSeq) return;
     const { only } = this.#scope;
     const history = this.#deps.log().history({ afterSeq, subjects: this.#subjects }, this.#endSeq, this.#signal);
@@ -155,7 +155,7 @@ class PodLogReader {
     }
   }
 
-  #lineOf({ event }: Recorded): LogLine | undefined {
+  #lineOf({ event }: RecordedEvent): LogLine | undefined {
     if (!isLineOf(event, this.#pod.id)) return undefined;
     this.#hasLines = true;
     return logLine(event, this.#request);

@@ -1,6 +1,6 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
@@ -67,7 +67,7 @@ async function* framesOf(deps: SkaffoldApiDeps, scope: SessionScope, { channel }
  * The bytes to send again: part 0 of a frame. Frames too large for the log have none. Bytes that are not a message are
  * withheld: they would break the client's stream every time.
  */
-function frameOf({ event }: Recorded): Uint8Array | undefined {
+function frameOf({ event }: RecordedEvent): Uint8Array | undefined {
   if (event.part !== 0 || event.kind === "upstream.unreadable") return undefined;
   const { original } = event;
   return original === undefined || (original.bytes.length === 0 && original.size > 0n) ? undefined : original.bytes;

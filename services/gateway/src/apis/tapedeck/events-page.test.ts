@@ -1,5 +1,5 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { expect, it } from "vitest";
 import { timedSemaphore } from "../../limits/semaphore.ts";
 import { positions } from "../../positions.ts";
@@ -18,7 +18,7 @@ function texts(count: number): () => LogReader {
   const reader: Pick<LogReader, "epoch" | "bounds" | "history"> = {
     epoch: "t",
     bounds: async () => ({ firstSeq: 1, lastSeq: count }),
-    async *history({ afterSeq }, untilSeq): AsyncGenerator<Recorded, void> {
+    async *history({ afterSeq }, untilSeq): AsyncGenerator<RecordedEvent, void> {
       for (let seq = afterSeq + 1; seq <= untilSeq; seq++) {
         yield { seq, recordedAt: new Date(0), subject: "", event };
       }
@@ -53,7 +53,7 @@ it("of the last ones only those that are told count", async () => {
 it("waits for its turn, and leaves it when it is made or has failed", async () => {
   const inTurn = line();
   const page = pageOf(1, inTurn);
-  const end = await inTurn.take(signal);
+  const end = await inTurn.acquire(signal);
   await expect(page(asked)).rejects.toMatchObject({ code: "limit_exceeded", retryAfter: 1 });
   end();
   await page(asked);

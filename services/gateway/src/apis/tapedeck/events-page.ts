@@ -2,7 +2,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import type { Page } from "./lists.ts";
@@ -37,7 +37,7 @@ export function eventsPage(
   permits: TimedSemaphore,
 ): (request: EventsPageRequest) => Promise<Page<EventJson>> {
   return async (request) => {
-    const release = await permits.take(request.signal);
+    const release = await permits.acquire(request.signal);
     try {
       return await page(request);
     } finally {
@@ -113,7 +113,7 @@ export function eventsPage(
 }
 
 /** Counts the parts of an event that can be large. */
-function sizeOf(json: EventJson | undefined, { event }: Recorded): number {
+function sizeOf(json: EventJson | undefined, { event }: RecordedEvent): number {
   if (json === undefined) return 0;
   const text = event.detail?.$case === "text" ? event.detail.value.text.length : 0;
   return text + (json.original === undefined ? 0 : (event.original?.bytes.byteLength ?? 0));

@@ -1,5 +1,5 @@
-import type { LogReader, ReadFrom, Recorded } from "@tapedeck/shared/log/log";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import type { LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { lastBy } from "../../positions.ts";
 
 /** Timers accept no more than 24 days. */
@@ -22,7 +22,7 @@ export async function* followUntil(
   from: ReadFrom,
   time: Date,
   { signal, caughtUp, reached, ended }: FollowUntil,
-): AsyncGenerator<Recorded, void> {
+): AsyncGenerator<RecordedEvent, void> {
   const left = new AbortController();
   const isLater = new AbortController();
   const passed = new AbortController();
@@ -57,14 +57,14 @@ export async function* followUntil(
 async function endOf(log: LogReader, time: Date, over: AbortSignal, isLater: AbortSignal): Promise<number | undefined> {
   const waiting = AbortSignal.any([over, isLater]);
   for (let wait = msUntil(time); wait > 0 && !waiting.aborted; wait = msUntil(time)) {
-    await pause(Math.min(wait, longestDelayMs), waiting);
+    await delay(Math.min(wait, longestDelayMs), waiting);
   }
   const retry = backoff(20, 1_000);
   while (!over.aborted) {
     // A log that is away comes back.
     const seq = await lastBy(log, time).catch(() => undefined);
     if (seq !== undefined) return seq;
-    await pause(retry.next(), over);
+    await delay(retry.next(), over);
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { EventsResponse, type GetStateResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { eventToJson } from "@tapedeck/shared/events/json";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { type StateRead, stateJson } from "./state.ts";
 
@@ -61,12 +61,12 @@ export function stateProto({
 }
 
 // All subscribers share live events, so each event has one message.
-const messages = new WeakMap<Recorded, SubscriptionMessage>();
+const messages = new WeakMap<RecordedEvent, SubscriptionMessage>();
 
 /** `original` includes the upstream's own bytes. Such messages are rare, and not shared. */
 export function eventMessage(
   epoch: string,
-  recorded: Recorded,
+  recorded: RecordedEvent,
   { original }: { readonly original: boolean },
 ): SubscriptionMessage {
   const known = original ? undefined : messages.get(recorded);

@@ -19,7 +19,7 @@ function handClock() {
   const pauses: number[] = [];
   const clock: Clock = {
     now: () => now,
-    async pause(ms) {
+    async delay(ms) {
       pauses.push(ms);
       now += ms;
     },
@@ -108,7 +108,7 @@ it("ends with the signal in the middle of a gap, and closes its source", async (
       isClosed = true;
     }
   };
-  const clock: Clock = { now: () => 0, pause: async () => over.abort() };
+  const clock: Clock = { now: () => 0, delay: async () => over.abort() };
   const types: string[] = [];
   for await (const { type } of pace(source(), 1, over.signal, clock)) types.push(type);
   expect(types).toEqual(["event"]);

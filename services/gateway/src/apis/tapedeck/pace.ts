@@ -1,4 +1,4 @@
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { SubscriptionMessage } from "./messages.ts";
 
 /** How many times as fast as it was recorded; `max`: as fast as it can be read. */
@@ -8,10 +8,10 @@ export type Clock = {
   /** Milliseconds; never goes back. */
   now(): number;
   /** Resolves after a time, or at once when the signal aborts. */
-  pause(ms: number, signal: AbortSignal): Promise<void>;
+  delay(ms: number, signal: AbortSignal): Promise<void>;
 };
 
-const ownClock: Clock = { now: () => performance.now(), pause };
+const ownClock: Clock = { now: () => performance.now(), delay };
 
 /** Timers accept no more than 24 days, so long gaps are waited for in pieces. */
 const longestDelayMs = 3_600_000;
@@ -36,7 +36,7 @@ export async function* pace(
       begun ??= { recorded, at: clock.now() };
       const due = begun.at + (recorded - begun.recorded) / speed;
       for (let wait = due - clock.now(); wait > 0 && !signal.aborted; wait = due - clock.now()) {
-        await clock.pause(Math.min(wait, longestDelayMs), signal);
+        await clock.delay(Math.min(wait, longestDelayMs), signal);
       }
     }
     if (signal.aborted) return;

@@ -64,7 +64,7 @@ export function stateReader({ query, largeAnswers }: StateDeps): (context: CallC
   return async (context) => {
     const source = await resolveSource(query, context);
     const { isLarge } = upstreamStates[source.upstream as UpstreamName];
-    const done = isLarge ? await largeAnswers.take(context.signal) : () => {};
+    const done = isLarge ? await largeAnswers.acquire(context.signal) : () => {};
     try {
       return { ...(await read(source, context)), done };
     } catch (error) {

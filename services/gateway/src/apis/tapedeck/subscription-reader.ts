@@ -1,4 +1,4 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 
 /** When a subscriber without matching events gets a bookmark: after this time, or after this many events. */
@@ -6,17 +6,17 @@ export type Bookmarks = { readonly ms: number; readonly events: number };
 
 /** A wanted event, the switch to the live tail, or a position up to which nothing was wanted. */
 export type SubscriptionItem =
-  | { readonly type: "event"; readonly seq: number; readonly recorded: Recorded }
+  | { readonly type: "event"; readonly seq: number; readonly recorded: RecordedEvent }
   | { readonly type: "caught_up" | "bookmark"; readonly seq: number };
 
 type ReaderCallbacks = { readonly caughtUp: (seq: number) => void; readonly reached: (seq: number) => void };
 
 /** Opens the events of a subscription. */
-export type OpenEvents = (over: AbortSignal, callbacks: ReaderCallbacks) => AsyncGenerator<Recorded, void>;
+export type OpenEvents = (over: AbortSignal, callbacks: ReaderCallbacks) => AsyncGenerator<RecordedEvent, void>;
 
 export type SubscriptionReaderOptions = {
   readonly open: OpenEvents;
-  readonly isWanted: (recorded: Recorded) => boolean;
+  readonly isWanted: (recorded: RecordedEvent) => boolean;
   readonly afterSeq: number;
   readonly bookmarks: Bookmarks;
 };
@@ -72,7 +72,7 @@ export class SubscriptionReader {
   }
 
   /** Reads up to the next wanted event, and queues it. */
-  async #readNext(events: AsyncGenerator<Recorded, void>): Promise<void> {
+  async #readNext(events: AsyncGenerator<RecordedEvent, void>): Promise<void> {
     try {
       for (;;) {
         const { done, value } = await events.next();

@@ -5,7 +5,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
-import { refuseMoment } from "../session-scope.ts";
+import { refuseAt } from "../session-scope.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import { type ListMessages, listMessages, placed } from "./list-request.ts";
 import { type Lists, listsApi, type Page } from "./lists.ts";
@@ -87,7 +87,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
     events: eventsPage(log, positions, pages),
 
     async subscribe(request, context) {
-      refuseMoment(context, "a stream has no `at`: use `after` to say where it starts");
+      refuseAt(context, "a stream has no `at`: use `after` to say where it starts");
       const { after = context.after ?? "now", until, state = false, original = false, speed = "max" } = request;
       const filter = placed(parseFilter(request.filter ?? {}), context);
       const { workspace, signal } = context;

@@ -1,5 +1,5 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { readCollection } from "../read-collection.ts";
@@ -44,6 +44,6 @@ export async function findJob(
     const row = rows.find(({ key }) => key === id);
     if (row !== undefined) return { source, head, bytes: row.bytes, position: row.position ?? head.position };
     if (performance.now() >= end || context.signal.aborted) throw jobNotFound();
-    await pause(50, context.signal);
+    await delay(50, context.signal);
   }
 }

@@ -126,7 +126,7 @@ function list(deps: ReadDeps, from: CollectionName<"vagrant">, itemOf: (bytes: U
 /** The permit is held until the call ends, because the answer is in memory until its client has taken it. */
 function limited(permits: TimedSemaphore, answer: UnaryMethod): UnaryMethod {
   return async (bytes, context) => {
-    const release = await permits.take(context.signal);
+    const release = await permits.acquire(context.signal);
     try {
       return await answer(bytes, context);
     } catch (error) {

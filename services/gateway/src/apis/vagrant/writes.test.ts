@@ -94,11 +94,11 @@ describe("what would end a server or spoil its data is refused, and nothing is s
   });
 
   it("PruneOldJobs of more than 50 jobs", async () => {
-    await on.tell(...jobs(1, 50), ...jobs(1, 20));
+    await on.add(...jobs(1, 50), ...jobs(1, 20));
     await on.call("PruneOldJobs");
     expect(on.sent).toHaveLength(1);
     on.sent.length = 0;
-    await on.tell(...jobs(51, 1));
+    await on.add(...jobs(51, 1));
     await refuses("PruneOldJobs", {}, /keeps the 50 oldest jobs/);
   });
 });

@@ -184,7 +184,7 @@ function bearing(token: string | undefined): Record<string, string> {
 }
 
 /** The google.rpc.ErrorInfo's reason, and when to try again. */
-export function told({ code, metadata }: StatusObject) {
+export function refusalOf({ code, metadata }: StatusObject) {
   const [details] = metadata.get("grpc-status-details-bin");
   const [detail] = Buffer.isBuffer(details) ? Status.decode(details).details : [];
   const reason = detail === undefined ? undefined : ErrorInfo.decode(detail.value).reason;

@@ -122,7 +122,7 @@ describe("a stream", () => {
     call.on("data", (message: ListenEventsResponse) => got.push(message)).on("error", () => {});
     const head = await new Promise<Metadata>((resolve) => call.once("metadata", resolve));
     expect(head.get("tapedeck-position")).toEqual([on.position(0)]);
-    await on.tell(started("a", 10), started("b", 10));
+    await on.add(started("a", 10), started("b", 10));
     await until(() => got.length === 1, { message: "the event" });
     expect(got[0]?.events).toMatchObject([{ type: 3, id: "a", from: "a", time: 10n }]);
     call.cancel();

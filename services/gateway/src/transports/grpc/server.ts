@@ -1,5 +1,5 @@
 import { Server, type ServerInterceptor, type ServiceDefinition, type UntypedHandleCall } from "@grpc/grpc-js";
-import { type DoorLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
+import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
 import { HealthImplementation } from "grpc-health-check";
 import type { Role } from "../../call-context.ts";
@@ -25,7 +25,7 @@ export type GrpcServerOptions = Omit<AuthenticationOptions, "roleOf"> & {
   readonly liveness?: Liveness;
   readonly limits?: Limits["grpc"];
   /** How long a connection may take for its first request. */
-  readonly arrivalMs?: DoorLimits["arrivalMs"];
+  readonly arrivalMs?: ConnectionLimits["arrivalMs"];
   /** Interceptors that run after the authentication. */
   readonly interceptors?: readonly ServerInterceptor[];
 };

@@ -16,7 +16,7 @@ export function isEventSource({ url, headers }: FastifyRequest): boolean {
  * Answers EventSource with a temporary error as an event, and with the time to reconnect after. The page receives the event,
  * and EventSource reconnects by itself. A permanent error keeps its status, which ends it.
  */
-export function sendComeAgain(reply: FastifyReply, error: TapedeckError, seconds: number): FastifyReply {
+export function sendRetryLater(reply: FastifyReply, error: TapedeckError, seconds: number): FastifyReply {
   const text = `retry: ${seconds * 1_000}\n${errorEvent(error)}`;
   return reply.code(200).headers({ "content-type": eventStream, "cache-control": "no-cache" }).send(text);
 }

@@ -2,7 +2,7 @@ import { type ErrorCode, httpStatusOf, TapedeckError, toErrorBody } from "@taped
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { UpstreamError } from "../../apis/upstream-error.ts";
 import type { ApiName, CallWatch } from "../../metrics.ts";
-import { isEventSource, sendComeAgain } from "./event-source.ts";
+import { isEventSource, sendRetryLater } from "./event-source.ts";
 import { apiOf, isOurs, pathOf } from "./paths.ts";
 import { notFound, sendSkaffold, skaffoldError, skaffoldErrorOf } from "./skaffold-errors.ts";
 
@@ -51,7 +51,7 @@ export function sendRefusal(
   if (error instanceof TapedeckError) {
     if (error.code === "unauthenticated") reply.header("www-authenticate", "Bearer");
     if (error.retryAfter !== undefined) {
-      if (isEventSource(request)) return sendComeAgain(reply, error, error.retryAfter);
+      if (isEventSource(request)) return sendRetryLater(reply, error, error.retryAfter);
       reply.header("retry-after", error.retryAfter);
     }
     if (isOurs(pathOf(request))) return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { turns } from "@tapedeck/shared/sync/semaphore";
+import { semaphore } from "@tapedeck/shared/sync/semaphore";
 import type { WebSocket } from "ws";
 import { SendWindow } from "../send-window.ts";
 
@@ -25,7 +25,7 @@ export type OutboxOptions = {
 
 export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
   const window = new SendWindow(most);
-  const line = turns(1);
+  const sending = semaphore(1);
   let isCorked = false;
 
   /** Messages of one turn of the event loop go out in one write, which costs less than half. */
@@ -55,8 +55,8 @@ export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
     },
     answer: (text) => send(Buffer.from(text)),
     async put(text, signal) {
-      const endTurn = await line.take(signal);
-      if (endTurn === undefined) return;
+      const release = await sending.acquire(signal);
+      if (release === undefined) return;
       try {
         const message = Buffer.from(text);
         await window.room(message.byteLength, signal);
@@ -64,7 +64,7 @@ export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
         if (socket.readyState !== socket.OPEN) await aborted(signal);
         if (!signal.aborted) send(message);
       } finally {
-        endTurn();
+        release();
       }
     },
   };

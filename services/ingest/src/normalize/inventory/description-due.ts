@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { msBetween } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { msBetween } from "@tapedeck/shared/time/timestamp";
 import type { ObservationOutcome } from "./observing.ts";
 
 type Counted = Pick<Event, "detail"> & { readonly kind: string };
@@ -14,7 +14,7 @@ export class DescriptionDue {
   readonly #events: number;
   readonly #textTtl: number | undefined;
   #count = 0;
-  #textSince: Moment | undefined;
+  #textSince: Timestamp | undefined;
 
   constructor(events: number, textTtl?: number | undefined) {
     this.#events = events;
@@ -33,14 +33,14 @@ export class DescriptionDue {
   }
 
   /** `more`: events for which a description that is due can wait. */
-  isDue(at: Moment, more = 0): boolean {
+  isDue(at: Timestamp, more = 0): boolean {
     if (this.#count >= this.#events + more) return true;
     const since = this.#textSince;
     return this.#textTtl !== undefined && since !== undefined && msBetween(since, at) >= this.#textTtl * 500;
   }
 
-  #add({ kind, detail }: Counted, at: Moment | undefined): void {
-    if (kind === "host.described") {
+  #add({ kind, detail }: Counted, at: Timestamp | undefined): void {
+    if (kind === "inventory.described") {
       this.#count = 0;
       this.#textSince = undefined;
       return;

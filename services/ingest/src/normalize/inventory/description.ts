@@ -1,5 +1,5 @@
 import { type Event, HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { inParts } from "../in-parts.ts";
 import type { FrameOutcome } from "./inventory-rules.ts";
 
@@ -14,13 +14,13 @@ export type Description<Entry> = {
   /** What one part says beside its number, or instead of a message. */
   readonly detailOf?: (entries: readonly Entry[], part: number) => Partial<HostDetail>;
   /** The oldest observation that the description relies on, where it is older than the last one. */
-  readonly notBefore?: Moment | undefined;
+  readonly notBefore?: Timestamp | undefined;
 };
 
 /** All that is known of a channel, in parts of at most 512 KiB (an entry larger than that is a part of its own). */
 export function describedInParts<Entry>(
   { entries, count = entries.length, bytesOf, summary, originalOf, detailOf, notBefore }: Description<Entry>,
-  observedAt: Moment,
+  observedAt: Timestamp,
 ): readonly FrameOutcome[] {
   const parts = inParts(entries, bytesOf);
   return parts.map((held, part) => {
@@ -31,7 +31,7 @@ export function describedInParts<Entry>(
       ...(original && { original }),
       facts: [
         {
-          kind: "host.described",
+          kind: "inventory.described",
           summary,
           ...(notBefore && { notBefore }),
           detail: { $case: "host", value: HostDetail.create({ ...numbers, ...detailOf?.(held, part) }) },
@@ -44,5 +44,5 @@ export function describedInParts<Entry>(
 
 /** Which part of a description this event is; undefined for any other event. */
 export function descriptionIn({ kind, detail }: Event): HostDetail | undefined {
-  return kind === "host.described" && detail?.$case === "host" ? detail.value : undefined;
+  return kind === "inventory.described" && detail?.$case === "host" ? detail.value : undefined;
 }

@@ -1,10 +1,10 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { ObservationOutcome } from "./observing.ts";
 
 export type FrameOutcome = Extract<ObservationOutcome, { what: "frame" }>;
 
 /** When something was observed, and the last observation before that which would have shown it otherwise. */
-export type Times = { readonly at: Moment; readonly after: Moment | undefined };
+export type Times = { readonly at: Timestamp; readonly after: Timestamp | undefined };
 
 /** An item of a list, encoded as the upstream encoded it. */
 export type InventoryEntry = { readonly id: string; readonly bytes: Uint8Array };

@@ -1,5 +1,5 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { largestFrameBytes, shaOf } from "../../record/frames/original.ts";
 import { unreadable } from "../facts.ts";
 import type { FrameOutcome, InventoryEntry, InventoryRules, Judgement, Sighting } from "./inventory-rules.ts";
@@ -23,7 +23,7 @@ type Item<Memory> = {
   /** The connection in which it was first observed. */
   readonly connection: number;
   /** When an event reported the memory. Later observations may have seen otherwise without an event. */
-  asOf?: Moment | undefined;
+  asOf?: Timestamp | undefined;
 };
 
 /**
@@ -74,14 +74,14 @@ export class Inventory<Memory> {
   }
 
   /** Ends the outage, if there was one. */
-  closeGap(at: Moment): { readonly reason: string; readonly after: Moment | undefined } | undefined {
+  closeGap(at: Timestamp): { readonly reason: string; readonly after: Timestamp | undefined } | undefined {
     const reason = this.#gap;
     this.#gap = undefined;
     return reason === undefined ? undefined : { reason, after: this.times.before(at) };
   }
 
   /** Judges the items of a whole list, in its order. Absent items stay as they are. */
-  *compare(entries: readonly InventoryEntry[], at: Moment): Generator<FrameOutcome | YieldPoint, void> {
+  *compare(entries: readonly InventoryEntry[], at: Timestamp): Generator<FrameOutcome | YieldPoint, void> {
     const isFirst = !this.#isKnown;
     this.#isKnown = true;
     this.#isRecognized = false;
@@ -102,7 +102,7 @@ export class Inventory<Memory> {
   }
 
   /** Judges one item, whether or not its bytes changed. */
-  judge({ id, bytes }: InventoryEntry, at: Moment, isFirst = false): readonly FrameOutcome[] {
+  judge({ id, bytes }: InventoryEntry, at: Timestamp, isFirst = false): readonly FrameOutcome[] {
     const item = this.#items.get(id) ?? { memory: undefined, connection: this.#connection };
     item.raw = Uint8Array.from(bytes);
     this.#items.set(id, item);
@@ -135,11 +135,11 @@ export class Inventory<Memory> {
   }
 
   /** The last observation before this moment that is known to have shown the item as it is remembered. */
-  observedBefore(id: string, at: Moment): Moment | undefined {
+  observedBefore(id: string, at: Timestamp): Timestamp | undefined {
     if (this.#rules.isConclusive) return this.times.before(at);
     const asOf = this.#items.get(id)?.asOf;
     if (asOf === undefined) return this.times.sureBefore(at);
-    return compareMoments(asOf, at) < 0 ? asOf : undefined;
+    return compareTimestamps(asOf, at) < 0 ? asOf : undefined;
   }
 
   isPresent(id: string): boolean {
@@ -179,7 +179,7 @@ export class Inventory<Memory> {
   }
 
   /** Takes in what the log says of an item. */
-  restore(id: string, memory: Memory | undefined, asOf?: Moment): void {
+  restore(id: string, memory: Memory | undefined, asOf?: Timestamp): void {
     this.#isKnown = true;
     const connection = this.#items.get(id)?.connection ?? this.#connection;
     this.#items.set(id, { memory, connection, asOf });

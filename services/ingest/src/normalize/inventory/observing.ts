@@ -1,18 +1,18 @@
 import type { Event, GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../fact.ts";
 
 /**
  * Concludes facts about an upstream that has no event stream, or a partial one. Its tap polls it (each frame of these
- * channels is a tapedeck.v1.Look, one observation), and a watcher compares the observations with what it remembers.
+ * channels is a tapedeck.v1.Observation, one observation), and a watcher compares the observations with what it remembers.
  */
 export type Observing = {
   readonly channels: readonly string[];
   /** Masks the secrets of one entry (a pod, an image, lines), in place and with the same length. */
   readonly mask: WatchOptions["mask"];
   /** Masks the entries of a large observation in another thread, and gives a mask that knows them. Absent: it is masked in this one. */
-  readonly maskInThread?: (channel: string, look: Uint8Array) => Promise<WatchOptions["mask"]>;
+  readonly maskInThread?: (channel: string, observation: Uint8Array) => Promise<WatchOptions["mask"]>;
   /** Present if entries are pieces of output. */
   readonly maskAfter?: WatchOptions["maskAfter"];
   /** One for each session that a recorder takes part in. */
@@ -42,7 +42,7 @@ export type WatchOptions = {
  * Pure but for its memory: no clock, no network; the same observations at the same times give the same facts. Total:
  * observations that can't be read give upstream.unreadable.
  *
- * Its memory is in the log. Each channel begins with `host.described` (all of it, in parts). The watcher gives that at
+ * Its memory is in the log. Each channel begins with `inventory.described` (all of it, in parts). The watcher gives that at
  * the first observation of a session, and again after 1,000 events of the channel. At the start `resume` gets, channel by
  * channel, the last complete description and every event after it. Suspicions (a pod that one list lacks) are not in the
  * log; the observations that follow raise them again.
@@ -60,7 +60,7 @@ export type Watcher<Of extends Observed = readonly ObservationOutcome[]> = {
    * The outcomes of an observation at that moment: none, most often. They may be concluded while they are read (a list
    * has thousands of jobs), so they have to be read to their end before the next observation.
    */
-  readonly observe: (channel: string, look: Look, at: Moment) => Of;
+  readonly observe: (channel: string, observation: Observation, at: Timestamp) => Of;
 };
 
 /** The outcomes of an observation, with yield points in work without outcomes (a list has thousands of entries). */
@@ -83,14 +83,14 @@ export type ObservationOutcome =
       readonly original?: { readonly type: string; readonly bytes: Uint8Array; readonly redacted: number };
       readonly facts: readonly [Fact, ...Fact[]];
       /** The time of the observation that showed it, which may be earlier than the one that made it certain. */
-      readonly observedAt: Moment;
+      readonly observedAt: Timestamp;
     }
   | {
       /** Something may have been missed on the channel between these two moments. */
       readonly what: "gap";
       readonly reason: string;
-      readonly after: Moment | undefined;
-      readonly until: Moment;
+      readonly after: Timestamp | undefined;
+      readonly until: Timestamp;
       /** The part of a job's output that may be missing; absent: anything. */
       readonly output?: GapDetail["output"];
     }

@@ -1,5 +1,5 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { Inventory } from "../inventory/inventory.ts";
 import type { FrameOutcome } from "../inventory/inventory-rules.ts";
 import type { ObservationOutcome, YieldPoint } from "../inventory/observing.ts";
@@ -8,7 +8,7 @@ import type { Extinction } from "./extinction.ts";
 import type { HostRules } from "./host-rules.ts";
 
 /** The first list that lacked an item, the one before that, and how many lacked it in a row, without a failure between. */
-type Absence = { readonly at: Moment; readonly after: Moment | undefined; readonly inARow: number };
+type Absence = { readonly at: Timestamp; readonly after: Timestamp | undefined; readonly inARow: number };
 
 /** One list of rkt's may lack what the host has: so many in a row may not. */
 const listsToBelieve = 2;
@@ -41,7 +41,7 @@ export class Absences<Memory> {
   }
 
   /** Takes in a list, after its entries are compared. */
-  *listed(ids: ReadonlySet<string>, at: Moment): Generator<ObservationOutcome | YieldPoint, void> {
+  *listed(ids: ReadonlySet<string>, at: Timestamp): Generator<ObservationOutcome | YieldPoint, void> {
     for (const id of this.#byId.keys()) if (ids.has(id)) this.#byId.delete(id);
     const absent = this.#inventory.absentFrom(ids).toSorted();
     for (const id of absent) {
@@ -69,7 +69,7 @@ export class Absences<Memory> {
     return this.#inventory.apply(id, this.#rules.lost(memory, absence, inferred));
   }
 
-  #missed(id: string, at: Moment): readonly FrameOutcome[] {
+  #missed(id: string, at: Timestamp): readonly FrameOutcome[] {
     const before = this.#byId.get(id);
     const memory = this.#inventory.memoryOf(id);
     const first = before ?? { at, after: this.#inventory.observedBefore(id, at), inARow: 0 };
@@ -79,8 +79,8 @@ export class Absences<Memory> {
     return before !== undefined || memory === undefined ? [] : this.#inventory.apply(id, this.#rules.missed(memory));
   }
 
-  #allGone(lost: readonly string[], at: Moment): ObservationOutcome {
-    const after = lost.flatMap((id) => this.#byId.get(id)?.after ?? []).sort(compareMoments)[0];
+  #allGone(lost: readonly string[], at: Timestamp): ObservationOutcome {
+    const after = lost.flatMap((id) => this.#byId.get(id)?.after ?? []).sort(compareTimestamps)[0];
     return { what: "gap", reason: `all ${this.#rules.noun}s were gone at once`, after, until: at };
   }
 

@@ -1,4 +1,4 @@
-export type Kind = "pods" | "images";
+export type InventoryKind = "pods" | "images";
 
 type Progress = {
   readonly had: boolean;
@@ -17,13 +17,13 @@ const fresh: Progress = { had: false, observed: false, heldMs: 0, reported: fals
 export class Extinction {
   readonly #holdMs: number;
   #isAlive = true;
-  readonly #progress: Record<Kind, Progress> = { pods: fresh, images: fresh };
+  readonly #progress: Record<InventoryKind, Progress> = { pods: fresh, images: fresh };
 
   constructor(holdMs: number) {
     this.#holdMs = holdMs;
   }
 
-  connected(known: Readonly<Record<Kind, boolean>>): void {
+  connected(known: Readonly<Record<InventoryKind, boolean>>): void {
     this.#isAlive = !known.pods && !known.images;
     for (const kind of ["pods", "images"] as const) {
       this.#progress[kind] = { ...this.#progress[kind], had: known[kind], observed: false, reported: false };
@@ -31,20 +31,20 @@ export class Extinction {
   }
 
   /** Takes in a list: how many entries, whether one was known before the connection, and ms since the list before it. */
-  observed(kind: Kind, { entries, knowsSome, ms }: { entries: number; knowsSome: boolean; ms: number }): void {
+  observed(kind: InventoryKind, { entries, knowsSome, ms }: { entries: number; knowsSome: boolean; ms: number }): void {
     const before = this.#progress[kind];
     this.#isAlive ||= knowsSome || (before.had && !before.observed && entries > 0);
     this.#progress[kind] = { ...before, observed: true, heldMs: this.#isAlive ? 0 : before.heldMs + ms };
   }
 
-  verdict(kind: Kind): "none" | "held" | "certain" {
+  verdict(kind: InventoryKind): "none" | "held" | "certain" {
     const { heldMs, reported } = this.#progress[kind];
     if (this.#isAlive || reported) return "none";
     return heldMs < this.#holdMs ? "held" : "certain";
   }
 
   /** What was certain is recorded. */
-  reported(kind: Kind): void {
+  reported(kind: InventoryKind): void {
     this.#progress[kind] = { ...this.#progress[kind], heldMs: 0, reported: true };
   }
 }

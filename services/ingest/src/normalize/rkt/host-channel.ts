@@ -1,8 +1,8 @@
 import type { Event, HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Look, Look_One } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation, Observation_One } from "@tapedeck/proto/tapedeck/v1/observation";
 import { listOf } from "@tapedeck/shared/rkt/entries";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { msBetween } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { msBetween } from "@tapedeck/shared/time/timestamp";
 import { unreadable } from "../facts.ts";
 import { describedInParts, descriptionIn } from "../inventory/description.ts";
 import { DescriptionDue } from "../inventory/description-due.ts";
@@ -65,8 +65,8 @@ export class HostChannel<Memory> {
     this.#outage(`nobody looked at the ${this.#rules.noun}s`);
   }
 
-  *observe(look: Look, at: Moment): Outcomes {
-    for (const outcome of this.#outcomesOf(look, at)) {
+  *observe(observation: Observation, at: Timestamp): Outcomes {
+    for (const outcome of this.#outcomesOf(observation, at)) {
       if (outcome.what !== "yield") this.#due.count(outcome);
       yield outcome;
     }
@@ -81,16 +81,16 @@ export class HostChannel<Memory> {
     else this.#resumeItem(event);
   }
 
-  #outcomesOf({ seen }: Look, at: Moment): Observed {
-    switch (seen?.$case) {
+  #outcomesOf({ result }: Observation, at: Timestamp): Observed {
+    switch (result?.$case) {
       case "all":
-        return this.#list(seen.value, at);
+        return this.#list(result.value, at);
       case "same":
         return this.#listed === undefined ? [] : this.#compare(this.#listed, at);
       case "one":
-        return this.#answer(seen.value, at);
+        return this.#answer(result.value, at);
       case "failed": {
-        const { message, code } = seen.value;
+        const { message, code } = result.value;
         this.#outage(`the ${this.#rules.noun}s could not be listed: ${message || `code ${code}`}`);
         return [];
       }
@@ -105,7 +105,7 @@ export class HostChannel<Memory> {
     this.#absences.outage();
   }
 
-  #list(bytes: Uint8Array, at: Moment): Observed {
+  #list(bytes: Uint8Array, at: Timestamp): Observed {
     const entries = this.#rules.entries(bytes);
     this.#listed = entries?.every(({ id }) => id !== "") ? entries : undefined;
     if (this.#listed !== undefined) return this.#compare(this.#listed, at);
@@ -115,7 +115,7 @@ export class HostChannel<Memory> {
     return [this.#unreadable(this.#rules.listType, bytes, at)];
   }
 
-  *#compare(entries: readonly InventoryEntry[], at: Moment): Outcomes {
+  *#compare(entries: readonly InventoryEntry[], at: Timestamp): Outcomes {
     const inventory = this.#inventory;
     if (!inventory.isKnown) return yield* this.#adopt(entries, at);
     const gap = inventory.closeGap(at);
@@ -130,7 +130,7 @@ export class HostChannel<Memory> {
   }
 
   /** The first list of all is described, and what can't be read in it is recorded after that. */
-  *#adopt(entries: readonly InventoryEntry[], at: Moment): Outcomes {
+  *#adopt(entries: readonly InventoryEntry[], at: Timestamp): Outcomes {
     const unreadables: FrameOutcome[] = [];
     for (const outcome of this.#inventory.compare(entries, at)) {
       if (outcome.what === "yield") yield outcome;
@@ -142,7 +142,7 @@ export class HostChannel<Memory> {
   }
 
   /** Judges what rkt says of one item, asked for because a list lacked it or could be wrong about it. */
-  #answer(one: Look_One, at: Moment): readonly ObservationOutcome[] {
+  #answer(one: Observation_One, at: Timestamp): readonly ObservationOutcome[] {
     const { channel, entries, errorSays, answerType } = this.#rules;
     // New and gone items are left to the lists.
     if (!this.#inventory.isPresent(one.id)) return [];
@@ -163,12 +163,12 @@ export class HostChannel<Memory> {
     return this.#inventory.judge(found, at);
   }
 
-  #unreadable(type: string, bytes: Uint8Array, observedAt: Moment): FrameOutcome {
+  #unreadable(type: string, bytes: Uint8Array, observedAt: Timestamp): FrameOutcome {
     const original = { type, ...this.#mask(type, bytes) };
     return { what: "frame", original, facts: [unreadable(bytes, "no such message")], observedAt };
   }
 
-  *#describe(at: Moment): Outcomes {
+  *#describe(at: Timestamp): Outcomes {
     const rules = this.#rules;
     const entries: Accepted[] = [];
     const marks: Record<Mark, string[]> = { gone: [], returned: [] };

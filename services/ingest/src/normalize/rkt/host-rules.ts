@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Look_One } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation_One } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { InventoryEntry, InventoryRules, Judgement, Times } from "../inventory/inventory-rules.ts";
-import type { Kind } from "./extinction.ts";
+import type { InventoryKind } from "./extinction.ts";
 
 /**
  * What a description says of an item beside its entry: it is gone, by an event since the last description; or its end was
@@ -14,7 +14,7 @@ export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number }
 
 /** How the pods, or the images, of a host are judged. Pure; what can't be decoded throws. */
 export type HostRules<Memory> = InventoryRules<Memory> & {
-  readonly channel: Kind;
+  readonly channel: InventoryKind;
   /** For people: "pod". */
   readonly noun: string;
   /** Full names of the messages: the list call's answer, and the answer about one item. */
@@ -27,7 +27,7 @@ export type HostRules<Memory> = InventoryRules<Memory> & {
   /** It is certainly gone; `inferred`: concluded from long silence. */
   readonly lost: (memory: Memory, times: Times, inferred: boolean) => Judgement<Memory>;
   /** What an error says of an item that was asked for because a list lacks it. */
-  readonly errorSays: (one: Look_One) => "there" | "gone" | "nothing";
+  readonly errorSays: (one: Observation_One) => "there" | "gone" | "nothing";
   /** For the description; undefined for an item that is absent, or not believed. */
   readonly accepted: (memory: Memory) => Accepted | undefined;
   /** What the next description names it as, beside what it lists. */

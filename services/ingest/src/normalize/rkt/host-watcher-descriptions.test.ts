@@ -1,7 +1,7 @@
 import { Image, ListImagesResponse, ListPodsResponse, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { listOf } from "@tapedeck/shared/rkt/entries";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it, vi } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../inventory/observing.ts";
 import { HostWatcher } from "./host-watcher.ts";
@@ -15,7 +15,7 @@ function frames({ record }: Play): Frame[] {
 }
 
 function descriptions(harness: Play): Frame[] {
-  return frames(harness).filter(({ facts }) => facts[0].kind === "host.described");
+  return frames(harness).filter(({ facts }) => facts[0].kind === "inventory.described");
 }
 
 const podIds = ({ original }: Frame) =>
@@ -32,7 +32,7 @@ describe("the first look of all", () => {
     expect(pods && podIds(pods)).toEqual(["a", "b"]);
     expect(pods?.facts).toEqual([
       {
-        kind: "host.described",
+        kind: "inventory.described",
         summary: "the host has 2 pods",
         detail: { $case: "host", value: HostDetail.create({ parts: 1, entries: 2 }) },
       },
@@ -263,7 +263,7 @@ describe("what can't be read", () => {
     expect(harness.look("pods", 4_000, one(listOfPods([pod("other", { state: "RUNNING" })])))).toBe("");
     expect(harness.look("pods", 5_000, undefined)).toBe("");
     expect(
-      harness.watcher.observe("logs", { seen: { $case: "same", value: true } }, { seconds: 1n, nanos: 0 }),
+      harness.watcher.observe("logs", { result: { $case: "same", value: true } }, { seconds: 1n, nanos: 0 }),
     ).toEqual([]);
   });
 });
@@ -314,9 +314,11 @@ describe("a host of many pods", () => {
   const look = (value: Buffer, before: readonly Buffer[] = []) => {
     const { watcher } = play();
     for (const [at, bytes] of before.entries()) {
-      outcomesOf(watcher.observe("pods", { seen: { $case: "all", value: bytes } }, momentOfMs(at)));
+      outcomesOf(watcher.observe("pods", { result: { $case: "all", value: bytes } }, timestampOfMs(at)));
     }
-    return [...watcher.observe("pods", { seen: { $case: "all", value } }, momentOfMs(1_000))].map(({ what }) => what);
+    return [...watcher.observe("pods", { result: { $case: "all", value } }, timestampOfMs(1_000))].map(
+      ({ what }) => what,
+    );
   };
   const all = listOfPods(ids.map((id) => pod(id, { state: "RUNNING" })));
   /** The most entries that are read or described without a pause. */

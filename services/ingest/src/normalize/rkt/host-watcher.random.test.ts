@@ -3,7 +3,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { acceptPod } from "@tapedeck/shared/rkt/accept";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
 import { searched } from "@tapedeck/shared/testing/searches";
-import { msOfMoment } from "@tapedeck/shared/time/moment";
+import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { State } from "./pods/pod-table.ts";
@@ -146,9 +146,9 @@ function told({ record }: Play, from = 0): Map<string, readonly Telling[]> {
     for (const [index, { summary: _, occurredAt, notBefore, ...fact }] of seen.facts.entries()) {
       const id = fact.detail?.$case === "pod" || fact.detail?.$case === "app" ? fact.detail.value.pod : "host";
       const original = index === 0 && seen.original ? Buffer.from(seen.original.bytes).toString("hex") : "";
-      const until = msOfMoment(occurredAt ?? seen.observedAt);
+      const until = msOfTimestamp(occurredAt ?? seen.observedAt);
       const isOwnTime = occurredAt !== undefined && notBefore === undefined;
-      const at = { from: isOwnTime ? until : notBefore ? msOfMoment(notBefore) : 0, until };
+      const at = { from: isOwnTime ? until : notBefore ? msOfTimestamp(notBefore) : 0, until };
       by.set(id, [...(by.get(id) ?? []), { what: { ...fact, original }, ...at }]);
     }
   }
@@ -242,7 +242,7 @@ describe("a watcher of rkt", () => {
         for (const { detail, kind, channel, original } of eventsOf(harness.record)) {
           if (channel !== "pods") continue;
           const bytes = original?.bytes ?? Buffer.alloc(0);
-          if (kind === "host.described") {
+          if (kind === "inventory.described") {
             const described = (podEntries(bytes) ?? []).map((entry) => [entry.id, entry.bytes.toString("hex")]);
             const known = [...folded].map(([id, one]) => [id, Buffer.from(Pod.encode(one).finish()).toString("hex")]);
             expect(Object.fromEntries(described)).toEqual(Object.fromEntries(known));
@@ -264,6 +264,6 @@ function readBack({ record }: Play): readonly Event[] {
   const events = eventsOf(record);
   return ["pods", "images"].flatMap((channel) => {
     const ofChannel = events.filter((event) => event.channel === channel);
-    return ofChannel.slice(ofChannel.findLastIndex(({ kind }) => kind === "host.described"));
+    return ofChannel.slice(ofChannel.findLastIndex(({ kind }) => kind === "inventory.described"));
   });
 }

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { listAnswer, readPolls } from "@tapedeck/fakes/rkt/polls";
-import { type Kind, loadRecording, type RecordedUnary } from "@tapedeck/fakes/rkt/recording";
+import { type InventoryKind, loadRecording, type RecordedUnary } from "@tapedeck/fakes/rkt/recording";
 import { InspectPodRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { PodDoubts } from "@tapedeck/tap/rkt/list-doubts";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../fact.ts";
@@ -15,7 +15,7 @@ import { mask } from "./mask.ts";
 
 const folder = join(import.meta.dirname, "../../../../../packages/fakes/recordings/rkt");
 
-type Told = { readonly fact: Fact; readonly observedAt: Moment };
+type Told = { readonly fact: Fact; readonly observedAt: Timestamp };
 
 /** What a watcher says of a recording's looks, asked as the tap asks; frames without their descriptions. */
 function watched(name: string): { readonly seen: readonly ObservationOutcome[]; readonly told: readonly Told[] } {
@@ -24,8 +24,8 @@ function watched(name: string): { readonly seen: readonly ObservationOutcome[]; 
   const doubts = new PodDoubts();
   const polls = readPolls(recording);
   const seen: ObservationOutcome[] = [];
-  const look = (kind: Kind, at: number, what: Look["seen"]) =>
-    seen.push(...outcomesOf(watcher.observe(kind, { seen: what }, momentOfMs(at))));
+  const look = (kind: InventoryKind, at: number, what: Observation["result"]) =>
+    seen.push(...outcomesOf(watcher.observe(kind, { result: what }, timestampOfMs(at))));
   let asked = new Set<string>();
   for (const row of recording.rows) {
     if (row.kind !== "unary") continue;
@@ -50,7 +50,7 @@ function watched(name: string): { readonly seen: readonly ObservationOutcome[]; 
   const told = seen.flatMap((one) =>
     one.what === "frame" ? one.facts.map((fact) => ({ fact, observedAt: one.observedAt })) : [],
   );
-  return { seen, told: told.filter(({ fact }) => fact.kind !== "host.described") };
+  return { seen, told: told.filter(({ fact }) => fact.kind !== "inventory.described") };
 }
 
 function oneOf({ response = Buffer.alloc(0), error }: RecordedUnary) {
@@ -125,7 +125,8 @@ describe("a recording with expectations", () => {
 
 /** One line for a fact: what, what it is worth, and when: = the upstream's own time, < between two looks. */
 function line({ fact, observedAt }: Told): string {
-  const time = (moment: Moment) => `${moment.seconds % 100_000n}.${String(moment.nanos).padStart(9, "0").slice(0, 3)}`;
+  const time = (moment: Timestamp) =>
+    `${moment.seconds % 100_000n}.${String(moment.nanos).padStart(9, "0").slice(0, 3)}`;
   const end = time(fact.occurredAt ?? observedAt);
   const when = fact.notBefore ? `${time(fact.notBefore)} < ${end}` : fact.occurredAt ? `= ${end}` : end;
   return `${fact.inferred ? "(" : ""}${fact.summary}${fact.inferred ? ")" : ""} ${when}`;

@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Observed, Watcher, WatchOptions } from "../inventory/observing.ts";
 import { Extinction } from "./extinction.ts";
 import { HostChannel } from "./host-channel.ts";
@@ -45,8 +45,8 @@ export class HostWatcher implements Watcher<Observed> {
     this.#images.connected();
   }
 
-  observe(channel: string, look: Look, at: Moment): Observed {
-    return this.#channel(channel)?.observe(look, at) ?? [];
+  observe(channel: string, observation: Observation, at: Timestamp): Observed {
+    return this.#channel(channel)?.observe(observation, at) ?? [];
   }
 
   #channel(name: string): Pick<HostChannel<unknown>, "resume" | "observe"> | undefined {

@@ -1,17 +1,17 @@
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { imageEntries, podEntries } from "@tapedeck/shared/rkt/entries";
 import { linesOf } from "@tapedeck/tap/rkt/text-lines";
 import type { ObservedEntry } from "../inventory/observing.ts";
 
 /** Pods, images and lines of an observation, in the form that the watchers mask. */
-export function entriesOf(channel: string, { seen }: Look): readonly ObservedEntry[] {
-  switch (seen?.$case) {
+export function entriesOf(channel: string, { result }: Observation): readonly ObservedEntry[] {
+  switch (result?.$case) {
     case "all":
-      return listed(channel, seen.value);
+      return listed(channel, result.value);
     case "one":
-      return listed(channel, seen.value.bytes);
+      return listed(channel, result.value.bytes);
     case "text":
-      return (linesOf(seen.value.bytes) ?? [seen.value.bytes]).map((bytes) => ({
+      return (linesOf(result.value.bytes) ?? [result.value.bytes]).map((bytes) => ({
         type: "v1alpha.GetLogsResponse",
         bytes,
       }));

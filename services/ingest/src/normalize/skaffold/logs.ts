@@ -1,6 +1,6 @@
 import type { ApplicationLogEvent } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { momentFrom } from "@tapedeck/shared/time/moment";
+import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../fact.ts";
 import { firstLine, name, summary, text, unreadable } from "../facts.ts";
 import { laterType, mirror } from "./facts.ts";
@@ -19,7 +19,7 @@ function read(bytes: Uint8Array): Fact {
     const eventType = event.event_type;
     const fact =
       eventType?.$case === "applicationLogEvent" ? line(eventType.value) : mirror(eventType?.$case ?? laterType(event));
-    const occurredAt = momentFrom(event.timestamp);
+    const occurredAt = validTimestamp(event.timestamp);
     return { ...fact, ...(occurredAt && { occurredAt }) };
   } catch (cause) {
     return unreadable(bytes, cause);

@@ -11,14 +11,14 @@ import { normalizer } from "./normalizer.ts";
 const timestamp = { seconds: 1_795_190_166n, nanos: 5 };
 
 describe("momentOf", () => {
-  const momentOf = normalizer.channels[0]?.momentOf ?? expect.fail();
+  const timestampOf = normalizer.channels[0]?.timestampOf ?? expect.fail();
   const entry = (seconds: bigint, nanos: number) =>
     LogEntry.encode({ timestamp: { seconds, nanos }, event: undefined, entry: "x" }).finish();
 
-  it("reads nanoseconds", () => expect(momentOf(entry(timestamp.seconds, 5))).toEqual(timestamp));
+  it("reads nanoseconds", () => expect(timestampOf(entry(timestamp.seconds, 5))).toEqual(timestamp));
   it("finds the time behind other fields", () => {
     const late = Buffer.concat([Buffer.from([0x1a, 1, 0x78]), entry(1n, 2)]);
-    expect(momentOf(late)).toEqual({ seconds: 1n, nanos: 2 });
+    expect(timestampOf(late)).toEqual({ seconds: 1n, nanos: 2 });
   });
   it.each([
     ["no time", LogEntry.encode({ timestamp: undefined, event: undefined, entry: "x" }).finish()],
@@ -26,7 +26,7 @@ describe("momentOf", () => {
     ["a cut frame", entry(1n, 2).subarray(0, 3)],
     ["nanoseconds beyond a second", entry(1n, 1_000_000_000)],
     ["the year 10000", entry(253_402_300_800n, 0)],
-  ])("has none for %s", (_, bytes) => expect(momentOf(bytes)).toBeUndefined());
+  ])("has none for %s", (_, bytes) => expect(timestampOf(bytes)).toBeUndefined());
 });
 
 describe("stateDiffers", () => {

@@ -1,4 +1,4 @@
-import { momentOf } from "@tapedeck/tap/skaffold/frame-moment";
+import { timestampOf } from "@tapedeck/tap/skaffold/frame-timestamp";
 import { threadMasks } from "../../secrets/worker/thread-masks.ts";
 import type { ChannelNormalizer, Normalizer } from "../normalizer.ts";
 import { controlSteps } from "./control-steps.ts";
@@ -11,10 +11,10 @@ import { v1 } from "./v1.ts";
 import { v2 } from "./v2.ts";
 
 const channels: readonly ChannelNormalizer[] = [
-  { name: "v1", messageType: "proto.LogEntry", replays: true, momentOf, reader: () => frameReader(v1) },
-  { name: "v2", messageType: "proto.v2.Event", replays: true, momentOf, reader: () => frameReader(v2) },
+  { name: "v1", messageType: "proto.LogEntry", replays: true, timestampOf, reader: () => frameReader(v1) },
+  { name: "v2", messageType: "proto.v2.Event", replays: true, timestampOf, reader: () => frameReader(v2) },
   // It replays only the current loop (its log is emptied whenever a dev loop starts), so a missing frame proves nothing.
-  { name: "logs", messageType: "proto.v2.Event", replays: false, momentOf, reader: () => frameReader(logs) },
+  { name: "logs", messageType: "proto.v2.Event", replays: false, timestampOf, reader: () => frameReader(logs) },
 ];
 
 /** Skaffold streams frames of its own; each channel has a reader. */

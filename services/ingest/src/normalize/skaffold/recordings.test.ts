@@ -156,7 +156,7 @@ describe.each(channels)("a reader of $name", ({ name, reader }) => {
       const { read } = channel.reader();
       for (const bytes of stream) {
         const [fact] = read(bytes);
-        expect(channel.momentOf(bytes)).toEqual(fact.occurredAt);
+        expect(channel.timestampOf(bytes)).toEqual(fact.occurredAt);
         expect(Event.decode(Event.encode(recorded(fact)).finish()).kind).toBe(fact.kind);
       }
     }

@@ -6,7 +6,7 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
 import { assertNever } from "@tapedeck/shared/assert-never";
-import { momentFrom } from "@tapedeck/shared/time/moment";
+import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { runnerMadeOnV1 } from "@tapedeck/tap/skaffold/runners";
 import type { Fact } from "../fact.ts";
 import { failed, failure, firstLine, name, succeeded, summary, unreadable } from "../facts.ts";
@@ -34,7 +34,7 @@ export const v1: ChannelReader<V1Memory> = {
     try {
       const entry = LogEntry.decode(bytes);
       const step = readEntry(memory, entry);
-      const occurredAt = momentFrom(entry.timestamp);
+      const occurredAt = validTimestamp(entry.timestamp);
       const operation = step.fact.operation ?? within(step.memory.runner, step.memory.loop);
       return { memory: step.memory, fact: { ...step.fact, operation, ...(occurredAt && { occurredAt }) } };
     } catch (cause) {

@@ -6,7 +6,7 @@ import type {
 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
-import { momentFrom } from "@tapedeck/shared/time/moment";
+import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { rememberV2, startOfV2, type V2Memory } from "@tapedeck/tap/skaffold/runners";
 import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, firstLine, message, name, succeeded, summary, text, unreadable } from "../facts.ts";
@@ -28,7 +28,7 @@ export const v2: ChannelReader<V2Memory> = {
       const next = rememberV2(memory, eventType);
       const fact =
         eventType === undefined ? mirror(laterType(event)) : (factOf(eventType, next) ?? mirrorOf(eventType));
-      const occurredAt = momentFrom(event.timestamp);
+      const occurredAt = validTimestamp(event.timestamp);
       const operation = fact.operation ?? within(next.runner, next.loop);
       return { memory: next, fact: { ...fact, operation, ...(occurredAt && { occurredAt }) } };
     } catch (cause) {

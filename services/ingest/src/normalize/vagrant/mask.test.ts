@@ -306,7 +306,7 @@ describe("mask", () => {
 
   it("masks bytes that are no such message, or of a type that is none of Vagrant's, as text", () => {
     const broken = Buffer.from("\n\xffDB_PASSWORD=hunter2", "latin1");
-    for (const type of ["hashicorp.vagrant.Target", "tapedeck.v1.Look"]) {
+    for (const type of ["hashicorp.vagrant.Target", "tapedeck.v1.Observation"]) {
       const { bytes, redacted } = mask(type, broken);
       expect([Buffer.from(bytes).toString("latin1"), redacted]).toEqual(["\n\xffDB_PASSWORD=*******", 1]);
     }

@@ -1,4 +1,4 @@
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { ObservedEntry } from "../inventory/observing.ts";
 import { jobsIn, streamMessageIn } from "./jobs/job-wire.ts";
 import { eventType } from "./jobs/output-pieces.ts";
@@ -8,16 +8,16 @@ const jobType = "hashicorp.vagrant.Job";
 const streamType = "hashicorp.vagrant.GetJobStreamResponse";
 
 /** Jobs, resources and events of an observation, in the form that the watchers mask. Throws for one that can't be read. */
-export function entriesOf(_channel: string, { seen }: Look): readonly ObservedEntry[] {
-  switch (seen?.$case) {
+export function entriesOf(_channel: string, { result }: Observation): readonly ObservedEntry[] {
+  switch (result?.$case) {
     case "all":
-      return jobsIn(seen.value).map(({ bytes }) => ({ type: jobType, bytes }));
+      return jobsIn(result.value).map(({ bytes }) => ({ type: jobType, bytes }));
     case "one":
-      return [{ type: jobType, bytes: seen.value.bytes }];
+      return [{ type: jobType, bytes: result.value.bytes }];
     case "streamed":
-      return streamed(seen.value.bytes);
-    case "things":
-      return seen.value.kinds.flatMap(({ kind, entries }) =>
+      return streamed(result.value.bytes);
+    case "resources":
+      return result.value.kinds.flatMap(({ kind, entries }) =>
         isResourceKind(kind) ? entries.map(({ bytes }) => ({ type: messageTypeOf(kind), bytes })) : [],
       );
     default:

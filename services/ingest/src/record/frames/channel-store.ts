@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Fact } from "../../normalize/fact.ts";
 import type { ChannelNormalizer, FrameReader } from "../../normalize/normalizer.ts";
 import { type Piece, Tails } from "../../secrets/pieces.ts";
@@ -67,9 +67,9 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   let lastEarlier: string | undefined;
   let begun = false;
   let frame: Event[] = [];
-  const breathe = breather();
+  const yieldIfDue = yieldToEventLoop();
   for await (const { event, seq } of options.reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
-    await breathe();
+    await yieldIfDue();
     if (event.session !== session.id) continue;
     if (event.part === 0) {
       for (const part of frame) frameReader.resume(part);
@@ -83,7 +83,7 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
           known.addOfThis(sha, event.observed_at);
           begun = true;
         } else {
-          known.addEarlier(sha, isFromFile ? channel.momentOf(event.original.bytes) : undefined);
+          known.addEarlier(sha, isFromFile ? channel.timestampOf(event.original.bytes) : undefined);
           lastEarlier = sha;
         }
       }

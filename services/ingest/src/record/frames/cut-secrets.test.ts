@@ -3,7 +3,7 @@ import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, test } from "vitest";
 import { normalizer } from "../../normalize/skaffold/normalizer.ts";
 import { openSessionRecorder, type SessionRecorder } from "../session/session-recorder.ts";
@@ -18,7 +18,7 @@ const closed: What = { $case: "closed", value: { reason: "cut", process_ended: f
 /** Printed at a moment (ms) by a task. */
 function printed(ms: number, task_id: string, message: string): What {
   const event = V2Event.fromPartial({
-    timestamp: momentOfMs(ms),
+    timestamp: timestampOfMs(ms),
     event_type: { $case: "skaffoldLogEvent", value: { task_id, subtask_id: "web", level: 3, message } },
   });
   return { $case: "frame", value: { channel: "v2", bytes: Buffer.from(V2Event.encode(event).finish()), more: false } };
@@ -43,7 +43,7 @@ function testTap(log: FakeLog) {
   return {
     async push(ms: number, connection: string, ...all: readonly What[]) {
       for (const what of all) {
-        const item: Item = { index: BigInt(items.length + 1), connection, at: momentOfMs(ms), what };
+        const item: Item = { index: BigInt(items.length + 1), connection, at: timestampOfMs(ms), what };
         items.push(item);
         await (await recording).take(item);
       }

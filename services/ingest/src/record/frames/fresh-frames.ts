@@ -1,4 +1,4 @@
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { HeldFrame, Masked, Redact } from "../session/connection.ts";
@@ -17,9 +17,9 @@ export async function freshFrames(
   { normalizer, channel, redact }: FreshOptions,
 ): Promise<readonly FreshFrame[]> {
   const fresh: FreshFrame[] = [];
-  const breathe = breather();
+  const yieldIfDue = yieldToEventLoop();
   for (const frame of frames) {
-    await breathe();
+    await yieldIfDue();
     const alone = frame.masked(redact);
     const { piece } = alone;
     const after = (tail: string) => maskedAfter(normalizer, channel, alone, tail);

@@ -1,5 +1,5 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentKey } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampKey } from "@tapedeck/shared/time/timestamp";
 
 /**
  * The frames of one channel that the log already has, as a multiset: a repeated frame is dropped as often as it was
@@ -18,20 +18,20 @@ export class KnownFrames {
    * Adds a frame that was recorded from an earlier connection, which this connection may repeat. `moment` is the upstream's
    * own time. It also identifies the frame, for repeats whose bytes may differ.
    */
-  addEarlier(sha: string, moment?: Moment): void {
+  addEarlier(sha: string, moment?: Timestamp): void {
     this.#add(sha);
     if (moment === undefined) return;
-    const key = momentKey(moment);
+    const key = timestampKey(moment);
     this.#shasByMoment.set(key, [...(this.#shasByMoment.get(key) ?? []), sha]);
   }
 
   /** Adds a frame that was recorded from this connection. The tap may push it again, with the same observation time. */
-  addOfThis(sha: string, at: Moment | undefined): void {
+  addOfThis(sha: string, at: Timestamp | undefined): void {
     this.#add(pushedKey(sha, at));
   }
 
   /** Returns true if the frame is known, and uses up one of its kind. */
-  take(sha: string, at: Moment, moment?: Moment): boolean {
+  take(sha: string, at: Timestamp, moment?: Timestamp): boolean {
     if (this.#size === 0) return false;
     return this.#takeKey(pushedKey(sha, at)) || this.#takeKey(sha) || this.#takeMoment(moment);
   }
@@ -50,10 +50,10 @@ export class KnownFrames {
     return true;
   }
 
-  #takeMoment(moment: Moment | undefined): boolean {
+  #takeMoment(moment: Timestamp | undefined): boolean {
     if (this.#shasByMoment.size === 0) return false;
-    return (this.#shasByMoment.get(momentKey(moment)) ?? []).some((sha) => this.#takeKey(sha));
+    return (this.#shasByMoment.get(timestampKey(moment)) ?? []).some((sha) => this.#takeKey(sha));
   }
 }
 
-const pushedKey = (sha: string, at: Moment | undefined) => `${sha}@${momentKey(at)}`;
+const pushedKey = (sha: string, at: Timestamp | undefined) => `${sha}@${timestampKey(at)}`;

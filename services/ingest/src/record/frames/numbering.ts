@@ -3,7 +3,7 @@ import { encodeEvent } from "@tapedeck/shared/events/codec";
 import type { Cursor, NewMessage } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
 
 /** Channel of the events that Tapedeck itself states. It is numbered through all sessions of a source. */
@@ -11,9 +11,9 @@ export const ownChannel = "tapedeck";
 
 /** What the recorder adds to a fact. */
 export type ObservedFields = {
-  readonly observedAt: Moment;
+  readonly observedAt: Timestamp;
   /** It happened at some time after this. */
-  readonly notBefore?: Moment;
+  readonly notBefore?: Timestamp;
   readonly injected?: boolean;
   readonly redacted?: number;
 };

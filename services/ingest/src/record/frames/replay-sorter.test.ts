@@ -1,20 +1,20 @@
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ReplaySorter } from "./replay-sorter.ts";
 
 type Message = {
   readonly name: string;
-  readonly moment: ReturnType<typeof momentOfMs> | undefined;
+  readonly moment: ReturnType<typeof timestampOfMs> | undefined;
   readonly size: number;
 };
 const message = (name: string, ms?: number, size = 1): Message => ({
   name,
-  moment: ms === undefined ? undefined : momentOfMs(ms),
+  moment: ms === undefined ? undefined : timestampOfMs(ms),
   size,
 });
 const names = (messages: readonly Message[]) => messages.map(({ name }) => name).join("");
-const at = momentOfMs;
+const at = timestampOfMs;
 
 test("what comes after connecting is held until it is silent, then sorted", () => {
   const channel = new ReplaySorter<Message>();

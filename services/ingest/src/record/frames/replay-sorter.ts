@@ -1,5 +1,5 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments, msBetween } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps, msBetween } from "@tapedeck/shared/time/timestamp";
 
 /**
  * How long and how much is held before a sorted piece is released. Frames are counted too, because an empty frame has no
@@ -14,7 +14,7 @@ export const replaySorterLimits = {
 
 export type Sortable = {
   /** The upstream's own time; undefined if it can't be read. */
-  readonly moment: Moment | undefined;
+  readonly moment: Timestamp | undefined;
   readonly size: number;
 };
 
@@ -34,8 +34,8 @@ export class ReplaySorter<T extends Sortable> {
   #state: "silent" | "holding" | "live";
   #held: T[] = [];
   #bytes = 0;
-  #pieceStart: Moment | undefined;
-  #latest: Moment | undefined;
+  #pieceStart: Timestamp | undefined;
+  #latest: Timestamp | undefined;
 
   constructor({ live = false, ...limits }: ReplaySorterOptions = {}) {
     this.#limits = { ...replaySorterLimits, ...limits };
@@ -48,7 +48,7 @@ export class ReplaySorter<T extends Sortable> {
   }
 
   /** Takes a message and returns the messages that are due, in order. */
-  take(message: T, at: Moment): readonly T[] {
+  take(message: T, at: Timestamp): readonly T[] {
     const due = this.advance(at);
     if (this.#state === "live") return [...due, message];
     this.#state = "holding";
@@ -62,7 +62,7 @@ export class ReplaySorter<T extends Sortable> {
   }
 
   /** Returns the messages that are due because time has passed. */
-  advance(at: Moment): readonly T[] {
+  advance(at: Timestamp): readonly T[] {
     const latest = this.#latest;
     if (this.#state !== "holding" || latest === undefined || msBetween(latest, at) < this.#limits.silenceMs) return [];
     return this.release();
@@ -85,7 +85,7 @@ export class ReplaySorter<T extends Sortable> {
 
 /** Sorts by own time. A message without one stays behind the message that it followed. */
 function inOrder<T extends Sortable>(arrived: readonly T[]): readonly T[] {
-  let previous: Moment | undefined;
+  let previous: Timestamp | undefined;
   const timed = arrived.map((message) => {
     previous = message.moment ?? previous;
     return { message, moment: previous };
@@ -94,7 +94,7 @@ function inOrder<T extends Sortable>(arrived: readonly T[]): readonly T[] {
   timed.sort((a, b) =>
     a.moment === undefined || b.moment === undefined
       ? Number(a.moment !== undefined) - Number(b.moment !== undefined)
-      : compareMoments(a.moment, b.moment),
+      : compareTimestamps(a.moment, b.moment),
   );
   return timed.map(({ message }) => message);
 }

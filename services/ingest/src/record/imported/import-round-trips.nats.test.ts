@@ -38,8 +38,8 @@ async function countRequests(url: string) {
 
 function sessionOf(minute: number, events: number): ForeignSession {
   const session = foreignSession({ session: ulid(1_700_000_000_000 + minute * 60_000) });
-  for (let i = 0; i < events; i++) session.tell(...frameOf("v2", `line ${i} of ${minute}`, "log.written"));
-  session.tell(ended);
+  for (let i = 0; i < events; i++) session.add(...frameOf("v2", `line ${i} of ${minute}`, "log.written"));
+  session.add(ended);
   return session;
 }
 

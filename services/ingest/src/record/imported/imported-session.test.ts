@@ -2,7 +2,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Hello, Imported, type Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
 import { ended, type ForeignSession, foreignSession, frameOf, lost } from "../../testing/foreign-session.ts";
@@ -95,11 +95,11 @@ async function importInto(log: FakeLog, { session, source, origin, events }: For
 
 function whole(options: Parameters<typeof foreignSession>[0] = {}): ForeignSession {
   const foreign = foreignSession(options);
-  foreign.tell(...frameOf("v1", "1 one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
-  foreign.tell({ kind: "session.gap" }, ...frameOf("v1", "2 two", "deploy.started"));
-  foreign.tell(...frameOf("logs", "there", "log.written"), ...frameOf("v2", "3 mixed", "log.written", "build.started"));
+  foreign.add(...frameOf("v1", "1 one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
+  foreign.add({ kind: "session.gap" }, ...frameOf("v1", "2 two", "deploy.started"));
+  foreign.add(...frameOf("logs", "there", "log.written"), ...frameOf("v2", "3 mixed", "log.written", "build.started"));
   // As of a later version.
-  foreign.tell({ ...lost, _unknownFields: { 15994: [Buffer.from([1, 120])] } }, ended);
+  foreign.add({ ...lost, _unknownFields: { 15994: [Buffer.from([1, 120])] } }, ended);
   return foreign;
 }
 
@@ -165,7 +165,7 @@ test("a session comes as it was recorded, with what Tapedeck says about its comi
 test("a session without an end gets one, at its last event", async () => {
   const log = fakeLog(well);
   const foreign = foreignSession();
-  foreign.tell(...frameOf("v1", "1 one", "build.started"));
+  foreign.add(...frameOf("v1", "1 one", "build.started"));
   await importInto(log, foreign);
   const at = foreign.events[0]?.observed_at;
   expect(ofSession(log, idOf(foreign.session)).at(-1)).toMatchObject({
@@ -180,7 +180,7 @@ test("what another log has lost is told as a gap, and not as something that this
   const foreign = foreignSession();
   const ordinals = [{ channel: "tapedeck", first: 1n, last: 900n }];
   const gap = lostFromLog({ after: "elsewhere-1", before: "elsewhere-2", ordinals, events: 900n });
-  foreign.tell({ kind: gap.kind, summary: gap.summary, detail: gap.detail }, ended);
+  foreign.add({ kind: gap.kind, summary: gap.summary, detail: gap.detail }, ended);
   await importInto(log, foreign);
   const gaps = eventsIn(log).filter(({ kind }) => kind === "session.gap");
   expect(gaps.map(({ summary, detail }) => [summary, detail?.$case === "gap" && detail.value.lost])).toEqual([
@@ -273,7 +273,7 @@ describe("exactly once", () => {
     const log = fakeLog(well);
     await importInto(log, foreign);
     const other = foreignSession({ session: foreign.session });
-    other.tell(...frameOf("v1", "1 another", "build.started"));
+    other.add(...frameOf("v1", "1 another", "build.started"));
     await expect(importInto(log, other)).rejects.toThrow(
       "event 3 is another one there, build.started: `tapedeck erase",
     );
@@ -413,7 +413,7 @@ describe("across workspaces", () => {
     await importInto(log, foreign);
     const crafted = { session: idOf(foreign.session), source: other };
     const copy = foreignSession(crafted);
-    copy.tell(...frameOf("v1", "1 one", "build.started"), ended);
+    copy.add(...frameOf("v1", "1 one", "build.started"), ended);
     await importInto(log, copy, { source: other });
     expect(ofSession(log, crafted.session, other)).toEqual([]);
     expect(ofSession(log, idIn("globex", crafted.session), other)).toHaveLength(4);
@@ -443,7 +443,7 @@ test("what is erased can be imported again", async () => {
     const deps = { log: logs, source: target, signal, hello: Hello.create({}), onAcknowledged() {}, onTrouble() {} };
     await using journal = await openSourceJournal(deps);
     const erased = { kind: "session.erased" as const, subject: idOf(foreign.session), summary: "" };
-    await journal.writer.reached(journal.publish([journal.own(idOf(foreign.session), erased, momentOfMs(0))]));
+    await journal.writer.reached(journal.publish([journal.own(idOf(foreign.session), erased, timestampOfMs(0))]));
   }
   const mark = log.stored.length;
   expect(await importInto(log, foreign)).toBe(foreign.events.length + 2);
@@ -495,7 +495,7 @@ describe("the source goes on", () => {
       hello: Hello.fromPartial({ developer: "Bob", project: "Shop", upstream: "skaffold", tap: "T", first_index }),
     });
   const item = (index: bigint, connection: string, ms: number, what: Item["what"]): Item => ({
-    ...{ index, connection, at: momentOfMs(ms), what },
+    ...{ index, connection, at: timestampOfMs(ms), what },
   });
   const dialled: Item["what"] = { $case: "dialled", value: { address: "here:1", channels: ["v1"] } };
   const frame = (text: string): Item["what"] => ({
@@ -509,7 +509,7 @@ describe("the source goes on", () => {
     const tap = async (first: bigint, ...items: readonly Item[]) => {
       await using recording = await open(log, first);
       for (const one of items) await recording.take(one);
-      await recording.advance(momentOfMs(100_000));
+      await recording.advance(timestampOfMs(100_000));
       await recording.drained();
     };
     await tap(1n, item(1n, "C1", 0, dialled), item(2n, "C1", 1, frame("5 first")));
@@ -535,7 +535,7 @@ describe("the source goes on", () => {
     const foreign = later();
     // Of the last frame it is not known yet whether it is whole.
     const cutAfter = foreign.events.length + 1;
-    foreign.tell({ kind: "upstream.restored" }, ...frameOf("v1", "7 again", "build.started"), ended);
+    foreign.add({ kind: "upstream.restored" }, ...frameOf("v1", "7 again", "build.started"), ended);
     const log = await between(foreign, { cutAfter });
     await importInto(log, foreign);
     expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));

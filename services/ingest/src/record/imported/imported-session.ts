@@ -2,7 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { sourceParts } from "@tapedeck/shared/source";
-import { momentNow } from "@tapedeck/shared/time/moment";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { type SessionCheck, sessionCheck, sessionProblem } from "../../import/session-check.ts";
 import { channelNames } from "../../normalize/normalizer.ts";
@@ -232,7 +232,7 @@ export class ImportedSession implements PushedSession {
     const isKnown = history.sessions.some(({ id }) => id === this.session);
     this.#hasBegun = true;
     numbers.unsettle();
-    const at = momentNow();
+    const at = timestampNow();
     const connection = ulid();
     this.#journal.publish(this.#endOfConnectionBefore());
     const introduction = this.#journal.introduction(at);
@@ -251,7 +251,7 @@ export class ImportedSession implements PushedSession {
     if (connection === undefined || connection.lost) return [];
     const { id, address } = connection;
     const lost = upstreamLost({ connection: id, address }, "a session is imported", true);
-    return [this.#journal.own(isImport(connection) ? "" : connection.session, lost, momentNow())];
+    return [this.#journal.own(isImport(connection) ? "" : connection.session, lost, timestampNow())];
   }
 
   async #end(events: bigint, index: bigint): Promise<void> {
@@ -270,12 +270,12 @@ export class ImportedSession implements PushedSession {
   /** Ends only a session that was imported. A session that was recorded here may go on. */
   #endConnection(): void {
     const { imported } = this.#options;
-    const { connection, lastAt = momentNow() } = this.#journal.history;
+    const { connection, lastAt = timestampNow() } = this.#journal.history;
     if (connection === undefined || connection.lost || connection.address !== importAddress(imported)) return;
     const { id, address } = connection;
     const ended = this.#parts.check.isOpen ? [this.#journal.own(this.session, importedEnd(imported), lastAt)] : [];
     const lost = upstreamLost({ connection: id, address }, "all of it is imported");
-    this.#journal.publish([...ended, this.#journal.own("", lost, momentNow())]);
+    this.#journal.publish([...ended, this.#journal.own("", lost, timestampNow())]);
   }
 }
 

@@ -1,6 +1,6 @@
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
-import { momentNow } from "@tapedeck/shared/time/moment";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
 import { openSourceJournal, type SourceJournalOptions } from "./source-journal.ts";
 
@@ -19,5 +19,5 @@ export type AppendFactOptions = Pick<SourceJournalOptions, "log" | "signal"> & {
 export async function appendFact({ source, session, fact, ...options }: AppendFactOptions): Promise<void> {
   const unused = { hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} };
   await using journal = await openSourceJournal({ ...options, ...unused, source });
-  await journal.writer.reached(journal.publish([journal.own(session, fact, momentNow())]));
+  await journal.writer.reached(journal.publish([journal.own(session, fact, timestampNow())]));
 }

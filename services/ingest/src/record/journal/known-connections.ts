@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { isImport } from "../own-facts/import-facts.ts";
 
 export type KnownConnection = {
@@ -15,9 +15,9 @@ export type KnownConnection = {
   rejoined: boolean;
   lost: boolean;
   /** Its tap vanished after this moment. It may come back and continue. */
-  unheardSince: Moment | undefined;
+  unheardSince: Timestamp | undefined;
   /** When it was lost, by the clock of whoever reported it. */
-  lostAt: Moment | undefined;
+  lostAt: Timestamp | undefined;
   /** The tap has reported its end, so nothing more comes from it. */
   closed: boolean;
   readonly lostChannels: Set<string>;

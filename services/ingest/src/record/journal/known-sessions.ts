@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 
 export type KnownSession = {
   readonly id: string;
@@ -21,7 +21,7 @@ export type KnownSession = {
 
 export type KnownDescription = {
   readonly state: Uint8Array;
-  readonly at: Moment | undefined;
+  readonly at: Timestamp | undefined;
   /** It has become the recorded state. */
   readonly adopted: boolean;
 };

@@ -8,7 +8,7 @@ import { openLeases } from "./lease.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const elsewhere = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
-const short = { ttlMs: 1_000, renewMs: 300, lookMs: 200, timeoutMs: 300 };
+const short = { ttlMs: 1_000, renewMs: 300, pollMs: 200, timeoutMs: 300 };
 const never = new AbortController().signal;
 const client = (port: number) =>
   connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });

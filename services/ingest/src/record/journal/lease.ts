@@ -1,7 +1,7 @@
 import { JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import type { SourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { headers, type NatsConnection } from "nats";
 import { ulid } from "ulid";
 
@@ -12,12 +12,12 @@ export type LeaseTimes = {
   readonly ttlMs: number;
   readonly renewMs: number;
   /** How often a standby looks. */
-  readonly lookMs: number;
+  readonly pollMs: number;
   /** How long NATS may take to answer. */
   readonly timeoutMs: number;
 };
 
-const usualTimes: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, lookMs: 1_000, timeoutMs: 2_000 };
+const usualTimes: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, pollMs: 1_000, timeoutMs: 2_000 };
 const retryMs = 250;
 
 /** Says that this process dials a source for one tap. It does not decide who writes: the log's expectations do that. */
@@ -50,7 +50,7 @@ type Held = {
 
 /** The connection stays the caller's. Rejects when the bucket can't be had. */
 export async function openLeases(nc: NatsConnection, ingest: string, times: Partial<LeaseTimes> = {}): Promise<Leases> {
-  const { ttlMs, renewMs, lookMs, timeoutMs } = { ...usualTimes, ...times };
+  const { ttlMs, renewMs, pollMs, timeoutMs } = { ...usualTimes, ...times };
   const js = jetstream(nc, { timeout: timeoutMs });
   const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
   await new Kvm(js).create(bucket, { history: 1, markerTTL: 60_000 });
@@ -109,7 +109,7 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
     async function keep(): Promise<void> {
       let wait = renewMs;
       while (!lost.signal.aborted) {
-        await pause(wait, stop.signal);
+        await delay(wait, stop.signal);
         if (stop.signal.aborted) return;
         wait = await renew().then(
           () => renewMs,
@@ -174,7 +174,7 @@ export async function openLeases(nc: NatsConnection, ingest: string, times: Part
       for (let free = 0; free < 2 && !signal.aborted; ) {
         const { owner } = await ownerOf(source).catch(() => ({ owner: "unknown" }));
         free = owner === undefined ? free + 1 : 0;
-        if (free < 2) await pause(lookMs, signal);
+        if (free < 2) await delay(pollMs, signal);
       }
     },
 

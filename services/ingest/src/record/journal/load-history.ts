@@ -1,8 +1,8 @@
-import type { Cursor, LastOfSource, LogReader, LogWriter, Recorded } from "@tapedeck/shared/log/log";
+import type { Cursor, LastOfSource, LogReader, LogWriter, RecordedEvent } from "@tapedeck/shared/log/log";
 import { channelFilter, sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import { decodeTime } from "ulid";
 import { isAhead, type LogEnds } from "../../damage/ends.ts";
 import { ownChannel } from "../frames/numbering.ts";
@@ -92,7 +92,7 @@ function isRecent({ textTtl }: Cursor, at: number): boolean {
   return textTtl === undefined || Date.now() - at < (textTtl * 1_000) / 2;
 }
 
-type ReadHistory = { readonly history: SourceHistory; readonly lastEvent: Recorded | undefined };
+type ReadHistory = { readonly history: SourceHistory; readonly lastEvent: RecordedEvent | undefined };
 
 async function readHistory(options: LoadHistoryOptions, { session }: Cursor, until: number): Promise<ReadHistory> {
   const { log, signal, allSessions } = options;
@@ -114,11 +114,11 @@ async function readOwnEvents(
   until: number,
 ): Promise<SourceHistory> {
   const history = new SourceHistory();
-  const breathe = breather();
+  const yieldIfDue = yieldToEventLoop();
   const subjects = [channelFilter(source, ownChannel)];
   for await (const { event, seq } of log.reader.history({ afterSeq, subjects }, until, signal)) {
     history.observe(event, seq);
-    await breathe();
+    await yieldIfDue();
   }
   signal.throwIfAborted();
   return history;
@@ -127,8 +127,8 @@ async function readOwnEvents(
 async function readLastEvent(
   { log, source, signal }: LoadHistoryOptions,
   until: number,
-): Promise<Recorded | undefined> {
-  let last: Recorded | undefined;
+): Promise<RecordedEvent | undefined> {
+  let last: RecordedEvent | undefined;
   const subjects = [sourceFilter(source)];
   for await (const recorded of log.reader.history({ afterSeq: until - 1, subjects }, until, signal)) last = recorded;
   signal.throwIfAborted();
@@ -142,7 +142,7 @@ async function retrying<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<
     try {
       return await ask();
     } catch {
-      await pause(delays.next(), signal);
+      await delay(delays.next(), signal);
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Event, GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentKey } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampKey } from "@tapedeck/shared/time/timestamp";
 
 export type ReportedGap = Pick<GapDetail, "channel" | "reason" | "output">;
 
@@ -10,7 +10,7 @@ export class RecordedGaps {
   readonly #reported = new Set<string>();
 
   /** Whether a gap of the channel at this time is recorded. */
-  has(channel: string, at: Moment): boolean {
+  has(channel: string, at: Timestamp): boolean {
     return this.#byTime.has(timeKey(channel, at));
   }
 
@@ -18,7 +18,7 @@ export class RecordedGaps {
    * Whether the session has recorded this gap. Missing job output is identified by its position in the output, any other
    * gap by the observation that showed it.
    */
-  hasReported(session: string, gap: ReportedGap, at: Moment): boolean {
+  hasReported(session: string, gap: ReportedGap, at: Timestamp): boolean {
     return this.#reported.has(reportKey(session, gap, at));
   }
 
@@ -29,11 +29,11 @@ export class RecordedGaps {
   }
 }
 
-function timeKey(channel: string, at: Moment | undefined): string {
-  return `${channel}@${momentKey(at)}`;
+function timeKey(channel: string, at: Timestamp | undefined): string {
+  return `${channel}@${timestampKey(at)}`;
 }
 
-function reportKey(session: string, { channel, reason, output }: ReportedGap, at: Moment | undefined): string {
+function reportKey(session: string, { channel, reason, output }: ReportedGap, at: Timestamp | undefined): string {
   const position = output && [output.job, String(output.index), String(output.next_index ?? "")];
-  return JSON.stringify([session, channel, ...(position ?? [momentKey(at), reason])]);
+  return JSON.stringify([session, channel, ...(position ?? [timestampKey(at), reason])]);
 }

@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { ownChannel } from "../frames/numbering.ts";
 import { type KnownConnection, KnownConnections } from "./known-connections.ts";
 import { type KnownSession, KnownSessions } from "./known-sessions.ts";
@@ -24,7 +24,7 @@ export class SourceHistory {
   readonly #calls = new Map<string, KnownCall>();
   #known = false;
   #expires = false;
-  #lastAt: Moment | undefined;
+  #lastAt: Timestamp | undefined;
 
   /** The source has events. */
   get known(): boolean {
@@ -55,7 +55,7 @@ export class SourceHistory {
   }
 
   /** When the session's last event was observed. */
-  get lastAt(): Moment | undefined {
+  get lastAt(): Timestamp | undefined {
     return this.#lastAt;
   }
 
@@ -71,12 +71,12 @@ export class SourceHistory {
   }
 
   /** Whether a gap of the channel at this time is recorded. */
-  hasGap(channel: string, at: Moment): boolean {
+  hasGap(channel: string, at: Timestamp): boolean {
     return this.#gaps.has(channel, at);
   }
 
   /** Whether the session has recorded this gap; see RecordedGaps. */
-  hasReportedGap(session: string, gap: ReportedGap, at: Moment): boolean {
+  hasReportedGap(session: string, gap: ReportedGap, at: Timestamp): boolean {
     return this.#gaps.hasReported(session, gap, at);
   }
 

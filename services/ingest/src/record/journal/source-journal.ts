@@ -1,9 +1,9 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
-import type { Published } from "@tapedeck/shared/log/log";
+import type { PublishOutcome } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentNow } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import type { Fact } from "../../normalize/fact.ts";
 import { type Numbered, Numbering, ownChannel, raisedCursor, type TextLife } from "../frames/numbering.ts";
@@ -27,7 +27,7 @@ export type SourceJournalOptions = {
   /** With `allSessions`: keeps the history between one journal of the source and the next. */
   readonly memory?: Memory<SourceName, RememberedHistory> | undefined;
   readonly onAcknowledged: (messages: number) => void;
-  readonly onTrouble: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
+  readonly onTrouble: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
 };
 
 /** The longest delay that a timer supports. */
@@ -84,7 +84,7 @@ export class SourceJournal implements AsyncDisposable {
   }
 
   /** Numbers a fact that Tapedeck states now. The session is empty for facts about the source. */
-  own(session: string, fact: Fact, observedAt: Moment, notBefore?: Moment): Numbered {
+  own(session: string, fact: Fact, observedAt: Timestamp, notBefore?: Timestamp): Numbered {
     return this.numbers.own(session, fact, { observedAt, ...(notBefore && { notBefore }) });
   }
 
@@ -106,7 +106,7 @@ export class SourceJournal implements AsyncDisposable {
   }
 
   /** What must precede the first event of a source. */
-  introduction(at: Moment): readonly Numbered[] {
+  introduction(at: Timestamp): readonly Numbered[] {
     const { developer, project } = this.#options.hello;
     return this.history.known ? [] : [this.own("", sourceAdded(developer, project), at)];
   }
@@ -134,6 +134,6 @@ export class SourceJournal implements AsyncDisposable {
   }
 
   #publishCheckpoint(): void {
-    this.publish([this.own("", sourceCheckpoint(), momentNow())]);
+    this.publish([this.own("", sourceCheckpoint(), timestampNow())]);
   }
 }

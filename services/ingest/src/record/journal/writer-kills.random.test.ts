@@ -1,5 +1,5 @@
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testMessage } from "@tapedeck/shared/testing/log-messages";
@@ -17,16 +17,16 @@ const retry = { first: 5, most: 100 };
 const client = (port: number) =>
   connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });
 
-async function recorded(log: Log, source: SourceName): Promise<Recorded[]> {
+async function recorded(log: Log, source: SourceName): Promise<RecordedEvent[]> {
   const subjects = [sourceFilter(source)];
   const last = await log.reader.lastMatch(subjects);
-  const all: Recorded[] = [];
+  const all: RecordedEvent[] = [];
   for await (const one of log.reader.history({ afterSeq: 0, subjects }, last, AbortSignal.timeout(30_000)))
     all.push(one);
   return all;
 }
 
-const ordinals = (all: readonly Recorded[]) => all.map(({ event }) => Number(event.ordinal));
+const ordinals = (all: readonly RecordedEvent[]) => all.map(({ event }) => Number(event.ordinal));
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
 const open = async (nc: NatsConnection) => openLog(nc, { syncKnown: true, timeoutMs: 300 });

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
-import type { Cursor, LastOfSource, LogWriter, NewMessage, Published } from "@tapedeck/shared/log/log";
+import type { Cursor, LastOfSource, LogWriter, NewMessage, PublishOutcome } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
-import { backoff, pause } from "@tapedeck/shared/sync/delay";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 
 /** What the log takes in one atomic batch. */
 export const largestBatch = { messages: 1_000, bytes: 4 * 1024 * 1024 } as const;
@@ -36,7 +36,7 @@ export type WriterOptions = {
   /** The source's last message that the owner has read: everything appended comes after it. 0: it has none. */
   readonly afterSeq: number;
   /** Told after each publish that ended otherwise than acknowledged. */
-  readonly onTrouble?: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
+  readonly onTrouble?: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
   /** Told after messages are known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, messages: number, last: Acknowledged) => void;
   /** What is appended in one turn of the event loop is published together, and not the first of it at once. */
@@ -127,7 +127,7 @@ export function openWriter(options: WriterOptions): SourceWriter {
       if (published.outcome === "acknowledged") return acknowledge(left, published.lastSeq);
       onTrouble?.(published);
       if (published.outcome === "refused") {
-        await pause(waits.next(), stop.signal);
+        await delay(waits.next(), stop.signal);
         continue;
       }
       const last = await askLast();
@@ -141,7 +141,7 @@ export function openWriter(options: WriterOptions): SourceWriter {
         left = left.slice(covered);
       } else {
         // It may still land: the same batch with the same expectation makes one of the two fail, and we come here again.
-        await pause(waits.next(), stop.signal);
+        await delay(waits.next(), stop.signal);
       }
     }
   };
@@ -153,7 +153,7 @@ export function openWriter(options: WriterOptions): SourceWriter {
         return await log.lastOf(source);
       } catch (cause) {
         onTrouble?.({ outcome: "unknown", cause });
-        await pause(waits.next(), stop.signal);
+        await delay(waits.next(), stop.signal);
       }
     }
     return "ended";

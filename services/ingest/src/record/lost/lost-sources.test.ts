@@ -3,7 +3,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Item, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import { compareMoments, momentNow, momentOfMs } from "@tapedeck/shared/time/moment";
+import { compareTimestamps, timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -38,7 +38,7 @@ const began = Date.now() + 60_000;
 
 /** Something of v1 at a time of its own. */
 function message(entry: string): Buffer {
-  const timestamp = momentOfMs(began + entry.length);
+  const timestamp = timestampOfMs(began + entry.length);
   return Buffer.from(LogEntry.encode(LogEntry.fromPartial({ timestamp, entry })).finish());
 }
 
@@ -63,7 +63,7 @@ function tapped(on: Recorder, developer: string, { tap = "T", first = 1n } = {})
   });
   let index = first;
   const push = (what: Item["what"], connection = "C1") => {
-    const at = momentOfMs(began + Number(index) * 1_000);
+    const at = timestampOfMs(began + Number(index) * 1_000);
     void requests.put({ body: { $case: "item", value: { index, connection, at, what } } });
     index += 1n;
   };
@@ -302,13 +302,13 @@ test("what another ingest records is lost when that one's tap is gone, and not w
   await other.kill();
   expect(other.failure()).toMatchObject({ code: "source_taken" });
   await oneMoreLook();
-  const heard = momentNow();
+  const heard = timestampNow();
   await oneMoreLook();
   expect(kindsOf(await recorded("mia"))).not.toContain("upstream.lost");
   await tap.kill();
   await has("mia", "upstream.lost");
   const since = (await recorded("mia")).at(-1)?.not_before;
-  expect(compareMoments(since ?? momentOfMs(0), heard)).toBeGreaterThanOrEqual(0);
+  expect(compareTimestamps(since ?? timestampOfMs(0), heard)).toBeGreaterThanOrEqual(0);
   // Its tap has the time to come back that any other has.
   expect(looks.filter((look) => look === "free").length).toBeGreaterThan(1);
 });

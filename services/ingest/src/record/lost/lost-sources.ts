@@ -1,11 +1,11 @@
-import type { LogSurvey, Recorded } from "@tapedeck/shared/log/log";
-import { everyLifeSubject } from "@tapedeck/shared/log/subjects";
+import type { LogSurvey, RecordedEvent } from "@tapedeck/shared/log/log";
+import { lifecycleSubjects } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { recorderPatience } from "@tapedeck/shared/service/peer-liveness";
+import { recorderTimeouts } from "@tapedeck/shared/service/peer-liveness";
 import type { SourceName } from "@tapedeck/shared/source";
-import { turns } from "@tapedeck/shared/sync/semaphore";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentNow } from "@tapedeck/shared/time/moment";
+import { semaphore } from "@tapedeck/shared/sync/semaphore";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Examined, LastHeard } from "./unheard-source.ts";
 
 export type LostSourcesOptions = {
@@ -33,18 +33,18 @@ export class LostSources implements AsyncDisposable {
   readonly #options: LostSourcesOptions;
   readonly #noticeMs: number;
   readonly #timers = new Map<SourceName, NodeJS.Timeout>();
-  readonly #lost = new Map<SourceName, Moment>();
+  readonly #lost = new Map<SourceName, Timestamp>();
   readonly #running = new Set<Promise<void>>();
-  readonly #turns = turns(examinedAtOnce);
+  readonly #semaphore = semaphore(examinedAtOnce);
   readonly #closing = new AbortController();
 
   constructor(options: LostSourcesOptions) {
     this.#options = options;
-    this.#noticeMs = options.noticeMs ?? Math.min(recorderPatience.noticeMs, options.lostAfterMs / 2);
+    this.#noticeMs = options.noticeMs ?? Math.min(recorderTimeouts.noticeMs, options.lostAfterMs / 2);
   }
 
   /** Those whose tap is waited for, and since when nothing has been heard of them. */
-  get lost(): ReadonlyMap<SourceName, Moment> {
+  get lost(): ReadonlyMap<SourceName, Timestamp> {
     return this.#lost;
   }
 
@@ -57,13 +57,13 @@ export class LostSources implements AsyncDisposable {
 
   /** The push has ended, for whatever reason. `elsewhere`: because another ingest records the source. */
   ended(source: SourceName, { elsewhere }: { readonly elsewhere: boolean }): void {
-    this.#examineIn(this.#noticeMs, source, { since: momentNow(), elsewhere });
+    this.#examineIn(this.#noticeMs, source, { since: timestampNow(), elsewhere });
   }
 
   /** Looks for what an ingest before this one has left. Their taps have the time to come back, as after any other break. */
   async survey(log: LogSurvey): Promise<void> {
-    const lives = new Map<string, Recorded[]>();
-    for await (const recorded of log.lastOfEach(everyLifeSubject, this.#closing.signal)) {
+    const lives = new Map<string, RecordedEvent[]>();
+    for await (const recorded of log.lastOfEach(lifecycleSubjects, this.#closing.signal)) {
       const { source } = recorded.event;
       lives.set(source, [...(lives.get(source) ?? []), recorded]);
     }
@@ -91,8 +91,8 @@ export class LostSources implements AsyncDisposable {
 
   async #examine(source: SourceName, heard: LastHeard): Promise<void> {
     const { examine, logger } = this.#options;
-    const endTurn = await this.#turns.take(this.#closing.signal);
-    if (endTurn === undefined) return;
+    const release = await this.#semaphore.acquire(this.#closing.signal);
+    if (release === undefined) return;
     try {
       const found = await examine(source, heard);
       // A push has begun meanwhile, and its end will be told.
@@ -107,13 +107,13 @@ export class LostSources implements AsyncDisposable {
       logger.warn({ source, err }, "whether this source is lost can't be told: the log is away");
       this.#examineIn(this.#noticeMs, source, heard);
     } finally {
-      endTurn();
+      release();
     }
   }
 }
 
 /** By the last events of its subjects: false where the session has ended, and no connection has been made since. */
-function mayGoOn(lasts: readonly Recorded[]): boolean {
+function mayGoOn(lasts: readonly RecordedEvent[]): boolean {
   const last = (noun: string) => lasts.find(({ event }) => event.kind.startsWith(`${noun}.`));
   const session = last("session");
   const upstream = last("upstream");
@@ -123,6 +123,6 @@ function mayGoOn(lasts: readonly Recorded[]): boolean {
   return session !== undefined && !isEnd(session);
 }
 
-function isEnd({ event: { kind } }: Recorded): boolean {
+function isEnd({ event: { kind } }: RecordedEvent): boolean {
   return kind === "session.ended" || kind === "session.lost" || kind === "session.erased";
 }

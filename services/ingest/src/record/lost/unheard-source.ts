@@ -1,7 +1,7 @@
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps, msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { TextLife } from "../frames/numbering.ts";
 import { openSourceJournal, type SourceJournal, type SourceJournalOptions } from "../journal/source-journal.ts";
 import { isImport } from "../own-facts/import-facts.ts";
@@ -12,7 +12,7 @@ export type UnheardSource = {
   readonly log: SourceJournalOptions["log"];
   readonly source: SourceName;
   /** When the last push ended; undefined: before this process began. */
-  readonly since: Moment | undefined;
+  readonly since: Timestamp | undefined;
   readonly lostAfterMs: number;
   readonly life: TextLife | undefined;
   readonly signal: AbortSignal;
@@ -20,17 +20,17 @@ export type UnheardSource = {
 
 export type Examined = {
   /** It is lost, and waited for: nothing has been heard of it since. */
-  readonly lostSince?: Moment;
+  readonly lostSince?: Timestamp;
   /** It has to be looked at again, after this time or the usual one. */
   readonly again?: { readonly ms?: number };
   /** Another ingest recorded it, or looked at it, at this moment. */
-  readonly elsewhere?: Moment;
+  readonly elsewhere?: Timestamp;
 };
 
 /** What is known of a source when it is looked at. */
 export type LastHeard = {
   /** When it was heard last, as far as this process knows; undefined: before this process began. */
-  readonly since: Moment | undefined;
+  readonly since: Timestamp | undefined;
   /** That was by another ingest. */
   readonly elsewhere: boolean;
 };
@@ -45,7 +45,7 @@ export async function examineUnheard({ lostAfterMs, since, ...opening }: Unheard
   const { connection, session } = journal.history;
   // One that was broken off can be begun again, whenever.
   if (connection === undefined || isImport(connection)) return {};
-  const now = momentNow();
+  const now = timestampNow();
   await sayUnheard(journal, since, now);
   if (!session?.open) return {};
   // The clock that told it may be ahead of ours, and nobody waits longer than is set.
@@ -57,7 +57,7 @@ export async function examineUnheard({ lostAfterMs, since, ...opening }: Unheard
   return {};
 }
 
-async function sayUnheard(journal: SourceJournal, since: Moment | undefined, now: Moment): Promise<void> {
+async function sayUnheard(journal: SourceJournal, since: Timestamp | undefined, now: Timestamp): Promise<void> {
   const { connection, lastAt = now } = journal.history;
   if (connection === undefined || connection.lost || connection.unheardSince !== undefined) return;
   const from = earlier(since ?? lastAt, now);
@@ -66,6 +66,6 @@ async function sayUnheard(journal: SourceJournal, since: Moment | undefined, now
   await journal.writer.reached(journal.publish([journal.own(session, fact, now, from)]));
 }
 
-function earlier(one: Moment, other: Moment): Moment {
-  return compareMoments(one, other) > 0 ? other : one;
+function earlier(one: Timestamp, other: Timestamp): Timestamp {
+  return compareTimestamps(one, other) > 0 ? other : one;
 }

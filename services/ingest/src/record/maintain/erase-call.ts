@@ -1,7 +1,7 @@
 import type { EraseRequest, EraseResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseSourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { Store } from "../recorder.ts";
 import { eraseSession, findIn } from "./erase-session.ts";
 
@@ -35,7 +35,7 @@ export async function* eraseCall(
       removed = BigInt(gone);
     });
     for (let isOver = false; !isOver; ) {
-      isOver = await Promise.race([erasing.then(() => true), pause(tellMs, deps.signal).then(() => false)]);
+      isOver = await Promise.race([erasing.then(() => true), delay(tellMs, deps.signal).then(() => false)]);
       if (signal.aborted) return;
       yield { events, removed };
     }

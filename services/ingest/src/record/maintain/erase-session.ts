@@ -44,11 +44,11 @@ export async function findSession(session: string, deps: EraseDeps): Promise<Ses
   return source === undefined ? undefined : findIn({ source, session, afterSeq: 0 }, deps);
 }
 
-export type SessionPlace = { readonly source: SourceName; readonly session: string; readonly afterSeq: number };
+export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterSeq: number };
 
 /** The same for a session of which it is known where it is; reads what its source has told since. */
 export async function findIn(
-  { source, session, afterSeq }: SessionPlace,
+  { source, session, afterSeq }: SessionLocation,
   { log, signal }: EraseDeps,
 ): Promise<SessionToErase> {
   const { lastSeq } = await log.reader.bounds();

@@ -1,5 +1,5 @@
 import type { OrdinalRange } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
 import { bufferOf } from "../frames/original.ts";
 import { shorten } from "./shorten.ts";
@@ -32,7 +32,7 @@ export function sessionLost(reason: string): Fact {
   };
 }
 
-export type Fingerprint = { readonly at: Moment; readonly sha: string };
+export type Fingerprint = { readonly at: Timestamp; readonly sha: string };
 
 /** A later connection or import finds the session by this fingerprint. */
 export function sessionIdentified(channel: string, { at, sha }: Fingerprint): Fact {

@@ -25,8 +25,8 @@ const lives: Observing = {
     return {
       resume: ({ summary }) => void take(summary),
       connected() {},
-      observe(_, { seen }, at) {
-        const text = seen?.$case === "all" ? Buffer.from(seen.value).toString() : "";
+      observe(_, { result }, at) {
+        const text = result?.$case === "all" ? Buffer.from(result.value).toString() : "";
         if (life !== undefined && !text.startsWith(life)) return [{ what: "another session" }];
         return take(text) ? [{ what: "frame", facts: [{ kind: "pod.changed", summary: text }], observedAt: at }] : [];
       },

@@ -1,8 +1,8 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentNow, msBetween } from "@tapedeck/shared/time/moment";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { type ChannelStore, emptyStore, readBack } from "../frames/channel-store.ts";
@@ -75,12 +75,12 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
     channel: ConnectionChannel,
     store: ChannelStore,
     first: readonly string[],
-    at: Moment,
+    at: Timestamp,
   ): void {
     const { name, replays } = channel.normalizer;
     if (store.unfinished !== undefined) {
       const { event, part, facts } = store.unfinished;
-      const { injected, redacted, observed_at: observedAt = momentNow() } = event;
+      const { injected, redacted, observed_at: observedAt = timestampNow() } = event;
       journal.publish(
         facts.map((fact, i) => numbers.laterPart(name, part + i, fact, { observedAt, injected, redacted })),
       );
@@ -99,7 +99,7 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
     facts: readonly Fact[],
   ): boolean {
     if (textTtl === undefined || moment === undefined || !(rejoined || resumedSeq !== undefined)) return false;
-    return isText(facts) && msBetween(moment, momentNow()) >= textTtl * 1_000;
+    return isText(facts) && msBetween(moment, timestampNow()) >= textTtl * 1_000;
   }
 
   function number(
@@ -126,12 +126,12 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
 
   return async (connection, channel, frames, redact) => {
     const { name } = channel.normalizer;
-    const breathe = breather();
+    const yieldIfDue = yieldToEventLoop();
     // Masking takes long for a large piece. From here on each frame knows its masked form.
     for (const frame of frames) {
       await frame.prepare(redact);
       frame.masked(redact);
-      await breathe();
+      await yieldIfDue();
     }
     if (channel.store === undefined) {
       channel.store = await openStore(connection, channel);
@@ -140,7 +140,7 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
         channel,
         channel.store,
         frames.map((frame) => frame.masked(redact).sha),
-        frames[0]?.at ?? momentNow(),
+        frames[0]?.at ?? timestampNow(),
       );
     }
     const { store } = channel;
@@ -161,7 +161,7 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
       fingerprint = undefined;
       journal.publish([...(identified ? [identified] : []), ...number(connection, channel, store, frame, masked)]);
       await writer.room();
-      await breathe();
+      await yieldIfDue();
     }
     if (isLive) numbers.settle(name);
     return fresh.length === 0 ? 0 : writer.appended;

@@ -1,5 +1,5 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { ChannelNormalizer } from "../../normalize/normalizer.ts";
 import type { MaskedFrame } from "../../secrets/pieces.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
@@ -19,8 +19,8 @@ export type Masked = MaskedFrame & { readonly sha: string };
 export type HeldFrame = {
   /** Indexes of the items that brought its pieces. */
   readonly indexes: readonly bigint[];
-  readonly at: Moment;
-  readonly moment: Moment | undefined;
+  readonly at: Timestamp;
+  readonly moment: Timestamp | undefined;
   readonly size: number;
   readonly masked: (redact: Redact) => Masked;
   /** Await this before `masked`, which takes long for a large frame. */
@@ -29,8 +29,8 @@ export type HeldFrame = {
 
 export function heldFrame(
   { bytes, indexes }: Whole,
-  at: Moment,
-  { mask, maskApart, momentOf }: FrameFunctions,
+  at: Timestamp,
+  { mask, maskApart, timestampOf }: FrameFunctions,
 ): HeldFrame {
   const known: { on?: Masked; off?: Masked } = {};
   const keep = (redact: Redact, one: MaskedFrame): Masked => {
@@ -41,7 +41,7 @@ export function heldFrame(
   return {
     indexes,
     at,
-    moment: momentOf(bytes),
+    moment: timestampOf(bytes),
     size: bytes.byteLength,
     async prepare(redact) {
       if (redact === "off" || known.on !== undefined || maskApart === undefined || !isLarge(bytes)) return;
@@ -60,7 +60,7 @@ export function heldFrame(
 type FrameFunctions = {
   readonly mask: (bytes: Uint8Array) => MaskedFrame;
   readonly maskApart?: ((bytes: Uint8Array) => Promise<MaskedFrame>) | undefined;
-  readonly momentOf: (bytes: Uint8Array) => Moment | undefined;
+  readonly timestampOf: (bytes: Uint8Array) => Timestamp | undefined;
 };
 
 /** One channel of a connection. */
@@ -88,7 +88,7 @@ export type UpstreamConnection = {
   session: string;
   /** It belongs to an earlier session. What came in between and is not repeated is lost. */
   rejoined: boolean;
-  firstFrameAt: Moment | undefined;
+  firstFrameAt: Timestamp | undefined;
   /** How many frames had arrived when the session could not be decided last time. */
   undecidedFrames: number;
   readonly channels: Map<string, ConnectionChannel>;
@@ -151,10 +151,10 @@ export function assemble(
 
 /** The frame with the smallest own time. */
 export function fingerprintOf(frames: readonly HeldFrame[], redact: Redact): Fingerprint | undefined {
-  let smallest: (HeldFrame & { readonly moment: Moment }) | undefined;
+  let smallest: (HeldFrame & { readonly moment: Timestamp }) | undefined;
   for (const frame of frames) {
     const { moment } = frame;
-    if (moment === undefined || (smallest !== undefined && compareMoments(smallest.moment, moment) <= 0)) continue;
+    if (moment === undefined || (smallest !== undefined && compareTimestamps(smallest.moment, moment) <= 0)) continue;
     smallest = { ...frame, moment };
   }
   return smallest && { at: smallest.moment, sha: smallest.masked(redact).sha };

@@ -22,7 +22,7 @@ export async function* rememberedEvents(memory: ObservationMemory): AsyncGenerat
   const until = await reader.lastMatch(subjects);
   for await (const { event } of reader.history({ afterSeq, subjects }, until, signal)) {
     // An incomplete description is void. The one before it counts, and every event after that one.
-    if (event.session === session.id && event.kind !== "host.described") yield event;
+    if (event.session === session.id && event.kind !== "inventory.described") yield event;
   }
 }
 
@@ -36,7 +36,7 @@ async function lastDescription({
   session,
   signal,
 }: ObservationMemory): Promise<readonly DescriptionPart[]> {
-  const subjects = [eventSubject(source, channel, "host.described")];
+  const subjects = [eventSubject(source, channel, "inventory.described")];
   const last = await reader.lastMatch(subjects);
   for (let back = 1_000; last > session.afterSeq; back *= 8) {
     const afterSeq = Math.max(session.afterSeq, last - back);

@@ -17,8 +17,8 @@ const words: Observing = {
     return {
       resume() {},
       connected() {},
-      observe(_, { seen }, at) {
-        const told = seen?.$case === "all" ? Buffer.from(seen.value).toString().split(" ") : [];
+      observe(_, { result }, at) {
+        const told = result?.$case === "all" ? Buffer.from(result.value).toString().split(" ") : [];
         return told.flatMap((word): ObservationOutcome[] => {
           if (word === "away") return [{ what: "gap", reason: word, after: undefined, until: at }];
           const [, index] = word.split(":");

@@ -40,10 +40,10 @@ test("all that is gone after a reconnect is held back by a recorder too that sta
     await tap.look(ms + 1, "C2", "images", images());
   }
   await tap.settled();
-  expect([...kinds(log, "pods"), ...kinds(log, "images")]).toEqual(["host.described", "host.described"]);
+  expect([...kinds(log, "pods"), ...kinds(log, "images")]).toEqual(["inventory.described", "inventory.described"]);
   await tap.look(80, "C2", "pods", pods(one, two));
   await tap.settled();
-  expect(kinds(log, "pods")).toEqual(["host.described", "pod.prepared", "pod.started", "app.started"]);
+  expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 
 test("what is the same as in a look that the tap had to drop says nothing", async () => {
@@ -59,7 +59,7 @@ test("what is the same as in a look that the tap had to drop says nothing", asyn
   await tap.see(50, "C1", "pods", { $case: "same", value: true });
   await tap.look(60, "C1", "pods", pods(one, two));
   await tap.settled();
-  expect(kinds(log, "pods")).toEqual(["host.described"]);
+  expect(kinds(log, "pods")).toEqual(["inventory.described"]);
 });
 
 test("a look is recorded though the clock was set back after a recorder's start", async () => {
@@ -72,7 +72,7 @@ test("a look is recorded though the clock was set back after a recorder's start"
   await tap.crash(4);
   await tap.look(5_000, "C1", "pods", pods(one));
   await tap.settled();
-  expect(kinds(log, "pods")).toEqual(["host.described", "pod.prepared", "pod.started", "app.started"]);
+  expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 
 test("a look that can't be read is masked", async () => {

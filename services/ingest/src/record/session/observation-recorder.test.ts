@@ -22,16 +22,16 @@ const words: Observing = {
       resume({ channel, kind, subject, original }) {
         const all = known.get(channel) ?? new Set();
         known.set(channel, all);
-        since.set(channel, kind === "host.described" ? 0 : (since.get(channel) ?? 0) + 1);
+        since.set(channel, kind === "inventory.described" ? 0 : (since.get(channel) ?? 0) + 1);
         if (kind === "pod.collected") all.delete(subject);
         else if (original !== undefined) all.add(original.bytes.toString());
       },
       connected() {
         isNew = true;
       },
-      observe(channel, { seen }, at) {
-        if (seen?.$case !== "all") return [];
-        const now = new Set(Buffer.from(mask("words", seen.value).bytes).toString().split(" "));
+      observe(channel, { result }, at) {
+        if (result?.$case !== "all") return [];
+        const now = new Set(Buffer.from(mask("words", result.value).bytes).toString().split(" "));
         const before = known.get(channel);
         known.set(channel, now);
         const of = (text: string) => ({ type: "word", bytes: Buffer.from(text), redacted: 0 });
@@ -43,7 +43,7 @@ const words: Observing = {
             observedAt: at,
             facts: [
               {
-                kind: "host.described",
+                kind: "inventory.described",
                 summary: word,
                 detail: {
                   $case: "host",
@@ -111,9 +111,9 @@ test("a session is what the upstream calls itself, and its first looks describe 
     "session.identified",
   ]);
   expect(told(log)).toEqual([
-    "pods 1 host.described",
-    "pods 2 host.described",
-    "images 1 host.described",
+    "pods 1 inventory.described",
+    "pods 2 inventory.described",
+    "images 1 inventory.described",
     "pods 3 pod.prepared b",
     "pods 4 pod.started b",
   ]);
@@ -140,14 +140,14 @@ test("another connection to the same goes on with it; to another it is another s
   await tap.settled();
   expect(sessions(log).size).toBe(2);
   expect(told(log)).toEqual([
-    "pods 1 host.described",
-    "pods 2 host.described",
+    "pods 1 inventory.described",
+    "pods 2 inventory.described",
     "pods 3 pod.collected b",
-    "pods 1 host.described",
+    "pods 1 inventory.described",
     "pods 4 pod.prepared c",
     "pods 5 pod.started c",
-    "pods 6 host.described",
-    "pods 7 host.described",
+    "pods 6 inventory.described",
+    "pods 7 inventory.described",
   ]);
   const gaps = events(log).filter(({ kind }) => kind === "session.gap");
   expect(gaps.map(({ subject }) => subject)).toEqual(["pods", "pods"]);
@@ -188,7 +188,7 @@ test("a description that a crash cut off does not count", async () => {
     await tap.settled();
   }
   // c and d make four facts, so all was described again: cut in the middle.
-  const described = log.stored.map(({ message }) => message.subject.endsWith(".host"));
+  const described = log.stored.map(({ message }) => message.subject.endsWith(".inventory"));
   expect(described.slice(-4)).toEqual([true, true, true, true]);
   const cut = fakeLog(well);
   for (const { writer, message } of log.stored.slice(0, -2)) {

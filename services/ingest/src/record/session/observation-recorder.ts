@@ -1,9 +1,9 @@
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { SourceName } from "@tapedeck/shared/source";
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps, msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
 import type {
   ObservationOutcome,
   Observed,
@@ -35,7 +35,7 @@ export type ObservationRecorderOptions = {
   readonly textTtl?: number | undefined;
   readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
   /** Ends the session and begins another, to which the connection then belongs. */
-  readonly onAnotherSession: (connection: UpstreamConnection, at: Moment) => void;
+  readonly onAnotherSession: (connection: UpstreamConnection, at: Timestamp) => void;
 };
 
 type Recordable = Exclude<ObservationOutcome, { what: "another session" }>;
@@ -49,7 +49,7 @@ type OpenWatcher = {
    * When the last recorded event of a channel was observed. What the tap pushes again from before that moment is already
    * known.
    */
-  readonly observedUntil: Map<string, Moment | undefined>;
+  readonly observedUntil: Map<string, Timestamp | undefined>;
 };
 
 /**
@@ -81,7 +81,7 @@ export class ObservationRecorder {
   async take(
     connection: UpstreamConnection,
     { channel, bytes, more }: FramePiece,
-    at: Moment,
+    at: Timestamp,
     index: bigint,
     redact: Redact,
   ): Promise<void> {
@@ -103,7 +103,7 @@ export class ObservationRecorder {
     connection: UpstreamConnection,
     channel: string,
     bytes: Uint8Array,
-    at: Moment,
+    at: Timestamp,
     redact: Redact,
   ): Promise<number> {
     const { journal, onFrame, onAnotherSession } = this.#options;
@@ -118,11 +118,11 @@ export class ObservationRecorder {
     // From here on every observation is new, even if the tap's clock is set back.
     open.observedUntil.delete(channel);
     let messages = 0;
-    const breathe = breather();
+    const yieldIfDue = yieldToEventLoop();
     this.#maskedInThread = redact === "on" && isLarge(bytes) ? await this.#maskInThread(channel, bytes) : undefined;
     for (const outcome of outcomesOf(open, channel, bytes, at)) {
       if (outcome.what === "yield") {
-        await breathe();
+        await yieldIfDue();
         continue;
       }
       if (outcome.what === "another session") {
@@ -132,7 +132,7 @@ export class ObservationRecorder {
       if (this.#isForgotten(connection, outcome)) onFrame(channel, "repeated");
       else messages = this.#publish(channel, outcome, session.id);
       await journal.writer.room();
-      await breathe();
+      await yieldIfDue();
     }
     this.#maskedInThread = undefined;
     return messages;
@@ -155,15 +155,15 @@ export class ObservationRecorder {
       ...{ mask, settings, frameBytes, textTtl },
       ...(redact === "on" && observing.maskAfter && { maskAfter: observing.maskAfter }),
     });
-    const observedUntil = new Map<string, Moment | undefined>();
+    const observedUntil = new Map<string, Timestamp | undefined>();
     // The watcher also remembers what is still on its way to the log.
     await journal.writer.reached(journal.writer.appended);
-    const breathe = breather();
+    const yieldIfDue = yieldToEventLoop();
     for (const channel of observing.channels) {
       for await (const event of rememberedEvents({ reader, source, channel, session, signal })) {
         watcher.resume(event);
         observedUntil.set(channel, later(observedUntil.get(channel), event.observed_at));
-        await breathe();
+        await yieldIfDue();
       }
     }
     signal.throwIfAborted();
@@ -177,7 +177,9 @@ export class ObservationRecorder {
     const { textTtl } = this.#options;
     if (textTtl === undefined || outcome.what === "gap" || !(rejoined || resumedSeq !== undefined)) return false;
     const { occurredAt } = outcome.facts[0];
-    return occurredAt !== undefined && isText(outcome.facts) && msBetween(occurredAt, momentNow()) >= textTtl * 1_000;
+    return (
+      occurredAt !== undefined && isText(outcome.facts) && msBetween(occurredAt, timestampNow()) >= textTtl * 1_000
+    );
   }
 
   #publish(channel: string, outcome: Recordable, session: string): number {
@@ -216,14 +218,14 @@ function isRepeated(
   { resumedSeq }: UpstreamConnection,
   { observedUntil }: OpenWatcher,
   channel: string,
-  at: Moment,
+  at: Timestamp,
 ): boolean {
   const until = observedUntil.get(channel);
-  return resumedSeq !== undefined && until !== undefined && compareMoments(at, until) < 0;
+  return resumedSeq !== undefined && until !== undefined && compareTimestamps(at, until) < 0;
 }
 
-function later(one: Moment | undefined, other: Moment | undefined): Moment | undefined {
-  return one === undefined || (other !== undefined && compareMoments(other, one) > 0) ? other : one;
+function later(one: Timestamp | undefined, other: Timestamp | undefined): Timestamp | undefined {
+  return one === undefined || (other !== undefined && compareTimestamps(other, one) > 0) ? other : one;
 }
 
 /** Watchers are total. If one fails nevertheless, the observation is unreadable and recording continues. */
@@ -231,10 +233,10 @@ function* outcomesOf(
   { watcher, mask }: OpenWatcher,
   channel: string,
   bytes: Uint8Array,
-  at: Moment,
+  at: Timestamp,
 ): Generator<ObservationOutcome | YieldPoint, void> {
   try {
-    yield* watcher.observe(channel, Look.decode(bytes), at);
+    yield* watcher.observe(channel, Observation.decode(bytes), at);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const summary = `${bytes.byteLength} bytes that can't be read: ${reason}`;
@@ -243,4 +245,4 @@ function* outcomesOf(
   }
 }
 
-const observationType = "tapedeck.v1.Look";
+const observationType = "tapedeck.v1.Observation";

@@ -3,7 +3,7 @@ import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { observedSubject } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { expect, test } from "vitest";
 import { fakeLog } from "../testing/fake-log.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
@@ -48,7 +48,7 @@ async function stage(gate: () => Promise<void> = async () => {}) {
     log,
     told,
     recording,
-    push: (ms: number, what: What) => recording.take({ index: ++index, connection: "C1", at: momentOfMs(ms), what }),
+    push: (ms: number, what: What) => recording.take({ index: ++index, connection: "C1", at: timestampOfMs(ms), what }),
     [Symbol.asyncDispose]: () => recording[Symbol.asyncDispose](),
   };
 }
@@ -64,7 +64,7 @@ test("tells every answer, also what is not recorded, with what came before it", 
   await until(() => on.told.length === 2, { message: "both answers to be told" });
   const [first, second] = on.told.map(({ observed }) => observed);
   const session = on.log.recorded().at(-1)?.event.session;
-  expect(first).toMatchObject({ source, session, channel: "a", observed_at: momentOfMs(250) });
+  expect(first).toMatchObject({ source, session, channel: "a", observed_at: timestampOfMs(250) });
   expect(first?.state.toString()).toBe("names=x");
   expect(first?.ordinals).toMatchObject({ a: 1n, b: 2n });
   expect(second?.ordinals).toMatchObject({ a: 2n, b: 2n });
@@ -92,10 +92,10 @@ test("tells nothing of an answer that overtook frames which are held back", asyn
   await using on = await stage();
   await on.push(0, dialled);
   await on.push(10, frame("a", "1 one"));
-  await on.recording.advance(momentOfMs(300));
+  await on.recording.advance(timestampOfMs(300));
   await on.push(310, frame("b", "2 two"));
   await on.push(320, described("names=x"));
-  await on.recording.advance(momentOfMs(600));
+  await on.recording.advance(timestampOfMs(600));
   await on.push(700, described("names=y"));
   await until(() => on.told.length === 1, { message: "the second answer to be told" });
   expect(on.told[0]?.observed.state.toString()).toBe("names=y");

@@ -6,7 +6,7 @@ import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { connect, type NatsConnection } from "nats";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openEnds } from "../../damage/ends.ts";
@@ -54,7 +54,7 @@ function withFacts(plain: Normalizer): Normalizer {
 }
 
 /** A tap and its recorder, on a clock of their own that begins now; and all that a reader has ever seen of the source. */
-async function desk(developer: string, textTtl: number | undefined) {
+async function harness(developer: string, textTtl: number | undefined) {
   const source = sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
   const over = new AbortController();
   const start = Date.now();
@@ -81,7 +81,7 @@ async function desk(developer: string, textTtl: number | undefined) {
     },
     async push(connection: string, what: Item["what"]) {
       if (recording === undefined) throw new Error("not open");
-      await recording.take({ index: ++index, connection, at: momentOfMs(ms++), what });
+      await recording.take({ index: ++index, connection, at: timestampOfMs(ms++), what });
     },
     dial: (connection: string) =>
       self.push(connection, { $case: "dialled", value: { address: "here:1", channels: ["a", "lines"] } }),
@@ -90,7 +90,7 @@ async function desk(developer: string, textTtl: number | undefined) {
     /** Nothing more comes for now: all that was said is in the log. */
     async silence() {
       ms += 5_000;
-      await recording?.advance(momentOfMs(ms));
+      await recording?.advance(timestampOfMs(ms));
       await recording?.drained();
     },
     /** As if it had been killed: it says nothing any more. */
@@ -126,7 +126,7 @@ const kindsOf = (events: readonly Event[]) =>
 const cursorOf = async (source: SourceName) => (await log.writer.lastOf(source))?.mark.cursor;
 
 test("text goes, all else stays, and the source's cursor does not go with the text", async () => {
-  await using one = await desk("running", 1);
+  await using one = await harness("running", 1);
   const recording = await one.open();
   await one.dial("C1");
   await one.say("C1", "a", `${one.at(0)} fact`);
@@ -147,7 +147,7 @@ test("text goes, all else stays, and the source's cursor does not go with the te
 });
 
 test("text that is last again and again needs one checkpoint for each silence", async () => {
-  await using one = await desk("often", 2);
+  await using one = await harness("often", 2);
   const recording = await one.open();
   await one.dial("C1");
   await one.say("C1", "a", `${one.at(0)} fact`);
@@ -161,8 +161,8 @@ test("text that is last again and again needs one checkpoint for each silence", 
 });
 
 test("no ordinal is used twice, however often recorders died and all their last text expired", async () => {
-  await using one = await desk("dead", 1);
-  await using other = await desk("other", undefined);
+  await using one = await harness("dead", 1);
+  await using other = await harness("other", undefined);
   await other.open();
   await other.dial("C1");
   await one.open();
@@ -197,7 +197,7 @@ test("no ordinal is used twice, however often recorders died and all their last 
 });
 
 test("a reconnect that repeats expired text does not bring it back", async () => {
-  await using one = await desk("repeat", 1);
+  await using one = await harness("repeat", 1);
   await one.open();
   const said = [`${one.at(0)} fact`, `${one.at(1)} text`, `${one.at(2)} fact two`];
   await one.dial("C1");
@@ -224,7 +224,7 @@ test("a reconnect that repeats expired text does not bring it back", async () =>
 });
 
 test("an earlier session that goes on numbers on behind its expired text", async () => {
-  await using one = await desk("earlier", 1);
+  await using one = await harness("earlier", 1);
   await one.open();
   const first = `${one.at(0)} fact`;
   await one.dial("C1");
@@ -249,7 +249,7 @@ test("an earlier session that goes on numbers on behind its expired text", async
 });
 
 test("a limit that comes or goes later is said before it counts", async () => {
-  await using one = await desk("later", undefined);
+  await using one = await harness("later", undefined);
   await one.open();
   await one.dial("C1");
   await one.say("C1", "a", `${one.at(0)} text that stays`);
@@ -272,7 +272,7 @@ test("a limit that comes or goes later is said before it counts", async () => {
 });
 
 test("nothing of all this looks lost, nor an earlier session that goes on when text stays again", async () => {
-  await using one = await desk("stays-again", undefined);
+  await using one = await harness("stays-again", undefined);
   await one.open();
   const first = `${one.at(0)} fact`;
   await one.dial("C1");

@@ -1,5 +1,5 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { Numbered } from "../frames/numbering.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { sessionGap } from "../own-facts/gap-facts.ts";
@@ -9,7 +9,7 @@ export type Loss = {
   readonly session: string;
   readonly reason: string;
   /** The last moment at which a tap listened. */
-  readonly since: Moment | undefined;
+  readonly since: Timestamp | undefined;
   /** The upstream's process is known to be gone. Otherwise nothing is known of it. */
   readonly hasEnded?: boolean;
   /** The tap that was there may still bring what was missed. */
@@ -23,10 +23,10 @@ export type Loss = {
 export function lossEvents(
   journal: SourceJournal,
   { session, reason, since, hasEnded = false, open = false }: Loss,
-  at: Moment,
+  at: Timestamp,
 ): Numbered[] {
   const from = since ?? journal.history.lastAt ?? at;
-  const until = compareMoments(from, at) > 0 ? from : at;
+  const until = compareTimestamps(from, at) > 0 ? from : at;
   return [
     journal.own(session, sessionGap("", "nobody listened any more", { open }), until, from),
     journal.own(session, hasEnded ? sessionEnded(reason) : sessionLost(reason), until, from),

@@ -1,7 +1,7 @@
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
 import { searched } from "@tapedeck/shared/testing/searches";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { LostRaceError } from "../journal/writer.ts";
@@ -80,7 +80,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
 
   const emit = (what: What) => {
     index += 1n;
-    items.push({ index, connection: `C${connection}`, at: momentOfMs(now), what, process: current() });
+    items.push({ index, connection: `C${connection}`, at: timestampOfMs(now), what, process: current() });
   };
   const frame = (channel: Channel, text: string): What => ({
     $case: "frame",
@@ -207,7 +207,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
       const done = recording;
       if (done === undefined) continue;
       // It may lose a race here as in a push.
-      const ended = done.advance(momentOfMs(now + 5_000)).then(() => done.drained());
+      const ended = done.advance(timestampOfMs(now + 5_000)).then(() => done.drained());
       const over = await ended.then(
         () => true,
         (cause: unknown) => {

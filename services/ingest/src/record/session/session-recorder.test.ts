@@ -3,7 +3,7 @@ import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
+import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, test } from "vitest";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
@@ -54,12 +54,12 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", norm
   return {
     /** Pushes one thing at a moment (ms), on a connection. */
     async push(ms: number, connection: string, what: What) {
-      const item: Item = { index: BigInt(items.length + 1), connection, at: momentOfMs(ms), what };
+      const item: Item = { index: BigInt(items.length + 1), connection, at: timestampOfMs(ms), what };
       items.push(item);
       await (await recording).take(item);
     },
     async advance(ms: number) {
-      await (await recording).advance(momentOfMs(ms));
+      await (await recording).advance(timestampOfMs(ms));
     },
     recording: () => recording,
     async settled() {
@@ -121,8 +121,8 @@ describe("a first connection", () => {
     expect(texts(log, "a")).toEqual(["1 one", "3 three", "4 ******"]);
     expect(events(log).at(-1)).toMatchObject({
       redacted: 1,
-      occurred_at: momentOfMs(400),
-      observed_at: momentOfMs(400),
+      occurred_at: timestampOfMs(400),
+      observed_at: timestampOfMs(400),
     });
     expect(log.stored.at(-1)?.message.cursor).toEqual({
       session,
@@ -313,7 +313,7 @@ test("another process on the same port is another session, and ordinals begin ag
     "session.identified",
   ]);
   const ended = events(log).find(({ kind }) => kind === "session.ended");
-  expect(ended).toMatchObject({ time_source: 3, not_before: momentOfMs(600) });
+  expect(ended).toMatchObject({ time_source: 3, not_before: timestampOfMs(600) });
   expect(events(log).at(-1)).toMatchObject({ channel: "a", ordinal: 1n, frame_ordinal: 1n, summary: "fact 1" });
   expect(sessions(log).size).toBe(2);
 });
@@ -437,7 +437,9 @@ test("whatever is pushed again after a crash adds nothing", async () => {
     await tap.settled();
     expect(events(log)).toEqual(before);
   }
-  expect(before.filter(({ observed_at }) => observed_at !== undefined && msOfMoment(observed_at) > 9_000)).toEqual([]);
+  expect(before.filter(({ observed_at }) => observed_at !== undefined && msOfTimestamp(observed_at) > 9_000)).toEqual(
+    [],
+  );
 });
 
 describe("a channel whose stream broke", () => {
@@ -607,7 +609,11 @@ describe("an end that nobody was there to see", () => {
     }
     expect(kinds(log).slice(-2)).toEqual(["session.gap", "session.ended"]);
     expect(ends(log)).toMatchObject([
-      { not_before: momentOfMs(600), occurred_at: momentOfMs(9_000), time_source: TimeSource.TIME_SOURCE_INTERVAL },
+      {
+        not_before: timestampOfMs(600),
+        occurred_at: timestampOfMs(9_000),
+        time_source: TimeSource.TIME_SOURCE_INTERVAL,
+      },
     ]);
     const [{ detail } = {}] = ends(log);
     expect(detail).toMatchObject({ value: { reason: "process ended while nobody was recording" } });
@@ -627,7 +633,7 @@ describe("an end that nobody was there to see", () => {
     await after.push(9_000, "C1", unseen);
     await after.settled();
     expect(texts(log, "a")).toEqual(["1 one", "2 two"]);
-    expect(ends(log)).toMatchObject([{ not_before: momentOfMs(400) }]);
+    expect(ends(log)).toMatchObject([{ not_before: timestampOfMs(400) }]);
     expect(sessions(log).size).toBe(1);
   });
 
@@ -824,6 +830,6 @@ describe("what a file has more than the streams gave", () => {
     await tap.push(9_000, "F", closed(true));
     await tap.settled();
     const started = events(log).find(({ kind }) => kind === "session.started");
-    expect(started?.occurred_at).toMatchObject(momentOfMs(5));
+    expect(started?.occurred_at).toMatchObject(timestampOfMs(5));
   });
 });

@@ -10,10 +10,10 @@ import type {
   Item,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import type { Published } from "@tapedeck/shared/log/log";
+import type { PublishOutcome } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments, momentNow, msBetween } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps, msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
 import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
 import { type Numbered, ownChannel } from "../frames/numbering.ts";
@@ -57,7 +57,7 @@ export type SessionRecorderOptions = {
 export type SessionRecorderListener = {
   readonly frame?: ChannelRecorderOptions["onFrame"];
   readonly published?: (messages: number) => void;
-  readonly trouble?: (published: Exclude<Published, { outcome: "acknowledged" }>) => void;
+  readonly trouble?: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
   readonly unknownChannel?: (channel: string) => void;
   /** Called with each connection's session as soon as it is known. */
   readonly session?: (session: string) => void;
@@ -72,7 +72,7 @@ export type PushedSession = AsyncDisposable & {
   /** Takes the next item. Calls must not overlap. Rejects when another recorder has written to the log. */
   take(item: Item): Promise<void>;
   /** No item has come until this moment of the tap's clock. Not during a take. */
-  advance(at: Moment): Promise<void>;
+  advance(at: Timestamp): Promise<void>;
   /** True while passing time matters. */
   readonly waiting: boolean;
   /** Everything up to this index is in the log. */
@@ -147,7 +147,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   }
 
   async function take(item: Item): Promise<void> {
-    const at = item.at ?? history.lastAt ?? momentNow();
+    const at = item.at ?? history.lastAt ?? timestampNow();
     if (item.index < lastIndex) {
       throw new TapedeckError("invalid_argument", `item ${item.index} came after ${lastIndex}`, { field: "index" });
     }
@@ -170,7 +170,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     listener.session?.(session);
   }
 
-  async function handle({ index, connection: id, what }: Item, at: Moment): Promise<void> {
+  async function handle({ index, connection: id, what }: Item, at: Timestamp): Promise<void> {
     const done = (messages = 0) => watermark.finished(index, messages);
     // Otherwise "unchanged" would be concluded about an observation that never came.
     if (what?.$case === "dropped") observations?.connected();
@@ -214,7 +214,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     }
   }
 
-  async function connect(id: string, dialled: string, at: Moment): Promise<void> {
+  async function connect(id: string, dialled: string, at: Timestamp): Promise<void> {
     const before = history.connection;
     const interrupted = history.interrupted(id);
     const address = interrupted?.address ?? dialled;
@@ -242,7 +242,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   async function identify(
     connection: UpstreamConnection,
     { identity, version }: Identified,
-    at: Moment,
+    at: Timestamp,
   ): Promise<number> {
     if (connection.session !== "") return 0;
     const sha = shaOf(Buffer.from(identity));
@@ -257,7 +257,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   async function frame(
     connection: UpstreamConnection,
     { channel: name, bytes, more }: connections.FramePiece,
-    at: Moment,
+    at: Timestamp,
     index: bigint,
   ) {
     const channel = channelOf(connection, name);
@@ -267,12 +267,12 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     }
     const whole = connections.assemble(channel, index, bytes, more);
     if (whole === undefined) return;
-    const { momentOf } = channel.normalizer;
+    const { timestampOf } = channel.normalizer;
     const { maskInThread: apart } = normalizer;
     const held = connections.heldFrame(whole, at, {
       mask: (raw) => normalizer.mask(name, raw),
       maskApart: apart && ((raw) => apart.mask(name, raw)),
-      momentOf,
+      timestampOf,
     });
     connection.firstFrameAt ??= at;
     await deliver(connection, channel, channel.sorter.take(held, at));
@@ -296,7 +296,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     return channel;
   }
 
-  async function advance(at: Moment): Promise<void> {
+  async function advance(at: Timestamp): Promise<void> {
     const connection = current;
     if (connection === undefined) return;
     for (const channel of connection.channels.values()) await deliver(connection, channel, channel.sorter.advance(at));
@@ -304,7 +304,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     reportSession();
   }
 
-  async function release(connection: UpstreamConnection, name: string, at: Moment): Promise<void> {
+  async function release(connection: UpstreamConnection, name: string, at: Timestamp): Promise<void> {
     const channel = connection.channels.get(name);
     if (channel !== undefined) await deliver(connection, channel, channel.sorter.release());
     await decide(connection, at, false);
@@ -332,7 +332,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   }
 
   /** Finds the connection's session once its channels have sent enough, and records the frames that waited for that. */
-  async function decide(connection: UpstreamConnection, at: Moment, final: boolean): Promise<void> {
+  async function decide(connection: UpstreamConnection, at: Timestamp, final: boolean): Promise<void> {
     const { firstFrameAt, channels } = connection;
     if (connection.session !== "" || firstFrameAt === undefined) return;
     const isHeld = ({ ready, sorter }: Channel) => !ready && sorter.state === "holding";
@@ -356,7 +356,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     connections.runPending(connection);
   }
 
-  function channelEnded({ id, address, session }: UpstreamConnection, ended: ChannelEnded, at: Moment): number {
+  function channelEnded({ id, address, session }: UpstreamConnection, ended: ChannelEnded, at: Timestamp): number {
     const { channel, code, message, final } = ended;
     if (history.connection?.lostChannels.has(channel)) return 0;
     const reason = final ? `${message} (final for this process)` : message;
@@ -371,7 +371,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   }
 
   /** Everything that the open gap missed has arrived. */
-  function gapIsFilled({ session }: UpstreamConnection, channel: string, at: Moment): number {
+  function gapIsFilled({ session }: UpstreamConnection, channel: string, at: Timestamp): number {
     if (session === "" || !history.session?.openGaps.has(channel)) return 0;
     // A file does not contain the channels that repeat only a part.
     const isUnknown = normalizer.channels.some(({ name, replays }) => !replays && numbers.ordinal(name) > 0);
@@ -382,13 +382,13 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   function stateDescribed(
     { session, resumedSeq }: UpstreamConnection,
     { channel, state }: Described,
-    at: Moment,
+    at: Timestamp,
   ): number {
     // No known upstream sends this: the state exceeds what the log takes, or the name can't be a map key (`__proto__`).
     if (session === "" || state.byteLength > frameBytes || !/^[a-z]\w*$/.test(channel)) return 0;
     const before = history.session?.described.get(channel);
     // The tap has pushed it again.
-    if (resumedSeq !== undefined && before?.at !== undefined && compareMoments(at, before.at) <= 0) return 0;
+    if (resumedSeq !== undefined && before?.at !== undefined && compareTimestamps(at, before.at) <= 0) return 0;
     // For a channel that sends nothing any more, the upstream's answer is all that is known of the state.
     const adopted = history.session?.openGaps.has(channel) ?? false;
     const isNew = before === undefined || (adopted && !before.adopted);
@@ -406,10 +406,14 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     const before = adoptedAt.get(channel);
     if (before?.ordinalsKey === ordinalsKey && !normalizer.stateDiffers(channel, before.state, state, true)) return;
     adoptedAt.set(channel, { ordinalsKey, state });
-    journal.publish([journal.own(session, sessionDescribed(channel, state, true), momentNow())]);
+    journal.publish([journal.own(session, sessionDescribed(channel, state, true), timestampNow())]);
   }
 
-  function publishObserved({ session, channels }: UpstreamConnection, { channel, state }: Described, at: Moment): void {
+  function publishObserved(
+    { session, channels }: UpstreamConnection,
+    { channel, state }: Described,
+    at: Timestamp,
+  ): void {
     // Held frames came before the answer and have no ordinal yet.
     const isHeld = [...channels.values()].some(({ sorter }) => sorter.state === "holding");
     if (listener.observed === undefined || session === "" || isHeld) return;
@@ -422,7 +426,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     );
   }
 
-  function gap({ channel, count, bytes, reason }: Dropped, at: Moment): number {
+  function gap({ channel, count, bytes, reason }: Dropped, at: Timestamp): number {
     if (history.hasGap(channel, at)) return 0;
     const session = current?.session || (history.session?.open ? history.session.id : "");
     const introduction = journal.introduction(at);
@@ -432,7 +436,12 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     ]);
   }
 
-  async function close(connection: UpstreamConnection, closed: Closed, at: Moment, inferred = false): Promise<number> {
+  async function close(
+    connection: UpstreamConnection,
+    closed: Closed,
+    at: Timestamp,
+    inferred = false,
+  ): Promise<number> {
     for (const pieces of connection.observationPieces.values()) dropPartial(pieces);
     for (const channel of connection.channels.values()) {
       dropPartial(channel);
@@ -448,7 +457,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   }
 
   /** Channels that sent frames before and repeated nothing now: the upstream dropped their buffer, and the rest was missed. */
-  function silentChannels({ session, rejoined, resumedSeq, channels }: UpstreamConnection, at: Moment): Numbered[] {
+  function silentChannels({ session, rejoined, resumedSeq, channels }: UpstreamConnection, at: Timestamp): Numbered[] {
     if (!rejoined || resumedSeq !== undefined) return [];
     return normalizer.channels
       .filter(({ name, replays }) => !replays && !channels.has(name) && numbers.ordinal(name) > 0)
@@ -460,7 +469,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     const { connection } = history;
     if (connection?.unheardSince === undefined || connection.tap !== hello.tap) return;
     const { id, address, session } = connection;
-    const at = momentNow();
+    const at = timestampNow();
     journal.publish([journal.own(session, upstreamHeardAgain({ connection: id, address }), at)]);
     if (history.session?.id !== session || !history.session.openGaps.has("")) return;
     journal.publish([journal.own(session, gapFilled(""), at)]);
@@ -477,7 +486,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     },
     committed,
     recordFact(fact, session = current?.session ?? "") {
-      const at = momentNow();
+      const at = timestampNow();
       const introduction = journal.introduction(at);
       return writer.reached(journal.publish([...introduction, journal.own(session, fact, at)]));
     },

@@ -1,8 +1,8 @@
 import type { Closed, Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
 import { lastNumbers } from "../frames/channel-store.ts";
@@ -32,12 +32,12 @@ export type Sessions = {
   redact(): "on" | "off";
   find(connection: UpstreamConnection, isLast: boolean): Promise<KnownSession | "new" | "wait">;
   /** `identity`: how the upstream identifies itself. */
-  begin(connection: UpstreamConnection, at: Moment, identity?: Fingerprint & { readonly version: string }): void;
-  rejoin(connection: UpstreamConnection, session: KnownSession, at: Moment): Promise<void>;
+  begin(connection: UpstreamConnection, at: Timestamp, identity?: Fingerprint & { readonly version: string }): void;
+  rejoin(connection: UpstreamConnection, session: KnownSession, at: Timestamp): Promise<void>;
   /** Ends the session of the connection and begins another: the upstream has the same identity in a new lifetime. */
-  replace(connection: UpstreamConnection, at: Moment): void;
+  replace(connection: UpstreamConnection, at: Timestamp): void;
   /** The events that end the session, if the end of this connection ends it. Publish them. */
-  end(connection: string, closed: Closed, at: Moment): readonly Numbered[];
+  end(connection: string, closed: Closed, at: Timestamp): readonly Numbered[];
 };
 
 export function openSessions({ journal, reader, source, normalizer, hello, signal }: SessionsOptions): Sessions {
@@ -46,13 +46,13 @@ export function openSessions({ journal, reader, source, normalizer, hello, signa
 
   /** Usually the newest session. An earlier one if a session was imported in between, or was begun in error. */
   async function find(connection: UpstreamConnection, isLast: boolean): Promise<KnownSession | "new" | "wait"> {
-    const breathe = breather();
+    const yieldIfDue = yieldToEventLoop();
     const settings = new Set([history.session?.redact ?? redactOfNew, ...history.sessions.map(({ redact }) => redact)]);
     for (const redact of settings) {
       for (const frame of [...connection.channels.values()].flatMap(({ waiting }) => waiting)) {
         await frame.prepare(redact);
         frame.masked(redact);
-        await breathe();
+        await yieldIfDue();
       }
       const received = receivedBy(connection, redact);
       const known = history.sessions.find((one) => one.redact === redact && isRepeatOf(one, received));
@@ -66,7 +66,7 @@ export function openSessions({ journal, reader, source, normalizer, hello, signa
   /** Publishes one group, so that a crash leaves no session without its fingerprints. */
   function begin(
     connection: UpstreamConnection,
-    at: Moment,
+    at: Timestamp,
     identity?: Fingerprint & { readonly version: string },
   ): void {
     const events: Numbered[] = endReplaced(at);
@@ -86,7 +86,7 @@ export function openSessions({ journal, reader, source, normalizer, hello, signa
     journal.publish(events);
   }
 
-  async function rejoin(connection: UpstreamConnection, session: KnownSession, at: Moment): Promise<void> {
+  async function rejoin(connection: UpstreamConnection, session: KnownSession, at: Timestamp): Promise<void> {
     if (session.id !== numbers.session) {
       journal.publish(endReplaced(at));
       await writer.reached(writer.appended);
@@ -102,7 +102,7 @@ export function openSessions({ journal, reader, source, normalizer, hello, signa
     journal.publish([journal.own(session.id, upstreamRestored({ connection: id, address }), at)]);
   }
 
-  function replace(connection: UpstreamConnection, at: Moment): void {
+  function replace(connection: UpstreamConnection, at: Timestamp): void {
     const { session } = history;
     if (session === undefined) return;
     const sha = session.fingerprints.get("identity") ?? "";
@@ -116,15 +116,15 @@ export function openSessions({ journal, reader, source, normalizer, hello, signa
    * Ends the open session at some time after its last event, because nobody saw it end. If its tap was there all the
    * time, it ended right after that event.
    */
-  function endReplaced(at: Moment): Numbered[] {
+  function endReplaced(at: Timestamp): Numbered[] {
     const { session, lastAt = at } = history;
     const reason = "replaced by another process";
     if (!session?.open) return [];
     if (session.cutOff) return lossEvents(journal, { session: session.id, reason, since: undefined }, at);
-    return [journal.own(session.id, sessionEnded(reason), compareMoments(lastAt, at) > 0 ? lastAt : at, lastAt)];
+    return [journal.own(session.id, sessionEnded(reason), compareTimestamps(lastAt, at) > 0 ? lastAt : at, lastAt)];
   }
 
-  function end(connection: string, closed: Closed, at: Moment): readonly Numbered[] {
+  function end(connection: string, closed: Closed, at: Timestamp): readonly Numbered[] {
     const { process_ended, exit_code, unseen } = closed;
     const { session, connection: last } = history;
     if (!process_ended || !session?.open || last?.id !== connection) return [];

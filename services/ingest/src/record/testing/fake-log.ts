@@ -1,5 +1,5 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
-import type { LastOfSource, LogWriter, NewMessage, Published, Recorded } from "@tapedeck/shared/log/log";
+import type { LastOfSource, LogWriter, NewMessage, PublishOutcome, RecordedEvent } from "@tapedeck/shared/log/log";
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 
@@ -10,7 +10,7 @@ export type Fate = { readonly lands: "now" | "late" | "never"; readonly answers:
 
 export type FakeLog = LogWriter & {
   readonly stored: readonly StoredMessage[];
-  readonly recorded: () => Recorded[];
+  readonly recorded: () => RecordedEvent[];
   readonly reader: LogHistoryReader;
   /** Lets everything land that was on its way. */
   landLate(): void;
@@ -28,7 +28,7 @@ export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish
   let late: (() => void)[] = [];
   let seq = 0;
 
-  const land = (writer: string, messages: readonly NewMessage[], expected: number): Published => {
+  const land = (writer: string, messages: readonly NewMessage[], expected: number): PublishOutcome => {
     if ((stored.at(-1)?.seq ?? 0) !== expected) return { outcome: "wrong-sequence" };
     for (const message of messages) {
       // Other sources' messages take sequences too, but never inside a batch.
@@ -46,7 +46,7 @@ export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish
     for (const one of landing) one();
   };
 
-  const recorded = (): Recorded[] =>
+  const recorded = (): RecordedEvent[] =>
     stored.map(({ seq, message }) => ({
       seq,
       recordedAt: new Date(0),

@@ -1,4 +1,4 @@
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
 import type { ChannelNormalizer, Normalizer } from "../../normalize/normalizer.ts";
 
@@ -28,9 +28,9 @@ function channel({ name, replays }: { name: string; replays: boolean }): Channel
     name,
     messageType: `test.${name}`,
     replays,
-    momentOf(bytes) {
+    timestampOf(bytes) {
       const ms = Number.parseInt(Buffer.from(bytes.subarray(0, 20)).toString(), 10);
-      return Number.isNaN(ms) ? undefined : momentOfMs(ms);
+      return Number.isNaN(ms) ? undefined : timestampOfMs(ms);
     },
     reader() {
       let count = 0;

@@ -1,8 +1,8 @@
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { openSessionRecorder, type SessionRecorder } from "../session/session-recorder.ts";
 import type { FakeLog } from "./fake-log.ts";
@@ -30,12 +30,12 @@ export function pollingTap(log: FakeLog, { source, normalizer, textTtl }: Pollin
     });
   let recording: Promise<SessionRecorder> = open(1);
   const push = async (ms: number, connection: string, what: NonNullable<Item["what"]>) => {
-    const item: Item = { index: BigInt(items.length + 1), connection, at: momentOfMs(ms), what };
+    const item: Item = { index: BigInt(items.length + 1), connection, at: timestampOfMs(ms), what };
     items.push(item);
     await (await recording).take(item);
   };
-  const see = (ms: number, connection: string, channel: string, seen: Look["seen"]) => {
-    const bytes = Buffer.from(Look.encode({ seen }).finish());
+  const see = (ms: number, connection: string, channel: string, result: Observation["result"]) => {
+    const bytes = Buffer.from(Observation.encode({ result }).finish());
     return push(ms, connection, { $case: "frame", value: { channel, bytes, more: false } });
   };
   return {

@@ -1,4 +1,4 @@
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { masks } from "../../normalize/masks.ts";
 import type { Piece } from "../pieces.ts";
@@ -52,7 +52,7 @@ function changed({ bytes, redacted }: Masked, before: Uint8Array): MaskResult {
 
 function maskObservation({ upstream, channel, bytes }: MaskTask): MaskResult {
   const { mask, entriesOf = () => [] } = masks[upstream];
-  const entries = entriesOf(channel, Look.decode(bytes));
+  const entries = entriesOf(channel, Observation.decode(bytes));
   const masked = entries.map((entry) => mask(entry.type, entry.bytes));
   return {
     redacted: 0,

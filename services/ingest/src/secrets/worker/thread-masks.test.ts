@@ -1,7 +1,7 @@
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
-import { momentNow } from "@tapedeck/shared/time/moment";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { masks } from "../../normalize/masks.ts";
@@ -26,8 +26,10 @@ const terminal = (lines: readonly string[]) =>
     }),
   ).finish();
 const streamed = (bytes: Uint8Array) =>
-  Look.encode(
-    Look.fromPartial({ seen: { $case: "streamed", value: { job: "j", bytes: Buffer.from(bytes), stream: "s" } } }),
+  Observation.encode(
+    Observation.fromPartial({
+      result: { $case: "streamed", value: { job: "j", bytes: Buffer.from(bytes), stream: "s" } },
+    }),
   ).finish();
 
 describe("what another thread masks", () => {
@@ -57,7 +59,7 @@ describe("what another thread masks", () => {
       here.push(bytes.byteLength);
       return masks.vagrant.mask(type, bytes);
     })("jobs", look);
-    const entries = masks.vagrant.entriesOf?.("jobs", Look.decode(look)) ?? [];
+    const entries = masks.vagrant.entriesOf?.("jobs", Observation.decode(look)) ?? [];
     expect(entries).toHaveLength(lines.length);
     for (const { type, bytes } of entries) {
       const [expected, given] = [masks.vagrant.mask(type, bytes), mask(type, bytes)];
@@ -80,13 +82,13 @@ describe("a large frame", () => {
     const here: number[] = [];
     const apart = threadMasks("skaffold");
     const held = [much("TOKEN=hunter2 "), much("TOKEN=hunter2\n"), "small TOKEN=x"].map((text) =>
-      heldFrame({ bytes: printed(text), indexes: [1n] }, momentNow(), {
+      heldFrame({ bytes: printed(text), indexes: [1n] }, timestampNow(), {
         mask(bytes) {
           here.push(bytes.byteLength);
           return masks.skaffold.mask("v2", bytes);
         },
         maskApart: (bytes) => apart.mask("v2", bytes),
-        momentOf: () => undefined,
+        timestampOf: () => undefined,
       }),
     );
     for (const frame of held) await frame.prepare("on");

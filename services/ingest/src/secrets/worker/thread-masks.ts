@@ -1,4 +1,4 @@
-import { breather } from "@tapedeck/shared/sync/yield-to-event-loop";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Masked } from "../mask-bytes.ts";
 import type { Piece } from "../pieces.ts";
@@ -46,7 +46,7 @@ export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
     if (bytes === undefined || entries === undefined) return otherwise;
     const raw = Buffer.from(entries.raw.buffer);
     const known = new Map<string, Masked>();
-    const breathe = breather();
+    const yieldIfDue = yieldToEventLoop();
     let start = 0;
     for (const [index, length] of entries.lengths.entries()) {
       const end = start + length;
@@ -54,7 +54,7 @@ export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
       const key = `${entries.types[index]} ${raw.toString("latin1", start, end)}`;
       known.set(key, { bytes: bytes.subarray(start, end), redacted });
       start = end;
-      await breathe();
+      await yieldIfDue();
     }
     return (type, asked) => {
       const found = known.get(

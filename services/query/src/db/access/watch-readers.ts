@@ -1,5 +1,5 @@
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { sql } from "kysely";
 import type { Database } from "../database.ts";
 import type { ReaderLimits } from "./limits.ts";
@@ -38,7 +38,7 @@ export async function watchReaders({ database, limits, logger, signal }: WatchRe
       if (reason !== lastReason) logger.debug({ err: error }, "the connections of readers can't be checked now");
       lastReason = reason;
     }
-    await pause(everyMs, signal);
+    await delay(everyMs, signal);
   }
 }
 

@@ -1,11 +1,11 @@
 import { outcomeNames, timeSourceNames } from "@tapedeck/shared/events/names";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { momentOf, momentOfDate } from "../../db/moment.ts";
 import type { EventRow } from "../../db/schema.ts";
 import { key, longText, plain, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
 
-export function eventRow({ event, seq, recordedAt }: Recorded): EventRow {
+export function eventRow({ event, seq, recordedAt }: RecordedEvent): EventRow {
   const occurred = momentOf(event.occurred_at);
   return {
     ...sourceColumns(event.source),

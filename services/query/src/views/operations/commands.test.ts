@@ -1,8 +1,8 @@
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
-import { type Story, story } from "../../testing/story.ts";
-import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
+import { type Scenario, scenario } from "../../testing/scenario.ts";
+import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
 import { evolve } from "./evolve.ts";
 
 type Expected = Partial<OperationRow> & Pick<OperationRow, "kind">;
@@ -12,7 +12,7 @@ const two = ulid(2);
 
 const cases: {
   readonly title: string;
-  readonly given: (server: VagrantSession, tale: Story) => void;
+  readonly given: (server: VagrantSession, script: Scenario) => void;
   readonly expected: readonly Expected[];
 }[] = [
   {
@@ -115,12 +115,12 @@ const cases: {
   },
   {
     title: "a command of which nobody says how it ended, but when, has a duration",
-    given: (server, { tell }) => {
+    given: (server, { add }) => {
       server.queued(one, "up");
       server.started(one, { at: 0 });
       const outcome = Outcome.OUTCOME_UNKNOWN;
       const operation = { kind: "command", subject: "up", instance: one };
-      tell({ session: "S", channel: "jobs", kind: "command.finished", subject: one, outcome, operation }, 100);
+      add({ session: "S", channel: "jobs", kind: "command.finished", subject: one, outcome, operation }, 100);
     },
     expected: [{ kind: "job" }, { kind: "command", outcome: "unknown", duration_ms: 100 }],
   },
@@ -139,10 +139,10 @@ const cases: {
   },
   {
     title: "jobs and commands that run when their session ends are unknown",
-    given: (server, tale) => {
+    given: (server, script) => {
       server.queued(one, "up");
       server.started(one, { at: 0 });
-      const another = vagrantSession("other", tale);
+      const another = vagrantSession("other", script);
       another.queued(two, "up");
       another.started(two);
       server.ended(100);
@@ -172,8 +172,8 @@ function byPosition(a: OperationRow, b: OperationRow): number {
   return a.start_position - b.start_position;
 }
 
-function told(given: (server: VagrantSession, tale: Story) => void) {
-  const tale = story(vagrantShop);
-  given(vagrantSession("S", tale), tale);
-  return tale.events.map((event, index) => ({ event, seq: index + 1, recordedAt: new Date(0), subject: "" }));
+function told(given: (server: VagrantSession, script: Scenario) => void) {
+  const script = scenario(vagrantShop);
+  given(vagrantSession("S", script), script);
+  return script.events.map((event, index) => ({ event, seq: index + 1, recordedAt: new Date(0), subject: "" }));
 }

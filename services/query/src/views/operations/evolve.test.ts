@@ -1,8 +1,8 @@
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
-import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-story.ts";
-import { type SkaffoldSession, startedAt, story, timestamp } from "../../testing/story.ts";
+import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-scenario.ts";
+import { type SkaffoldSession, scenario, startedAt, timestamp } from "../../testing/scenario.ts";
 import { evolve } from "./evolve.ts";
 
 type Expected = Partial<OperationRow> & Pick<OperationRow, "kind">;
@@ -271,9 +271,9 @@ const ofHosts: {
 ];
 
 it.each(ofHosts)("$title", ({ given, expected }) => {
-  const tale = story(rktHost);
-  given(rktSession("S", tale));
-  const rows = evolve([], tale.events.map(recorded)).sort((a, b) => a.start_position - b.start_position);
+  const script = scenario(rktHost);
+  given(rktSession("S", script));
+  const rows = evolve([], script.events.map(recorded)).sort((a, b) => a.start_position - b.start_position);
   expect(rows).toMatchObject(expected);
   expect(rows).toHaveLength(expected.length);
 });
@@ -300,9 +300,9 @@ function afterAll(given: (session: SkaffoldSession) => void): OperationRow[] {
 }
 
 function told(given: (session: SkaffoldSession) => void): Event[] {
-  const tale = story();
-  given(tale.session("S"));
-  return tale.events;
+  const script = scenario();
+  given(script.session("S"));
+  return script.events;
 }
 
 function recorded(event: Event, index: number) {

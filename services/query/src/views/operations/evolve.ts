@@ -1,5 +1,5 @@
 import type { CommandDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { millisecondsBetween, momentOf } from "../../db/moment.ts";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { longText, text } from "../../db/text.ts";
@@ -10,7 +10,7 @@ import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
  * Pairs starts and ends. `known` holds the newest operation of every pairing in the batch, and the operations that run in
  * the sessions that end in it. Returns the new and the changed rows.
  */
-export function evolve(known: readonly OperationRow[], batch: readonly Recorded[]): OperationRow[] {
+export function evolve(known: readonly OperationRow[], batch: readonly RecordedEvent[]): OperationRow[] {
   const newest = new Map<string, OperationRow>();
   const running = new Map<string, OperationRow>();
   const changed = new Map<string, OperationRow>();
@@ -61,7 +61,7 @@ export function evolve(known: readonly OperationRow[], batch: readonly Recorded[
   return [...changed.values()];
 }
 
-function unbegun(pairing: Pairing, { event, seq }: Recorded): OperationRow {
+function unbegun(pairing: Pairing, { event, seq }: RecordedEvent): OperationRow {
   return {
     ...sourceColumns(event.source),
     ...pairing,
@@ -83,7 +83,7 @@ function unbegun(pairing: Pairing, { event, seq }: Recorded): OperationRow {
   };
 }
 
-function begun(pairing: Pairing, recorded: Recorded): OperationRow {
+function begun(pairing: Pairing, recorded: RecordedEvent): OperationRow {
   const started = momentOf(recorded.event.occurred_at);
   return {
     ...unbegun(pairing, recorded),
@@ -93,7 +93,7 @@ function begun(pairing: Pairing, recorded: Recorded): OperationRow {
   };
 }
 
-function ended(row: OperationRow, recorded: Recorded, outcome: OutcomeText): OperationRow {
+function ended(row: OperationRow, recorded: RecordedEvent, outcome: OutcomeText): OperationRow {
   const { event, seq } = recorded;
   const end = momentOf(event.occurred_at);
   return {
@@ -110,7 +110,7 @@ function ended(row: OperationRow, recorded: Recorded, outcome: OutcomeText): Ope
 }
 
 /** A cache hit has no duration, because nothing was built. */
-function cached(pairing: Pairing, recorded: Recorded): OperationRow {
+function cached(pairing: Pairing, recorded: RecordedEvent): OperationRow {
   const { at, ns } = momentOf(recorded.event.occurred_at);
   return {
     ...begun(pairing, recorded),
@@ -123,11 +123,11 @@ function cached(pairing: Pairing, recorded: Recorded): OperationRow {
 }
 
 /** No event will report how or when the operation ended. */
-function abandoned(row: OperationRow, { seq }: Recorded): OperationRow {
+function abandoned(row: OperationRow, { seq }: RecordedEvent): OperationRow {
   return { ...row, outcome: "unknown", end_position: seq };
 }
 
-function detailColumns({ event }: Recorded): Partial<OperationRow> {
+function detailColumns({ event }: RecordedEvent): Partial<OperationRow> {
   switch (event.detail?.$case) {
     case "build": {
       const platform = text(event.detail.value.target_platforms || event.detail.value.host_platform);

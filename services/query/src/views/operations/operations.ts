@@ -1,4 +1,4 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import type { OperationRow } from "../../db/schema.ts";
@@ -18,7 +18,7 @@ export const operations: View = {
   },
 };
 
-async function newest(tx: Tx, batch: readonly Recorded[]): Promise<readonly OperationRow[]> {
+async function newest(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly OperationRow[]> {
   const pairings = new Map<string, Pairing>();
   for (const recorded of batch) {
     const step = stepOf(recorded);
@@ -41,7 +41,7 @@ async function newest(tx: Tx, batch: readonly Recorded[]): Promise<readonly Oper
   return rows;
 }
 
-async function running(tx: Tx, batch: readonly Recorded[]): Promise<readonly OperationRow[]> {
+async function running(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly OperationRow[]> {
   const ended = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
   if (ended.length === 0) return [];
   return tx.selectFrom("operations").selectAll().where("session", "in", ended).where("outcome", "is", null).execute();

@@ -1,5 +1,5 @@
 import { type Event, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
 
@@ -18,7 +18,7 @@ const kinds = new Set([
   ...["job", "command"],
 ]);
 
-export function stepOf({ event }: Recorded): OperationStep | undefined {
+export function stepOf({ event }: RecordedEvent): OperationStep | undefined {
   const [noun = "", verb = ""] = event.kind.split(".");
   if (!kinds.has(noun) || event.session === "") return undefined;
   const operation = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };

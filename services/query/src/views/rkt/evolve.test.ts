@@ -1,8 +1,8 @@
 import { Image, Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
-import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-story.ts";
-import { type Fields, story } from "../../testing/story.ts";
+import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-scenario.ts";
+import { type Fields, scenario } from "../../testing/scenario.ts";
 import { evolve } from "./evolve.ts";
 import { rkt } from "./fold.ts";
 import { itemsOf } from "./inventory.ts";
@@ -11,10 +11,10 @@ import { initialState, type RktState } from "./state.ts";
 const pod = uuid(1);
 const other = uuid(2);
 
-function told(tell: (host: RktSession) => void): readonly Event[] {
-  const tale = story(rktHost);
-  tell(rktSession("S", tale));
-  return tale.events;
+function told(given: (host: RktSession) => void): readonly Event[] {
+  const script = scenario(rktHost);
+  given(rktSession("S", script));
+  return script.events;
 }
 
 function fold(events: readonly Event[], from: RktState = initialState): RktState {
@@ -31,7 +31,7 @@ function podIds(state: RktState): string[] {
 
 /** An event that no watcher would give so. */
 function odd(fields: Fields & { readonly kind: string }): Event {
-  return story(rktHost).tell({ session: "S", channel: "pods", ...fields });
+  return scenario(rktHost).add({ session: "S", channel: "pods", ...fields });
 }
 
 it("keeps a pod as last listed, with its manifest, until it is removed", () => {
@@ -192,7 +192,7 @@ describe("gives the very same object back for", () => {
     ["bytes that are unreadable", odd({ kind: "upstream.unreadable", original: { ...huge, size: 0n } })],
     [
       "a description without its bytes",
-      odd({ kind: "host.described", detail: { $case: "host", value: { parts: 1 } } }),
+      odd({ kind: "inventory.described", detail: { $case: "host", value: { parts: 1 } } }),
     ],
     ["another channel's pods", { ...(host[2] as Event), channel: "v1" }],
   ])("%s", (_title, event) => {

@@ -12,11 +12,11 @@ import { Progress } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
 import { migrated } from "../../testing/migrated.ts";
 import { randomHost } from "../../testing/random-host.ts";
-import { seeded } from "../../testing/random-story.ts";
-import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-story.ts";
+import { seeded } from "../../testing/random-scenario.ts";
+import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-scenario.ts";
 import { projectUntil } from "../../testing/run-projection.ts";
+import { type Scenario, scenario } from "../../testing/scenario.ts";
 import { type Stage, stage } from "../../testing/stage.ts";
-import { type Story, story } from "../../testing/story.ts";
 import { contents, rktOrder, rows } from "../../testing/tables.ts";
 import { folds } from "../folds.ts";
 import { views as allViews } from "../views.ts";
@@ -27,12 +27,12 @@ const views = allViews({ textRows: false });
 const pod = uuid(1);
 
 /** The rows of every table after what a host tells. */
-async function told(tell: (host: RktSession, tale: Story) => void, batch = 1_000) {
+async function told(given: (host: RktSession, script: Scenario) => void, batch = 1_000) {
   await using on = await stage();
-  const tale = story(rktHost);
-  const host = rktSession("S", tale);
-  tell(host, tale);
-  const end = (await on.write(tale.events)).at(-1) ?? 0;
+  const script = scenario(rktHost);
+  const host = rktSession("S", script);
+  given(host, script);
+  const end = (await on.write(script.events)).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end, { views, limits: { events: batch, bytes: 1e9 } });
   return await contents(on.databaseUrl, rktOrder);
 }
@@ -162,23 +162,23 @@ it("an image that is gone keeps its row, and out-of-range numbers of an upstream
 });
 
 it("what a description does not list is gone from then on", async () => {
-  const found = await told((host, tale) => {
+  const found = await told((host, script) => {
     host.prepared(pod, ["web"]);
     host.prepared(uuid(2), ["web"]);
     const empty = { type: "v1alpha.ListPodsResponse", bytes: Buffer.alloc(0), size: 0n };
     const detail = { $case: "host" as const, value: { part: 0, parts: 1, entries: 0 } };
-    tale.tell({ kind: "host.described", session: "S", channel: "pods", original: empty, detail }, 5_000);
+    script.add({ kind: "inventory.described", session: "S", channel: "pods", original: empty, detail }, 5_000);
   });
   const gone = { gone: true, gone_at: "2026-11-20T09:00:05.000000Z", last_position: 3 };
   expect(found.rkt_pods).toMatchObject([gone, gone]);
 });
 
 it("an erased session leaves nothing", async () => {
-  const found = await told((host, tale) => {
+  const found = await told((host, script) => {
     host.prepared(pod, ["web"]);
     host.started(pod);
     host.imported({ id: "sha512-a" });
-    tale.tell({ kind: "session.erased", session: "S", subject: "S" });
+    script.add({ kind: "session.erased", session: "S", subject: "S" });
   });
   expect(Object.values(found)).toEqual(Object.keys(rktOrder).map(() => []));
 });
@@ -194,15 +194,15 @@ describe("whatever a host goes through", () => {
 
   beforeAll(async () => {
     on = await stage();
-    const tale = story(rktHost);
+    const script = scenario(rktHost);
     for (const session of ["first", "erased", "last"]) {
-      const host = rktSession(session, tale);
+      const host = rktSession(session, script);
       host.began();
-      randomHost(random, tale, host, session === "first" ? 1_500 : 200);
+      randomHost(random, script, host, session === "first" ? 1_500 : 200);
       if (session !== "last") host.ended();
-      if (session === "erased") tale.tell({ kind: "session.erased", session, subject: session });
+      if (session === "erased") script.add({ kind: "session.erased", session, subject: session });
     }
-    events = tale.events;
+    events = script.events;
     end = (await on.write(events)).at(-1) ?? 0;
     await projectUntil(on.databaseUrl, on.log.reader, end, { views });
     expected = await contents(on.databaseUrl, rktOrder);

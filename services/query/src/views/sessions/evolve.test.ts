@@ -1,42 +1,42 @@
 import { TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
 import type { SessionRow } from "../../db/schema.ts";
-import { type Story, story } from "../../testing/story.ts";
+import { type Scenario, scenario } from "../../testing/scenario.ts";
 import { evolve } from "./evolve.ts";
 
-function after(tell: (tale: Story) => void): SessionRow | undefined {
-  const tale = story();
-  tale.session("A").started();
-  tell(tale);
+function after(given: (script: Scenario) => void): SessionRow | undefined {
+  const script = scenario();
+  script.session("A").started();
+  given(script);
   let row: SessionRow | undefined;
-  for (const [index, event] of tale.events.entries()) {
+  for (const [index, event] of script.events.entries()) {
     row = evolve(row, { event, seq: index + 1, recordedAt: new Date(0), subject: "" });
   }
   return row;
 }
 
 it("ends at an observed time, and has no end time when the end was not observed", () => {
-  expect(after((tale) => tale.session("A").ended("process ended", 5_000))).toMatchObject({
+  expect(after((script) => script.session("A").ended("process ended", 5_000))).toMatchObject({
     ...{ ended_at: "2026-11-20T09:00:05.000000Z", end_reason: "process ended", end_position: 2 },
   });
-  expect(after((tale) => tale.session("A").lost("replaced"))).toMatchObject({
+  expect(after((script) => script.session("A").lost("replaced"))).toMatchObject({
     ...{ ended_at: null, end_reason: "replaced", end_position: 2 },
   });
   const unseen = { kind: "session.ended", session: "A", time_source: TimeSource.TIME_SOURCE_INTERVAL };
-  expect(after((tale) => void tale.tell(unseen))).toMatchObject({ ended_at: null, end_position: 2 });
+  expect(after((script) => void script.add(unseen))).toMatchObject({ ended_at: null, end_position: 2 });
 });
 
 it("resumes when its tap is back, and an open gap counts until it is filled", () => {
   const gap = (kind: string) => ({ kind, session: "A", detail: { $case: "gap" as const, value: { channel: "" } } });
-  const lost = (tale: Story) => {
-    tale.tell(gap("session.gap"));
-    tale.session("A").lost("nothing is heard of it any more");
+  const lost = (script: Scenario) => {
+    script.add(gap("session.gap"));
+    script.session("A").lost("nothing is heard of it any more");
   };
   expect(after(lost)).toMatchObject({ gaps: 1, end_position: 3 });
-  const back = (tale: Story) => {
-    lost(tale);
-    tale.tell({ kind: "upstream.restored", session: "A" });
-    tale.tell(gap("session.gap_filled"));
+  const back = (script: Scenario) => {
+    lost(script);
+    script.add({ kind: "upstream.restored", session: "A" });
+    script.add(gap("session.gap_filled"));
   };
   expect(after(back)).toMatchObject({ gaps: 0, end_position: null, end_reason: "" });
 });

@@ -1,12 +1,12 @@
 import { TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { momentOf } from "../../db/moment.ts";
 import type { SessionRow } from "../../db/schema.ts";
 import { key, longText, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
 
 /** The session's row after one event. Recording may begin mid-session, so any event of a session creates its row. */
-export function evolve(row: SessionRow | undefined, recorded: Recorded): SessionRow {
+export function evolve(row: SessionRow | undefined, recorded: RecordedEvent): SessionRow {
   const { event, seq } = recorded;
   const before = row ?? firstRow(recorded);
   const updated = { ...before, ...described(recorded, before), last_position: seq };
@@ -37,7 +37,7 @@ function open(row: SessionRow): SessionRow {
   return { ...row, ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
 }
 
-function firstRow({ event, seq }: Recorded): SessionRow {
+function firstRow({ event, seq }: RecordedEvent): SessionRow {
   const started = momentOf(event.occurred_at);
   return {
     ...sourceColumns(event.source),
@@ -56,7 +56,7 @@ function firstRow({ event, seq }: Recorded): SessionRow {
   };
 }
 
-function described({ event }: Recorded, before: SessionRow): Partial<SessionRow> {
+function described({ event }: RecordedEvent, before: SessionRow): Partial<SessionRow> {
   if (event.detail?.$case !== "session_detail") return {};
   const { labels, upstream_version } = event.detail.value;
   const added = Object.entries(labels).map(([name, value]) => [key(name), longText(value)]);

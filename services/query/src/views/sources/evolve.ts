@@ -1,10 +1,10 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { momentOf, momentOfDate } from "../../db/moment.ts";
 import type { SourceRow, SourceStatus } from "../../db/schema.ts";
 import { longText, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
 
-export function evolve(row: SourceRow | undefined, recorded: Recorded): SourceRow {
+export function evolve(row: SourceRow | undefined, recorded: RecordedEvent): SourceRow {
   const { event, seq } = recorded;
   const before = row ?? firstRow(recorded);
   const link = linkAfter(before, recorded);
@@ -22,7 +22,7 @@ export function evolve(row: SourceRow | undefined, recorded: Recorded): SourceRo
   };
 }
 
-function firstRow({ event, seq }: Recorded): SourceRow {
+function firstRow({ event, seq }: RecordedEvent): SourceRow {
   return {
     ...sourceColumns(event.source),
     developer_name: "",
@@ -40,7 +40,7 @@ function firstRow({ event, seq }: Recorded): SourceRow {
   };
 }
 
-function described({ event }: Recorded, before: SourceRow): Partial<SourceRow> {
+function described({ event }: RecordedEvent, before: SourceRow): Partial<SourceRow> {
   const { detail } = event;
   if (detail?.$case === "source_detail") {
     return {
@@ -55,7 +55,7 @@ function described({ event }: Recorded, before: SourceRow): Partial<SourceRow> {
 type Link = Pick<SourceRow, "connected" | "in_session">;
 
 /** A process may replace another before that one's session ends, so connection and session are separate. */
-function linkAfter(before: Link, { event }: Recorded): Link {
+function linkAfter(before: Link, { event }: RecordedEvent): Link {
   const { connected, in_session } = before;
   switch (event.kind) {
     case "upstream.connected":
@@ -78,7 +78,7 @@ function linkAfter(before: Link, { event }: Recorded): Link {
 }
 
 /** Set from the loss of the source until it is heard again, even if its session ends meanwhile; else null. */
-function notHeardSince({ not_heard_since }: SourceRow, recorded: Recorded): string | null {
+function notHeardSince({ not_heard_since }: SourceRow, recorded: RecordedEvent): string | null {
   const { kind, detail } = recorded.event;
   switch (kind) {
     case "upstream.connected":
@@ -94,7 +94,7 @@ function notHeardSince({ not_heard_since }: SourceRow, recorded: Recorded): stri
 }
 
 /** The time of the loss, or the last time at which the source was heard if the loss itself was not observed. */
-function heardLast({ event, recordedAt }: Recorded): string {
+function heardLast({ event, recordedAt }: RecordedEvent): string {
   return momentOf(event.not_before).at ?? momentOf(event.occurred_at).at ?? momentOfDate(recordedAt);
 }
 
@@ -104,6 +104,6 @@ function statusOf({ connected, in_session }: Link): SourceStatus {
   return in_session ? "lost" : "waiting";
 }
 
-function isOneChannel(detail: Recorded["event"]["detail"]): boolean {
+function isOneChannel(detail: RecordedEvent["event"]["detail"]): boolean {
   return detail?.$case === "upstream" && detail.value.channel !== "";
 }

@@ -1,5 +1,5 @@
 /**
- * A full list (host.described) may come in several parts, which follow each other. Until the last part has come, the
+ * A full list (inventory.described) may come in several parts, which follow each other. Until the last part has come, the
  * state keeps which keys the earlier parts listed.
  */
 export type PartialDescription = {

@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
 import type { Fold } from "./fold.ts";
 import type { OfSession, StateChange, StateStep } from "./state-table.ts";
@@ -31,7 +31,7 @@ export class FoldedSession {
     this.#bytes = row?.bytes_since_snapshot ?? 0;
   }
 
-  apply(recorded: Recorded): void {
+  apply(recorded: RecordedEvent): void {
     const { event, seq } = recorded;
     const after = this.fold.evolve(this.#state, event);
     if (after !== this.#state) this.#steps.push({ before: this.#state, after, recorded });

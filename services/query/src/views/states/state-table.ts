@@ -1,4 +1,4 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Tx } from "../../db/database.ts";
 import type { Schema } from "../../db/schema.ts";
 import { remove, type Table, upsert } from "../../db/table.ts";
@@ -14,7 +14,7 @@ export type StateChange<State> = {
   readonly steps: readonly StateStep<State>[];
 };
 
-export type StateStep<State> = { readonly before: State; readonly after: State; readonly recorded: Recorded };
+export type StateStep<State> = { readonly before: State; readonly after: State; readonly recorded: RecordedEvent };
 
 /** States as rows, for SQL. The rows depend on the events alone, never on how they were cut into batches. */
 export type StateTable<State> = {

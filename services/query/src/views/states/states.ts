@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Tx } from "../../db/database.ts";
 import { insert, table, upsert } from "../../db/table.ts";
@@ -54,7 +54,7 @@ export function foldFor(folds: Folds, { source }: Pick<Event, "source">): Fold |
   return byName[sourceParts(source as SourceName).upstream];
 }
 
-async function load(tx: Tx, folds: Folds, batch: readonly Recorded[]): Promise<Map<string, FoldedSession>> {
+async function load(tx: Tx, folds: Folds, batch: readonly RecordedEvent[]): Promise<Map<string, FoldedSession>> {
   const sources = new Map(batch.map(({ event }) => [event.session, event.source]));
   const rows = await tx
     .selectFrom("fold_states")

@@ -1,17 +1,17 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { type DeepPartial, Things } from "@tapedeck/proto/tapedeck/v1/look";
+import { type DeepPartial, Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Target } from "@tapedeck/proto/vagrant/vagrant";
 import { expect, it } from "vitest";
-import { type Fields, story } from "../../testing/story.ts";
-import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
+import { type Fields, scenario } from "../../testing/scenario.ts";
+import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
 import { evolve } from "./evolve.ts";
 import { vagrant } from "./fold.ts";
 import { initialState, type VagrantState } from "./state.ts";
 
-function told(tell: (server: VagrantSession) => void): readonly Event[] {
-  const tale = story(vagrantShop);
-  tell(vagrantSession("S", tale));
-  return tale.events;
+function told(given: (server: VagrantSession) => void): readonly Event[] {
+  const script = scenario(vagrantShop);
+  given(vagrantSession("S", script));
+  return script.events;
 }
 
 function fold(events: readonly Event[], from: VagrantState = initialState): VagrantState {
@@ -28,13 +28,13 @@ function ids(collection: string, state: VagrantState): string[] {
 
 /** An event that no watcher would give so. */
 function odd(fields: Fields & { readonly kind: string }): Event {
-  return story(vagrantShop).tell({ session: "S", channel: "things", ...fields });
+  return scenario(vagrantShop).add({ session: "S", channel: "things", ...fields });
 }
 
-function describedAs(message: DeepPartial<Things>, part = 0, parts = 1): Event {
-  const bytes = Buffer.from(Things.encode(Things.fromPartial<DeepPartial<Things>>(message)).finish());
-  const original = { type: "tapedeck.v1.Things", bytes, size: BigInt(bytes.length) };
-  return odd({ kind: "host.described", detail: { $case: "host", value: { part, parts, entries: 1 } }, original });
+function describedAs(message: DeepPartial<Resources>, part = 0, parts = 1): Event {
+  const bytes = Buffer.from(Resources.encode(Resources.fromPartial<DeepPartial<Resources>>(message)).finish());
+  const original = { type: "tapedeck.v1.Resources", bytes, size: BigInt(bytes.length) };
+  return odd({ kind: "inventory.described", detail: { $case: "host", value: { part, parts, entries: 1 } }, original });
 }
 
 const described = told((server) => {
@@ -114,7 +114,7 @@ it.each([
   ["is of another type", { type: "hashicorp.vagrant.Target", bytes: Buffer.alloc(0), size: 0n }],
 ])("nothing follows from a description that %s", (_title, original) => {
   const detail = { $case: "host" as const, value: { part: 0, parts: 1, entries: 0 } };
-  const event = odd({ kind: "host.described", detail, original: { type: "tapedeck.v1.Things", ...original } });
+  const event = odd({ kind: "inventory.described", detail, original: { type: "tapedeck.v1.Resources", ...original } });
   const before = fold(described);
   expect(evolve(before, event)).toBe(before);
 });

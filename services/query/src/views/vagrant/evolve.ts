@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { Things as DescribedResources } from "@tapedeck/proto/tapedeck/v1/look";
+import { Resources as DescribedResources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { GetVersionInfoResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { base64 } from "../states/base64.ts";
 import { withoutDescription } from "../states/description.ts";
@@ -35,7 +35,7 @@ export function evolve(state: VagrantState, event: Event): VagrantState {
 
 function evolveResources(before: Resources, event: Event): Resources {
   if (event.detail?.$case === "host") {
-    const all = messageOf(event, "tapedeck.v1.Things", DescribedResources);
+    const all = messageOf(event, "tapedeck.v1.Resources", DescribedResources);
     return described(before, event.detail.value, all && listedIn(all));
   }
   const resources = withoutDescription(before);

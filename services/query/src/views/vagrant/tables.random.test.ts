@@ -11,13 +11,13 @@ import { key } from "../../db/text.ts";
 import { Progress } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
 import { migrated } from "../../testing/migrated.ts";
+import { seeded } from "../../testing/random-scenario.ts";
 import { randomServer } from "../../testing/random-server.ts";
-import { seeded } from "../../testing/random-story.ts";
 import { projectUntil } from "../../testing/run-projection.ts";
+import { type Scenario, scenario } from "../../testing/scenario.ts";
 import { type Stage, stage } from "../../testing/stage.ts";
-import { type Story, story } from "../../testing/story.ts";
 import { contents, rows, vagrantOrder } from "../../testing/tables.ts";
-import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-story.ts";
+import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
 import { folds } from "../folds.ts";
 import { views as allViews } from "../views.ts";
 import { vagrant } from "./fold.ts";
@@ -25,12 +25,12 @@ import { vagrant } from "./fold.ts";
 const views = allViews({ textRows: false });
 
 /** The rows of every table after what a server tells. */
-async function told(tell: (server: VagrantSession, tale: Story) => void, batch = 1_000) {
+async function told(given: (server: VagrantSession, script: Scenario) => void, batch = 1_000) {
   await using on = await stage();
-  const tale = story(vagrantShop);
-  const server = vagrantSession("S", tale);
-  tell(server, tale);
-  const end = (await on.write(tale.events)).at(-1) ?? 0;
+  const script = scenario(vagrantShop);
+  const server = vagrantSession("S", script);
+  given(server, script);
+  const end = (await on.write(script.events)).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end, { views, limits: { events: batch, bytes: 1e9 } });
   return await contents(on.databaseUrl, { ...vagrantOrder, command_times: "start_position" });
 }
@@ -186,10 +186,10 @@ it("a job that was canceled before it began, a lost job, and a job that outlived
 });
 
 it("an event with only a job's id keeps what was known about the job", async () => {
-  const found = await told((server, { tell }) => {
+  const found = await told((server, { add }) => {
     server.queued(ulid(1), "up", { at: 10 });
     const fact = { kind: "job.lost", subject: ulid(1), detail: { $case: "job" as const, value: { job: ulid(1) } } };
-    tell({ session: "S", channel: "jobs", ...fact });
+    add({ session: "S", channel: "jobs", ...fact });
   });
   const args = ["--provision", "web1"];
   const queued_at = "2026-11-20T09:00:00.010000Z";
@@ -199,22 +199,22 @@ it("an event with only a job's id keeps what was known about the job", async () 
 });
 
 it("a job whose message exceeds the log's limit has a row and no version", async () => {
-  const found = await told((_server, { tell }) => {
+  const found = await told((_server, { add }) => {
     const original = { type: "hashicorp.vagrant.Job", size: 8_000_000n };
     const detail = { $case: "job" as const, value: { operation: "command", command: "up", state: "SUCCESS" } };
-    tell({ session: "S", channel: "jobs", kind: "job.succeeded", subject: ulid(1), detail, original });
+    add({ session: "S", channel: "jobs", kind: "job.succeeded", subject: ulid(1), detail, original });
   });
   expect(found.vagrant_jobs).toMatchObject([{ command: "up", state: "SUCCESS", completed_at: null, message: null }]);
   expect(found.vagrant_job_versions).toEqual([]);
 });
 
 it("an erased session leaves nothing", async () => {
-  const found = await told((server, tale) => {
+  const found = await told((server, script) => {
     server.there("basis", "B", { name: "default" });
     server.described();
     server.queued(ulid(1));
     server.started(ulid(1));
-    tale.tell({ kind: "session.erased", session: "S", subject: "S" });
+    script.add({ kind: "session.erased", session: "S", subject: "S" });
   });
   expect(Object.entries(found).filter(([, left]) => left.length > 0)).toEqual([]);
 });
@@ -230,15 +230,15 @@ describe("whatever a server goes through", () => {
 
   beforeAll(async () => {
     on = await stage();
-    const tale = story(vagrantShop);
+    const script = scenario(vagrantShop);
     for (const [index, session] of ["first", "erased", "last"].entries()) {
-      const server = vagrantSession(session, tale);
+      const server = vagrantSession(session, script);
       server.began();
-      randomServer(random, tale, server, { size: session === "first" ? 1_500 : 200, firstJob: 1_000 * index });
+      randomServer(random, script, server, { size: session === "first" ? 1_500 : 200, firstJob: 1_000 * index });
       if (session !== "last") server.ended();
-      if (session === "erased") tale.tell({ kind: "session.erased", session, subject: session });
+      if (session === "erased") script.add({ kind: "session.erased", session, subject: session });
     }
-    events = tale.events;
+    events = script.events;
     end = (await on.write(events)).at(-1) ?? 0;
     await projectUntil(on.databaseUrl, on.log.reader, end, { views });
     expected = await contents(on.databaseUrl, vagrantOrder);

@@ -80,7 +80,7 @@ export async function rktHarness() {
       rows.set(collection, new Map(Object.entries(items)));
     },
     /** Appends events in one publish; resolves with the sequence of the last. */
-    async tell(...events: readonly Fields[]): Promise<number> {
+    async add(...events: readonly Fields[]): Promise<number> {
       const messages = events.map((fields) => testMessage(host, ++ordinal, EventMessage.fromPartial(fields)));
       lastSeq = acknowledged(await log.writer.publish(host, "w1", messages, lastSeq));
       return lastSeq;

@@ -1,4 +1,4 @@
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 
@@ -22,7 +22,7 @@ const clockSlackMs = 3_600_000;
  * that. An event found there is the first one if it is job.queued, with which every job begins. Otherwise a clock was wrong
  * or the log has lost the job's beginning, and the facts are read from the log's beginning.
  */
-export async function firstOfJob(search: JobSearch, signal: AbortSignal): Promise<Recorded | undefined> {
+export async function firstOfJob(search: JobSearch, signal: AbortSignal): Promise<RecordedEvent | undefined> {
   const { log, job } = search;
   const queued = ulidTime(job);
   if (queued !== undefined && queued - clockSlackMs < Date.now()) {
@@ -37,7 +37,7 @@ async function firstAfter(
   afterSeq: number,
   { log, source, job, session, untilSeq }: JobSearch,
   signal: AbortSignal,
-): Promise<Recorded | undefined> {
+): Promise<RecordedEvent | undefined> {
   const subjects = [eventSubject(source, "jobs", "job.queued")];
   for await (const recorded of log.history({ afterSeq, subjects }, untilSeq, signal)) {
     const { event } = recorded;

@@ -1,5 +1,5 @@
 import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { readCollection } from "../../read-collection.ts";
@@ -62,13 +62,13 @@ export function fewer(spans: readonly Span[], most: number): readonly Span[] {
 export async function* pastOfJob(
   { log, source, spans, untilSeq }: JobPast,
   signal: AbortSignal,
-): AsyncGenerator<Recorded, void> {
+): AsyncGenerator<RecordedEvent, void> {
   const [begin] = spans;
   if (begin === undefined) return;
   const sessions = { afterSeq: begin.first - 1, subjects: sessionSubjects(source) };
   yield* inOrder(jobEvents(), log.history(sessions, untilSeq, signal));
 
-  async function* jobEvents(): AsyncGenerator<Recorded, void> {
+  async function* jobEvents(): AsyncGenerator<RecordedEvent, void> {
     const subjects = jobEventSubjects(source);
     for (const { first, last } of spans) {
       yield* log.history({ afterSeq: first - 1, subjects }, Math.min(last, untilSeq), signal);
@@ -77,7 +77,9 @@ export async function* pastOfJob(
 }
 
 /** The events of several readers of the log, in the log's order. */
-async function* inOrder(...readers: readonly AsyncGenerator<Recorded, void>[]): AsyncGenerator<Recorded, void> {
+async function* inOrder(
+  ...readers: readonly AsyncGenerator<RecordedEvent, void>[]
+): AsyncGenerator<RecordedEvent, void> {
   try {
     const heads = await Promise.all(readers.map(async (reader) => ({ reader, next: await reader.next() })));
     for (;;) {

@@ -1,5 +1,5 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { followWithPauses } from "../../follow-with-pauses.ts";
@@ -121,7 +121,7 @@ export class JobPlayback {
     if (!signal.aborted) yield* live.flush();
   }
 
-  *#liveEvent(recorded: Recorded, live: MessageBatch): Generator<Uint8Array, void> {
+  *#liveEvent(recorded: RecordedEvent, live: MessageBatch): Generator<Uint8Array, void> {
     this.#progress = progressAfter(this.#progress, recorded, this.#selection);
     const update = jobUpdate(recorded, this.#selection);
     if (update?.type !== "version") {

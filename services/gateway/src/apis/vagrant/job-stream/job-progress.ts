@@ -1,6 +1,6 @@
 import { GetJobStreamResponse_Terminal_Event } from "@tapedeck/proto/vagrant/vagrant";
 import type { Event } from "@tapedeck/shared/events/codec";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { isFinished, type JobVersion, jobVersion } from "./messages.ts";
@@ -31,7 +31,7 @@ export type JobUpdate =
   /** An encoded hashicorp.vagrant.GetJobStreamResponse of an unknown kind. */
   | { readonly type: "message"; readonly bytes: Uint8Array };
 
-export function jobUpdate({ event }: Recorded, selection: JobSelection): JobUpdate | undefined {
+export function jobUpdate({ event }: RecordedEvent, selection: JobSelection): JobUpdate | undefined {
   if (!isOfJob(event, selection)) return undefined;
   const bytes = event.original?.bytes ?? new Uint8Array();
   if (event.kind === "terminal.written") {
@@ -81,7 +81,7 @@ export function isClosed(progress: JobProgress): boolean {
 }
 
 /** The progress after one more event of `jobSubjects`. Pure. */
-export function progressAfter(progress: JobProgress, recorded: Recorded, selection: JobSelection): JobProgress {
+export function progressAfter(progress: JobProgress, recorded: RecordedEvent, selection: JobSelection): JobProgress {
   const { event, recordedAt } = recorded;
   if (event.channel === "tapedeck") return afterSessionEvent(progress, recorded, selection);
   const before = { ...progress, running: event.session };
@@ -100,7 +100,7 @@ export function progressAfter(progress: JobProgress, recorded: Recorded, selecti
   };
 }
 
-function afterSessionEvent(progress: JobProgress, { event }: Recorded, { job }: JobSelection): JobProgress {
+function afterSessionEvent(progress: JobProgress, { event }: RecordedEvent, { job }: JobSelection): JobProgress {
   const { kind, session, detail } = event;
   switch (kind) {
     case "session.started":

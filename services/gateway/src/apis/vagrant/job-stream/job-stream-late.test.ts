@@ -1,5 +1,5 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type JobHarness, jobFacts, jobHarness, started } from "../testing/job-harness.ts";
 import { short } from "../testing/open-job.ts";
@@ -19,7 +19,7 @@ const { QUEUED, RUNNING, SUCCESS } = Job_State;
 const id = "job-1";
 const elsewhere = jobFacts("job-2", "01A").is("job.queued", QUEUED);
 
-function story() {
+function scenario() {
   const job = jobFacts(id, "01A");
   const inTime = [
     started("01A"),
@@ -34,7 +34,7 @@ function story() {
 /** The job's stream, when what stands behind `seq` was recorded a quarter of an hour later. */
 async function readPausedAfter(seq: number): Promise<string[]> {
   const log = on.deps.log();
-  async function* history(...args: Parameters<LogReader["history"]>): AsyncGenerator<Recorded, void> {
+  async function* history(...args: Parameters<LogReader["history"]>): AsyncGenerator<RecordedEvent, void> {
     for await (const recorded of log.history(...args)) {
       const later = new Date(recorded.recordedAt.getTime() + 900_000);
       yield recorded.seq <= seq ? recorded : { ...recorded, recordedAt: later };
@@ -49,27 +49,27 @@ async function readPausedAfter(seq: number): Promise<string[]> {
 const whole = ["open", "UNKNOWN>SUCCESS", "buffered one two", "complete"];
 
 it("is told where the connection or its recorder was away", async () => {
-  const { inTime, late } = story();
+  const { inTime, late } = scenario();
   // Without times of their own: each is seen when it is recorded.
   const timeless = (fields: Fields): Fields => ({ ...fields, observed_at: undefined });
-  const seq = await on.tell(...inTime.map(timeless));
+  const seq = await on.add(...inTime.map(timeless));
   const restored = { kind: "upstream.restored", channel: "tapedeck", session: "01A" };
-  await on.tell(restored, ...late.map(timeless));
+  await on.add(restored, ...late.map(timeless));
   expect(await readPausedAfter(seq)).toEqual(whole);
 });
 
 it("is told where the log was away, and what was seen waited for it", async () => {
-  const { inTime, late } = story();
+  const { inTime, late } = scenario();
   const seen = (fields: Fields): Fields => ({ ...fields, observed_at: { seconds: 1_000n, nanos: 0 } });
-  const seq = await on.tell(...inTime.map(seen));
-  await on.tell(...late.map(seen));
+  const seq = await on.add(...inTime.map(seen));
+  await on.add(...late.map(seen));
   expect(await readPausedAfter(seq)).toEqual(whole);
 });
 
 it("is told where other jobs have said something meanwhile", async () => {
-  const { inTime, late } = story();
+  const { inTime, late } = scenario();
   const timeless = (fields: Fields): Fields => ({ ...fields, observed_at: undefined });
-  const seq = await on.tell(...inTime.map(timeless));
-  await on.tell(...late.map(timeless));
+  const seq = await on.add(...inTime.map(timeless));
+  await on.add(...late.map(timeless));
   expect(await readPausedAfter(seq)).toEqual(whole);
 });

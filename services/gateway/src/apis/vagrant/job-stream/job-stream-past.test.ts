@@ -1,5 +1,5 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import type { LogReader, Recorded } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ended, type JobHarness, jobFacts, jobHarness, started } from "../testing/job-harness.ts";
 import { short } from "../testing/open-job.ts";
@@ -20,7 +20,7 @@ const id = "job-1";
 async function readAll() {
   const log = on.deps.log();
   let read = 0;
-  async function* history(...args: Parameters<LogReader["history"]>): AsyncGenerator<Recorded, void> {
+  async function* history(...args: Parameters<LogReader["history"]>): AsyncGenerator<RecordedEvent, void> {
     for await (const recorded of log.history(...args)) {
       read += 1;
       yield recorded;
@@ -36,16 +36,16 @@ describe("a job beside another one that prints much", () => {
   const job = jobFacts(id, "01A");
   const other = jobFacts("job-2", "01A");
   const much = async () => {
-    for (let n = 0; n < 4; n += 1) await on.tell(...Array.from({ length: 500 }, () => other.writes("noise")));
+    for (let n = 0; n < 4; n += 1) await on.add(...Array.from({ length: 500 }, () => other.writes("noise")));
   };
 
   beforeEach(async () => {
-    await on.tell(started("01A"), job.is("job.queued", QUEUED), other.is("job.queued", QUEUED));
-    await on.tell(job.is("job.started", RUNNING), job.writes("one", 0));
+    await on.add(started("01A"), job.is("job.queued", QUEUED), other.is("job.queued", QUEUED));
+    await on.add(job.is("job.started", RUNNING), job.writes("one", 0));
     await much();
-    await on.tell(job.writes("two", 1), other.writes("noise"), job.writes("three", 2));
+    await on.add(job.writes("two", 1), other.writes("noise"), job.writes("three", 2));
     await much();
-    await on.tell(job.is("job.succeeded", SUCCESS), job.isWhole(), ended("01A"));
+    await on.add(job.is("job.succeeded", SUCCESS), job.isWhole(), ended("01A"));
   });
 
   const whole = ["open", "UNKNOWN>SUCCESS", "buffered one two three", "complete"];

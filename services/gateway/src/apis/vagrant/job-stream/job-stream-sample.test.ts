@@ -35,12 +35,12 @@ describe("a real server's stream comes back byte for byte:", () => {
       const kind = isPast ? "job.queued" : "job.assigned";
       return { isPast, events: inside(inside([message], 2), 3).map((one) => facts.is(kind, one)) };
     });
-    await on.tell(...steps.filter(({ isPast }) => isPast).flatMap(({ events }) => events));
+    await on.add(...steps.filter(({ isPast }) => isPast).flatMap(({ events }) => events));
     const { bytes, end } = await openJob(on, id);
     const coming = steps.filter(({ isPast }) => !isPast);
     for (const [index, { events }] of coming.entries()) {
       await until(() => bytes.length === messages.length - coming.length + index, { message: "what was told so far" });
-      await on.tell(...events);
+      await on.add(...events);
     }
     expect(await end).toBe("OK");
     expect(bytes.map((message) => message.toString("hex"))).toEqual(messages.map((message) => message.toString("hex")));

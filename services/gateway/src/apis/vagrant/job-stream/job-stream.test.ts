@@ -41,7 +41,7 @@ function flat(messages: readonly string[]): string[] {
   });
 }
 
-type Story = {
+type Scenario = {
   readonly title: string;
   /** Recorded before the call. */
   readonly past?: () => readonly Fields[];
@@ -64,7 +64,7 @@ const ran = (job = a()) => [
   job.writes("two"),
 ];
 
-const stories: readonly Story[] = [
+const scenarios: readonly Scenario[] = [
   {
     title: "from the beginning to the end",
     past: () => [a().is("job.queued", QUEUED)],
@@ -241,26 +241,26 @@ const stories: readonly Story[] = [
 ];
 
 describe("a stream tells", () => {
-  it.each(stories)("$title", async ({ past, later, told, session, graceMs = hour, end = "OK" }) => {
-    await on.tell(...(past?.() ?? []));
+  it.each(scenarios)("$title", async ({ past, later, told, session, graceMs = hour, end = "OK" }) => {
+    await on.add(...(past?.() ?? []));
     const stream = await open(session === undefined ? {} : { session }, id, { graceMs });
     const before = told.filter((one) => !one.startsWith("live")).length;
     await until(() => flat(stream.got).length >= Math.min(2, before), { message: "the stream's beginning" });
-    for (const fields of later?.() ?? []) await on.tell(fields);
+    for (const fields of later?.() ?? []) await on.add(fields);
     expect(await stream.end).toBe(end);
     expect(flat(stream.got)).toEqual(told);
   });
 });
 
 it("is about the newest position at the call", async () => {
-  const end = await on.tell(...ran());
+  const end = await on.add(...ran());
   expect((await open()).head.position).toBe(on.position(end));
 });
 
 it("begins with a job that is only about to be recorded", async () => {
   const young = idAt(Date.now());
   const opened = open({}, young);
-  await on.tell(jobFacts(young, "01A").is("job.queued", QUEUED));
+  await on.add(jobFacts(young, "01A").is("job.queued", QUEUED));
   const { got } = await opened;
   await until(() => got.length === 2, { message: "the job" });
   expect(got).toEqual(["open", "UNKNOWN>QUEUED"]);
@@ -274,7 +274,7 @@ describe("a job's beginning is found", () => {
     ["though its id has a time that no calendar has", "7ZZZZZZZZZAAAAAAAAAAAAAAAA"],
     ["though its id says nothing", "job-1"],
   ])("%s", async (_, job) => {
-    await on.tell(...ran(jobFacts(job, "01A")), jobFacts(job, "01A").is("job.lost", RUNNING));
+    await on.add(...ran(jobFacts(job, "01A")), jobFacts(job, "01A").is("job.lost", RUNNING));
     const { got, end } = await open({}, job);
     expect(await end).toBe(gone);
     expect(flat(got)).toEqual(["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"]);
@@ -282,7 +282,7 @@ describe("a job's beginning is found", () => {
 });
 
 it("is told from its beginning, though a wrong clock points into the middle of it", async () => {
-  await on.tell(...ran(), a().is("job.lost", RUNNING));
+  await on.add(...ran(), a().is("job.lost", RUNNING));
   const { log } = on.deps;
   const misled = { ...on.deps, log: () => ({ ...log(), firstSince: async () => 4 }) };
   const { messages } = await jobStream(misled, { job_id: id }, on.context());
@@ -301,7 +301,7 @@ describe("a call is refused", () => {
     ["at a moment", id, { at: "now" }, { code: "invalid_argument", details: { field: "at" } }],
     ["after a position", id, { after: "start" }, { code: "invalid_argument", details: { field: "after" } }],
   ])("%s", async (_, job, context, error) => {
-    await on.tell(...ran());
+    await on.add(...ran());
     await expect(open(context, job)).rejects.toMatchObject(error);
   });
 });
@@ -315,7 +315,7 @@ describe("messages", () => {
     got.filter((message) => message.startsWith("buffered")).map((message) => message.split(" ").length - 1);
 
   it("have 64 events at most", async () => {
-    await on.tell(...many(150));
+    await on.add(...many(150));
     const { got } = await open();
     await until(() => sizes(got).length === 3, { message: "the output" });
     expect(sizes(got)).toEqual([64, 64, 22]);
@@ -324,7 +324,7 @@ describe("messages", () => {
 
   it("have 1 MiB at most, but for a larger event", async () => {
     const large = ["a".repeat(600_000), "b".repeat(400_000), "c".repeat(1_500_000), "d", "e"];
-    for (const fields of many(large.length, (index) => large[index] ?? "")) await on.tell(fields);
+    for (const fields of many(large.length, (index) => large[index] ?? "")) await on.add(fields);
     const { got } = await open();
     await until(() => sizes(got).length === 3, { message: "the output" });
     expect(sizes(got)).toEqual([2, 1, 2]);
@@ -339,7 +339,7 @@ describe("messages", () => {
       Buffer.from(lineBytes("line")),
     ];
     const job = a();
-    await on.tell(job.is("job.queued", RUNNING), ...odd.map((event) => job.writes(event)), job.is("job.lost", RUNNING));
+    await on.add(job.is("job.queued", RUNNING), ...odd.map((event) => job.writes(event)), job.is("job.lost", RUNNING));
     const { bytes, end } = await open();
     await end;
     const events = odd.map((event) => Buffer.concat([Buffer.from([0x0a, event.length]), event]));
@@ -352,7 +352,7 @@ describe("messages", () => {
   it("have the text of an event that the log could not take", async () => {
     const job = a();
     const cut = { ...job.writes("what is left"), original: { type: "…", size: 9_000_000n } };
-    await on.tell(job.is("job.queued", RUNNING), cut, job.is("job.lost", RUNNING));
+    await on.add(job.is("job.queued", RUNNING), cut, job.is("job.lost", RUNNING));
     const { got, end } = await open();
     await end;
     expect(got.at(-1)).toBe("buffered what is left");
@@ -366,7 +366,7 @@ describe("messages", () => {
       Buffer.from("c20701ff", "hex"),
     ]);
     const fields = a().is("job.queued", SUCCESS);
-    await on.tell({ ...fields, original: { ...fields.original, bytes, size: BigInt(bytes.length) } }, a().isWhole());
+    await on.add({ ...fields, original: { ...fields.original, bytes, size: BigInt(bytes.length) } }, a().isWhole());
     const { bytes: got, end } = await open();
     await end;
     const [, state, complete] = got.map((message) => message.toString("hex"));
@@ -377,7 +377,7 @@ describe("messages", () => {
 
 it("reads no more than it is asked for", async () => {
   const job = a();
-  await on.tell(job.is("job.queued", RUNNING), ...Array.from({ length: 900 }, (_, index) => job.writes(String(index))));
+  await on.add(job.is("job.queued", RUNNING), ...Array.from({ length: 900 }, (_, index) => job.writes(String(index))));
   let read = 0;
   const { log } = on.deps;
   const counting = (): LogReader => ({

@@ -2,7 +2,7 @@ import type { GetJobStreamRequest } from "@tapedeck/proto/vagrant/vagrant";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { CallContext } from "../../../call-context.ts";
 import type { EncodedStream } from "../../encoded-answer.ts";
-import { refuseMoment, type ScopeDeps } from "../../session-scope.ts";
+import { refuseAt, type ScopeDeps } from "../../session-scope.ts";
 import { findJob } from "../jobs.ts";
 import { JobPlayback } from "./job-playback.ts";
 
@@ -39,7 +39,7 @@ export async function jobStream(
   context: CallContext,
   { graceMs = 30_000 }: JobStreamOptions = {},
 ): Promise<EncodedStream> {
-  refuseMoment(context, "a job's stream begins with the job and has no `at`: GetJob answers for a moment");
+  refuseAt(context, "a job's stream begins with the job and has no `at`: GetJob answers for a moment");
   if (context.after !== undefined) {
     throw invalidArgument("a job's stream has the whole job: omit `after`", "after");
   }

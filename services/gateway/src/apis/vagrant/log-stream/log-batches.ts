@@ -1,5 +1,5 @@
 import { LogBatch, LogBatch_Entry } from "@tapedeck/proto/vagrant/vagrant";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { MessageBatch } from "../message-batch.ts";
 import { holding } from "../wire.ts";
 
@@ -16,7 +16,7 @@ export class LogBatches {
   #job = "";
   #session = "";
 
-  *add({ event }: Recorded, lines: readonly string[]): Generator<Uint8Array, void> {
+  *add({ event }: RecordedEvent, lines: readonly string[]): Generator<Uint8Array, void> {
     if (lines.length === 0) return;
     if (event.subject !== this.#job || event.session !== this.#session) yield* this.flush();
     this.#job = event.subject;

@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/shared/events/codec";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { followWithPauses } from "../../follow-with-pauses.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../../session-scope.ts";
@@ -77,7 +77,7 @@ export class LogPlayback {
     }
   }
 
-  async *#recordedAfter(afterSeq: number): AsyncGenerator<Recorded, void> {
+  async *#recordedAfter(afterSeq: number): AsyncGenerator<RecordedEvent, void> {
     this.#deduplicator = new OutputDeduplicator();
     if (this.#endSeq <= afterSeq) return;
     const { only } = this.#scope;
@@ -87,7 +87,7 @@ export class LogPlayback {
     }
   }
 
-  async #linesOf(recorded: Recorded): Promise<readonly string[]> {
+  async #linesOf(recorded: RecordedEvent): Promise<readonly string[]> {
     if (recorded.event.kind !== "terminal.written") {
       this.#jobs.learn(recorded);
       return [];

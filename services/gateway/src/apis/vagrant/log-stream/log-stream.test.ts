@@ -46,7 +46,7 @@ async function open(kind: Scope | undefined, id = "", limit_backlog = 0, context
 
 /** The lines so far: what was printed after the call is the last of them. */
 async function linesOf(stream: Awaited<ReturnType<typeof open>>, job: string, scope: DeepPartial<Job>) {
-  await on.tell(...prints(job, scope, ["live"]));
+  await on.add(...prints(job, scope, ["live"]));
   await until(() => stream.lines().at(-1) === "live", { message: "a live line" });
   return stream.lines().slice(0, -1);
 }
@@ -62,7 +62,7 @@ describe("a log has what was printed", () => {
       P2: Project.encode(project("P2", "B1")).finish(),
       P3: Project.encode(project("P3", "B2")).finish(),
     });
-    await on.tell(
+    await on.add(
       ...prints("J1", about("project", "P1"), ["one"]),
       ...prints("J2", about("project", "P2"), ["two"]),
       ...prints("J3", about("target", "T1"), ["three"]),
@@ -90,7 +90,7 @@ describe("a log has what was printed", () => {
 });
 
 it("has what was printed of a target that is not there any more", async () => {
-  await on.tell(...prints("J1", about("target", "gone"), ["one"]), ...prints("J2", {}, ["two"]));
+  await on.add(...prints("J1", about("target", "gone"), ["one"]), ...prints("J2", {}, ["two"]));
   expect(await linesOf(await open("target", "gone"), "J9", about("target", "gone"))).toEqual(["one"]);
 });
 
@@ -118,16 +118,16 @@ describe("the backlog", () => {
     ["has all below 0", -1, all],
   ])("%s", async (_, limit, lines) => {
     const pairs = Array.from({ length: 60 }, (_, index) => `${2 * index}\n${2 * index + 1}`);
-    await on.tell(...prints("J1", about("project", "P1"), pairs));
+    await on.add(...prints("J1", about("project", "P1"), pairs));
     const stream = await open("project", "P1", limit);
     expect(await linesOf(stream, "J2", about("project", "P1"))).toEqual(lines);
     expect(Math.max(...stream.got.map(({ lines }) => lines.length))).toBeLessThanOrEqual(64);
   });
 
   it("reaches back over what others have printed, and finds out what a job was about that was queued long before", async () => {
-    await on.tell(...prints("J1", about("project", "P1"), ["one", "two", "three"]));
+    await on.add(...prints("J1", about("project", "P1"), ["one", "two", "three"]));
     for (let n = 0; n < 5; n++) {
-      await on.tell(
+      await on.add(
         ...prints(
           `K${n}`,
           about("project", "P2"),
@@ -135,7 +135,7 @@ describe("the backlog", () => {
         ),
       );
     }
-    await on.tell(jobFacts("J1", "01A").writes("four", 3));
+    await on.add(jobFacts("J1", "01A").writes("four", 3));
     expect(await linesOf(await open("project", "P1", 1), "J2", about("project", "P1"))).toEqual(["four"]);
     expect(await linesOf(await open("project", "P1", 3), "J3", about("project", "P1"))).toEqual([
       "three",
@@ -146,11 +146,11 @@ describe("the backlog", () => {
 
   it("is of all sessions, of one, or of what was recorded after a position", async () => {
     const project = about("project", "P1");
-    const first = await on.tell(...prints("J1", project, ["one"]));
-    await on.tell(...prints("J2", project, ["two"]));
-    on.session("01A", { ended: true, end_position: on.position(await on.tell(ended("01A"))) });
+    const first = await on.add(...prints("J1", project, ["one"]));
+    await on.add(...prints("J2", project, ["two"]));
+    on.session("01A", { ended: true, end_position: on.position(await on.add(ended("01A"))) });
     on.session("01B");
-    await on.tell(...prints("J3", project, ["three"], "01B"));
+    await on.add(...prints("J3", project, ["three"], "01B"));
     const past = await open("project", "P1", 0, { session: "01A" });
     await past.end;
     expect(past.lines()).toEqual(["one", "two"]);
@@ -170,9 +170,9 @@ describe("the backlog", () => {
 
 it("is told once, though the server was recorded in two sessions", async () => {
   const project = about("project", "P1");
-  await on.tell(...prints("J1", project, ["one", "two"]), ...prints("J1", project, ["one", "two", "three"], "01B"));
+  await on.add(...prints("J1", project, ["one", "two"]), ...prints("J1", project, ["one", "two", "three"], "01B"));
   const streams = [await open("project", "P1"), await open("project", "P1", -1), await open("project", "P1", 2)];
-  await on.tell(...prints("J1", project, ["one", "two", "three", "four"], "01C"));
+  await on.add(...prints("J1", project, ["one", "two", "three", "four"], "01C"));
   for (const { lines } of streams) await until(() => lines().at(-1) === "four", { message: "what is new" });
   expect(streams.map(({ lines }) => lines())).toEqual([
     ["one", "two", "three", "four"],
@@ -184,13 +184,13 @@ it("is told once, though the server was recorded in two sessions", async () => {
 describe("what comes", () => {
   it("is told as it comes, a message for each job, and ends with a session that the call names", async () => {
     const project = about("project", "P1");
-    await on.tell(...prints("J1", project, ["one"]));
+    await on.add(...prints("J1", project, ["one"]));
     const named = await open("project", "P1", 0, { session: "01A" });
     const free = await open("project", "P1");
     for (const { lines } of [named, free]) await until(() => lines().length === 1, { message: "the backlog" });
-    await on.tell(jobFacts("J1", "01A").writes("two", 1), ...prints("J2", project, ["three"]));
-    await on.tell(...prints("J3", about("project", "P2"), ["of another"]), ended("01A"));
-    await on.tell(...prints("J4", project, ["four"], "01B"));
+    await on.add(jobFacts("J1", "01A").writes("two", 1), ...prints("J2", project, ["three"]));
+    await on.add(...prints("J3", about("project", "P2"), ["of another"]), ended("01A"));
+    await on.add(...prints("J4", project, ["four"], "01B"));
     await named.end;
     expect(named.lines()).toEqual(["one", "two", "three"]);
     await until(() => free.lines().length === 4, { message: "the next session's line" });
@@ -206,7 +206,7 @@ describe("what comes", () => {
 
   it("is of a target that was looked at only after its job had begun to print", async () => {
     const stream = await open("project", "P1");
-    await on.tell(...prints("J1", about("target", "T1"), ["early"]));
+    await on.add(...prints("J1", about("target", "T1"), ["early"]));
     await until(() => on.asked.some(({ collection }) => collection === "vagrant.targets"), { message: "the question" });
     const target = Target.fromPartial({ resource_id: "T1", project: { resource_id: "P1" } });
     on.hold("targets", { T1: Target.encode(target).finish() });
@@ -223,7 +223,7 @@ describe("an entry", () => {
       ...more,
       detail: { $case: "text", value: { text: value, noise: value === "" } },
     });
-    await on.tell(
+    await on.add(
       job.is("job.queued", Job_State.RUNNING, about("project", "P1")),
       text("a\r\n\n  b\n"),
       text(""),

@@ -1,4 +1,4 @@
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { outputIndex } from "../job-stream/job-progress.ts";
 import { RecentMap } from "./recent-map.ts";
 
@@ -6,7 +6,7 @@ import { RecentMap } from "./recent-map.ts";
 export class OutputDeduplicator {
   readonly #lastOutputs = new RecentMap<{ readonly session: string; readonly nextIndex: number }>();
 
-  isNew({ event }: Recorded): boolean {
+  isNew({ event }: RecordedEvent): boolean {
     const { subject: job, session } = event;
     const index = outputIndex(event);
     if (index === undefined) return true;

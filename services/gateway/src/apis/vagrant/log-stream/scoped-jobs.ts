@@ -1,7 +1,7 @@
 import { Project, Target } from "@tapedeck/proto/vagrant/vagrant";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
-import { pause } from "@tapedeck/shared/sync/delay";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { CallContext } from "../../../call-context.ts";
 import { readCollection } from "../../read-collection.ts";
 import type { ScopeDeps } from "../../session-scope.ts";
@@ -47,17 +47,17 @@ export class ScopedJobs {
   }
 
   /** Remembers what a job is about, from a fact of the job. */
-  learn(recorded: Recorded): void {
+  learn(recorded: RecordedEvent): void {
     const scope = scopeIn(recorded);
     if (scope !== undefined) this.#scopes.set(recorded.event.subject, scope);
   }
 
   /** Whether the job of an event is in the wanted scope. */
-  async has(recorded: Recorded): Promise<boolean> {
+  async has(recorded: RecordedEvent): Promise<boolean> {
     return this.#isWanted(await this.#scopeOf(recorded), recorded);
   }
 
-  async #scopeOf({ event, seq }: Recorded): Promise<JobScope | undefined> {
+  async #scopeOf({ event, seq }: RecordedEvent): Promise<JobScope | undefined> {
     const job = event.subject;
     if (!this.#scopes.has(job)) {
       const search = { log: this.#deps.log(), source: this.#source, job, session: undefined, untilSeq: seq };
@@ -66,14 +66,14 @@ export class ScopedJobs {
     return this.#scopes.get(job);
   }
 
-  async #isWanted(scope: JobScope | undefined, recorded: Recorded): Promise<boolean> {
+  async #isWanted(scope: JobScope | undefined, recorded: RecordedEvent): Promise<boolean> {
     if (scope === undefined) return false;
     if (scope.kind === this.#wanted.kind) return scope.id === this.#wanted.id;
     const isWider = scope.kind === "basis" || this.#wanted.kind === "target";
     return !isWider && this.#isWanted(await this.#parentOf(scope, recorded), recorded);
   }
 
-  async #parentOf(scope: JobScope, recorded: Recorded): Promise<JobScope | undefined> {
+  async #parentOf(scope: JobScope, recorded: RecordedEvent): Promise<JobScope | undefined> {
     const key = `${scope.kind} ${scope.id}`;
     const known = this.#parents.get(key);
     const askedAt = this.#unknownParents.get(key) ?? Number.NEGATIVE_INFINITY;
@@ -82,7 +82,7 @@ export class ScopedJobs {
     const end = performance.now() + (isNew ? patienceMs : 0);
     let parent = await this.#findParent(scope, recorded);
     while (parent === undefined && performance.now() < end && !this.#context.signal.aborted) {
-      await pause(100, this.#context.signal);
+      await delay(100, this.#context.signal);
       parent = await this.#findParent(scope, recorded);
     }
     if (parent === undefined) this.#unknownParents.set(key, performance.now());
@@ -91,12 +91,12 @@ export class ScopedJobs {
   }
 
   /** By the state as it is now, else as it was then: a command removes the targets that it has ended. */
-  async #findParent(scope: JobScope, recorded: Recorded): Promise<JobScope | undefined> {
+  async #findParent(scope: JobScope, recorded: RecordedEvent): Promise<JobScope | undefined> {
     const at = this.#deps.positions.written(recorded.seq);
     return (await this.#readParent(scope, recorded, { minPosition: at })) ?? this.#readParent(scope, recorded, { at });
   }
 
-  async #readParent({ kind, id }: JobScope, { event }: Recorded, when: Partial<CallContext>) {
+  async #readParent({ kind, id }: JobScope, { event }: RecordedEvent, when: Partial<CallContext>) {
     const collection = kind === "target" ? "targets" : "projects";
     const context = { ...this.#context, session: event.session, ...when };
     const { rows } = await readCollection(this.#deps, "vagrant", collection, context, id);
@@ -112,7 +112,7 @@ function scopeOfRef(kind: JobScope["kind"], ref: { readonly resource_id: string 
   return ref === undefined || ref.resource_id === "" ? undefined : { kind, id: ref.resource_id };
 }
 
-function scopeIn(recorded: Recorded | undefined): JobScope | undefined {
+function scopeIn(recorded: RecordedEvent | undefined): JobScope | undefined {
   const detail = recorded?.event.detail;
   if (detail?.$case !== "job") return undefined;
   const { scope, scope_id: id } = detail.value;

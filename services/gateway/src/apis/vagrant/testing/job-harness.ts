@@ -71,8 +71,8 @@ export async function jobHarness() {
     forgetSpans() {
       areSpansKnown = false;
     },
-    async tell(...events: readonly Fields[]): Promise<number> {
-      end = await harness.tell(...events);
+    async add(...events: readonly Fields[]): Promise<number> {
+      end = await harness.add(...events);
       for (const [index, { session = "", subject = "", channel, original }] of events.entries()) {
         if (channel === "jobs") places.push({ seq: end - events.length + 1 + index, session, job: subject });
         if (original?.type !== "hashicorp.vagrant.Job") continue;

@@ -114,7 +114,7 @@ export async function vagrantHarness() {
       answer = async (_, call) => ControlReply.fromPartial(as(call));
     },
     /** Appends events in one publish; resolves with the sequence of the last. */
-    async tell(...events: readonly Fields[]): Promise<number> {
+    async add(...events: readonly Fields[]): Promise<number> {
       const messages = events.map((fields) => testMessage(shop, ++ordinal, EventMessage.fromPartial(fields)));
       lastSeq = acknowledged(await log.writer.publish(shop, "w1", messages, lastSeq));
       return lastSeq;

@@ -1,6 +1,6 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FastifyReply } from "fastify";
-import { refuseMoment } from "../../../apis/session-scope.ts";
+import { refuseAt } from "../../../apis/session-scope.ts";
 import { placed } from "../../../apis/tapedeck/list-request.ts";
 import type { SubscriptionMessage } from "../../../apis/tapedeck/messages.ts";
 import type { Asked } from "../../../apis/tapedeck/parameters.ts";
@@ -9,7 +9,7 @@ import { toNdjson, toSse } from "../../sse/sse.ts";
 import { setHead } from "../call-context.ts";
 import { cloudEventsBatch, nextLink, toCloudEvent } from "../cloud-events.ts";
 import { ownError, sendError } from "../error-answers.ts";
-import { errorEvent, errorLine, isEventSource, sendComeAgain } from "../event-source.ts";
+import { errorEvent, errorLine, isEventSource, sendRetryLater } from "../event-source.ts";
 import { writeStream } from "../write-stream.ts";
 import { type ApiCall, type ApiRouteDeps, accepts, askedFilter, sendBody, sendPage } from "./api-call.ts";
 import { eventStream, ndjson } from "./openapi-routes.ts";
@@ -27,7 +27,7 @@ export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<Asked<"even
     return sendStream(deps, call, { after, until: until ?? "now", isHistory: true, original }, ndjson);
   }
   refuse(asked, ["speed"], `goes with streams: ask for ${ndjson}`);
-  refuseMoment(context, "events have no `at`: use `until` to say where they end");
+  refuseAt(context, "events have no `at`: use `until` to say where they end");
   const page = await deps.api.events({
     workspace: context.workspace,
     filter: placed(askedFilter(deps, asked, context), context),
@@ -56,7 +56,7 @@ export async function answerStream(deps: ApiRouteDeps, call: ApiCall<Asked<"stre
   } catch (error) {
     const known = ownError(deps.watch, error);
     return isEventSource(request) && known.retryAfter !== undefined
-      ? sendComeAgain(reply, known, known.retryAfter)
+      ? sendRetryLater(reply, known, known.retryAfter)
       : sendError(reply, known);
   }
 }

@@ -1,8 +1,8 @@
 import { Image } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { imageEntries } from "@tapedeck/shared/rkt/entries";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentFrom } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { name, summary } from "../../facts.ts";
 import type { Sighting } from "../../inventory/inventory-rules.ts";
@@ -12,7 +12,7 @@ export type ImageMemory = {
   readonly image: Image;
   readonly redacted: number;
   /** The first list without it; undefined while it is present. */
-  readonly removedAt?: Moment | undefined;
+  readonly removedAt?: Timestamp | undefined;
 };
 
 const entryType = "v1alpha.Image";
@@ -55,8 +55,8 @@ export const images: HostRules<ImageMemory> = {
 };
 
 /** A service with a cached image answers the time of an import before the removal. */
-function imported(image: Image, removedAt: Moment | undefined, { after }: Sighting): Fact {
-  const time = momentFrom({ seconds: image.import_timestamp, nanos: 0 });
+function imported(image: Image, removedAt: Timestamp | undefined, { after }: Sighting): Fact {
+  const time = validTimestamp({ seconds: image.import_timestamp, nanos: 0 });
   const isTrue = time && time.seconds > 0n && (removedAt === undefined || time.seconds > removedAt.seconds);
   return imageFact("image.imported", image, "imported", isTrue ? { occurredAt: time } : after && { notBefore: after });
 }

@@ -2,8 +2,8 @@ import { type App, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { acceptPod, hasEnded } from "@tapedeck/shared/rkt/accept";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { FrameOutcome, Judgement, Sighting } from "../../inventory/inventory-rules.ts";
 import type { HostRules } from "../host-rules.ts";
 import { type Doubt, doubtOf, isFalseAbort } from "./pod-doubts.ts";
@@ -25,7 +25,9 @@ export type PodMemory = {
   /** The last answer, if it is not believed yet. */
   readonly held?: Held | undefined;
   /** Answers that can't be, by the table: how many in a row, when last, and the observation before the first. */
-  readonly denied?: { readonly inARow: number; readonly at: Moment; readonly after: Moment | undefined } | undefined;
+  readonly denied?:
+    | { readonly inARow: number; readonly at: Timestamp; readonly after: Timestamp | undefined }
+    | undefined;
 };
 
 /** So many equal answers in a row are no error of reading: the host is believed, whatever should be possible. */
@@ -164,7 +166,7 @@ const settled = { gone: false, buried: false, held: undefined, denied: undefined
 /** A pod never goes back. A host that insists is believed nevertheless, and the record admits it. */
 function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Judgement<PodMemory> {
   const before = memory.denied;
-  const isInARow = before !== undefined && (after === undefined || compareMoments(before.at, after) >= 0);
+  const isInARow = before !== undefined && (after === undefined || compareTimestamps(before.at, after) >= 0);
   const denied = isInARow ? { ...before, inARow: before.inARow + 1, at } : { inARow: 1, at, after };
   if (memory.pod === undefined || denied.inARow < answersToAdmit) {
     return { memory: { ...memory, held: undefined, denied }, outcomes: [] };

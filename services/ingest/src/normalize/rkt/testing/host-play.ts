@@ -1,12 +1,12 @@
 import { AppState, Image, Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { listOf } from "@tapedeck/shared/rkt/entries";
-import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
+import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import type { ObservationOutcome, Observed, Watcher } from "../../inventory/observing.ts";
 import { outcomesOf } from "../../inventory/observing.ts";
-import type { Kind } from "../extinction.ts";
+import type { InventoryKind } from "../extinction.ts";
 import { HostWatcher } from "../host-watcher.ts";
 import type { State } from "../pods/pod-table.ts";
 
@@ -78,14 +78,14 @@ export function image(
 export type Play = {
   readonly watcher: Watcher<Observed>;
   /** Everything that was seen, by channel and in order. */
-  readonly record: { readonly channel: Kind; readonly seen: ObservationOutcome }[];
-  readonly look: (channel: Kind, at: number, what: Look["seen"]) => string;
+  readonly record: { readonly channel: InventoryKind; readonly seen: ObservationOutcome }[];
+  readonly look: (channel: InventoryKind, at: number, what: Observation["result"]) => string;
   readonly pods: (at: number, ...listed: readonly Pod[]) => string;
   readonly images: (at: number, ...listed: readonly Image[]) => string;
-  readonly same: (channel: Kind, at: number) => string;
-  readonly failed: (channel: Kind, at: number, message?: string) => string;
+  readonly same: (channel: InventoryKind, at: number) => string;
+  readonly failed: (channel: InventoryKind, at: number, message?: string) => string;
   readonly inspected: (at: number, pod: Pod) => string;
-  readonly refused: (channel: Kind, at: number, id: string, message: string, code?: number) => string;
+  readonly refused: (channel: InventoryKind, at: number, id: string, message: string, code?: number) => string;
 };
 
 /** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
@@ -103,12 +103,12 @@ export function play({
 } = {}): Play {
   const record: Play["record"] = [];
   const look: Play["look"] = (channel, at, what) => {
-    const seen = outcomesOf(watcher.observe(channel, { seen: what }, momentOfMs(at)));
+    const seen = outcomesOf(watcher.observe(channel, { result: what }, timestampOfMs(at)));
     record.push(...seen.map((one) => ({ channel, seen: one })));
     return shortly(seen);
   };
   const one = (
-    channel: Kind,
+    channel: InventoryKind,
     at: number,
     id: string,
     answer: { bytes?: Uint8Array; code?: number; message?: string },
@@ -154,7 +154,7 @@ const letters: Readonly<Record<string, string>> = {
   "pod.contradicted": "contradicted",
   "app.started": "s",
   "app.exited": "x",
-  "host.described": "described",
+  "inventory.described": "described",
   "upstream.unreadable": "unreadable",
   "image.imported": "imported",
   "image.removed": "removed",
@@ -178,9 +178,9 @@ export function timesOf({ record }: Play, kind: Fact["kind"]) {
     if (seen.what !== "frame") return [];
     const facts = seen.facts.filter((fact) => fact.kind === kind);
     return facts.map(({ occurredAt, notBefore }) => ({
-      observed: msOfMoment(seen.observedAt),
-      ...(occurredAt && { occurred: msOfMoment(occurredAt) }),
-      ...(notBefore && { after: msOfMoment(notBefore) }),
+      observed: msOfTimestamp(seen.observedAt),
+      ...(occurredAt && { occurred: msOfTimestamp(occurredAt) }),
+      ...(notBefore && { after: msOfTimestamp(notBefore) }),
     }));
   });
 }

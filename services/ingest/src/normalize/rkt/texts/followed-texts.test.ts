@@ -3,7 +3,7 @@ import { runningPod } from "@tapedeck/fakes/rkt/host";
 import { loadRecording } from "@tapedeck/fakes/rkt/recording";
 import { type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import { ListPodsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { until } from "@tapedeck/shared/testing/until";
 import type { TapItem } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
@@ -27,7 +27,7 @@ it("records each line once over lost connections", async () => {
   const texts = () => {
     const newest = tapped.items.findLastIndex(({ what }) => what?.$case === "dialled");
     return tapped.items.slice(newest).flatMap(({ what }) => {
-      const seen = what?.$case === "frame" ? Look.decode(what.value.bytes).seen : undefined;
+      const seen = what?.$case === "frame" ? Observation.decode(what.value.bytes).result : undefined;
       return seen?.$case === "text" ? [seen.value] : [];
     });
   };
@@ -70,7 +70,7 @@ function linesOf(items: readonly TapItem[]) {
   return items.flatMap(({ what, at = { seconds: 0n, nanos: 0 } }) => {
     if (what?.$case === "identified") watcher.connected();
     if (what?.$case !== "frame") return [];
-    const seen = outcomesOf(watcher.observe(what.value.channel, Look.decode(what.value.bytes), at));
+    const seen = outcomesOf(watcher.observe(what.value.channel, Observation.decode(what.value.bytes), at));
     const facts = seen.flatMap((one) => (one.what === "frame" ? one.facts : []));
     return facts.flatMap(({ detail }) => (detail?.$case === "text" ? [detail.value] : []));
   });

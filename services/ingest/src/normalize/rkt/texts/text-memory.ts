@@ -1,6 +1,6 @@
 import { hash as digest } from "node:crypto";
 import type { HostDetail_TextEnd } from "@tapedeck/proto/tapedeck/v1/event";
-import { momentOfNanos, nanosOfMoment } from "@tapedeck/tap/rkt/text-lines";
+import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/tap/rkt/text-lines";
 
 /** A line as a stream gave it. */
 export type GivenLine = {
@@ -124,7 +124,7 @@ export class TextMemory {
       this.#overtaken.clear();
     }
     for (const { pod, app, at, sha256 } of ends) {
-      const time = at === undefined ? 0n : nanosOfMoment(at);
+      const time = at === undefined ? 0n : nanosOfTimestamp(at);
       const hashes = sha256.map((sha) => Buffer.from(sha).toString("base64"));
       const isEnd = !this.#streams.has(keyOf(pod, app));
       const stream = this.#streamOf(pod, app);
@@ -227,7 +227,7 @@ function advance(stream: Stream, time: bigint, hash: string): void {
 }
 
 function endOf(pod: string, app: string, at: bigint, hashes: readonly string[]): HostDetail_TextEnd {
-  return { pod, app, at: momentOfNanos(at), sha256: hashes.map((hash) => Buffer.from(hash, "base64")) };
+  return { pod, app, at: timestampOfNanos(at), sha256: hashes.map((hash) => Buffer.from(hash, "base64")) };
 }
 
 /** A text that a line may be known by. */

@@ -1,9 +1,9 @@
 import { runningPod } from "@tapedeck/fakes/rkt/host";
 import { GetLogsResponse, ListPodsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentOfNanos } from "@tapedeck/tap/rkt/text-lines";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampOfNanos } from "@tapedeck/tap/rkt/text-lines";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ObservationOutcome, Observed, Watcher } from "../../inventory/observing.ts";
@@ -15,13 +15,13 @@ import { TextsWatcher } from "./texts-watcher.ts";
 
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
 const plain = { mask: (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 }) };
-const second = (count: number): Moment => ({ seconds: 1_795_188_600n + BigInt(count), nanos: 0 });
+const second = (count: number): Timestamp => ({ seconds: 1_795_188_600n + BigInt(count), nanos: 0 });
 
 type Given = { readonly app?: string; readonly reopened?: boolean; readonly pod?: string };
 
-function text(lines: readonly string[], { app = "", reopened = false, ...given }: Given = {}): Look {
+function text(lines: readonly string[], { app = "", reopened = false, ...given }: Given = {}): Observation {
   const bytes = Buffer.from(GetLogsResponse.encode({ lines: [...lines] }).finish());
-  return Look.fromPartial({ seen: { $case: "text", value: { pod: given.pod ?? pod, app, bytes, reopened } } });
+  return Observation.fromPartial({ result: { $case: "text", value: { pod: given.pod ?? pod, app, bytes, reopened } } });
 }
 
 const line = (time: string, message: string) => `2026-11-20 15:28:${time} +0000 UTC MESSAGE=${message}`;
@@ -51,18 +51,18 @@ function watcher(options = {}) {
   const watching = new TextsWatcher({ ...plain, ...options });
   const all: ObservationOutcome[] = [];
   let count = 0;
-  const look = (given: Look) => {
+  const look = (given: Observation) => {
     const seen = outcomesOf(watching.observe("logs", given, second(count++)));
     all.push(...seen);
     return seen;
   };
   return {
     all,
-    told: (given: Look) => told(look(given)),
+    told: (given: Observation) => told(look(given)),
     see: look,
     resume: (event: Event) => watching.resume(event),
     connected: () => watching.connected(),
-    observe: (channel: string, given: Look, at: Moment) => watching.observe(channel, given, at),
+    observe: (channel: string, given: Observation, at: Timestamp) => watching.observe(channel, given, at),
   };
 }
 
@@ -75,7 +75,7 @@ describe("a line", () => {
         what: "frame",
         original: {
           type: "v1alpha.GetLogsResponse",
-          bytes: given.seen?.$case === "text" && given.seen.value.bytes,
+          bytes: given.result?.$case === "text" && given.result.value.bytes,
           redacted: 0,
         },
         observedAt: second(0),
@@ -190,7 +190,7 @@ describe("a watcher that takes over", () => {
     const before = watcher({ describeEvery: 5 });
     for (const each of lines.slice(0, 5)) before.see(text([each], { app: "web" }));
     const description = before.all.at(-1);
-    expect(description).toMatchObject({ facts: [{ kind: "host.described" }] });
+    expect(description).toMatchObject({ facts: [{ kind: "inventory.described" }] });
     expect(description && "original" in description).toBe(false);
     const after = watcher();
     for (const event of eventsOf(description ? [description] : [])) after.resume(event);
@@ -205,7 +205,7 @@ describe("a watcher that takes over", () => {
     // Without times: all of them are of the same moment.
     const many = (app: string) => Array.from({ length: 10_000 }, (_, index) => `${app} ${index}`);
     for (const app of apps) before.see(text(many(app), { app }));
-    const parts = eventsOf(before.all).filter(({ kind }) => kind === "host.described");
+    const parts = eventsOf(before.all).filter(({ kind }) => kind === "inventory.described");
     expect(parts.map(({ detail }) => detail)).toMatchObject([
       { value: { part: 0, parts: parts.length } },
       ...parts.slice(1).map((_, index) => ({ value: { part: index + 1, parts: parts.length } })),
@@ -221,7 +221,9 @@ describe("a watcher that takes over", () => {
   it("forgets pods that were gone for an hour", () => {
     const watch = watcher({ describeEvery: 2 });
     const list = (...pods: ReturnType<typeof runningPod>[]) =>
-      Look.fromPartial({ seen: { $case: "all", value: Buffer.from(ListPodsResponse.encode({ pods }).finish()) } });
+      Observation.fromPartial({
+        result: { $case: "all", value: Buffer.from(ListPodsResponse.encode({ pods }).finish()) },
+      });
     const [stays, goes] = [runningPod(1), runningPod(2)];
     const texts = () => {
       const [last] = eventsOf(watch.all.slice(-1));
@@ -257,16 +259,16 @@ describe("what is odd", () => {
   it("is kept as unreadable", () => {
     const bytes = Buffer.from([0x0a, 200]);
     const value = { pod, app: "web", bytes, reopened: false };
-    expect(watcher().see(Look.fromPartial({ seen: { $case: "text", value } }))).toMatchObject([
+    expect(watcher().see(Observation.fromPartial({ result: { $case: "text", value } }))).toMatchObject([
       { original: { bytes }, facts: [{ kind: "upstream.unreadable" }] },
     ]);
-    expect(watcher().see(Look.fromPartial({}))).toEqual([]);
+    expect(watcher().see(Observation.fromPartial({}))).toEqual([]);
   });
 
   it("is a gap, once, when texts can't be had", () => {
     const watch = watcher();
-    const failed = Look.fromPartial({
-      seen: { $case: "failed", value: { code: 2, message: "rkt built without logging support" } },
+    const failed = Observation.fromPartial({
+      result: { $case: "failed", value: { code: 2, message: "rkt built without logging support" } },
     });
     expect(watch.see(failed)).toEqual([
       { what: "gap", reason: "rkt built without logging support", after: undefined, until: second(0) },
@@ -277,7 +279,7 @@ describe("what is odd", () => {
 
 /** A pod's journal, its streams as the tap gives them, and a recorder that crashes. */
 function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMasks = plain) {
-  type Item = { readonly look: Look; readonly connected: boolean; readonly at: Moment };
+  type Item = { readonly look: Observation; readonly connected: boolean; readonly at: Timestamp };
   const items: Item[] = [];
   let log: { readonly event: Event; readonly item: number }[] = [];
   let watching = watch();
@@ -329,7 +331,7 @@ function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMa
     return true;
   }
 
-  function take(item: number, after?: Moment) {
+  function take(item: number, after?: Timestamp) {
     const taken = items[item];
     if (taken === undefined) return;
     if (taken.connected) watching.connected();
@@ -343,7 +345,7 @@ function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMa
     log = log.slice(0, Math.max(0, log.length - lost));
     const from = Math.min(log.at(-1)?.item ?? 0, items.length - 1) - again;
     watching = watch();
-    const described = log.findLastIndex(({ event }) => event.kind === "host.described");
+    const described = log.findLastIndex(({ event }) => event.kind === "inventory.described");
     for (const { event } of log.slice(Math.max(0, described))) watching.resume(event);
     const after = log.at(-1)?.event.observed_at;
     for (let item = Math.max(0, from); item < items.length; item++) take(item, after);
@@ -373,7 +375,7 @@ const journals = (alike: boolean) =>
       let time = 1_795_188_500_000_000_000n;
       return entries.map(({ app, step, message, more }, index): Entry => {
         time += step;
-        const { seconds, nanos } = momentOfNanos(time);
+        const { seconds, nanos } = timestampOfNanos(time);
         const at = new Date(Number(seconds) * 1_000).toISOString().slice(0, 19).replace("T", " ");
         const of = alike ? app : `${app} ${index}`;
         const first = `${at}.${String(nanos).padStart(9, "0")} +0000 UTC MESSAGE=${message} of ${of}`;

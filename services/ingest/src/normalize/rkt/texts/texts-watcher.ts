@@ -1,9 +1,9 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { HostDetail_TextEnd, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Look, Look_Text } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation, Observation_Text } from "@tapedeck/proto/tapedeck/v1/observation";
 import { podEntries } from "@tapedeck/shared/rkt/entries";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { linesOf, messageOf, momentOfNanos, nanosOfMoment, timeOf } from "@tapedeck/tap/rkt/text-lines";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { linesOf, messageOf, nanosOfTimestamp, timeOf, timestampOfNanos } from "@tapedeck/tap/rkt/text-lines";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary, unreadable } from "../../facts.ts";
 import { describedInParts } from "../../inventory/description.ts";
@@ -36,8 +36,8 @@ export class TextsWatcher implements Watcher<Observed> {
   readonly #memory = new TextMemory();
   readonly #masked: MaskedLines;
   readonly #due: DescriptionDue;
-  readonly #goneSince = new Map<string, Moment>();
-  #observedAt: Moment | undefined;
+  readonly #goneSince = new Map<string, Timestamp>();
+  #observedAt: Timestamp | undefined;
   /** The last reported reason for which no lines come. */
   #outage: string | undefined;
 
@@ -47,9 +47,9 @@ export class TextsWatcher implements Watcher<Observed> {
     this.#due = new DescriptionDue(describeEvery);
   }
 
-  observe(of: string, { seen }: Look, at: Moment): Observed {
-    if (of === channel) return this.#observeLogs(seen, at);
-    if (of === "pods" && seen?.$case === "all") this.#podsListed(seen.value, at);
+  observe(of: string, { result }: Observation, at: Timestamp): Observed {
+    if (of === channel) return this.#observeLogs(result, at);
+    if (of === "pods" && result?.$case === "all") this.#podsListed(result.value, at);
     return [];
   }
 
@@ -65,18 +65,18 @@ export class TextsWatcher implements Watcher<Observed> {
       if (line === undefined) return;
       this.#memory.recorded(line);
       this.#masked.recorded(line, line.text);
-    } else if (event.kind === "host.described" && event.detail?.$case === "host") {
+    } else if (event.kind === "inventory.described" && event.detail?.$case === "host") {
       this.#due.resume(event);
       this.#memory.restore(event.detail.value.texts, event.detail.value.part);
     }
   }
 
-  *#observeLogs(seen: Look["seen"], at: Moment): Outcomes {
-    if (seen?.$case === "failed") return yield* this.#gap(seen.value.message, at);
-    if (seen?.$case !== "text") return;
+  *#observeLogs(result: Observation["result"], at: Timestamp): Outcomes {
+    if (result?.$case === "failed") return yield* this.#gap(result.value.message, at);
+    if (result?.$case !== "text") return;
     this.#outage = undefined;
     this.#observedAt = at;
-    for (const outcome of this.#lines(seen.value, at)) {
+    for (const outcome of this.#lines(result.value, at)) {
       if (outcome.what !== "yield") this.#due.count(outcome);
       yield outcome;
     }
@@ -87,7 +87,7 @@ export class TextsWatcher implements Watcher<Observed> {
     }
   }
 
-  *#lines({ pod: podId, app: appName, bytes, reopened }: Look_Text, at: Moment): Outcomes {
+  *#lines({ pod: podId, app: appName, bytes, reopened }: Observation_Text, at: Timestamp): Outcomes {
     const [pod, app] = [name(podId), name(appName)];
     if (reopened) this.#memory.mayRepeat(pod, app);
     const given = linesOf(bytes);
@@ -108,13 +108,13 @@ export class TextsWatcher implements Watcher<Observed> {
     }
   }
 
-  #gap(reason: string, at: Moment): readonly ObservationOutcome[] {
+  #gap(reason: string, at: Timestamp): readonly ObservationOutcome[] {
     if (reason === this.#outage) return [];
     this.#outage = reason;
     return [{ what: "gap", reason, after: this.#observedAt, until: at }];
   }
 
-  #description(at: Moment): readonly FrameOutcome[] {
+  #description(at: Timestamp): readonly FrameOutcome[] {
     this.#forgetGone(at);
     return describedInParts(
       {
@@ -127,7 +127,7 @@ export class TextsWatcher implements Watcher<Observed> {
     );
   }
 
-  #forgetGone(now: Moment): void {
+  #forgetGone(now: Timestamp): void {
     for (const [pod, since] of this.#goneSince) {
       if (now.seconds - since.seconds < forgetGoneSeconds) continue;
       this.#masked.forget(pod, this.#memory.forget(pod));
@@ -135,7 +135,7 @@ export class TextsWatcher implements Watcher<Observed> {
     }
   }
 
-  #podsListed(pods: Uint8Array, at: Moment): void {
+  #podsListed(pods: Uint8Array, at: Timestamp): void {
     const known = this.#memory.pods;
     if (known.size === 0) return;
     const listed = new Set(podEntries(pods)?.map(({ id }) => id));
@@ -151,7 +151,7 @@ function written({ pod, app, text, time }: GivenLine): Fact {
     kind: "log.written",
     subject: app === "" ? pod : `${pod}/${app}`,
     summary: summary(firstLine(messageOf(text))),
-    ...(time !== 0n && { occurredAt: momentOfNanos(time) }),
+    ...(time !== 0n && { occurredAt: timestampOfNanos(time) }),
     detail: {
       $case: "text",
       value: { text, level: "", task: "", subtask: "", pod, container: app, noise: false },
@@ -163,5 +163,5 @@ function recordedLine({ detail, occurred_at, time_source }: Event): GivenLine | 
   if (detail?.$case !== "text") return undefined;
   const { pod, container: app, text } = detail.value;
   const isOwn = occurred_at !== undefined && time_source === TimeSource.TIME_SOURCE_UPSTREAM;
-  return { pod, app, text, time: isOwn ? nanosOfMoment(occurred_at) : 0n };
+  return { pod, app, text, time: isOwn ? nanosOfTimestamp(occurred_at) : 0n };
 }

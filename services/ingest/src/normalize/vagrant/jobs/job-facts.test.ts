@@ -1,5 +1,5 @@
 import { LocalizedMessage } from "@tapedeck/proto/google/rpc/error_details";
-import { msOfMoment } from "@tapedeck/shared/time/moment";
+import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
 import { factsOf, type JobFields, job, type Play, play } from "../testing/jobs-play.ts";
 
@@ -152,7 +152,7 @@ describe("a job", () => {
       [{ ...running, canceled: 3_500 }, ""],
       [{ ...success, canceled: 3_500 }, ""],
     ]);
-    const times = factsOf(record).map(({ kind, occurredAt }) => [kind, occurredAt && msOfMoment(occurredAt)]);
+    const times = factsOf(record).map(({ kind, occurredAt }) => [kind, occurredAt && msOfTimestamp(occurredAt)]);
     expect(times).toEqual([
       ["job.queued", 1_000],
       ["job.assigned", 2_000],

@@ -1,7 +1,7 @@
 import { type Event, type JobDetail, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments, momentFrom, momentOfMs } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps, timestampOfMs, validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { decodeTime } from "ulid";
 import type { Fact } from "../../fact.ts";
 import { canceled, failed, failure, name, summary } from "../../facts.ts";
@@ -97,9 +97,9 @@ function queueFacts({ job, reported, detail }: About): readonly Fact[] {
   const { queue_time, assign_time, ack_time, expire_time, state } = job;
   const facts: Fact[] = [];
   if (!wasReported(reported, "job.queued")) {
-    const expires = momentFrom(expire_time);
+    const expires = validTimestamp(expire_time);
     const queued = { ...detail, ...(expires && { expire_time: expires }) };
-    const occurredAt = momentFrom(queue_time) ?? timeOfId(detail.job);
+    const occurredAt = validTimestamp(queue_time) ?? timeOfId(detail.job);
     facts.push(jobFact("job.queued", queued, "was queued", { ...(occurredAt && { occurredAt }) }));
   }
   let assigned = reported.times["job.assigned"] ?? 0;
@@ -141,7 +141,7 @@ function cancelFacts({ job, reported, detail }: About): readonly Fact[] {
 
 /** A job can expire while it waits for its runner, which takes it nevertheless. */
 function isCanceledFirst({ cancel_time, ack_time }: Job): boolean {
-  return cancel_time !== undefined && ack_time !== undefined && compareMoments(cancel_time, ack_time) < 0;
+  return cancel_time !== undefined && ack_time !== undefined && compareTimestamps(cancel_time, ack_time) < 0;
 }
 
 function end({ job, reported, detail }: About): readonly Fact[] {
@@ -186,7 +186,7 @@ const cancelWords: Readonly<Record<CancelReason, string>> = {
 
 function cancelReason({ cancel_time, expire_time, ack_time }: Job, reported: ReportedFacts): CancelReason {
   if (ack_time !== undefined) return wasReported(reported, "job.cancel_requested") ? "requested" : "heartbeat";
-  const isLate = cancel_time && expire_time && compareMoments(cancel_time, expire_time) >= 0;
+  const isLate = cancel_time && expire_time && compareTimestamps(cancel_time, expire_time) >= 0;
   return isLate ? "expired" : "requested";
 }
 
@@ -259,14 +259,14 @@ function jobName({ job, command, operation }: JobDetail): string {
 }
 
 function timed(time: Event["occurred_at"]): Pick<Fact, "occurredAt"> {
-  const occurredAt = momentFrom(time);
+  const occurredAt = validTimestamp(time);
   return occurredAt === undefined ? {} : { occurredAt };
 }
 
 /** Ids are ULIDs, made when the job was queued. */
-function timeOfId(id: string): Moment | undefined {
+function timeOfId(id: string): Timestamp | undefined {
   try {
-    return momentOfMs(decodeTime(id));
+    return timestampOfMs(decodeTime(id));
   } catch {
     return undefined;
   }

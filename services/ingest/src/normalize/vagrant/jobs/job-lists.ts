@@ -1,6 +1,6 @@
-import type { Look_Failed, Look_One } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation_Failed, Observation_One } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Job } from "@tapedeck/proto/vagrant/vagrant";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { message as errorText } from "../../facts.ts";
 import type { ObservationOutcome, Observed, YieldPoint } from "../../inventory/observing.ts";
 import { yieldPoint } from "../../inventory/observing.ts";
@@ -26,7 +26,7 @@ export class JobLists {
   #isFirst = true;
   /** It may be another server since the last observation. */
   #isUnsure = false;
-  #listedAt: Moment | undefined;
+  #listedAt: Timestamp | undefined;
   /** Why there was no list since then: jobs that came meanwhile are not known. */
   #outage: string | undefined;
   /** The last list, where it could not be read. */
@@ -45,17 +45,17 @@ export class JobLists {
     this.#isFirst = false;
   }
 
-  same(at: Moment): void {
+  same(at: Timestamp): void {
     if (!this.#isUnsure) this.#succeeded(at);
   }
 
-  failed({ message, code }: Look_Failed): void {
+  failed({ message, code }: Observation_Failed): void {
     // Until the server is known to be the same, its failures say nothing about the one that was observed before.
     if (!this.#isUnsure) this.#outage ??= errorText(message) || `code ${code}`;
   }
 
   /** Judges one job after the other: to read and mask a thousand large ones takes many seconds. */
-  *list(bytes: Uint8Array, at: Moment): Outcomes {
+  *list(bytes: Uint8Array, at: Timestamp): Outcomes {
     let entries: readonly JobEntry[];
     try {
       entries = jobsIn(bytes);
@@ -80,7 +80,7 @@ export class JobLists {
   }
 
   /** Judges the answer about one job that was asked for. */
-  answer({ id, code, bytes, message }: Look_One, at: Moment): Observed {
+  answer({ id, code, bytes, message }: Observation_One, at: Timestamp): Observed {
     if (code === 0) {
       if (this.#isUnsure && id === this.#newestFinished()) this.#isUnsure = false;
       return this.#reports.answered({ id, bytes }, at);
@@ -94,12 +94,12 @@ export class JobLists {
   }
 
   /** Jobs that came while there was no list stay listed, as long as the server is the same. */
-  #succeeded(at: Moment): void {
+  #succeeded(at: Timestamp): void {
     this.#listedAt = at;
     this.#outage = undefined;
   }
 
-  *#absent(listed: ReadonlySet<string>, at: Moment): Outcomes {
+  *#absent(listed: ReadonlySet<string>, at: Timestamp): Outcomes {
     for (const job of [...this.#memory.byId.values()]) {
       yield yieldPoint;
       if (listed.has(job.id)) continue;
@@ -112,7 +112,7 @@ export class JobLists {
   }
 
   /** `listed`: jobs that the new server knows, too. */
-  *#anotherSession(listed: ReadonlySet<string>, at: Moment): Outcomes {
+  *#anotherSession(listed: ReadonlySet<string>, at: Timestamp): Outcomes {
     if (this.#outage !== undefined) {
       const reason = `the jobs could not be listed: ${this.#outage}`;
       yield { what: "gap", reason, after: this.#listedAt, until: at };

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
-import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
+import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { describe, expect, it } from "vitest";
 import { eventsOf, job, line, lines, type Play, play } from "../testing/jobs-play.ts";
@@ -133,7 +133,7 @@ describe("output", () => {
     expect(second.prints(1_003, equal(3), true)).toBe("");
     expect(second.prints(1_004, lines(9, 10), true)).toBe("gap 7-10 | 10-13");
     // Each was seen when it came: a recorder that is stopped now is shown all looks from the last one that is recorded.
-    const seen = harness.record.slice(-4).map((one) => (one.what === "frame" ? msOfMoment(one.observedAt) : 0));
+    const seen = harness.record.slice(-4).map((one) => (one.what === "frame" ? msOfTimestamp(one.observedAt) : 0));
     expect(seen).toEqual([1_003, 1_003, 1_003, 1_004]);
     second.ends(1_005, 14);
     const third = live(harness);
@@ -343,7 +343,7 @@ describe("a first replay", () => {
     ["of a stream that was opened before the job ran, however late it is heard", running, 999, 9_000, "0-2"],
     ["soon after the job began", running, 1_000 + noticeable - 1, 9_000, "0-2"],
     ["noticeably later", running, 1_000 + noticeable, 9_000, "gap 0-? | 0-2"],
-    ["of a job that was over soon", { ...done, complete_time: momentOfMs(1_100) }, 9_000, 9_000, "0-2"],
+    ["of a job that was over soon", { ...done, complete_time: timestampOfMs(1_100) }, 9_000, 9_000, "0-2"],
     ["of a job that took longer", done, 9_000, 9_000, "gap 0-? | 0-2"],
   ])("%s", (_, now, opened, at, told) => {
     expect(first(now, opened, at).told).toBe(told);
@@ -375,7 +375,7 @@ describe("a first replay", () => {
     harness.list(2_000, done);
     expect(late(resumed(harness)).prints(3_000, lines(0, 2), true)).toBe("gap 0-? | 0-1");
     const short = play();
-    short.list(2_000, { ...done, complete_time: momentOfMs(1_100) });
+    short.list(2_000, { ...done, complete_time: timestampOfMs(1_100) });
     expect(late(resumed(short)).prints(3_000, lines(0, 2), true)).toBe("0-1");
   });
 });
@@ -408,7 +408,7 @@ describe("a log that drops text after a while", () => {
     stream.prints(60_000, lines(10, 12));
     const after = play({ textTtl: 100 });
     for (const event of eventsOf(harness.record)) {
-      const isKept = event.kind !== "terminal.written" || msOfMoment(event.observed_at ?? momentOfMs(0)) > 50_000;
+      const isKept = event.kind !== "terminal.written" || msOfTimestamp(event.observed_at ?? timestampOfMs(0)) > 50_000;
       if (isKept) after.watcher.resume(event);
     }
     after.watcher.connected();

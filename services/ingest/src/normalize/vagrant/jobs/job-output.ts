@@ -1,7 +1,7 @@
 import type { Event, KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { msOfMoment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { decodeTime } from "ulid";
 import { recordedSha } from "../../../record/frames/original.ts";
 import { summary } from "../../facts.ts";
@@ -19,7 +19,7 @@ export type Stage = {
   readonly ran?: Ran | undefined;
 };
 
-export type Ran = { readonly from: Moment; readonly until?: Moment | undefined };
+export type Ran = { readonly from: Timestamp; readonly until?: Timestamp | undefined };
 
 export type GivenEvents = {
   readonly stream: string;
@@ -69,11 +69,11 @@ export class JobOutput {
   readonly #pieces: OutputPieces;
   readonly #alignment: OutputAlignment;
   #opening: Opening | undefined;
-  #finishedAt: Moment | undefined;
+  #finishedAt: Timestamp | undefined;
   #failures = 0;
   #isCutReported = false;
   #isLateReported = false;
-  #heardAt: Moment | undefined;
+  #heardAt: Timestamp | undefined;
 
   constructor(job: string, options: OutputOptions, from?: OutputMemory) {
     this.#job = job;
@@ -89,7 +89,7 @@ export class JobOutput {
   }
 
   /** Concluded while it is read: one message may have tens of thousands of events. */
-  *terminal(given: GivenEvents, stage: Stage, at: Moment): Generator<ObservationOutcome, void> {
+  *terminal(given: GivenEvents, stage: Stage, at: Timestamp): Generator<ObservationOutcome, void> {
     const { stream, before, isBuffered, events } = given;
     this.#openingOf(stream);
     yield* this.#late(given, stage, at);
@@ -106,7 +106,7 @@ export class JobOutput {
   complete(
     { stream, before, bytes }: GivenEnd,
     stage: Stage,
-    at: Moment,
+    at: Timestamp,
   ): { readonly outcomes: readonly ObservationOutcome[]; readonly isFinal: boolean } {
     const isFinal = this.#openingOf(stream).isLate === true;
     const { output, isShort } = this.#alignment.complete(stream, before);
@@ -122,7 +122,7 @@ export class JobOutput {
   }
 
   /** The stream has ended with this gRPC code. */
-  ended(stream: string, code: number, stage: Stage, at: Moment): readonly ObservationOutcome[] {
+  ended(stream: string, code: number, stage: Stage, at: Timestamp): readonly ObservationOutcome[] {
     if (this.#opening?.stream === stream) this.#opening = undefined;
     this.#alignment.lose(stream);
     if (code === 0 || !stage.isFinished) return [];
@@ -132,7 +132,7 @@ export class JobOutput {
   }
 
   /** The job's server is gone, or does not know the job any more. */
-  abandoned({ hasStarted }: Stage, at: Moment): readonly ObservationOutcome[] {
+  abandoned({ hasStarted }: Stage, at: Timestamp): readonly ObservationOutcome[] {
     // A job can write before any answer says that it has started.
     if (this.#isCutReported || (!hasStarted && this.#alignment.written === 0)) return [];
     this.#isCutReported = true;
@@ -145,7 +145,7 @@ export class JobOutput {
   }
 
   /** The job was observed to be finished at this moment, or later. */
-  finished(at: Moment): void {
+  finished(at: Timestamp): void {
     this.#finishedAt ??= at;
   }
 
@@ -169,7 +169,7 @@ export class JobOutput {
     return this.#opening;
   }
 
-  #outcomeOf(aligned: AlignedOutput, at: Moment): ObservationOutcome {
+  #outcomeOf(aligned: AlignedOutput, at: Timestamp): ObservationOutcome {
     if (aligned.what === "missing") {
       const { from: index, next } = aligned;
       const reason = `${next - index} terminal events of job ${this.#job} are missing`;
@@ -181,7 +181,7 @@ export class JobOutput {
     return { what: "frame", original, facts: [writtenFact(this.#job, bytes, position)], observedAt };
   }
 
-  #gap(reason: string, { index, next }: { index: number; next?: number }, until: Moment): ObservationOutcome {
+  #gap(reason: string, { index, next }: { index: number; next?: number }, until: Timestamp): ObservationOutcome {
     const output = {
       job: this.#job,
       index: BigInt(index),
@@ -191,7 +191,7 @@ export class JobOutput {
   }
 
   /** A first replay may come after a job that prints fast has filled windows that are gone. */
-  #late(given: GivenEvents, { ran }: Stage, at: Moment): readonly ObservationOutcome[] {
+  #late(given: GivenEvents, { ran }: Stage, at: Timestamp): readonly ObservationOutcome[] {
     const isFirstReplay = given.isBuffered && given.events.length > 0 && this.#alignment.written === 0;
     if (this.#isLateReported || !isFirstReplay || ran === undefined) return [];
     this.#isLateReported = true;
@@ -200,7 +200,7 @@ export class JobOutput {
     return reason === undefined ? [] : [this.#gap(reason, { index: 0 }, at)];
   }
 
-  #completed(bytes: Uint8Array, observedAt: Moment): ObservationOutcome {
+  #completed(bytes: Uint8Array, observedAt: Timestamp): ObservationOutcome {
     const original = { type: messageType, ...this.#options.mask(messageType, bytes) };
     const value = { what: completeEvent, status: "", task_id: "", subtask_id: "" };
     const line = summary(`the output of job ${this.#job} is complete`);
@@ -213,9 +213,9 @@ export class JobOutput {
 }
 
 /** How long the job had run when its stream was opened. */
-function lateMs(stream: string, { from, until }: Ran, at: Moment): number {
-  const opened = Math.min(timeOf(stream) ?? Number.POSITIVE_INFINITY, msOfMoment(at));
-  return Math.min(opened, until ? msOfMoment(until) : Number.POSITIVE_INFINITY) - msOfMoment(from);
+function lateMs(stream: string, { from, until }: Ran, at: Timestamp): number {
+  const opened = Math.min(timeOf(stream) ?? Number.POSITIVE_INFINITY, msOfTimestamp(at));
+  return Math.min(opened, until ? msOfTimestamp(until) : Number.POSITIVE_INFINITY) - msOfTimestamp(from);
 }
 
 /**
@@ -239,9 +239,9 @@ function isGivenUp(complete: Uint8Array): boolean {
 }
 
 /** False in the same millisecond, as the stream may be older. */
-function isOpenedAfter(stream: string, moment: Moment | undefined): boolean {
+function isOpenedAfter(stream: string, moment: Timestamp | undefined): boolean {
   const opened = timeOf(stream);
-  return moment !== undefined && opened !== undefined && opened > msOfMoment(moment);
+  return moment !== undefined && opened !== undefined && opened > msOfTimestamp(moment);
 }
 
 /** The stream's id is a ULID: it has the time of its opening, in ms, by the clock of the observations. */

@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job } from "@tapedeck/proto/vagrant/vagrant";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentFrom } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { shaOf } from "../../../record/frames/original.ts";
 import type { Fact } from "../../fact.ts";
 import { unreadable } from "../../facts.ts";
@@ -35,7 +35,7 @@ export class JobReports {
     this.#repeated.resume(event);
   }
 
-  answered({ id, bytes }: JobEntry, at: Moment, stale = false): readonly ObservationOutcome[] {
+  answered({ id, bytes }: JobEntry, at: Timestamp, stale = false): readonly ObservationOutcome[] {
     const before = this.#memory.byId.get(id);
     if (before !== undefined && isFinished(before.reported) && isOver(before.reported)) return [];
     const key = brokenKey({ id, bytes });
@@ -59,7 +59,7 @@ export class JobReports {
   }
 
   /** The server does not know the job any more. */
-  lost(job: KnownJob, at: Moment): readonly ObservationOutcome[] {
+  lost(job: KnownJob, at: Timestamp): readonly ObservationOutcome[] {
     const facts = lostFacts(job.detail ?? unknownJob(job.id, job.reported.state), job.reported);
     if (facts.length === 0) return [];
     // In this order a recorder that is stopped between the two records the first one twice, and loses nothing.
@@ -68,13 +68,13 @@ export class JobReports {
     return [...cut, ...report(job, facts, at)];
   }
 
-  unreadable(type: string, bytes: Uint8Array, cause: unknown, at: Moment): readonly ObservationOutcome[] {
+  unreadable(type: string, bytes: Uint8Array, cause: unknown, at: Timestamp): readonly ObservationOutcome[] {
     const original = { type, ...this.#mask(type, bytes) };
     return this.#repeated.once({ what: "frame", original, facts: [unreadable(bytes, cause)], observedAt: at }, at);
   }
 
   /** A message of a job's stream that this version does not know. */
-  unknownMessage(fact: Fact, bytes: Uint8Array, at: Moment): readonly ObservationOutcome[] {
+  unknownMessage(fact: Fact, bytes: Uint8Array, at: Timestamp): readonly ObservationOutcome[] {
     const original = { type: messageType, ...this.#mask(messageType, bytes) };
     return this.#repeated.once({ what: "frame", original, facts: [fact], observedAt: at }, at);
   }
@@ -97,7 +97,7 @@ export function isUsableId(id: string): boolean {
 function report(
   job: KnownJob,
   facts: readonly Fact[],
-  observedAt: Moment,
+  observedAt: Timestamp,
   original?: FrameOutcome["original"],
 ): readonly FrameOutcome[] {
   const [first, ...rest] = facts;
@@ -112,7 +112,7 @@ function brokenKey({ id, bytes }: JobEntry): string {
 }
 
 function ranIn({ ack_time, complete_time, cancel_time, state }: Job): Ran | undefined {
-  const from = momentFrom(ack_time);
-  const until = isFinished({ state }) ? momentFrom(complete_time ?? cancel_time) : undefined;
+  const from = validTimestamp(ack_time);
+  const until = isFinished({ state }) ? validTimestamp(complete_time ?? cancel_time) : undefined;
   return from && { from, until };
 }

@@ -1,6 +1,6 @@
-import type { Look_StreamEnded, Look_Streamed } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation_StreamEnded, Observation_Streamed } from "@tapedeck/proto/tapedeck/v1/observation";
 import { assertNever } from "@tapedeck/shared/assert-never";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { summary } from "../../facts.ts";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
@@ -19,7 +19,10 @@ export class JobStreams {
     this.#reports = reports;
   }
 
-  *message({ job: id, bytes, stream, before }: Look_Streamed, at: Moment): Generator<ObservationOutcome, void> {
+  *message(
+    { job: id, bytes, stream, before }: Observation_Streamed,
+    at: Timestamp,
+  ): Generator<ObservationOutcome, void> {
     const known = this.#memory.byId.get(id);
     if (!isUsableId(id) || (known !== undefined && known.output === undefined)) return;
     try {
@@ -29,12 +32,12 @@ export class JobStreams {
     }
   }
 
-  ended({ job: id, stream, code }: Look_StreamEnded, at: Moment): readonly ObservationOutcome[] {
+  ended({ job: id, stream, code }: Observation_StreamEnded, at: Timestamp): readonly ObservationOutcome[] {
     const job = this.#memory.byId.get(id);
     return job?.output?.ended(stream, code, stageOf(job), at) ?? [];
   }
 
-  #outcomesOf(id: string, message: StreamMessage, given: GivenEnd, at: Moment): Iterable<ObservationOutcome> {
+  #outcomesOf(id: string, message: StreamMessage, given: GivenEnd, at: Timestamp): Iterable<ObservationOutcome> {
     switch (message.what) {
       case "open":
         return [];

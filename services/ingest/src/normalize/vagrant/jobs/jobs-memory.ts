@@ -1,6 +1,6 @@
 import { type Event, type JobDetail, KnownJobs, KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
 import { isKind } from "@tapedeck/shared/events/kinds";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { describedInParts } from "../../inventory/description.ts";
 import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import type { YieldPoint } from "../../inventory/observing.ts";
@@ -55,14 +55,14 @@ export class JobsMemory {
   /** Takes in an event of the channel. */
   resume(event: Event): void {
     const { kind, subject, detail } = event;
-    if (kind === "host.described") this.#restore(event);
+    if (kind === "inventory.described") this.#restore(event);
     else if (detail?.$case === "job" || detail?.$case === "command") this.#resumeJob(event, detail);
     else if (detail?.$case === "text") this.get(subject).output?.resume(event);
     else if (detail?.$case === "mirror" && detail.value.what === completeEvent) this.get(subject).output = undefined;
   }
 
   /** All of it, in parts of at most 512 KiB. */
-  *describe(at: Moment): Generator<FrameOutcome | YieldPoint, void> {
+  *describe(at: Timestamp): Generator<FrameOutcome | YieldPoint, void> {
     const entries: { readonly job: KnownJobs_Job; readonly bytes: number }[] = [];
     for (const { id, reported, output } of this.#byId.values()) {
       const times = { state: reported.state, told: { ...reported.times } };

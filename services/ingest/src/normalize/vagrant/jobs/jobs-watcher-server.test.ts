@@ -1,4 +1,4 @@
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
 import { job, play, resumed } from "../testing/jobs-play.ts";
 
@@ -42,7 +42,7 @@ describe("another server", () => {
     harness.list(2_000);
     expect(harness.record.filter(({ what }) => what === "gap")[0]).toEqual({
       ...{ what: "gap", reason: "the jobs could not be listed: record not found" },
-      ...{ after: momentOfMs(1_000), until: momentOfMs(2_000) },
+      ...{ after: timestampOfMs(1_000), until: timestampOfMs(2_000) },
     });
     const listed = before();
     listed.look(1_500, failed);

@@ -1,7 +1,7 @@
 import { Event, type GapDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
 import { searched } from "@tapedeck/shared/testing/searches";
-import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
+import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
@@ -96,7 +96,7 @@ function recorded(looks: readonly Shown[], kills: readonly Kill[], options: Jobs
     if (what === "connected") watcher.connected();
     else if (at >= until) {
       until = 0;
-      for (const seen of outcomesOf(watcher.observe("jobs", { seen: what }, momentOfMs(at)))) {
+      for (const seen of outcomesOf(watcher.observe("jobs", { result: what }, timestampOfMs(at)))) {
         const events = eventsOf([seen]);
         if (events.length === 0) log.push({ look: index, seen });
         for (const event of events) log.push({ look: index, seen, event });
@@ -110,7 +110,7 @@ function recorded(looks: readonly Shown[], kills: readonly Kill[], options: Jobs
       watcher = new JobsWatcher({ mask: unmasked, settings: {} }, options);
       for (const event of remembered(log)) {
         watcher.resume(event);
-        until = Math.max(until, msOfMoment(event.observed_at ?? momentOfMs(0)));
+        until = Math.max(until, msOfTimestamp(event.observed_at ?? timestampOfMs(0)));
       }
       watcher.connected();
       index = committed;
@@ -126,7 +126,7 @@ function remembered(log: readonly Logged[]): readonly Event[] {
   for (const [index, { detail }] of events.entries()) {
     if (detail?.$case === "host" && detail.value.part === detail.value.parts - 1) from = index - detail.value.part;
   }
-  const isPart = ({ kind }: Event) => kind === "host.described";
+  const isPart = ({ kind }: Event) => kind === "inventory.described";
   const parts = events.slice(from).findIndex((event) => !isPart(event));
   const description =
     from === 0 && !events.slice(0, 1).some(isPart) ? [] : events.slice(from, parts < 0 ? undefined : from + parts);
@@ -150,7 +150,7 @@ function outputOf(log: readonly Logged[], id: string): readonly Output[] {
 /** Facts, without their bytes. */
 function told(log: readonly Logged[]) {
   return log.flatMap(({ event }) => {
-    if (event === undefined || event.kind === "host.described" || isWhole(event)) return [];
+    if (event === undefined || event.kind === "inventory.described" || isWhole(event)) return [];
     return [Event.toJSON({ ...event, original: undefined, ordinal: 0n, part: 0 })];
   });
 }

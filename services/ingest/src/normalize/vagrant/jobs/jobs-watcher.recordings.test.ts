@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
 import { mask } from "../mask.ts";
@@ -22,8 +22,8 @@ function watched(name: string, without = "up-late") {
   const seen: ObservationOutcome[] = [];
   const jobs = new Map<string, string>();
   const given = new Map<string, number>();
-  const look = (at: number, what: Look["seen"]) =>
-    seen.push(...outcomesOf(watcher.observe("jobs", { seen: what }, momentOfMs(start + at))));
+  const look = (at: number, what: Observation["result"]) =>
+    seen.push(...outcomesOf(watcher.observe("jobs", { result: what }, timestampOfMs(start + at))));
   for (const row of recording.rows) {
     if (row.actor !== "recorder" || ("stream" in row && row.stream === without)) continue;
     if (row.kind === "unary" && row.rpc === "_ListJobs" && row.response)

@@ -1,6 +1,6 @@
 import { KnownJobs } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse, Job, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
 import { outcomesOf } from "../../inventory/observing.ts";
 import {
@@ -281,7 +281,9 @@ describe("the description of what is known", () => {
     const harness = play({ describeEvery: 1 });
     const ids = Array.from({ length: 5_000 }, (_, index) => `01M7WSXR6NFM73VJ0F879${10_000 + index}`);
     harness.list(1_000, ...ids.map((id) => job(id, success)));
-    const parts = harness.record.filter((seen) => seen.what === "frame" && seen.facts[0].kind === "host.described");
+    const parts = harness.record.filter(
+      (seen) => seen.what === "frame" && seen.facts[0].kind === "inventory.described",
+    );
     expect(parts.length).toBeGreaterThan(1);
     const sizes = parts.map((seen) => (seen.what === "frame" ? (seen.original?.bytes.length ?? 0) : 0));
     expect(Math.max(...sizes)).toBeLessThanOrEqual(512 * 1024);
@@ -302,8 +304,8 @@ describe("bytes of all kinds", () => {
         const changed = Buffer.from(bytes);
         changed[at] = byte;
         const value = { job: "j", bytes: changed, stream: "s", before: BigInt(at) };
-        const look = { seen: { $case: "streamed", value } } as const;
-        expect(() => [...watcher.observe("jobs", look, momentOfMs(at))]).not.toThrow();
+        const look = { result: { $case: "streamed", value } } as const;
+        expect(() => [...watcher.observe("jobs", look, timestampOfMs(at))]).not.toThrow();
       }
     }
   });
@@ -317,7 +319,7 @@ describe("bytes of all kinds", () => {
     const watcher = new JobsWatcher({ mask, settings: {} });
     const list = ListJobsResponse.encode({ jobs: [job("j", { state: "QUEUED" })] }).finish();
     const [seen] = outcomesOf(
-      watcher.observe("jobs", { seen: { $case: "all", value: Buffer.from(list) } }, momentOfMs(1)),
+      watcher.observe("jobs", { result: { $case: "all", value: Buffer.from(list) } }, timestampOfMs(1)),
     );
     const detail = { value: { scope_name: "****" } };
     expect(seen).toMatchObject({ original: { redacted: "hashicorp.vagrant.Job".length }, facts: [{ detail }] });
@@ -333,7 +335,7 @@ describe("bytes of all kinds", () => {
     const watcher = new JobsWatcher({ mask, settings: {} });
     const jobs = ["j1", "j2", "j3"].map((id) => job(id, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
-    const told = watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(1));
+    const told = watcher.observe("jobs", { result: { $case: "all", value } }, timestampOfMs(1));
     const before = Array.from(told, ({ what }) => (what === "yield" ? [] : [masked])).flat();
     expect(before).toEqual([1, 2, 3]);
   });
@@ -342,15 +344,15 @@ describe("bytes of all kinds", () => {
     const watcher = new JobsWatcher({ mask: unmasked, settings: {} });
     const jobs = Array.from({ length: 500 }, (_, n) => job(`j${n}`, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
-    outcomesOf(watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(1)));
-    const again = [...watcher.observe("jobs", { seen: { $case: "all", value } }, momentOfMs(2))];
+    outcomesOf(watcher.observe("jobs", { result: { $case: "all", value } }, timestampOfMs(1)));
+    const again = [...watcher.observe("jobs", { result: { $case: "all", value } }, timestampOfMs(2))];
     expect(again.filter(({ what }) => what === "yield").length).toBeGreaterThanOrEqual(500);
     expect(again.filter(({ what }) => what !== "yield")).toEqual([]);
   });
 });
 
 function knownOf({ record }: Play): readonly string[] {
-  const frames = record.filter((seen) => seen.what === "frame" && seen.facts[0].kind === "host.described");
+  const frames = record.filter((seen) => seen.what === "frame" && seen.facts[0].kind === "inventory.described");
   const last = frames.findLastIndex((seen) => {
     const detail = seen.what === "frame" ? seen.facts[0].detail : undefined;
     return detail?.$case === "host" && detail.value.part === 0;

@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { DescriptionDue } from "../../inventory/description-due.ts";
 import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../../inventory/observing.ts";
 import { JobLists } from "./job-lists.ts";
@@ -39,8 +39,8 @@ export class JobsWatcher implements Watcher<Observed> {
     this.#due = new DescriptionDue(describeEvery, textTtl);
   }
 
-  *observe(_: string, look: Look, at: Moment): Generator<ObservationOutcome | YieldPoint, void> {
-    for (const outcome of this.#outcomesOf(look, at)) {
+  *observe(_: string, observation: Observation, at: Timestamp): Generator<ObservationOutcome | YieldPoint, void> {
+    for (const outcome of this.#outcomesOf(observation, at)) {
       if (outcome.what !== "yield") this.#due.count(outcome);
       yield outcome;
       if (outcome.what === "another session") return;
@@ -73,21 +73,21 @@ export class JobsWatcher implements Watcher<Observed> {
     return undefined;
   }
 
-  #outcomesOf({ seen }: Look, at: Moment): Observed {
-    switch (seen?.$case) {
+  #outcomesOf({ result }: Observation, at: Timestamp): Observed {
+    switch (result?.$case) {
       case "all":
-        return this.#lists.list(seen.value, at);
+        return this.#lists.list(result.value, at);
       case "one":
-        return this.#lists.answer(seen.value, at);
+        return this.#lists.answer(result.value, at);
       case "streamed":
-        return this.#streams.message(seen.value, at);
+        return this.#streams.message(result.value, at);
       case "stream_ended":
-        return this.#streams.ended(seen.value, at);
+        return this.#streams.ended(result.value, at);
       case "same":
         this.#lists.same(at);
         return [];
       case "failed":
-        this.#lists.failed(seen.value);
+        this.#lists.failed(result.value);
         return [];
       default:
         return [];

@@ -1,10 +1,10 @@
 import type { KnownJobs_Job } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { type DigestMemory, DigestWindow } from "./digest-window.ts";
 import type { MaskedEvent } from "./output-pieces.ts";
 
 /** A terminal event as masked. */
-export type Piece = MaskedEvent & { readonly at: Moment };
+export type Piece = MaskedEvent & { readonly at: Timestamp };
 
 /** An event to record now, and its position. */
 export type Placed = {

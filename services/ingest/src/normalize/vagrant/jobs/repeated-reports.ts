@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { momentKey } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampKey } from "@tapedeck/shared/time/timestamp";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
 import { completeEvent } from "./job-output.ts";
 
@@ -15,14 +15,14 @@ export class RepeatedReports {
 
   resume(event: Event): void {
     if (event.kind !== "upstream.unreadable" && !isUnknownMessage(event)) return;
-    const at = momentKey(event.observed_at);
+    const at = timestampKey(event.observed_at);
     this.#count = at === this.#at ? this.#count + 1 : 1;
     this.#at = at;
   }
 
   /** The outcome, unless the log has it. */
-  once(outcome: ObservationOutcome, at: Moment): readonly ObservationOutcome[] {
-    if (this.#count === 0 || this.#at !== momentKey(at)) return [outcome];
+  once(outcome: ObservationOutcome, at: Timestamp): readonly ObservationOutcome[] {
+    if (this.#count === 0 || this.#at !== timestampKey(at)) return [outcome];
     this.#count -= 1;
     return [];
   }

@@ -1,5 +1,5 @@
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
-import { momentFrom } from "@tapedeck/shared/time/moment";
+import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary, text as verbatim } from "../../facts.ts";
 import type { Placed } from "./output-alignment.ts";
@@ -29,7 +29,7 @@ type Read = Pick<Fact, "occurredAt"> & { readonly text: string; readonly level: 
 function read(bytes: Uint8Array): Read {
   try {
     const event = TerminalEvent.decode(bytes);
-    const occurredAt = momentFrom(event.timestamp);
+    const occurredAt = validTimestamp(event.timestamp);
     return { ...said(event), ...(occurredAt && { occurredAt }) };
   } catch {
     return { text: "", level: "" };

@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { Things, type Things_Kind } from "@tapedeck/proto/tapedeck/v1/look";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import { Resources, type Resources_Kind } from "@tapedeck/proto/tapedeck/v1/observation";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { bufferOf } from "../../../record/frames/original.ts";
 import { describedInParts, descriptionIn } from "../../inventory/description.ts";
 import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
@@ -15,13 +15,13 @@ export type KnownKind = { readonly kind: ResourceKind; readonly entries: Readonl
 /** One entry of a description, or that a kind has none. */
 type Row = { readonly kind: ResourceKind; readonly entry?: readonly [id: string, accepted: Accepted] };
 
-const thingsType = "tapedeck.v1.Things";
+const resourcesType = "tapedeck.v1.Resources";
 
 /** All resources. `observedSince`: when the kind that was observed longest ago was so, where that is before this. */
 export function describeResources(
   kinds: readonly KnownKind[],
-  observedSince: Moment | undefined,
-  observedAt: Moment,
+  observedSince: Timestamp | undefined,
+  observedAt: Timestamp,
 ): readonly FrameOutcome[] {
   const rows = kinds.flatMap(({ kind, entries }): Row[] =>
     entries.size === 0 ? [{ kind }] : [...entries].map((entry) => ({ kind, entry })),
@@ -33,8 +33,8 @@ export function describeResources(
       bytesOf: ({ entry }) => (entry ? entry[0].length + entry[1].bytes.length : 0),
       summary: `the server has ${kinds.map(({ kind, entries }) => counted(kind, entries.size)).join(", ")}`,
       originalOf: (part) => ({
-        type: thingsType,
-        bytes: Things.encode({ kinds: inKinds(part) }).finish(),
+        type: resourcesType,
+        bytes: Resources.encode({ kinds: inKinds(part) }).finish(),
         redacted: part.reduce((sum, { entry }) => sum + (entry?.[1].redacted ?? 0), 0),
       }),
       notBefore: observedSince,
@@ -44,17 +44,17 @@ export function describeResources(
 }
 
 /** A part of a description as it is read back. */
-export type Description = { readonly part: number; readonly kinds: readonly Things_Kind[] };
+export type Description = { readonly part: number; readonly kinds: readonly Resources_Kind[] };
 
 /** Undefined for any other event. */
 export function describedResources(event: Event): Description | undefined {
   const detail = descriptionIn(event);
   if (detail === undefined || event.original === undefined) return undefined;
-  return { part: detail.part, kinds: Things.decode(event.original.bytes).kinds };
+  return { part: detail.part, kinds: Resources.decode(event.original.bytes).kinds };
 }
 
-function inKinds(rows: readonly Row[]): Things_Kind[] {
-  const kinds: Things_Kind[] = [];
+function inKinds(rows: readonly Row[]): Resources_Kind[] {
+  const kinds: Resources_Kind[] = [];
   for (const { kind, entry } of rows) {
     if (kinds.at(-1)?.kind !== kind) kinds.push({ kind, same: false, entries: [], missing: [] });
     if (entry) kinds.at(-1)?.entries.push({ id: entry[0], bytes: bufferOf(entry[1].bytes) });

@@ -1,5 +1,5 @@
 import { ThingDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary } from "../../facts.ts";
 import { changedFields } from "./canonical.ts";
@@ -7,7 +7,7 @@ import { isResourceKind, type Resource } from "./resource-kinds.ts";
 
 export type Circumstances = {
   /** The last observation of this kind before the one that shows it. */
-  readonly after: Moment | undefined;
+  readonly after: Timestamp | undefined;
   /** The command job that runs on its project. */
   readonly job: string | undefined;
 };

@@ -1,6 +1,6 @@
 import { HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import { Things } from "@tapedeck/proto/tapedeck/v1/look";
-import { msOfMoment } from "@tapedeck/shared/time/moment";
+import { Resources } from "@tapedeck/proto/tapedeck/v1/observation";
+import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
 import {
@@ -30,16 +30,16 @@ const broken: Entry = ["w1", Buffer.from("\n\xff", "latin1")];
 
 function descriptions(record: readonly ObservationOutcome[]) {
   return framesOf(record).flatMap(({ facts: [{ kind, detail, notBefore }], original }) => {
-    if (kind !== "host.described" || detail?.$case !== "host") return [];
-    const { kinds } = Things.decode(original?.bytes ?? Buffer.alloc(0));
+    if (kind !== "inventory.described" || detail?.$case !== "host") return [];
+    const { kinds } = Resources.decode(original?.bytes ?? Buffer.alloc(0));
     const listed = kinds.map(({ kind, entries }) => [kind, ...entries.map(({ id }) => id)].join(" "));
-    return [{ ...detail.value, listed, after: notBefore && msOfMoment(notBefore) }];
+    return [{ ...detail.value, listed, after: notBefore && msOfTimestamp(notBefore) }];
   });
 }
 
 const gaps = (record: readonly ObservationOutcome[]) =>
   record.flatMap((seen) =>
-    seen.what === "gap" ? [[seen.reason, seen.after && msOfMoment(seen.after), msOfMoment(seen.until)]] : [],
+    seen.what === "gap" ? [[seen.reason, seen.after && msOfTimestamp(seen.after), msOfTimestamp(seen.until)]] : [],
   );
 
 describe("a description", () => {

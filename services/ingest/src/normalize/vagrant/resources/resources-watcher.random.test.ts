@@ -1,4 +1,4 @@
-import { Things } from "@tapedeck/proto/tapedeck/v1/look";
+import { Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { searched } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -164,8 +164,8 @@ describe("a watcher of Vagrant's things", () => {
         for (const { facts, original } of framesOf(harness.record)) {
           const [{ kind, detail }] = facts;
           const bytes = original?.bytes ?? Buffer.alloc(0);
-          if (kind === "host.described") {
-            const described = Things.decode(bytes).kinds.map(({ kind, entries }) => {
+          if (kind === "inventory.described") {
+            const described = Resources.decode(bytes).kinds.map(({ kind, entries }) => {
               const known = entries.map(({ id, bytes }) => [id, bytes.toString("hex")] as const);
               return [kind, new Map(known)] as const;
             });

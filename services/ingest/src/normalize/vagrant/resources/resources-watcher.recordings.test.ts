@@ -1,7 +1,7 @@
 import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
 import { type FakeVagrant, startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { Operation_PhysicalState, type Target, UpsertTargetRequest } from "@tapedeck/proto/vagrant/vagrant";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { resourceMethods } from "@tapedeck/tap/vagrant/methods";
 import { describe, expect, it } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
@@ -23,13 +23,15 @@ function lookingAt(fake: FakeVagrant): () => readonly ObservationOutcome[] {
     ms += 1_000;
     const jobs = call("_ListJobs", Buffer.alloc(0));
     // They tell what they tell while one reads it.
-    outcomesOf(watcher.observe("jobs", { seen: { $case: "all", value: jobs } }, momentOfMs(ms)));
+    outcomesOf(watcher.observe("jobs", { result: { $case: "all", value: jobs } }, timestampOfMs(ms)));
     const kinds = resourceMethods.map(({ kind, list, get, resourceIn }) => {
       const ids = list ? list.ids(call(list.path, Buffer.alloc(0))) : [runner];
       const entries = ids.map((id) => ({ id, bytes: resourceIn(call(get.path, get.request(id))) ?? Buffer.alloc(0) }));
       return { kind, same: false, entries, missing: [] };
     });
-    return outcomesOf(watcher.observe("things", { seen: { $case: "things", value: { kinds } } }, momentOfMs(ms)));
+    return outcomesOf(
+      watcher.observe("things", { result: { $case: "resources", value: { kinds } } }, timestampOfMs(ms)),
+    );
   };
 }
 

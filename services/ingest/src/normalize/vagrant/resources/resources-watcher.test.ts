@@ -1,4 +1,4 @@
-import { Things } from "@tapedeck/proto/tapedeck/v1/look";
+import { Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Ref_Target } from "@tapedeck/proto/vagrant/sdk/sdk";
 import { type Operation_PhysicalState, Target, Vagrantfile } from "@tapedeck/proto/vagrant/vagrant";
 import { describe, expect, it } from "vitest";
@@ -289,9 +289,9 @@ describe("what can't be read", () => {
 
   it("is no kind that is not known", () => {
     const harness = playResources();
-    const look = { $case: "things", value: Things.fromPartial({ kinds: [{ kind: "gadget" }] }) } as const;
-    expect([...harness.watcher.observe("things", { seen: look }, { seconds: 1n, nanos: 0 })]).toEqual([]);
-    expect([...harness.watcher.observe("things", { seen: undefined }, { seconds: 2n, nanos: 0 })]).toEqual([]);
+    const look = { $case: "resources", value: Resources.fromPartial({ kinds: [{ kind: "gadget" }] }) } as const;
+    expect([...harness.watcher.observe("things", { result: look }, { seconds: 1n, nanos: 0 })]).toEqual([]);
+    expect([...harness.watcher.observe("things", { result: undefined }, { seconds: 2n, nanos: 0 })]).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { Event, ThingDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Look, Look_Failed, Things_Kind } from "@tapedeck/proto/tapedeck/v1/look";
-import type { Moment } from "@tapedeck/shared/time/moment";
-import { compareMoments } from "@tapedeck/shared/time/moment";
+import type { Observation, Observation_Failed, Resources_Kind } from "@tapedeck/proto/tapedeck/v1/observation";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { recordedSha } from "../../../record/frames/original.ts";
 import { message } from "../../facts.ts";
 import { DescriptionDue } from "../../inventory/description-due.ts";
@@ -46,9 +46,9 @@ export class ResourcesWatcher implements Watcher<Observed> {
     });
   }
 
-  *observe(_: string, { seen }: Look, at: Moment): Outcomes {
-    if (seen?.$case === "things") yield* this.#compare(seen.value.kinds, at);
-    else if (seen?.$case === "failed") this.#failed(seen.value);
+  *observe(_: string, { result }: Observation, at: Timestamp): Outcomes {
+    if (result?.$case === "resources") yield* this.#compare(result.value.kinds, at);
+    else if (result?.$case === "failed") this.#failed(result.value);
   }
 
   connected(): void {
@@ -68,7 +68,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
     }
   }
 
-  *#compare(kinds: readonly Things_Kind[], at: Moment): Outcomes {
+  *#compare(kinds: readonly Resources_Kind[], at: Timestamp): Outcomes {
     const answers = kinds.flatMap((answer) => {
       const known = this.#kindOf(answer.kind);
       return known && (!answer.same || known.isListed) ? [{ known, answer }] : [];
@@ -92,8 +92,8 @@ export class ResourcesWatcher implements Watcher<Observed> {
 
   *#list(
     known: KindInventory,
-    { entries, missing }: Things_Kind,
-    at: Moment,
+    { entries, missing }: Resources_Kind,
+    at: Timestamp,
   ): Generator<FrameOutcome | YieldPoint, void> {
     const { kind, rules, inventory } = known;
     const listed = new Map(entries.map((entry) => [entry.id, entry]));
@@ -113,14 +113,14 @@ export class ResourcesWatcher implements Watcher<Observed> {
     return outcome;
   }
 
-  #failed({ code, message: text }: Look_Failed): void {
+  #failed({ code, message: text }: Observation_Failed): void {
     const named = this.#kinds.find(({ kind }) => text.startsWith(`${kind}:`));
     const [what, why] = named ? [pluralOf(named.kind), text.slice(named.kind.length + 1).trim()] : ["things", text];
     const reason = message(`the ${what} could not be looked at: ${why || `code ${code}`}`);
     outage(reason, named ? [named] : this.#kinds);
   }
 
-  #describe(at: Moment): readonly FrameOutcome[] {
+  #describe(at: Timestamp): readonly FrameOutcome[] {
     const known = this.#kinds.filter(({ inventory }) => inventory.isKnown);
     const kinds = known.map(({ kind, inventory }) => ({ kind, entries: new Map(inventory.memories) }));
     return describeResources(kinds, earliest(known.map(({ inventory }) => inventory.times.before(at))), at);
@@ -162,17 +162,17 @@ function outage(reason: string, kinds: readonly KindInventory[]): void {
 }
 
 /** One gap for all kinds that could not be observed. */
-function closeGaps(kinds: readonly KindInventory[], at: Moment): readonly ObservationOutcome[] {
+function closeGaps(kinds: readonly KindInventory[], at: Timestamp): readonly ObservationOutcome[] {
   const gaps = kinds.flatMap(({ inventory }) => inventory.closeGap(at) ?? []);
   if (gaps.length === 0) return [];
   const reason = [...new Set(gaps.map((gap) => gap.reason))].join("; ");
   return [{ what: "gap", reason, after: earliest(gaps.map(({ after }) => after)), until: at }];
 }
 
-function resumeTimes({ times }: Inventory<Accepted>, at: Moment | undefined): void {
+function resumeTimes({ times }: Inventory<Accepted>, at: Timestamp | undefined): void {
   if (at !== undefined) times.resume(at, false);
 }
 
-function earliest(moments: readonly (Moment | undefined)[]): Moment | undefined {
-  return moments.flatMap((moment) => moment ?? []).sort(compareMoments)[0];
+function earliest(moments: readonly (Timestamp | undefined)[]): Timestamp | undefined {
+  return moments.flatMap((moment) => moment ?? []).sort(compareTimestamps)[0];
 }

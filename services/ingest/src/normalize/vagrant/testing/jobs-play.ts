@@ -1,5 +1,5 @@
 import { Event, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
-import { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import {
   type DeepPartial,
   GetJobStreamResponse,
@@ -8,7 +8,7 @@ import {
   ListJobsResponse,
   GetJobStreamResponse_Terminal_Event as TerminalEvent,
 } from "@tapedeck/proto/vagrant/vagrant";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import type { Fact } from "../../fact.ts";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
@@ -38,7 +38,7 @@ export type JobFields = {
 /** A job in this state, with those times alone that are given and that of queueing. */
 export function job(id: string, look: JobFields): Job {
   const { state, command, project = "p1", result, error, more } = look;
-  const time = (ms: number | undefined) => (ms === undefined ? undefined : momentOfMs(ms));
+  const time = (ms: number | undefined) => (ms === undefined ? undefined : timestampOfMs(ms));
   const operation =
     command === undefined
       ? ({ $case: "init", value: {} } as const)
@@ -58,7 +58,7 @@ export type Play = {
   readonly watcher: JobsWatcher;
   /** Everything that was seen, in order. */
   readonly record: ObservationOutcome[];
-  readonly look: (at: number, seen: Look["seen"]) => string;
+  readonly look: (at: number, seen: Observation["result"]) => string;
   readonly list: (at: number, ...jobs: readonly Job[]) => string;
   /** Asked for by its id; a number: refused with that code. */
   readonly one: (at: number, id: string, answer: Job | number, message?: string) => string;
@@ -88,7 +88,9 @@ export function play(
   const record: ObservationOutcome[] = [];
   const look: Play["look"] = (at, what) => {
     // As it came over the wire.
-    const seen = outcomesOf(watcher.observe("jobs", Look.decode(Look.encode({ seen: what }).finish()), momentOfMs(at)));
+    const seen = outcomesOf(
+      watcher.observe("jobs", Observation.decode(Observation.encode({ result: what }).finish()), timestampOfMs(at)),
+    );
     record.push(...seen);
     return shortly(seen);
   };

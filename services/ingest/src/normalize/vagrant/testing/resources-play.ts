@@ -1,7 +1,7 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { type Look, Things } from "@tapedeck/proto/tapedeck/v1/look";
+import { type Observation, Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
-import { momentOfMs, msOfMoment } from "@tapedeck/shared/time/moment";
+import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { type ObservationOutcome, outcomesOf, type WatchOptions } from "../../inventory/observing.ts";
 import type { ResourceKind } from "../resources/resource-kinds.ts";
@@ -89,15 +89,15 @@ export function playResources({
   const options = { mask, settings: {}, ...(frameBytes !== undefined && { frameBytes }) };
   const watcher = new ResourcesWatcher(options, runningCommand, { describeAfter });
   const record: ObservationOutcome[] = [];
-  const look = (at: number, seen: Look["seen"]) => {
-    const news = outcomesOf(watcher.observe("things", { seen }, momentOfMs(at)));
+  const look = (at: number, seen: Observation["result"]) => {
+    const news = outcomesOf(watcher.observe("things", { result: seen }, timestampOfMs(at)));
     record.push(...news);
     return shortly(news);
   };
   return {
     watcher,
     record,
-    look: (at, looked) => look(at, { $case: "things", value: lookAt(looked) }),
+    look: (at, looked) => look(at, { $case: "resources", value: lookAt(looked) }),
     failed: (at, message, code = 4) => look(at, { $case: "failed", value: { code, message } }),
   };
 }
@@ -110,8 +110,8 @@ export const everyKind: Readonly<Record<ResourceKind, readonly Entry[]>> = {
   runner: [],
 };
 
-function lookAt({ missing = [], ...looked }: ListedResources): Things {
-  return Things.fromPartial({
+function lookAt({ missing = [], ...looked }: ListedResources): Resources {
+  return Resources.fromPartial({
     kinds: Object.entries(looked).map(([kind, entries]) => ({
       ...(entries === "same"
         ? { kind, same: true }
@@ -127,7 +127,7 @@ export function shortly(seen: readonly ObservationOutcome[]): string {
 }
 
 function short({ kind, detail, subject }: Fact): string {
-  if (kind === "host.described") return "described";
+  if (kind === "inventory.described") return "described";
   if (kind === "upstream.unreadable") return "unreadable";
   const changed = detail?.$case === "thing" ? detail.value.changed : [];
   return [kind, subject, ...(changed.length > 0 ? [`(${changed.join(", ")})`] : [])].join(" ");
@@ -154,8 +154,8 @@ export function intervalsOf(
   record: readonly ObservationOutcome[],
 ): (readonly [after: number | undefined, until: number])[] {
   return framesOf(record).map(({ facts: [{ notBefore }], observedAt }) => [
-    notBefore && msOfMoment(notBefore),
-    msOfMoment(observedAt),
+    notBefore && msOfTimestamp(notBefore),
+    msOfTimestamp(observedAt),
   ]);
 }
 
@@ -180,6 +180,6 @@ export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
 export function readBack(record: readonly ObservationOutcome[]): readonly Event[] {
   const events = eventsOf(record);
   const isBeginning = ({ kind, detail }: Event) =>
-    kind === "host.described" && detail?.$case === "host" && detail.value.part === 0;
+    kind === "inventory.described" && detail?.$case === "host" && detail.value.part === 0;
   return events.slice(events.findLastIndex(isBeginning));
 }

@@ -1,4 +1,4 @@
-import type { Look } from "@tapedeck/proto/tapedeck/v1/look";
+import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import {
   GetJobStreamResponse,
   Job,
@@ -6,13 +6,13 @@ import {
   ListJobsResponse,
   type GetJobStreamResponse_Terminal_Event as TerminalEvent,
 } from "@tapedeck/proto/vagrant/vagrant";
-import { momentOfMs } from "@tapedeck/shared/time/moment";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { job, line } from "./jobs-play.ts";
 
 // A server and the tap that looks at it, for tests that need thousands of histories: what each step shows as looks.
 
-export type Shown = { readonly at: number; readonly seen: Look["seen"] | "connected" };
+export type Shown = { readonly at: number; readonly seen: Observation["result"] | "connected" };
 
 export type SimulatedServer = {
   readonly looks: Shown[];
@@ -82,7 +82,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
 
   function take(of: Simulated, step: Step): void {
     const { state, assign_time, cancel_time } = of.job;
-    const time = momentOfMs(now + 3);
+    const time = timestampOfMs(now + 3);
     const error = { code: 1, message: "canceled", details: [] };
     if (typeof step === "object") {
       if (state !== Job_State.RUNNING || of.isSilent) return;

@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job } from "@tapedeck/proto/vagrant/vagrant";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { momentOf } from "../../../db/moment.ts";
 import type { VagrantJobRow } from "../../../db/schema.ts";
 import { key, longText, text } from "../../../db/text.ts";
@@ -11,7 +11,7 @@ import { messageOf } from "../../states/message-of.ts";
 const ends = new Set(["job.succeeded", "job.failed", "job.canceled", "job.lost"]);
 
 /** The job's row after one event about it (see isOfJob), in the order of the log. Total, like the folds. */
-export function evolve(row: VagrantJobRow | undefined, { event, seq }: Recorded): VagrantJobRow {
+export function evolve(row: VagrantJobRow | undefined, { event, seq }: RecordedEvent): VagrantJobRow {
   const before = row ?? firstRow(event, seq);
   return { ...before, ...described(event, before), ...answered(event), ...ended(event), last_position: seq };
 }
@@ -21,7 +21,7 @@ export function isOfJob({ channel, subject, detail }: Event): boolean {
 }
 
 /** The row of a job that runs when its session ends: its outcome is unknown unless a later event reports it. */
-export function abandoned(row: VagrantJobRow, { seq }: Recorded): VagrantJobRow {
+export function abandoned(row: VagrantJobRow, { seq }: RecordedEvent): VagrantJobRow {
   return { ...row, outcome: "unknown", last_position: seq };
 }
 

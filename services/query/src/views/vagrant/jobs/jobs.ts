@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import type { Tx } from "../../../db/database.ts";
@@ -59,7 +59,7 @@ export function isOfVagrant({ source }: Event): boolean {
 }
 
 /** The rows of the jobs in the batch, and of those that still run in the sessions that end in it. */
-async function knownJobs(tx: Tx, batch: readonly Recorded[]): Promise<readonly VagrantJobRow[]> {
+async function knownJobs(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly VagrantJobRow[]> {
   const wanted = new Map<string, Pick<VagrantJobRow, "session" | "job">>();
   for (const { event } of batch.filter(({ event }) => isOfJob(event))) {
     const row = { session: event.session, job: key(event.subject) };

@@ -5,34 +5,34 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { openDatabase } from "../../../db/database.ts";
 import type { Query } from "../../../query.ts";
 import { queryClient } from "../../../testing/client.ts";
+import { scenario } from "../../../testing/scenario.ts";
 import { reaches, type Stage, stage } from "../../../testing/stage.ts";
-import { story } from "../../../testing/story.ts";
-import { ulid, vagrantSession, vagrantShop } from "../../../testing/vagrant-story.ts";
+import { ulid, vagrantSession, vagrantShop } from "../../../testing/vagrant-scenario.ts";
 
 /** Two servers one after the other; what is left of a job of the first shows up in the second. */
-const tale = story(vagrantShop);
-tale.tell({ kind: "source.added" });
-const beforeSessions = tale.events.length;
-const first = vagrantSession("01A", tale);
+const script = scenario(vagrantShop);
+script.add({ kind: "source.added" });
+const beforeSessions = script.events.length;
+const first = vagrantSession("01A", script);
 first.began();
 first.queued(ulid(2), "up");
 first.queued(ulid(1), "");
 first.started(ulid(2));
-const running = tale.events.length;
+const running = script.events.length;
 first.finished(ulid(2), 1);
 first.ended();
-const ended = tale.events.length;
-const second = vagrantSession("01B", tale);
+const ended = script.events.length;
+const second = vagrantSession("01B", script);
 second.began();
 second.queued(ulid(3), "halt");
 second.canceled(ulid(1));
 
-const other = story(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "vagrant" }));
+const other = scenario(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "vagrant" }));
 const bobs = vagrantSession("01C", other);
 bobs.began();
 bobs.queued(ulid(4), "up");
-const empty = story(sourceName({ workspace: "acme", developer: "carol", project: "shop", upstream: "vagrant" }));
-empty.tell({ kind: "source.added" });
+const empty = scenario(sourceName({ workspace: "acme", developer: "carol", project: "shop", upstream: "vagrant" }));
+empty.add({ kind: "source.added" });
 
 let on: Stage;
 let query: Query;
@@ -42,7 +42,7 @@ let positions: number[];
 beforeAll(async () => {
   on = await stage();
   query = await on.startQuery();
-  positions = await on.write([...tale.events, ...other.events, ...empty.events]);
+  positions = await on.write([...script.events, ...other.events, ...empty.events]);
   await reaches(query, positions.at(-1) ?? 0);
   ask = queryClient(query.address);
 });
@@ -59,7 +59,7 @@ async function jobs(request: Parameters<typeof ask.readState>[0] = {}) {
   return { ...head, jobs: read };
 }
 
-/** The position of the story's event number `count`. */
+/** The position of the scenario's event number `count`. */
 function after(count: number): string {
   return on.at(positions[count - 1] ?? 0);
 }

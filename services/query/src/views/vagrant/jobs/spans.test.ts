@@ -2,17 +2,17 @@ import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Query } from "../../../query.ts";
 import { queryClient } from "../../../testing/client.ts";
+import { scenario } from "../../../testing/scenario.ts";
 import { reaches, type Stage, stage } from "../../../testing/stage.ts";
-import { story } from "../../../testing/story.ts";
-import { ulid, vagrantSession, vagrantShop } from "../../../testing/vagrant-story.ts";
+import { ulid, vagrantSession, vagrantShop } from "../../../testing/vagrant-scenario.ts";
 
 /** One job prints beside another one: first by turns, then the other prints much, then the first is over. */
-const tale = story(vagrantShop);
-const server = vagrantSession("01A", tale);
+const script = scenario(vagrantShop);
+const server = vagrantSession("01A", script);
 const [one, other, quiet] = [ulid(1), ulid(2), ulid(3)];
 const marks: Record<string, number> = {};
 const mark = (name: string) => {
-  marks[name] = tale.events.length;
+  marks[name] = script.events.length;
 };
 server.began();
 server.queued(one);
@@ -37,7 +37,7 @@ let positions: number[];
 beforeAll(async () => {
   on = await stage();
   query = await on.startQuery();
-  positions = await on.write(tale.events);
+  positions = await on.write(script.events);
   await reaches(query, positions.at(-1) ?? 0);
   ask = queryClient(query.address);
 });
@@ -48,7 +48,7 @@ afterAll(async () => {
   await on[Symbol.asyncDispose]();
 });
 
-/** The position of the story's event number `count`. */
+/** The position of the scenario's event number `count`. */
 const after = (count: number) => on.at(positions[count - 1] ?? 0);
 
 async function spans(key_prefix: string, more: Parameters<typeof ask.readState>[0] = {}) {

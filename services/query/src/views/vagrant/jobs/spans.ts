@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Recorded } from "@tapedeck/shared/log/log";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../../db/database.ts";
 import type { VagrantJobSpanRow } from "../../../db/schema.ts";
@@ -40,7 +40,7 @@ export const vagrantJobSpans: View = {
 };
 
 /** The span that an event of the job belongs to; `last`: the job's last span before the event. */
-export function spanAfter(last: VagrantJobSpanRow | undefined, { event, seq }: Recorded): VagrantJobSpanRow {
+export function spanAfter(last: VagrantJobSpanRow | undefined, { event, seq }: RecordedEvent): VagrantJobSpanRow {
   const ordinal = Number(event.ordinal);
   const { session, source, subject } = event;
   const first_position = last !== undefined && ordinal - last.last_ordinal <= maxGap ? last.first_position : seq;
@@ -51,7 +51,7 @@ function isAboutJob(event: Event): boolean {
   return event.channel === "jobs" && event.subject !== "" && isOfVagrant(event);
 }
 
-async function lastSpans(tx: Tx, ofJobs: readonly Recorded[]): Promise<readonly VagrantJobSpanRow[]> {
+async function lastSpans(tx: Tx, ofJobs: readonly RecordedEvent[]): Promise<readonly VagrantJobSpanRow[]> {
   const wanted = new Map(
     ofJobs.map(({ event }) => {
       const row = { session: event.session, job: key(event.subject) };

@@ -5,7 +5,7 @@
 const turnMs = 5_000;
 const tapMs = 35_000;
 
-export const controlPatience = {
+export const controlTimeouts = {
   /** Ingest waits this long until the call is sent to the tap: calls run one after the other, and are recorded first. */
   turnMs,
   /** Ingest waits this long for the tap, which gives up on the upstream after 30 s and may be far away. */

@@ -1,10 +1,10 @@
-import type { Moment } from "@tapedeck/shared/time/moment";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { readEventLogLine } from "./event-log-file.ts";
 
 const start = /^\{\s*"timestamp":\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z"/;
 
 /** The time of a line in Skaffold's own format, which is many times as fast as reading the whole line. */
-export function momentAtStart(line: string): Moment | undefined {
+export function timestampAtStart(line: string): Timestamp | undefined {
   const [, second, fraction = ""] = start.exec(line) ?? [];
   if (second === undefined) return undefined;
   const ms = Date.parse(`${second}Z`);
@@ -12,8 +12,8 @@ export function momentAtStart(line: string): Moment | undefined {
 }
 
 /** The time of a line in any format; undefined for a bad line. */
-export function momentOfLine(line: string): Moment | undefined {
-  const atStart = momentAtStart(line);
+export function timestampOfLine(line: string): Timestamp | undefined {
+  const atStart = timestampAtStart(line);
   if (atStart !== undefined) return atStart;
   const frame = readEventLogLine(line);
   return typeof frame === "string" ? undefined : frame.moment;

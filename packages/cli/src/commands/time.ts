@@ -3,14 +3,14 @@ import { parseWhen } from "@tapedeck/shared/filter/time";
 import { durationMs } from "@tapedeck/shared/service/settings";
 
 /** What `moment` understands, for errors. */
-export const momentForm =
+export const timeForm =
   '"10m", "2h" or "3d" (that long ago), "yesterday", "last friday 14:00", or 2026-01-31T12:00:00Z';
 
 /**
  * A time as people say it, in this machine's zone: how long ago, in words, or a date. A day without an hour is its
  * beginning, and a weekday the last one that was. Undefined for what is no time.
  */
-export function momentOf(text: string, now = new Date()): Date | undefined {
+export function parseTime(text: string, now = new Date()): Date | undefined {
   const said = text.trim();
   const ms = durationMs(said);
   if (ms !== undefined) return new Date(now.getTime() - ms);
@@ -30,5 +30,5 @@ export function momentOf(text: string, now = new Date()): Date | undefined {
 /** The same for what may also be a place in the log: a position, or `start`. As the API takes it. */
 export function positionOrTime(text: string, now = new Date()): string | undefined {
   const type = parseWhen(text)?.type;
-  return type === "position" || type === "start" ? text : momentOf(text, now)?.toISOString();
+  return type === "position" || type === "start" ? text : parseTime(text, now)?.toISOString();
 }

@@ -1,34 +1,34 @@
 /** Seconds since 1970 and nanoseconds, as protobuf's Timestamp. */
-export type Moment = { readonly seconds: bigint; readonly nanos: number };
+export type Timestamp = { readonly seconds: bigint; readonly nanos: number };
 
-export function momentOfMs(ms: number): Moment {
+export function timestampOfMs(ms: number): Timestamp {
   const seconds = Math.floor(ms / 1_000);
   return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1_000) * 1_000 };
 }
 
-export function momentNow(): Moment {
-  return momentOfMs(Date.now());
+export function timestampNow(): Timestamp {
+  return timestampOfMs(Date.now());
 }
 
-export function msOfMoment({ seconds, nanos }: Moment): number {
+export function msOfTimestamp({ seconds, nanos }: Timestamp): number {
   return Number(seconds) * 1_000 + nanos / 1_000_000;
 }
 
 /** How many milliseconds `to` is after `from`. */
-export function msBetween(from: Moment, to: Moment): number {
+export function msBetween(from: Timestamp, to: Timestamp): number {
   return Number(to.seconds - from.seconds) * 1_000 + (to.nanos - from.nanos) / 1_000_000;
 }
 
-export function compareMoments(a: Moment, b: Moment): number {
+export function compareTimestamps(a: Timestamp, b: Timestamp): number {
   return a.seconds === b.seconds ? a.nanos - b.nanos : a.seconds < b.seconds ? -1 : 1;
 }
 
-export function momentKey(moment: Moment | undefined): string {
+export function timestampKey(moment: Timestamp | undefined): string {
   return moment === undefined ? "" : `${moment.seconds}.${moment.nanos}`;
 }
 
 /** The upstream's time of an event; undefined when it has none that a clock could show. */
-export function momentFrom(timestamp: Moment | undefined): Moment | undefined {
+export function validTimestamp(timestamp: Timestamp | undefined): Timestamp | undefined {
   if (timestamp === undefined) return undefined;
   const { seconds, nanos } = timestamp;
   const isTime = seconds >= -62_135_596_800n && seconds < 253_402_300_800n && nanos >= 0 && nanos < 1_000_000_000;

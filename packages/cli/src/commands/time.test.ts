@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { momentOf, positionOrTime } from "./moment.ts";
+import { parseTime, positionOrTime } from "./time.ts";
 
 /** A Wednesday, in this machine's zone. */
 const now = new Date(2026, 3, 15, 16, 30);
@@ -20,10 +20,10 @@ it.each([
   ["9:30", at(15, 9, 30)],
   ["2026-04-01", at(1)],
   ["2026-01-31T12:00:00Z", new Date("2026-01-31T12:00:00Z")],
-])("%s is a time", (text, time) => expect(momentOf(text, now)).toEqual(time));
+])("%s is a time", (text, time) => expect(parseTime(text, now)).toEqual(time));
 
 it.each(["", "10", "soon", "yesterday or so", "monday to friday", "abc-12", "start"])("%j is none", (text) =>
-  expect(momentOf(text, now)).toBeUndefined(),
+  expect(parseTime(text, now)).toBeUndefined(),
 );
 
 it("may be a place in the log as well", () => {

@@ -11,15 +11,15 @@ import {
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { type AppDetail, Outcome, type PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { sourceName } from "@tapedeck/shared/source";
-import { type Fields, type Story, startedAt } from "./story.ts";
+import { type Fields, type Scenario, startedAt } from "./scenario.ts";
 
 export const rktHost = sourceName({ workspace: "acme", developer: "node1", project: "host", upstream: "rkt" });
 
 type Fact = Fields & { readonly kind: string };
 type When = { readonly at?: number; readonly more?: Fields };
 
-/** The events of a rkt host. `at`: milliseconds since the story's start. */
-export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
+/** The events of a rkt host. `at`: milliseconds since the scenario's start. */
+export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
   const pods = new Map<string, Pod>();
   const images = new Map<string, Image>();
   /** Pods whose collection was recorded. */
@@ -29,7 +29,7 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
   const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
     for (const [part, fact] of facts.entries()) {
       const first = part === 0 && original ? { original } : {};
-      tell({ session, channel, part, ...fact, ...more, ...first }, at);
+      add({ session, channel, part, ...fact, ...more, ...first }, at);
     }
   };
   const known = (id: string): Pod => pods.get(id) ?? Pod.fromPartial({ id, pid: -1 });
@@ -71,15 +71,15 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
     pods: pods as ReadonlyMap<string, Pod>,
     images: images as ReadonlyMap<string, Image>,
     began(dir = "/var/lib/rkt") {
-      tell({ session, kind: "session.started", detail: { $case: "session_detail", value: { labels: { dir } } } });
+      add({ session, kind: "session.started", detail: { $case: "session_detail", value: { labels: { dir } } } });
       const info = GetInfoResponse.encode(GetInfoResponse.fromPartial({ info: { global_flags: { dir } } })).finish();
-      tell({
+      add({
         session,
         kind: "session.described",
         detail: { $case: "session_detail", value: { states: { info: Buffer.from(info) } } },
       });
     },
-    ended: (at?: number) => tell({ session, kind: "session.ended" }, at),
+    ended: (at?: number) => add({ session, kind: "session.ended" }, at),
     /** A description in parts; `between` runs after each part but the last. */
     described(channel: "pods" | "images", parts = 1, between: (part: number) => void = () => {}) {
       const all = channel === "pods" ? [...pods.values()] : [...images.values()];
@@ -91,7 +91,7 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
             : ListImagesResponse.encode(ListImagesResponse.fromPartial({ images: entries as Image[] })).finish();
         const type = channel === "pods" ? "v1alpha.ListPodsResponse" : "v1alpha.ListImagesResponse";
         const detail = { $case: "host" as const, value: { part, parts, entries: all.length } };
-        frame(channel, original(type, bytes), [{ kind: "host.described", detail }], {});
+        frame(channel, original(type, bytes), [{ kind: "inventory.described", detail }], {});
         if (part + 1 < parts) between(part);
       }
     },
@@ -194,7 +194,7 @@ export function rktSession(session: string, { tell }: Pick<Story, "tell">) {
       frame("images", undefined, [{ kind: "image.removed", subject: id }], when);
     },
     text: (id: string, line: string) =>
-      tell({
+      add({
         session,
         channel: "logs",
         kind: "log.written",

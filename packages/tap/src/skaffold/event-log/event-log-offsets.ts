@@ -6,7 +6,7 @@ export type LoggedChannel = keyof typeof suffixes;
 export const loggedChannels = ["v1", "v2"] as const;
 
 /** An offset in each of the two files, in bytes. */
-export type EventLogPlace = Readonly<Record<LoggedChannel, number>>;
+export type EventLogOffsets = Readonly<Record<LoggedChannel, number>>;
 
 export function fileOf(path: string, channel: LoggedChannel): string {
   return `${path}${suffixes[channel]}`;
@@ -18,7 +18,7 @@ export function filesOf(path: string): readonly string[] {
 }
 
 /** Where both files end now. A missing file ends at 0. */
-export function endOf(path: string): EventLogPlace {
+export function endOf(path: string): EventLogOffsets {
   return { v1: sizeOf(fileOf(path, "v1")), v2: sizeOf(fileOf(path, "v2")) };
 }
 

@@ -12,16 +12,16 @@ export type Fields = DeepPartial<Event>;
 
 export const shop = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
-/** The time from which stories count milliseconds. */
+/** The time from which scenarios count milliseconds. */
 export const startedAt = Date.UTC(2026, 10, 20, 9);
 
 /** Builds events as ingest does: numbers them, and stamps each a millisecond after the last. */
-export function story(source: SourceName = shop) {
+export function scenario(source: SourceName = shop) {
   const ordinals = new Map<string, number>();
   const events: Event[] = [];
   let ms = 0;
 
-  const tell = (fields: Fields & { readonly kind: string }, at = ms + 1): Event => {
+  const add = (fields: Fields & { readonly kind: string }, at = ms + 1): Event => {
     const { session = "", channel = "tapedeck" } = fields;
     ms = at;
     const key = channel === "tapedeck" ? source : session;
@@ -44,28 +44,28 @@ export function story(source: SourceName = shop) {
     return event;
   };
 
-  return { source, events, tell, session: (session: string) => skaffoldSession(session, tell) };
+  return { source, events, add, session: (session: string) => skaffoldSession(session, add) };
 }
 
-export type Story = ReturnType<typeof story>;
-type Tell = (fields: Fields & { readonly kind: string }, at?: number) => Event;
+export type Scenario = ReturnType<typeof scenario>;
+type Add = (fields: Fields & { readonly kind: string }, at?: number) => Event;
 
-/** The events of a Skaffold process, by phase. `at`: milliseconds since the story's start. */
-function skaffoldSession(session: string, tell: Tell) {
+/** The events of a Skaffold process, by phase. `at`: milliseconds since the scenario's start. */
+function skaffoldSession(session: string, add: Add) {
   let runner = 0;
   let loop = 0;
   const ref = (kind: string, subject = "") => ({ kind, subject, runner, loop });
   const v1 = (fields: Fields & { readonly kind: string }, event: V1Fields | undefined, at?: number) =>
-    tell({ session, channel: "v1", ...fields, ...(event && { original: v1Frame(event) }) }, at);
+    add({ session, channel: "v1", ...fields, ...(event && { original: v1Frame(event) }) }, at);
   const v2 = (fields: Fields & { readonly kind: string }, event: V2Fields, at?: number) =>
-    tell({ session, channel: "v2", ...fields, original: v2Frame(event) }, at);
+    add({ session, channel: "v2", ...fields, original: v2Frame(event) }, at);
 
   return {
     session,
     own: (kind: string, detail?: Fields["detail"], at?: number) =>
-      tell({ session, kind, ...(detail && { detail }) }, at),
+      add({ session, kind, ...(detail && { detail }) }, at),
     started: (labels: Record<string, string> = {}, at?: number) =>
-      tell(
+      add(
         {
           session,
           kind: "session.started",
@@ -74,9 +74,9 @@ function skaffoldSession(session: string, tell: Tell) {
         at,
       ),
     ended: (reason = "process ended", at?: number) =>
-      tell({ session, kind: "session.ended", detail: { $case: "session_detail", value: { reason } } }, at),
+      add({ session, kind: "session.ended", detail: { $case: "session_detail", value: { reason } } }, at),
     lost: (reason: string, at?: number) =>
-      tell(
+      add(
         {
           ...{ session, kind: "session.lost", time_source: TimeSource.TIME_SOURCE_INTERVAL },
           detail: { $case: "session_detail", value: { reason } },
@@ -88,7 +88,7 @@ function skaffoldSession(session: string, tell: Tell) {
       const v1 = Buffer.from(StateV1.encode(StateV1.fromPartial({ buildState: { artifacts } })).finish());
       const v2 = Buffer.from(StateV2.encode(StateV2.fromPartial({ buildState: { artifacts } })).finish());
       const value = { states: { v1, v2 }, adopted: true };
-      tell({ session, kind: "session.described", detail: { $case: "session_detail", value } }, at);
+      add({ session, kind: "session.described", detail: { $case: "session_detail", value } }, at);
     },
     configured(at?: number) {
       runner += 1;

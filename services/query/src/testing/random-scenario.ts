@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { sourceName } from "@tapedeck/shared/source";
-import { type SkaffoldSession, type Story, story } from "./story.ts";
+import { type Scenario, type SkaffoldSession, scenario } from "./scenario.ts";
 
 export type Random = (below: number) => number;
 
@@ -18,53 +18,57 @@ export function seeded(seed: number): Random {
  * end during a build, reload and reconnect. Some sessions are erased.
  */
 export function randomEvents(random: Random, size: number): Event[] {
-  const stories = ["acme/alice/shop", "acme/bob/shop", "globex/carol/site"].map((name) => {
+  const scenarios = ["acme/alice/shop", "acme/bob/shop", "globex/carol/site"].map((name) => {
     const [workspace = "", developer = "", project = ""] = name.split("/");
-    return randomSource(random, story(sourceName({ workspace, developer, project, upstream: "skaffold" })), size / 3);
+    return randomSource(
+      random,
+      scenario(sourceName({ workspace, developer, project, upstream: "skaffold" })),
+      size / 3,
+    );
   });
   // Sources take turns in runs, as their writers do.
   const events: Event[] = [];
-  while (stories.some((own) => own.length > 0)) {
-    const own = stories[random(stories.length)] ?? [];
+  while (scenarios.some((own) => own.length > 0)) {
+    const own = scenarios[random(scenarios.length)] ?? [];
     events.push(...own.splice(0, 1 + random(20)));
   }
   return events;
 }
 
-function randomSource(random: Random, tale: Story, size: number): Event[] {
-  tale.tell({
+function randomSource(random: Random, script: Scenario, size: number): Event[] {
+  script.add({
     kind: "source.added",
     detail: { $case: "source_detail", value: { developer_name: "A. Lice", project_name: "Shop" } },
   });
-  for (let number = 1; tale.events.length < size; number += 1) {
-    const id = `${tale.source.replaceAll("/", "-")}-${number}`;
-    tale.tell({
+  for (let number = 1; script.events.length < size; number += 1) {
+    const id = `${script.source.replaceAll("/", "-")}-${number}`;
+    script.add({
       kind: "upstream.connected",
       session: id,
       detail: { $case: "upstream", value: { address: `127.0.0.1:${50_000 + number}` } },
     });
-    const session = tale.session(id);
+    const session = script.session(id);
     session.started({ branch: ["main", "fix", "wild\0card"][random(3)] ?? "", number: String(number) });
     // The first session is long enough for snapshots.
     const length = number === 1 ? 700 : 20 + random(150);
-    const end = Math.min(tale.events.length + length, size);
+    const end = Math.min(script.events.length + length, size);
     session.configured();
-    while (tale.events.length < end) randomLoop(random, tale, session);
+    while (script.events.length < end) randomLoop(random, script, session);
     if (random(4) > 0) {
       if (random(3) === 0) session.lost("replaced by another process");
       else session.ended(["process ended", "replaced\0"][random(2)]);
-      if (random(4) === 0) tale.tell({ kind: "upstream.restored", session: id });
+      if (random(4) === 0) script.add({ kind: "upstream.restored", session: id });
     }
-    if (number > 1 && random(6) === 0) tale.tell({ kind: "session.erased", session: id, subject: id });
+    if (number > 1 && random(6) === 0) script.add({ kind: "session.erased", session: id, subject: id });
   }
-  const lastId = `${tale.source.replaceAll("/", "-")}-last`;
+  const lastId = `${script.source.replaceAll("/", "-")}-last`;
   // Every session has a connection of its own, so an erased session's connection is erased with it.
-  tale.tell({
+  script.add({
     kind: "upstream.connected",
     session: lastId,
     detail: { $case: "upstream", value: { address: "127.0.0.1:50000" } },
   });
-  const last = tale.session(lastId);
+  const last = script.session(lastId);
   last.started();
   last.configured();
   last.loopStarted();
@@ -72,10 +76,10 @@ function randomSource(random: Random, tale: Story, size: number): Event[] {
   last.resource("deployment/web", "ready");
   last.port(8_080);
   last.debugger("web", "attached");
-  return tale.events;
+  return script.events;
 }
 
-function randomLoop(random: Random, tale: Story, session: SkaffoldSession): void {
+function randomLoop(random: Random, script: Scenario, session: SkaffoldSession): void {
   if (random(10) === 0) session.configured();
   session.loopStarted();
   const artifacts = ["web", "api", "worker", "odd\0name", "n".repeat(3_000)].slice(0, 1 + random(5));
@@ -100,7 +104,7 @@ function randomLoop(random: Random, tale: Story, session: SkaffoldSession): void
     session.debugger(["c", "d"][random(2)] ?? "c", random(2) === 0 ? "attached" : "detached");
   }
   if (random(6) === 0) {
-    tale.tell({
+    script.add({
       kind: "session.gap",
       session: session.session,
       detail: { $case: "gap", value: { channel: "v1", reason: "spill full", dropped: { frames: 3n } } },
@@ -108,15 +112,15 @@ function randomLoop(random: Random, tale: Story, session: SkaffoldSession): void
   }
   if (random(6) === 0) {
     const value = { channel: "v2", reason: "its stream broke", open: true };
-    tale.tell({ kind: "session.gap", session: session.session, detail: { $case: "gap", value } });
+    script.add({ kind: "session.gap", session: session.session, detail: { $case: "gap", value } });
     session.adopted({ web: ["Failed", "Not Started"][random(2)] ?? "", api: "Complete" });
     session.mirrored("api", "Failed");
     if (random(3) > 0)
-      tale.tell({ kind: "session.gap_filled", session: session.session, detail: { $case: "gap", value } });
+      script.add({ kind: "session.gap_filled", session: session.session, detail: { $case: "gap", value } });
   }
   if (random(6) === 0) session.adopted({ web: ["Failed", "Not Started"][random(2)] ?? "", api: "Complete" });
   if (random(8) === 0)
-    tale.tell({
+    script.add({
       kind: "upstream.lost",
       session: session.session,
       detail: { $case: "upstream", value: { reason: "hung up", code: 14 } },

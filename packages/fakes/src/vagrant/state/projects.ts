@@ -21,7 +21,7 @@ import { checkPresent, checkUnique, invalid, needed, notFound, updated } from ".
 import type { Stamps } from "./stamps.ts";
 
 /** The calls about bases and projects. */
-export function placeCalls(database: Database, stamps: Stamps) {
+export function projectCalls(database: Database, stamps: Stamps) {
   const { bases, projects, targets } = database;
 
   function shownBasis(basis: Basis | undefined): Basis {

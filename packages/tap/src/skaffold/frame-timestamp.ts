@@ -1,9 +1,9 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
-import { type Moment, momentFrom } from "@tapedeck/shared/time/moment";
+import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 
 /** The time of a frame: field 1 of LogEntry and of v2's Event. Reads nothing else, because frames may be large. */
-export function momentOf(bytes: Uint8Array): Moment | undefined {
+export function timestampOf(bytes: Uint8Array): Timestamp | undefined {
   const reader = new BinaryReader(bytes);
   let timestamp: Timestamp | undefined;
   try {
@@ -12,7 +12,7 @@ export function momentOf(bytes: Uint8Array): Moment | undefined {
       if (field === 1 && wireType === WireType.LengthDelimited) timestamp = Timestamp.decode(reader.bytes());
       else reader.skip(wireType);
     }
-    return momentFrom(timestamp);
+    return validTimestamp(timestamp);
   } catch {
     return undefined;
   }

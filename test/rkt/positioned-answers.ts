@@ -1,4 +1,4 @@
-import type { Kind, Recording, UnaryRpc } from "@tapedeck/fakes/rkt/recording";
+import type { InventoryKind, RecordedUpstream, UnaryRpc } from "@tapedeck/fakes/rkt/recording";
 import {
   InspectPodRequest,
   ListImagesRequest,
@@ -9,8 +9,8 @@ import { parsePosition } from "@tapedeck/shared/log/position";
 import type { RktAnswer, RktClient } from "./client.ts";
 
 /** What was answered at a place of a log. */
-export type Place = {
-  readonly channel: Kind;
+export type PositionedAnswer = {
+  readonly channel: InventoryKind;
   readonly rpc: UnaryRpc;
   readonly request: Uint8Array;
   readonly answer: RktAnswer;
@@ -20,7 +20,11 @@ export type Place = {
 };
 
 /** Everything there is to ask about the pods, or about the images, of a host that only ever has one pod. */
-export async function placesNow(channel: Kind, client: RktClient, recording: Recording): Promise<Place[]> {
+export async function answersNow(
+  channel: InventoryKind,
+  client: RktClient,
+  recording: RecordedUpstream,
+): Promise<PositionedAnswer[]> {
   const calls: readonly (readonly [UnaryRpc, Uint8Array])[] =
     channel === "images"
       ? [["ListImages", ListImagesRequest.encode({ filters: [], detail: true }).finish()]]
@@ -28,7 +32,7 @@ export async function placesNow(channel: Kind, client: RktClient, recording: Rec
           ["ListPods", ListPodsRequest.encode({ filters: [], detail: true }).finish()],
           ["InspectPod", InspectPodRequest.encode({ id: podOf(recording) }).finish()],
         ];
-  const places: Place[] = [];
+  const places: PositionedAnswer[] = [];
   // An error has no position: it is that of the list before it.
   let position = "";
   for (const [rpc, request] of calls) {
@@ -39,7 +43,7 @@ export async function placesNow(channel: Kind, client: RktClient, recording: Rec
   return places;
 }
 
-function podOf({ rows }: Recording): string {
+function podOf({ rows }: RecordedUpstream): string {
   const lists = rows.flatMap((row) => (row.kind === "unary" && row.rpc === "ListPods" ? (row.response ?? []) : []));
   return lists.flatMap((bytes) => ListPodsResponse.decode(bytes).pods)[0]?.id ?? "";
 }

@@ -1,5 +1,5 @@
 import { type CommandDetail, type JobDetail, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
-import { Things } from "@tapedeck/proto/tapedeck/v1/look";
+import { Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import {
   Basis,
   Box,
@@ -15,7 +15,7 @@ import {
 import { sourceName } from "@tapedeck/shared/source";
 import { messages } from "../views/vagrant/messages.ts";
 import type { ResourceKind } from "../views/vagrant/resources.ts";
-import { type Fields, type Story, startedAt, timestamp } from "./story.ts";
+import { type Fields, type Scenario, startedAt, timestamp } from "./scenario.ts";
 
 export const vagrantShop = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "vagrant" });
 
@@ -23,8 +23,8 @@ type Fact = Fields & { readonly kind: string };
 type When = { readonly at?: number; readonly more?: Fields };
 type Entry = { readonly kind: ResourceKind; readonly id: string; readonly bytes: Buffer };
 
-/** The events of a Vagrant server. `at`: milliseconds since the story's start. */
-export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
+/** The events of a Vagrant server. `at`: milliseconds since the scenario's start. */
+export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) {
   const jobs = new Map<string, Job>();
   const things = new Map<string, Entry>();
 
@@ -32,7 +32,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
   const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
     for (const [part, fact] of facts.entries()) {
       const first = part === 0 && original ? { original } : {};
-      tell({ session, channel, part, ...fact, ...more, ...first }, at);
+      add({ session, channel, part, ...fact, ...more, ...first }, at);
     }
   };
   const known = (id: string): Job => jobs.get(id) ?? Job.fromPartial({ id, state: Job_State.RUNNING });
@@ -75,14 +75,14 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
     began(version = "2.3.7") {
       const info = GetVersionInfoResponse.encode(GetVersionInfoResponse.fromPartial({ info: { version } })).finish();
       const states = { version: Buffer.from(info) };
-      tell({
+      add({
         session,
         kind: "session.started",
         detail: { $case: "session_detail", value: { upstream_version: version, labels: { server: session } } },
       });
-      tell({ session, kind: "session.described", detail: { $case: "session_detail", value: { states } } });
+      add({ session, kind: "session.described", detail: { $case: "session_detail", value: { states } } });
     },
-    ended: (at?: number) => tell({ session, kind: "session.ended" }, at),
+    ended: (at?: number) => add({ session, kind: "session.ended" }, at),
 
     queued(id: string, command = "up", when: When = {}) {
       const operation = command === "" ? { $case: "init" as const, value: {} } : commandOp(command);
@@ -141,7 +141,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       frame("jobs", undefined, [ofJob("job.lost", job, {}, over), ...withJob(job, over)], when);
     },
     text: (id: string, line: string, index = 0n) =>
-      tell({
+      add({
         session,
         channel: "jobs",
         kind: "terminal.written",
@@ -155,7 +155,7 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
       const size = Math.ceil(all.length / parts);
       for (let part = 0; part < parts; part += 1) {
         const kinds = Map.groupBy(all.slice(part * size, (part + 1) * size), ({ kind }) => kind);
-        const message = Things.fromPartial({
+        const message = Resources.fromPartial({
           kinds: [...kinds].map(([kind, entries]) => ({
             kind,
             entries: entries.map(({ id, bytes }) => ({ id, bytes })),
@@ -164,8 +164,8 @@ export function vagrantSession(session: string, { tell }: Pick<Story, "tell">) {
         const detail = { $case: "host" as const, value: { part, parts, entries: all.length } };
         frame(
           "things",
-          original("tapedeck.v1.Things", Things.encode(message).finish()),
-          [{ kind: "host.described", detail }],
+          original("tapedeck.v1.Resources", Resources.encode(message).finish()),
+          [{ kind: "inventory.described", detail }],
           {},
         );
         if (part + 1 < parts) between(part);
