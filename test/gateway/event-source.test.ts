@@ -119,7 +119,7 @@ it("other clients than EventSource are refused by status", async () => {
     return {
       status,
       type: answered["content-type"],
-      retry: answered["retry-after"],
+      retry: answered["retry-after"] ?? /^retry: (\d+)$/m.exec(body)?.[1],
       code: /"code":"(\w+)"/.exec(body)?.[1],
     };
   };
@@ -132,7 +132,7 @@ it("other clients than EventSource are refused by status", async () => {
     ask(seen),
   ]);
   expect([other, lines]).toEqual([refused, refused]);
-  const notReady = { status: 200, type: "text/event-stream", code: "not_ready" };
+  const notReady = { status: 200, type: "text/event-stream", retry: "1000", code: "not_ready" };
   expect([first, resumed]).toEqual([notReady, notReady]);
   await nats.restart();
 });
@@ -152,6 +152,10 @@ it("an EventSource over its request rate comes back by itself; one without permi
   expect(late.source.readyState).not.toBe(EventSource.CLOSED);
 
   for (const one of pages) one.source.close();
+  // What coming again would not change keeps its status, which ends an EventSource.
+  const foreign = { accept: "text/event-stream", origin: "https://evil.example" };
+  const { status, headers } = await httpCall(http, "GET", "/api/v1/stream", foreign);
+  expect([status, headers["access-control-allow-origin"]]).toEqual([403, foreign.origin]);
   const { source, refusals } = page("?kind=Build!");
   await until(() => source.readyState === EventSource.CLOSED, { message: "the end" });
   expect(refusals.filter((refusal) => !JSON.stringify(refusal).includes("limit_exceeded"))).toEqual([]);

@@ -79,7 +79,10 @@ it("a full disk makes the gateway not ready with the reason, also while query is
   await fake.play();
   const checks = { log: "ok", query: "ok", recording: full };
   const answer = { status: 503, body: { ready: false, checks, details: { warnings: [lost] } } };
-  await until(async () => isDeepStrictEqual(await ready(), answer), { message: "the full disk to be reported" });
+  await until(async () => isDeepStrictEqual(await ready(), answer), {
+    message: "the full disk to be reported",
+    deadlineMs: 5_000, // as promised
+  });
   const withQuery = await tapedeckStatus();
   expect(withQuery).toMatchObject({ code: 0, lines: expect.arrayContaining([`gateway: ${full}`, lost]) });
   expect(withQuery.lines.join("\n")).toContain("bob/web");

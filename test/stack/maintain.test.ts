@@ -1,4 +1,4 @@
-import { mkdtemp, readdir } from "node:fs/promises";
+import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sourceName } from "@tapedeck/shared/source";
 import { testEvent } from "@tapedeck/shared/testing/log-messages";
@@ -135,6 +135,9 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
     out: expect.stringMatching(`^backed up ${events} events to `),
   });
   expect((await readdir(join(cwd, "kept"))).sort()).toEqual(["backup.json", "stream.tar.s2", "tokens.json"]);
+  const tokens = await readFile(join(cwd, "kept", "tokens.json"), "utf8");
+  expect(Object.values(JSON.parse(tokens))).toContainEqual(expect.objectContaining({ name: "op", roles: ["admin"] }));
+  expect(tokens).not.toContain(everywhere.slice(4));
 
   const rebuilt = await tapedeck(["rebuild"], named(everywhere));
   expect(rebuilt).toMatchObject({

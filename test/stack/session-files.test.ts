@@ -34,7 +34,7 @@ import { startCli } from "tapedeck/testing/cli";
 import { progressPipe } from "tapedeck/testing/progress";
 import { urlOf } from "tapedeck/testing/recorder";
 import { ulid } from "ulid";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { rktClient } from "../rkt/client.ts";
 import { rktKinds } from "../rkt/events.ts";
 import { kinds, settled, startRktHost } from "../rkt/host.ts";
@@ -406,6 +406,25 @@ it("a session that was running at its export continues with a later export, and 
   await importNow();
   expect(await listed()).toMatchObject({ items: [{ endReason: "process ended" }] });
   expect(await importNow()).toMatch(/already recorded/);
+});
+
+it("an event log of Skaffold is imported with progress, under the name that is recorded", async () => {
+  const file = join(fixtures, "skaffold", "01-dev-success-3-artifacts-5-iterations", "event-log-file.v1.ndjson");
+  const count = (await readFile(file, "utf8")).trimEnd().split("\n").length;
+  const progress = progressPipe(60_000);
+  const said = vi.spyOn(console, "log").mockReturnValue();
+  vi.stubEnv("TAPEDECK_GRPC_PORT", target.grpc.split(":").at(-1));
+  onTestFinished(() => {
+    said.mockRestore();
+    vi.unstubAllEnvs();
+  });
+  // Event logs are compared with what is there over HTTP first.
+  const options = { url: `http://${target.http}`, redact: "on", developer: "Erin B", project: "Log" } as const;
+  await importFiles([file], options, progress);
+  expect(said.mock.calls.join("\n")).toMatch(
+    new RegExp(`^erin-b/log: recorded ${count} messages of the process that began [^\n]+$`),
+  );
+  expect(progress.lines().at(-1)).toBe(`importing ${file}: ${count} of ${count} messages (100 %)`);
 });
 
 it("a source that is being recorded refuses imports", async () => {

@@ -33,7 +33,8 @@ it("a log without room is said at once, and with room recording goes on by itsel
       const ready = await ask("readyz");
       return ready.status === 503 && !ready.body.includes("away") && ready;
     },
-    { message: "it to be said" },
+    // So soon is promised.
+    { message: "it to be said", deadlineMs: 5_000 },
   );
   expect(JSON.parse(body)).toEqual({
     ready: false,

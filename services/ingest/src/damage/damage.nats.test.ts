@@ -162,6 +162,20 @@ it.each(Object.keys(damages))(
   },
 );
 
+it("the log is read again and again while ingest runs: what is lost meanwhile is told", async () => {
+  await using nats = await startTestNats({ syncAlways: true });
+  await fill(nats);
+  await using logReader = await openLogReader(nats.url);
+  await using ingest = await ingestOn(nats, { TAPEDECK_INGEST_CHECK_EVERY: "50ms" });
+  expect(await ingest.checked(300)).toEqual([]);
+  expect((await ingest.ready()).details).toBeUndefined();
+  await (await jetstreamManager(logReader.nats)).streams.deleteMessage("TAPEDECK", 100);
+  const isTold = async () =>
+    (await ingest.ready()).details?.warnings?.[0]?.startsWith("the log has lost 1 recorded event,");
+  await until(isTold, { message: "the loss to be told" });
+  expect(await ingest.checked(301)).toHaveLength(1);
+});
+
 it.each(["the last message", "the last file"])(
   "when %s of a source is lost, its ordinals go on behind what it had, and the gap is told",
   async (what) => {
@@ -198,7 +212,7 @@ it("a log that lost its end is refused: no position is given twice", async () =>
   expect(lastSeq).toBeLessThan(300);
   await using ingest = await ingestOn(nats);
   await expect(ingest.failed).rejects.toThrow(
-    `the log ends at position ${logReader.log.epoch}-${lastSeq}, but positions up to ${logReader.log.epoch}-300 were given`,
+    `the log ends at position ${logReader.log.epoch}-${lastSeq}, but positions up to ${logReader.log.epoch}-300 were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   expect((await ingest.ready()).status).toBe(503);
 });

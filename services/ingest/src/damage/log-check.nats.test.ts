@@ -113,3 +113,12 @@ it("a beginning that was there when the log was first looked at is lost when it 
   await on.jsm.streams.purge(streamName, { seq: 11 });
   expect((await on.check())?.holes).toMatchObject([{ after: undefined, before: 11 }]);
 });
+
+it("reads no more messages a second than it may", async () => {
+  await using on = await harness();
+  await on.told(...facts(250));
+  const began = performance.now();
+  expect(await on.check({ rate: 500 })).toMatchObject({ holes: [], messages: 250 });
+  // The clock is looked at after 200 messages for the last time.
+  expect(performance.now() - began).toBeGreaterThan(390);
+});

@@ -7,7 +7,7 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
 import { openLogReader, skaffoldSource } from "../testing/ingest-harness.ts";
@@ -87,6 +87,26 @@ async function fullDisk(quietMs: number) {
   await until(() => trouble.isFull, { message: "the disk to be full" });
   return Object.assign(trouble, { disk });
 }
+
+test("a log that can be read and answers no publish is told at the second one, until it takes something", async () => {
+  using trouble = new LogTrouble({ bounds, logger: silentLogger });
+  const now = vi.spyOn(performance, "now");
+  onTestFinished(() => now.mockRestore());
+  const met = async (ms: number) => {
+    now.mockReturnValue(ms);
+    trouble.met(unanswered);
+    await new Promise(setImmediate);
+    return trouble.problem;
+  };
+  expect(await met(2_000)).toBeUndefined();
+  expect(await met(2_500)).toBeUndefined();
+  // A publish is given up after 2 s.
+  expect(await met(4_100)).toContain("the log can be read and takes nothing");
+  expect(trouble.isFull).toBe(false);
+  trouble.over();
+  expect(trouble.problem).toBeUndefined();
+  expect(await met(10_000)).toBeUndefined();
+});
 
 test("a full disk is over when there is room, though nobody has anything to record any more", async () => {
   using trouble = await fullDisk(20);

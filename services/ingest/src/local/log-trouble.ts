@@ -21,8 +21,11 @@ const leastBytes = 8 * 1024 * 1024;
 /** With as much it has room again: as much as `tapedeck up` waits for before it starts its NATS anew. */
 const roomBytes = 64 * 1024 * 1024;
 
-/** A lost answer is mended within this time. */
-const patienceMs = 3_000;
+/**
+ * A lost answer is mended within this time. A publish is given up after 2 s, so the second one in a row without an answer
+ * is later than this, and people are told within 5 s.
+ */
+const patienceMs = 2_000;
 
 /**
  * Says why nothing gets into the event log: in the service's log once, however often and for how many sources it is met.

@@ -1,12 +1,16 @@
+import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { rebuildCall } from "../api/rebuild-call.ts";
+import { createLogin, dropLogin } from "../db/access/workspace-logins.ts";
 import { openDatabase } from "../db/database.ts";
 import { privateSchema } from "../db/private.ts";
 import { queryClient } from "../testing/client.ts";
 import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
+import { scenario } from "../testing/scenario.ts";
 import { reaches, stage } from "../testing/stage.ts";
 import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
@@ -105,6 +109,34 @@ it("replaces the tables of another log", async () => {
   await database.db.updateTable("checkpoint").set({ epoch: "gone", position: 1_000_000 }).execute();
   await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal: AbortSignal.timeout(60_000) });
   expect(await contents(on.databaseUrl)).toEqual(expected);
+});
+
+it("lets readers read the new tables from the swap on, and a login only its workspace", async () => {
+  await using on = await stage();
+  const sources = ["acme", "globex"].map((workspace) =>
+    sourceName({ workspace, developer: "alice", project: "shop", upstream: "skaffold" }),
+  );
+  for (const source of sources) await on.write([scenario(source).add({ kind: "source.added" })]);
+  // Nothing else may let readers in: no query runs.
+  await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal: AbortSignal.timeout(60_000) });
+
+  await using owner = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const { rows } = await sql`
+    select has_table_privilege('tapedeck_analyst', 'tapedeck.sources', 'select') as documented,
+      has_table_privilege('tapedeck_analyst', 'tapedeck.checkpoint', 'select') as internal`.execute(owner.db);
+  expect(rows).toEqual([{ documented: true, internal: false }]);
+  const { login, password } = await createLogin(owner, { workspace: "acme", limits: on.config.readers });
+  try {
+    const url = new URL(on.databaseUrl);
+    url.username = login;
+    url.password = password;
+    await using reader = openDatabase({ url: url.href, connections: 1 });
+    expect((await sql`select workspace from tapedeck.sources`.execute(reader.db)).rows).toEqual([
+      { workspace: "acme" },
+    ]);
+  } finally {
+    await dropLogin(owner, login);
+  }
 });
 
 /** Something that no projection would write. */

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
@@ -61,10 +61,13 @@ it("a log that was backed up comes back: positions from before are good, what ca
   const before = await until(async () => ((await all(first)).items.length > 10 ? all(first) : undefined), {
     message: "the beginning to be recorded",
   });
+  expect((await run("token", "create", "--name", "a page", "--role", "viewer")).code).toBe(0);
   expect(await run("backup", "kept")).toMatchObject({
     code: 0,
     out: expect.stringMatching(/^backed up \d+ events to kept/),
   });
+  const tokens = JSON.parse(readFileSync(join(cwd, "kept", "tokens.json"), "utf8")) as object;
+  expect(Object.values(tokens)).toMatchObject([{ name: "a page", roles: ["viewer"] }]);
   expect(await run("backup", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("kept is not empty") });
   await tellsHowFar(join(cwd, ".tapedeck"));
   expect(await run("restore", "kept")).toMatchObject({

@@ -1,3 +1,4 @@
+import { setImmediate as setImmediateTurn } from "node:timers/promises";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
@@ -138,3 +139,40 @@ test("a frame of megabytes is masked in another thread", async () => {
   normalizer.mask("v2", frame.$case === "frame" ? frame.value.bytes : Buffer.alloc(0));
   expect(recorded.user).toBeLessThan(0.6 * process.threadCpuUsage(before).user);
 });
+
+test.each([
+  ["one line", "token=hunter2 key "],
+  ["many lines", "token=hunter2 key\n"],
+  ["one word", "QWxhZGRpbjpvcGVuIHNlc2FtZQ"],
+])("a frame of 4 MB in %s holds the event loop for less than 50 ms", async (_, piece) => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(0, "C1", dialled, printed(0, "Build-1", "begin\n"));
+  await tap.push(1_000, "C1", printed(1_000, "Build-1", piece.repeat(100_000 / piece.length)));
+  await tap.settled();
+  const frame = printed(2_000, "Build-1", piece.repeat(4_000_000 / piece.length));
+  const turns = turnsOfEventLoop();
+  await tap.push(2_000, "C1", frame);
+  await tap.settled();
+  expect(await turns.longestMs()).toBeLessThan(50);
+});
+
+/** How much of a processor each turn of the event loop takes, however busy the machine is with other things. */
+function turnsOfEventLoop() {
+  let before = process.threadCpuUsage();
+  let longest = 0;
+  const measure = () => {
+    const { user, system } = process.threadCpuUsage(before);
+    longest = Math.max(longest, user + system);
+    before = process.threadCpuUsage();
+    next = setImmediate(measure);
+  };
+  let next = setImmediate(measure);
+  return {
+    async longestMs() {
+      await setImmediateTurn();
+      clearImmediate(next);
+      return longest / 1_000;
+    },
+  };
+}

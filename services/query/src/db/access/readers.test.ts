@@ -6,6 +6,7 @@ import { settingsReader } from "@tapedeck/shared/service/settings";
 import { type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { docsPage, documentedQueries, pagesWithQueries } from "../../testing/documented-queries.ts";
 import { ensurePartitions } from "../../views/events/partitions.ts";
 import { type Database, openDatabase } from "../database.ts";
 import { migrate } from "../migrate.ts";
@@ -105,6 +106,20 @@ const workspacesSeen = async (client: pg.Client, name: string): Promise<readonly
 it("every relation is listed as readable or withheld", async () => {
   const found = (await names(ours)).filter((name) => !month.test(name));
   expect(found.toSorted()).toEqual([...Object.keys(readable), ...withheld].toSorted());
+});
+
+it("docs/sql.md lists exactly the relations that readers may read", async () => {
+  const listed = [...(await docsPage("sql.md")).matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) =>
+    cell.split(", "),
+  );
+  expect(listed.map((name) => name.replaceAll("`", "")).toSorted()).toEqual(Object.keys(readable).toSorted());
+});
+
+it.each(pagesWithQueries)("the analyst can run every query of docs/%s", async (page) => {
+  const queries = await documentedQueries(page);
+  expect(queries).not.toEqual([]);
+  const analyst = await as("tapedeck_analyst");
+  for (const query of queries) await expect(analyst.query(query), query).resolves.toBeDefined();
 });
 
 it("the analyst reads all documented relations of every workspace, and nothing else", async () => {
